@@ -1,2 +1,43 @@
-//! x
-fn main() {}
+//! ikigai, the program: arguments, configuration and wiring. What it does is in the crates beside it.
+//!
+//! `main` calls `run`, and `run` is one `match` over what was asked for. Everything that comes from
+//! outside (variables, the working directory) is read once, in `environment.rs`, and passed on.
+
+mod cli;
+mod command;
+mod config;
+mod environment;
+mod exit;
+mod print;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::environment::Environment;
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    environment::hide_memory();
+    let exit = run().unwrap_or_else(|error| {
+        print::error(&error);
+        Exit::Failed
+    });
+    exit.into()
+}
+
+fn run() -> anyhow::Result<Exit> {
+    if environment::is_watchdog() {
+        return command::watchdog::run();
+    }
+    let cli = Cli::parse();
+    let load = || Environment::read(&cli.options);
+    match cli.command {
+        Command::Tools(arguments) => command::tools::run(&load()?, &arguments),
+        Command::Tool(arguments) => command::tool::run(&load()?, &arguments),
+        Command::Config => command::config::run(&load()?),
+        Command::Completions { shell } => command::completions::run(shell),
+        Command::Man => command::man::run(),
+    }
+}

@@ -1,1 +1,66 @@
-//! x
+//! What a model can do to the machine: list, read, search, write and edit files, and run commands.
+//!
+//! Three layers, each ignorant of the next one's business:
+//!
+//! | layer | turns | into | lives in |
+//! | --- | --- | --- | --- |
+//! | schema | a [`Declaration`] | what a model is told | `declaration.rs` |
+//! | dispatcher | a name and raw JSON | a [`Call`] with typed parameters, or a refusal | `dispatcher.rs`, `arguments.rs` |
+//! | executor | typed parameters | an outcome, put into its envelope | one file per tool |
+//!
+//! Read [`Dispatcher`] first, then `file_read.rs` as the plainest tool, then `bash.rs` with
+//! `commands.rs` and `watchdog.rs` as the most involved one.
+//!
+//! # Invariants
+//!
+//! - An executor never sees JSON, the dispatcher never does a tool's work.
+//! - Whatever goes wrong for the model is a [`ToolResult`]; nothing in here panics or returns `Err` to
+//!   the caller of a tool.
+//! - No executor holds a whole file or a whole output: everything streams into an [`Output`] that
+//!   bounds itself.
+//! - Only this crate starts processes, and each of them ends when the program ends.
+//! - Nothing here reads the environment, the configuration or the home directory.
+//!
+//! # Example
+//!
+//! ```
+//! use ikigai_tools::Dispatcher;
+//!
+//! let dispatcher = Dispatcher::all();
+//! let refusal = dispatcher.dispatch("glob", b"{}").unwrap_err();
+//! assert_eq!(refusal.to_string(), r#"{"error":"Missing required parameter: pattern"}"#);
+//! assert!(dispatcher.dispatch("glob", br#"{"pattern":"*.rs"}"#).is_ok());
+//! ```
+
+mod dispatcher;
+
+mod arguments;
+mod declaration;
+mod result;
+
+mod context;
+mod output;
+
+mod bash;
+mod file_edit;
+mod file_read;
+mod file_write;
+mod glob;
+mod grep;
+mod mail;
+
+mod files;
+mod lines;
+mod replace;
+mod walk;
+
+mod commands;
+mod watchdog;
+
+pub use commands::Commands;
+pub use context::Context;
+pub use declaration::{Declaration, Kind, Parameter};
+pub use dispatcher::{Call, Dispatcher, Tool, ToolSet};
+pub use output::{Output, OutputSize};
+pub use result::ToolResult;
+pub use watchdog::serve as serve_watchdog;

@@ -1,0 +1,10 @@
+//! `ikigai config`: every setting, its value and where it came from.
+
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::print;
+
+pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
+    print::out(environment.settings.render())?;
+    Ok(Exit::Done)
+}

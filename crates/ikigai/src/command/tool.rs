@@ -1,0 +1,105 @@
+//! `ikigai tool`: one call, dispatched as a model's would be.
+
+use std::ffi::OsStr;
+use std::future::Future;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use ikigai_tools::{Call, Commands, Context, OutputSize, ToolResult};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::ToolArguments;
+use crate::command::tools::offered;
+use crate::environment::{self, Environment};
+use crate::exit::Exit;
+use crate::print;
+
+pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyhow::Result<Exit> {
+    let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
+    let result = match offered(&environment.settings).dispatch(&arguments.name, &json) {
+        Ok(call) => execute(environment, call)?,
+        Err(refusal) => Some(refusal),
+    };
+    let Some(result) = result else {
+        print::note("ikigai: interrupted");
+        return Ok(Exit::Interrupted);
+    };
+    print::out(format!("{result}\n"))?;
+    Ok(Exit::Done)
+}
+
+/// The arguments as typed, or all of standard input for `-`.
+fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
+    /// More than any file that a model would write; it is held in memory.
+    const LIMIT: u64 = 256 * 1024 * 1024;
+    if typed != "-" {
+        return Ok(typed.as_bytes().to_vec());
+    }
+    let mut json = Vec::new();
+    std::io::stdin()
+        .take(LIMIT + 1)
+        .read_to_end(&mut json)
+        .context("cannot read the arguments from standard input")?;
+    anyhow::ensure!(
+        json.len() as u64 <= LIMIT,
+        "the arguments on standard input are longer than {LIMIT} bytes"
+    );
+    Ok(json)
+}
+
+/// Runs the call; `None` when it was interrupted.
+fn execute(environment: &Environment, call: Call) -> anyhow::Result<Option<ToolResult>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        let commands = Arc::new(Commands::new(
+            &environment::own_program()?,
+            OsStr::new(environment::WATCHDOG),
+            environment.for_commands(),
+        ));
+        let output_size = OutputSize::new(environment.settings.max_output_size())
+            .context("max_output_size is out of range")?;
+        let interrupt = CancellationToken::new();
+        let context =
+            Context::new(&environment.directory, output_size, commands.clone(), interrupt.clone());
+        let result = until_interrupted(call.run(&context), &interrupt).await;
+        commands.close().await;
+        result
+    });
+    // A file tool that is stuck in the system must not keep us.
+    runtime.shutdown_background();
+    result
+}
+
+/// Waits for the call; a signal interrupts it, a second one does not even wait for its end.
+async fn until_interrupted(
+    call: impl Future<Output = ToolResult>,
+    interrupt: &CancellationToken,
+) -> anyhow::Result<Option<ToolResult>> {
+    /// Longer than a command is given to end by itself.
+    const PATIENCE: Duration = Duration::from_secs(3);
+    let mut sigint = signal(SignalKind::interrupt())?;
+    let mut sigterm = signal(SignalKind::terminate())?;
+    let mut sighup = signal(SignalKind::hangup())?;
+    let mut signalled = async || {
+        tokio::select! {
+            _ = sigint.recv() => {}
+            _ = sigterm.recv() => {}
+            _ = sighup.recv() => {}
+        }
+    };
+    tokio::pin!(call);
+    tokio::select! {
+        result = &mut call => return Ok(Some(result)),
+        () = signalled() => interrupt.cancel(),
+    }
+    tokio::select! {
+        _ = call => {}
+        () = signalled() => {}
+        () = tokio::time::sleep(PATIENCE) => {}
+    }
+    Ok(None)
+}

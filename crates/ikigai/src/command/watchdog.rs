@@ -1,0 +1,18 @@
+//! The program as its own watchdog; never started by a person.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use crate::exit::Exit;
+
+/// Serves the socket on standard input.
+pub(crate) fn run() -> anyhow::Result<Exit> {
+    #[cfg(target_os = "linux")]
+    {
+        // Only for those who list processes; the system cuts it at 15 characters.
+        let _ = rustix::thread::set_name(c"ikigai-watchdog");
+    }
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    ikigai_tools::serve_watchdog(socket)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,94 @@
+//! The one place that reads what the process was given from outside.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::cli::Options;
+use crate::config::{Settings, Sources};
+
+/// The argument by which the program is told to be its own watchdog.
+pub(crate) const WATCHDOG: &str = "__watchdog";
+
+/// The surroundings of a command: where it works, and with which settings.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    /// Absolute.
+    pub(crate) directory: PathBuf,
+    pub(crate) settings: Settings,
+    variables: BTreeMap<OsString, OsString>,
+}
+
+impl Environment {
+    pub(crate) fn read(options: &Options) -> anyhow::Result<Environment> {
+        let directory = working_directory(options.directory.as_deref())?;
+        let variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        let flags = [
+            ("model", &options.model, "--model"),
+            ("database_url", &options.db, "--db"),
+            ("mode", &options.mode, "--mode"),
+        ];
+        let sources = Sources {
+            variables: variables.clone(),
+            config_flag: options.config.clone(),
+            directory: directory.clone(),
+            flags: flags
+                .into_iter()
+                .filter_map(|(key, value, flag)| value.clone().map(|value| (key, value, flag)))
+                .collect(),
+        };
+        let settings = Settings::load(&sources)?;
+        Ok(Environment { directory, settings, variables })
+    }
+
+    /// The variables that a command may see: no key, no address of the database.
+    pub(crate) fn for_commands(&self) -> Vec<(OsString, OsString)> {
+        let secret = self.settings.secret_variables();
+        let mut variables = self.variables.clone();
+        variables.retain(|name, _| !secret.contains(name));
+        // Where the shell believes to be, for those who look.
+        if variables.contains_key(OsStr::new("PWD")) {
+            variables.insert("PWD".into(), self.directory.clone().into_os_string());
+        }
+        variables.into_iter().collect()
+    }
+}
+
+fn working_directory(chosen: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let current = std::env::current_dir().context("cannot find the current directory")?;
+    let Some(chosen) = chosen else {
+        return Ok(current);
+    };
+    let directory = current.join(chosen);
+    let directory =
+        directory.canonicalize().with_context(|| format!("cannot work in {}", chosen.display()))?;
+    anyhow::ensure!(directory.is_dir(), "cannot work in {}: not a directory", chosen.display());
+    Ok(directory)
+}
+
+/// Whether the program was started to watch over commands.
+pub(crate) fn is_watchdog() -> bool {
+    std::env::args_os().nth(1).is_some_and(|argument| argument == WATCHDOG)
+}
+
+/// The program that starts as the watchdog: this one.
+pub(crate) fn own_program() -> anyhow::Result<PathBuf> {
+    // On Linux this works also after the file was replaced by a newer version or deleted.
+    #[cfg(target_os = "linux")]
+    return Ok(PathBuf::from("/proc/self/exe"));
+    #[cfg(not(target_os = "linux"))]
+    std::env::current_exe().context("cannot find the program's own file")
+}
+
+/// Keeps other processes of the user, commands of agents among them, from reading our memory and
+/// environment. Root can all the same.
+pub(crate) fn hide_memory() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // It cannot fail with this value; if it did, there would be nothing to do about it.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}

@@ -1,0 +1,24 @@
+//! Writing to the terminal or a pipe. A reader that has seen enough (`| head`) is no error.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+
+/// Writes to standard output, at once.
+pub(crate) fn out(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+/// Tells on standard error why the program failed.
+pub(crate) fn error(error: &anyhow::Error) {
+    note(&format!("ikigai: {error:#}"));
+}
+
+/// Tells something on standard error. Nobody is left to tell when that fails.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

@@ -1,0 +1,168 @@
+//! `bash`: a command, with a bounded output and a time limit.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::arguments::{Arguments, Whole};
+use crate::commands::Running;
+use crate::context::Context;
+use crate::declaration::tool;
+use crate::dispatcher::{Call, Tool};
+use crate::files::without_number;
+use crate::output::Capture;
+use crate::result::{Outcome, Refusal};
+use crate::watchdog::Status;
+
+pub(crate) const TOOL: Tool = Tool { declaration: &Bash::DECLARATION, prepare };
+
+fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
+    let call = Bash::parse(arguments)?;
+    Ok(Call::waiting(move |context| async move { call.execute(&context).await }))
+}
+
+tool! {
+    /// Run a command with bash -c
+    struct Bash = "bash" {
+        /// Command to run
+        command: String,
+        /// Seconds, default 120
+        timeout: Option<Whole<1, 3600>>,
+        /// false: ask to leave the sandbox
+        sandbox: Option<bool>,
+    }
+}
+
+const DEFAULT_TIMEOUT: u64 = 120;
+/// The exit code of a command that was stopped at its time limit, as of timeout(1).
+const TIMED_OUT: i32 = 124;
+/// Read at a time: as much as the pipe holds.
+const CHUNK: usize = 1024 * 1024;
+/// How long output is still awaited after the command's own end, when something that it left in the
+/// background holds the pipe open.
+const DRAIN: Duration = Duration::from_millis(100);
+/// The system takes no longer argument (128 KiB with its end mark).
+const LONGEST_COMMAND: usize = 128 * 1024 - 1;
+
+/// Why a command was followed no further.
+enum End {
+    /// It ended by itself.
+    Own(Status),
+    TimedOut,
+    Interrupted,
+}
+
+impl Bash {
+    async fn execute(&self, context: &Context) -> Outcome {
+        // There is no sandbox yet that a command could ask to leave.
+        let _ = self.sandbox;
+        if let Err(reason) = self.check() {
+            return Outcome::Failure(format!("Cannot start bash: {reason}"));
+        }
+        let seconds = self.timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0);
+        let mut capture = Capture::both_ends(context.output_size);
+        let end = match self.run(context, Duration::from_secs(seconds), &mut capture).await {
+            Ok(end) => end,
+            Err(error) => return Outcome::Failure(format!("Cannot run bash: {error}")),
+        };
+        let exit_code = match end {
+            End::Own(Status::Exited(code)) => code,
+            End::Own(Status::Killed(signal)) => 128 + signal,
+            End::Own(Status::NotStarted(reason)) => {
+                let reason = without_number(&reason);
+                let place = context.directory().display();
+                return Outcome::Failure(format!("Cannot start bash in {place}: {reason}"));
+            }
+            End::TimedOut => TIMED_OUT,
+            End::Interrupted => {
+                return Outcome::Failure(
+                    "Interrupted: the command was ended and may have had effects".to_owned(),
+                );
+            }
+        };
+        let mut output = capture.finish();
+        if exit_code == TIMED_OUT && matches!(end, End::TimedOut) {
+            output.add_line(&format!("[Time limit of {seconds} s reached: the command was ended]"));
+        }
+        Outcome::success(output).with("exit_code", exit_code)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.command.contains('\0') {
+            return Err("the command holds a NUL character".to_owned());
+        }
+        if self.command.len() > LONGEST_COMMAND {
+            return Err(format!(
+                "the command is too long ({} bytes, at most {LONGEST_COMMAND}): put it in a file and run that",
+                self.command.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Runs the command to its end, whichever comes first.
+    async fn run(
+        &self,
+        context: &Context,
+        limit: Duration,
+        capture: &mut Capture,
+    ) -> io::Result<End> {
+        let mut running = context.commands.start(&self.command, context.directory()).await?;
+        let deadline = Instant::now() + limit;
+        let mut chunk = Vec::with_capacity(CHUNK);
+        let end = loop {
+            tokio::select! {
+                status = running.control.status() => break End::Own(status?),
+                read = running.output.read(&mut chunk) => { read?; take(&mut chunk, capture) }
+                () = sleep_until(deadline) => break End::TimedOut,
+                () = context.interrupt.cancelled() => break End::Interrupted,
+            }
+        };
+        if !matches!(end, End::Own(_)) {
+            running.control.end().await?;
+            follow_ending(&mut running, &mut chunk, capture).await?;
+        }
+        drain(&mut running, &mut chunk, capture).await?;
+        if matches!(end, End::Own(_)) {
+            running.leave();
+        }
+        Ok(end)
+    }
+}
+
+/// Takes what a command still prints while it is being ended.
+async fn follow_ending(
+    running: &mut Running,
+    chunk: &mut Vec<u8>,
+    capture: &mut Capture,
+) -> io::Result<()> {
+    loop {
+        tokio::select! {
+            status = running.control.status() => return status.map(drop),
+            read = running.output.read(chunk) => { read?; take(chunk, capture) }
+        }
+    }
+}
+
+/// Takes what is left in the pipe, without waiting for what holds it open.
+async fn drain(
+    running: &mut Running,
+    chunk: &mut Vec<u8>,
+    capture: &mut Capture,
+) -> io::Result<()> {
+    let deadline = Instant::now() + DRAIN;
+    while !running.output.is_drained() {
+        tokio::select! {
+            biased;
+            () = sleep_until(deadline) => break,
+            read = running.output.read(chunk) => { read?; take(chunk, capture) }
+        }
+    }
+    Ok(())
+}
+
+fn take(chunk: &mut Vec<u8>, capture: &mut Capture) {
+    capture.push(chunk);
+    chunk.clear();
+}

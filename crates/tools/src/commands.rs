@@ -1,0 +1,227 @@
+//! Commands, seen from the program: started through the watchdog, followed to their end.
+//!
+//! The program does not start a command itself. It has a small process of its own, the watchdog (see
+//! `watchdog.rs`), which starts all commands and ends them when the program is gone. For every command
+//! the two share a control socket: the request goes down, the status comes back, and whatever closes the
+//! program's end (an interrupt, a dropped future, kill -9) ends the command and all that it started.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::watchdog::{END, END_OF_GRACE, Request, STATUS_LIMIT, Status};
+
+/// Starts commands. The watchdog comes with the first one, since many runs need none.
+#[derive(Debug)]
+pub struct Commands {
+    /// The program and arguments that start the watchdog: this same program, told to be one.
+    watchdog: (PathBuf, OsString),
+    /// The environment of every command, secrets left out.
+    environment: Vec<(OsString, OsString)>,
+    link: Mutex<Option<Link>>,
+    /// Cancelled when the program ends: nothing goes on in the background after that.
+    closing: CancellationToken,
+}
+
+/// The watchdog, and the socket on which it takes commands.
+#[derive(Debug)]
+struct Link {
+    socket: StdUnixStream,
+    process: Child,
+}
+
+impl Commands {
+    /// Commands get exactly `environment`. `program` called with `argument` must call
+    /// [`serve_watchdog`](crate::serve_watchdog).
+    pub fn new(
+        program: &Path,
+        argument: &OsStr,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Commands {
+        let watchdog = (program.to_owned(), argument.to_owned());
+        Commands {
+            watchdog,
+            environment,
+            link: Mutex::new(None),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Starts `bash -c command` in `directory`.
+    pub(crate) async fn start(&self, command: &str, directory: &Path) -> io::Result<Running> {
+        let (sender, output) = pipe::pipe()?;
+        widen(&output);
+        let (mut socket, watchdogs_end) = UnixStream::pair()?;
+        let fds = [sender.into_blocking_fd()?, watchdogs_end.into_std()?.into()];
+        self.hand_over(&fds).await?;
+        drop(fds);
+        let request = Request { command: command.into(), directory: directory.as_os_str().into() };
+        socket.write_all(&request.encode()).await?;
+        Ok(Running {
+            output: CommandOutput(Some(output)),
+            control: Control { socket, status: Vec::new() },
+            closing: self.closing.clone(),
+        })
+    }
+
+    /// Ends all that commands left running in the background, and the watchdog.
+    pub async fn close(&self) {
+        self.closing.cancel();
+        if let Some(Link { socket, mut process }) = self.link.lock().await.take() {
+            drop(socket);
+            // It takes no longer than the grace that it gives to what it ends.
+            let patience = END_OF_GRACE + Duration::from_secs(1);
+            let _ = tokio::time::timeout(patience, process.wait()).await;
+        }
+    }
+
+    /// Gives the watchdog a command's ends of its pipe and its control socket.
+    async fn hand_over(&self, fds: &[OwnedFd; 2]) -> io::Result<()> {
+        let mut link = self.link.lock().await;
+        if let Some(running) = &*link
+            && send_fds(&running.socket, fds).is_ok()
+        {
+            return Ok(());
+        }
+        // There is none yet, or somebody killed it.
+        let started = link.insert(self.start_watchdog()?);
+        send_fds(&started.socket, fds)
+    }
+
+    fn start_watchdog(&self) -> io::Result<Link> {
+        let (socket, watchdogs_end) = StdUnixStream::pair()?;
+        let (program, argument) = &self.watchdog;
+        #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+        let process = Command::new(program)
+            .arg(argument)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(watchdogs_end)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Link { socket, process })
+    }
+}
+
+/// One byte that carries the two file descriptors.
+fn send_fds(socket: &StdUnixStream, fds: &[OwnedFd; 2]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let fds = [fds[0].as_fd(), fds[1].as_fd()];
+    ancillary.push(SendAncillaryMessage::ScmRights(&fds));
+    let flags = SendFlags::NOSIGNAL;
+    sendmsg(socket, &[IoSlice::new(&[0])], &mut ancillary, flags)?;
+    Ok(())
+}
+
+/// A command that prints much is slowed down by a narrow pipe: each filling costs two context switches.
+fn widen(_pipe: &pipe::Receiver) {
+    #[cfg(target_os = "linux")]
+    {
+        // What the system allows everybody; where it does not, the pipe stays as it is.
+        const WIDE: usize = 1024 * 1024;
+        let _ = rustix::pipe::fcntl_setpipe_size(_pipe, WIDE);
+    }
+}
+
+/// A command at work. Dropping it ends the command.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) output: CommandOutput,
+    pub(crate) control: Control,
+    closing: CancellationToken,
+}
+
+impl Running {
+    /// Lets what the command left in the background go on until the program ends. Its output goes
+    /// nowhere, but it is taken, so that the background process is not ended by a broken pipe.
+    pub(crate) fn leave(mut self) {
+        let closing = self.closing.clone();
+        tokio::spawn(closing.run_until_cancelled_owned(async move {
+            let mut sink = Vec::with_capacity(16 * 1024);
+            while !self.output.is_drained() && self.output.read(&mut sink).await.is_ok() {
+                sink.clear();
+            }
+            self.control.closed().await;
+        }));
+    }
+}
+
+/// What a command prints, both streams in one.
+#[derive(Debug)]
+pub(crate) struct CommandOutput(Option<pipe::Receiver>);
+
+impl CommandOutput {
+    /// The next piece, appended to `buffer`; 0 at the end, and never again after that.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let Some(pipe) = &mut self.0 else {
+            return std::future::pending().await;
+        };
+        let count = pipe.read_buf(buffer).await?;
+        if count == 0 {
+            self.0 = None;
+        }
+        Ok(count)
+    }
+
+    /// Whether all has been read: nobody holds the other end any more.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+/// A command's life line to the watchdog.
+#[derive(Debug)]
+pub(crate) struct Control {
+    socket: UnixStream,
+    /// What has come of the status line.
+    status: Vec<u8>,
+}
+
+impl Control {
+    /// Waits for the command's own end.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn status(&mut self) -> io::Result<Status> {
+        loop {
+            if let Some(status) = Status::decode(&self.status) {
+                return Ok(status);
+            }
+            let room = STATUS_LIMIT - self.status.len();
+            let mut socket = (&mut self.socket).take(room as u64);
+            if socket.read_buf(&mut self.status).await? == 0 {
+                return Err(io::Error::other("its watchdog was killed"));
+            }
+        }
+    }
+
+    /// Asks the watchdog to end the command and all that it started. The status follows.
+    pub(crate) async fn end(&mut self) -> io::Result<()> {
+        self.socket.write_all(&[END]).await
+    }
+
+    /// Waits until the watchdog closes its end: nothing is left of the command's group.
+    async fn closed(&mut self) {
+        let mut byte = [0];
+        while self.socket.read(&mut byte).await.is_ok_and(|count| count > 0) {}
+    }
+}

@@ -1,0 +1,45 @@
+//! What a tool may use of the world around it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::commands::Commands;
+use crate::output::OutputSize;
+
+/// The surroundings of a call. Cheap to clone; all clones share the same commands and interrupt.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Absolute; relative paths in arguments are relative to it.
+    directory: Arc<Path>,
+    pub(crate) output_size: OutputSize,
+    pub(crate) commands: Arc<Commands>,
+    pub(crate) interrupt: CancellationToken,
+}
+
+impl Context {
+    /// A context for calls that work in `directory`, an absolute path. Cancelling `interrupt` ends a
+    /// running call.
+    pub fn new(
+        directory: &Path,
+        output_size: OutputSize,
+        commands: Arc<Commands>,
+        interrupt: CancellationToken,
+    ) -> Context {
+        Context { directory: directory.into(), output_size, commands, interrupt }
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where `path`, as a model gave it, leads.
+    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        self.directory.join(path)
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.is_cancelled()
+    }
+}

@@ -1,0 +1,146 @@
+//! `file_edit`: one piece of a file replaced by another, byte by byte.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+
+use memchr::memmem::Finder;
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::declaration::tool;
+use crate::dispatcher::{Call, Tool};
+use crate::file_write::file_name;
+use crate::files::FileError;
+use crate::replace::Target;
+use crate::result::{Outcome, Refusal};
+
+pub(crate) const TOOL: Tool = Tool { declaration: &FileEdit::DECLARATION, prepare };
+
+fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
+    let call = FileEdit::parse(arguments)?;
+    Ok(Call::blocking(move |context| call.execute(context)))
+}
+
+tool! {
+    /// Replace a string in a file; it must occur exactly once unless replace_all is true
+    struct FileEdit = "file_edit" {
+        /// File to edit
+        path: String,
+        /// Text to replace, exactly as it stands there
+        old_string: String,
+        /// Text to put in its place
+        new_string: String,
+        /// Replace every occurrence
+        replace_all: Option<bool>,
+    }
+}
+
+/// Why a file stays as it is.
+enum EditError {
+    Occurrences(u64),
+    File(FileError),
+}
+
+impl<E: Into<FileError>> From<E> for EditError {
+    fn from(error: E) -> EditError {
+        EditError::File(error.into())
+    }
+}
+
+impl FileEdit {
+    fn execute(&self, context: &Context) -> Outcome {
+        if self.old_string.is_empty() {
+            return Outcome::Failure("old_string cannot be empty".to_owned());
+        }
+        if self.old_string == self.new_string {
+            return Outcome::Failure("old_string and new_string are identical".to_owned());
+        }
+        let name = file_name(&self.path);
+        match self.edit(context) {
+            Ok(count) => {
+                Outcome::success(format!("Replaced {count} occurrence(s) in {name}").into())
+                    .with("replacements", count)
+            }
+            Err(EditError::Occurrences(0)) => {
+                Outcome::Failure(format!("String not found in {name}"))
+            }
+            Err(EditError::Occurrences(count)) => Outcome::Failure(format!(
+                "String found {count} times in {name}, use replace_all to replace all"
+            )),
+            Err(EditError::File(error)) => Outcome::Failure(error.describe(&self.path)),
+        }
+    }
+
+    /// Counts first and writes then: a refused edit costs no writing.
+    fn edit(&self, context: &Context) -> Result<u64, EditError> {
+        let mut target = Target::lock(&context.resolve(&self.path))?;
+        let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
+        let mut reader = file.try_clone()?;
+        let finder = Finder::new(&self.old_string);
+        let mut count = 0;
+        scan(&mut reader, &finder, |piece| {
+            count += u64::from(matches!(piece, Piece::Found));
+            Ok(())
+        })?;
+        if count == 0 || (count > 1 && self.replace_all != Some(true)) {
+            return Err(EditError::Occurrences(count));
+        }
+        target.replace(|output| self.write(&mut reader, &finder, output, count))?;
+        Ok(count)
+    }
+
+    fn write(
+        &self,
+        reader: &mut File,
+        finder: &Finder<'_>,
+        output: &mut dyn Write,
+        expected: u64,
+    ) -> Result<(), FileError> {
+        reader.rewind()?;
+        let mut output = io::BufWriter::new(output);
+        let mut count = 0;
+        scan(reader, finder, |piece| match piece {
+            Piece::Other(bytes) => output.write_all(bytes),
+            Piece::Found => {
+                count += 1;
+                output.write_all(self.new_string.as_bytes())
+            }
+        })?;
+        output.flush()?;
+        if count == expected { Ok(()) } else { Err(FileError::ChangedMeanwhile) }
+    }
+}
+
+/// A part of a scanned file.
+enum Piece<'a> {
+    Other(&'a [u8]),
+    Found,
+}
+
+/// Takes a file apart into occurrences of the needle, left to right and not overlapping, and what lies
+/// between them, holding no more than a chunk and the needle's length in memory.
+fn scan(
+    reader: &mut impl Read,
+    finder: &Finder<'_>,
+    mut visit: impl FnMut(Piece<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let needle = finder.needle().len();
+    let chunk = needle.max(64 * 1024);
+    let mut buffer: Vec<u8> = Vec::with_capacity(chunk + needle);
+    loop {
+        let read = reader.by_ref().take(chunk as u64).read_to_end(&mut buffer)?;
+        let mut from = 0;
+        while let Some(at) = finder.find(&buffer[from..]) {
+            visit(Piece::Other(&buffer[from..from + at]))?;
+            visit(Piece::Found)?;
+            from += at + needle;
+        }
+        if read == 0 {
+            return visit(Piece::Other(&buffer[from..]));
+        }
+        // An occurrence may begin in the last bytes and end in the next chunk.
+        let sure = buffer.len().saturating_sub(needle - 1).max(from);
+        visit(Piece::Other(&buffer[from..sure]))?;
+        buffer.drain(..sure);
+    }
+}

@@ -1,0 +1,138 @@
+//! `file_read`: the text of a file, or some of its lines.
+
+use std::io::Read;
+
+use crate::arguments::{Arguments, Whole};
+use crate::context::Context;
+use crate::declaration::tool;
+use crate::dispatcher::{Call, Tool};
+use crate::files::{FileError, open_regular};
+use crate::output::{Capture, Output};
+use crate::result::{Outcome, Refusal};
+
+pub(crate) const TOOL: Tool = Tool { declaration: &FileRead::DECLARATION, prepare };
+
+fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
+    let call = FileRead::parse(arguments)?;
+    Ok(Call::blocking(move |context| call.execute(context)))
+}
+
+tool! {
+    /// Read a text file
+    struct FileRead = "file_read" {
+        /// File to read
+        path: String,
+        /// First line, counted from 1
+        offset: Option<Whole<1, { u64::MAX }>>,
+        /// Number of lines
+        limit: Option<Whole<1, { u64::MAX }>>,
+    }
+}
+
+/// Read at a time.
+const CHUNK: usize = 64 * 1024;
+/// A NUL within this many bytes of the beginning means that it is no text.
+const PROBE: usize = 8 * 1024;
+/// A file that claims to be shorter than this may go on growing up to here while it is read; beyond, only
+/// what it held when it was opened counts. Files of /proc claim to be empty.
+const GROWTH_LIMIT: u64 = 64 * 1024 * 1024;
+
+impl FileRead {
+    fn execute(&self, context: &Context) -> Outcome {
+        match self.read(context) {
+            Ok(output) => {
+                let lossy = output.lossy;
+                let outcome = Outcome::success(output);
+                if lossy { outcome.with("lossy", true) } else { outcome }
+            }
+            Err(error) => Outcome::Failure(error.describe(&self.path)),
+        }
+    }
+
+    fn read(&self, context: &Context) -> Result<Output, FileError> {
+        let (file, metadata) = open_regular(&context.resolve(&self.path))?;
+        let mut file = file.take(metadata.len().max(GROWTH_LIMIT));
+        let mut selection = Selection::new(self, Capture::beginning(context.output_size));
+        let mut chunk = vec![0; CHUNK];
+        let mut position: u64 = 0;
+        while !selection.is_complete() && !context.is_interrupted() {
+            let filled = read_full(&mut file, &mut chunk)?;
+            if filled == 0 {
+                break;
+            }
+            if position == 0 && chunk[..filled.min(PROBE)].contains(&0) {
+                return Err(FileError::NotText);
+            }
+            position += filled as u64;
+            selection.push(&chunk[..filled]);
+            if selection.wants_only_the_size() {
+                selection.output.skip(metadata.len().saturating_sub(position));
+                break;
+            }
+        }
+        Ok(selection.output.finish())
+    }
+}
+
+/// The lines that were asked for, picked out of a stream of chunks.
+struct Selection {
+    lines_to_skip: u64,
+    /// `None`: to the end.
+    lines_to_take: Option<u64>,
+    output: Capture,
+}
+
+impl Selection {
+    fn new(call: &FileRead, output: Capture) -> Selection {
+        Selection {
+            lines_to_skip: call.offset.map_or(0, |first| first.0 - 1),
+            lines_to_take: call.limit.map(|limit| limit.0),
+            output,
+        }
+    }
+
+    fn push(&mut self, mut bytes: &[u8]) {
+        bytes = &bytes[end_of_lines(bytes, &mut self.lines_to_skip)..];
+        if let Some(lines) = &mut self.lines_to_take {
+            bytes = &bytes[..end_of_lines(bytes, lines)];
+        }
+        self.output.push(bytes);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.lines_to_take == Some(0)
+    }
+
+    /// Whether the rest need not be read, since the file's size tells how much of it there is.
+    fn wants_only_the_size(&self) -> bool {
+        self.lines_to_take.is_none() && self.output.is_full()
+    }
+}
+
+/// Where the next `lines` lines end in `bytes`, taking off those that do end there.
+fn end_of_lines(bytes: &[u8], lines: &mut u64) -> usize {
+    if *lines == 0 {
+        return 0;
+    }
+    for newline in memchr::memchr_iter(b'\n', bytes) {
+        *lines -= 1;
+        if *lines == 0 {
+            return newline + 1;
+        }
+    }
+    bytes.len()
+}
+
+/// Fills the buffer as far as the file goes.
+fn read_full(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,55 @@
+//! `file_write`: a file's whole content, in one step.
+
+use std::path::Path;
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::declaration::tool;
+use crate::dispatcher::{Call, Tool};
+use crate::files::FileError;
+use crate::replace::Target;
+use crate::result::{Outcome, Refusal};
+
+pub(crate) const TOOL: Tool = Tool { declaration: &FileWrite::DECLARATION, prepare };
+
+fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
+    let call = FileWrite::parse(arguments)?;
+    Ok(Call::blocking(move |context| call.execute(context)))
+}
+
+tool! {
+    /// Create or replace a file, with missing folders
+    struct FileWrite = "file_write" {
+        /// File to write
+        path: String,
+        /// Whole content
+        content: String,
+    }
+}
+
+impl FileWrite {
+    fn execute(&self, context: &Context) -> Outcome {
+        if let Err(error) = self.write(context) {
+            return Outcome::Failure(error.describe(&self.path));
+        }
+        let bytes = self.content.len();
+        let output = format!("Wrote {bytes} bytes to {}", file_name(&self.path));
+        Outcome::success(output.into()).with("bytes", bytes)
+    }
+
+    fn write(&self, context: &Context) -> Result<(), FileError> {
+        if self.path.is_empty() {
+            return Err(std::io::Error::from(rustix::io::Errno::NOENT).into());
+        }
+        let target = Target::lock(&context.resolve(&self.path))?;
+        let folders = target.create_folders()?;
+        target.replace(|file| Ok(file.write_all(self.content.as_bytes())?))?;
+        folders.keep();
+        Ok(())
+    }
+}
+
+/// The last part of a path, as the messages name a file.
+pub(crate) fn file_name(path: &str) -> String {
+    Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

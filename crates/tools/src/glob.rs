@@ -1,0 +1,114 @@
+//! `glob`: files by the shape of their path.
+
+use std::path::{Component, Path};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::declaration::tool;
+use crate::dispatcher::{Call, Tool};
+use crate::result::{Outcome, Refusal};
+use crate::walk::{Extent, Start, walk};
+
+pub(crate) const TOOL: Tool = Tool { declaration: &Glob::DECLARATION, prepare };
+
+fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
+    let call = Glob::parse(arguments)?;
+    Ok(Call::blocking(move |context| call.execute(context)))
+}
+
+tool! {
+    /// Find files; skips ignored and hidden ones
+    struct Glob = "glob" {
+        /// Shell pattern: *.c (top folder only), src/**/*.c
+        pattern: String,
+        /// Folder to start from
+        path: Option<String>,
+    }
+}
+
+impl Glob {
+    fn execute(&self, context: &Context) -> Outcome {
+        let (folder, pattern) = self.split(context);
+        let matcher = match shell_pattern(&pattern) {
+            Ok(matcher) => matcher,
+            Err(reason) => return Outcome::Failure(format!("Invalid glob pattern: {reason}")),
+        };
+        let start = Start::new(context, folder.as_deref());
+        if let Err(error) = start.require_directory() {
+            return Outcome::Failure(error.describe(folder.as_deref().unwrap_or(".")));
+        }
+        let findings = walk(context, &start, extent(&pattern), || {
+            |entry: &ignore::DirEntry, found: &mut crate::lines::SortedFindings| {
+                let relative = entry.path().strip_prefix(&start.path).unwrap_or(entry.path());
+                if matcher.is_match(relative) {
+                    found.add_path(start.show(relative));
+                }
+            }
+        });
+        let (output, count) = findings.finish();
+        Outcome::success(output.finish()).with("count", count)
+    }
+
+    /// The folder to start from, and the pattern beneath it. A pattern that leads out of its folder (an
+    /// absolute one, or `../…`) brings its own.
+    fn split(&self, context: &Context) -> (Option<String>, String) {
+        let path = Path::new(&self.pattern);
+        if let (None, Ok(beneath)) = (&self.path, path.strip_prefix(context.directory()))
+            && path.is_absolute()
+        {
+            return (None, beneath.to_string_lossy().into_owned());
+        }
+        let leads_out = path.is_absolute() || path.starts_with("..");
+        if !leads_out {
+            let pattern = self.pattern.trim_start_matches("./").to_owned();
+            return (self.path.clone(), pattern);
+        }
+        let literal = literal_prefix(&self.pattern);
+        let folder: std::path::PathBuf = path.components().take(literal).collect();
+        let beneath: std::path::PathBuf = path.components().skip(literal).collect();
+        let folder = match &self.path {
+            Some(path) => Path::new(path).join(folder),
+            None => folder,
+        };
+        (Some(folder.to_string_lossy().into_owned()), beneath.to_string_lossy().into_owned())
+    }
+}
+
+/// A pattern as a shell reads it: `*` stays within a folder, `**` crosses folders.
+pub(crate) fn shell_pattern(pattern: &str) -> Result<GlobMatcher, String> {
+    GlobBuilder::new(pattern)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .empty_alternates(true)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| format!("{}: {}", crate::files::shorten(pattern), error.kind()))
+}
+
+/// What a pattern says of where its files can be, so that the rest of the tree is not walked.
+fn extent(pattern: &str) -> Extent {
+    let names: Vec<&[u8]> =
+        Path::new(pattern).components().map(|name| name.as_os_str().as_encoded_bytes()).collect();
+    // A brace or an escaped slash may hide a separator, and then counting levels means nothing.
+    let countable = !pattern.contains(['{', '\\', '[']) && !pattern.contains("**");
+    let prefix = names.iter().take(literal_prefix(pattern)).map(|name| name.to_vec());
+    Extent { prefix: prefix.collect(), depth: countable.then_some(names.len().max(1)) }
+}
+
+/// How many leading components of a pattern have nothing special, the last one left out: it names the
+/// files.
+fn literal_prefix(pattern: &str) -> usize {
+    let special = |component: &Component<'_>| match component {
+        Component::Normal(name) => {
+            name.as_encoded_bytes().iter().any(|byte| b"*?[]{}\\!,".contains(byte))
+        }
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+            false
+        }
+    };
+    let components: Vec<Component<'_>> = Path::new(pattern).components().collect();
+    let literal = components.iter().take_while(|component| !special(component)).count();
+    literal.min(components.len().saturating_sub(1))
+}

@@ -1,0 +1,199 @@
+//! `grep`: lines of files that match a regular expression.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use globset::GlobMatcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch,
+};
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::declaration::tool;
+use crate::dispatcher::{Call, Tool};
+use crate::files::{FileError, open_regular};
+use crate::glob::shell_pattern;
+use crate::lines::SortedFindings;
+use crate::result::{Outcome, Refusal};
+use crate::walk::{Extent, Start, walk};
+
+pub(crate) const TOOL: Tool = Tool { declaration: &Grep::DECLARATION, prepare };
+
+fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
+    let call = Grep::parse(arguments)?;
+    Ok(Call::blocking(move |context| call.execute(context)))
+}
+
+tool! {
+    /// Search files; skips ignored, hidden and binary ones
+    struct Grep = "grep" {
+        /// Regular expression (Rust syntax)
+        pattern: String,
+        /// Only these files, like *.rs
+        glob: Option<String>,
+        /// Folder or file to search
+        path: Option<String>,
+    }
+}
+
+/// A file with a longer line is passed over: no person wrote it, and a line is held in memory.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+impl Grep {
+    fn execute(&self, context: &Context) -> Outcome {
+        let matcher =
+            match RegexMatcherBuilder::new().line_terminator(Some(b'\n')).build(&self.pattern) {
+                Ok(matcher) => matcher,
+                Err(error) => return Outcome::Failure(format!("Invalid pattern: {error}")),
+            };
+        let filter = match self.glob.as_deref().map(NameFilter::new).transpose() {
+            Ok(filter) => filter,
+            Err(reason) => return Outcome::Failure(format!("Invalid glob pattern: {reason}")),
+        };
+        let start = Start::new(context, self.path.as_deref());
+        match search(context, &start, &matcher, filter.as_ref()) {
+            Ok(findings) => {
+                let (output, count) = findings.finish();
+                Outcome::success(output.finish()).with("count", count)
+            }
+            Err(error) => Outcome::Failure(error.describe(self.path.as_deref().unwrap_or("."))),
+        }
+    }
+}
+
+/// Searches a folder, or one file.
+fn search(
+    context: &Context,
+    start: &Start,
+    matcher: &RegexMatcher,
+    filter: Option<&NameFilter>,
+) -> Result<SortedFindings, FileError> {
+    if std::fs::metadata(&start.path)?.is_dir() {
+        return Ok(walk(context, start, Extent::ALL, || {
+            let mut searcher = FileSearch::new(context, matcher);
+            move |entry: &ignore::DirEntry, found: &mut SortedFindings| {
+                let relative = entry.path().strip_prefix(&start.path).unwrap_or(entry.path());
+                if filter.is_none_or(|filter| filter.wants(relative))
+                    && let Ok((file, _)) = open_regular(entry.path())
+                {
+                    searcher.search(&file, start.show(relative), found);
+                }
+            }
+        }));
+    }
+    let (file, _) = open_regular(&start.path)?;
+    let mut found = SortedFindings::new(context.output_size);
+    let name = start.path.file_name().map(Path::new).unwrap_or(&start.path);
+    if filter.is_none_or(|filter| filter.wants(name)) {
+        FileSearch::new(context, matcher).search(&file, start.show(Path::new("")), &mut found);
+    }
+    Ok(found)
+}
+
+/// Narrows a search to some files: by their name at any depth, or with a slash by their path.
+struct NameFilter {
+    matcher: GlobMatcher,
+    by_name: bool,
+}
+
+impl NameFilter {
+    fn new(pattern: &str) -> Result<NameFilter, String> {
+        let pattern = pattern.trim_start_matches("./");
+        Ok(NameFilter { matcher: shell_pattern(pattern)?, by_name: !pattern.contains('/') })
+    }
+
+    fn wants(&self, relative: &Path) -> bool {
+        match relative.file_name() {
+            Some(name) if self.by_name => self.matcher.is_match(name),
+            _ => self.matcher.is_match(relative),
+        }
+    }
+}
+
+/// Searches one file after another, with buffers that are used again.
+struct FileSearch<'a> {
+    matcher: &'a RegexMatcher,
+    searcher: Searcher,
+    limit: usize,
+}
+
+impl<'a> FileSearch<'a> {
+    fn new(context: &Context, matcher: &'a RegexMatcher) -> FileSearch<'a> {
+        let searcher = SearcherBuilder::new()
+            .line_number(true)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(LONGEST_LINE))
+            // A file that is cut short while it is mapped would end the program (SIGBUS).
+            .memory_map(MmapChoice::never())
+            .build();
+        FileSearch { matcher, searcher, limit: context.output_size.bytes() }
+    }
+
+    fn search(&mut self, file: &File, path: Vec<u8>, found: &mut SortedFindings) {
+        let mut matches = Matches {
+            path: &path,
+            limit: self.limit,
+            lines: Vec::new(),
+            length: 0,
+            count: 0,
+            is_binary: false,
+        };
+        let searched = self.searcher.search_file(self.matcher, file, &mut matches);
+        let Matches { lines, length, count, is_binary, .. } = matches;
+        if searched.is_ok() && !is_binary && count > 0 {
+            found.add_lines(path, lines, length, count);
+        }
+    }
+}
+
+/// The matching lines of one file, as they are shown.
+struct Matches<'a> {
+    path: &'a [u8],
+    limit: usize,
+    /// At most `limit` bytes and a line, without the last line break.
+    lines: Vec<u8>,
+    /// What `lines` would hold, were it not limited.
+    length: u64,
+    count: u64,
+    is_binary: bool,
+}
+
+impl Sink for Matches<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let number = found.line_number().unwrap_or(0).to_string();
+        let text = without_line_break(found.bytes());
+        let separator = u64::from(self.count > 0);
+        let length = self.path.len() + 1 + number.len() + 2 + text.len();
+        self.length += length as u64 + separator;
+        self.count += 1;
+        if self.lines.len() < self.limit {
+            if separator > 0 {
+                self.lines.push(b'\n');
+            }
+            for part in [self.path, b":", number.as_bytes(), b": ", text] {
+                self.lines.extend_from_slice(part);
+            }
+        }
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
+        self.is_binary = true;
+        Ok(false)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.is_binary |= finish.binary_byte_offset().is_some();
+        Ok(())
+    }
+}
+
+fn without_line_break(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}

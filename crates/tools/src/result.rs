@@ -1,0 +1,117 @@
+//! What comes out of a call: a dispatcher's refusal (bare) or an executor's outcome (enveloped).
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use crate::output::Output;
+
+/// The JSON object that a model gets as the result of its call.
+///
+/// ```
+/// # use ikigai_tools::Dispatcher;
+/// let mut result = Dispatcher::all().dispatch("", b"").unwrap_err();
+/// result.mark_limit_reached(50);
+/// assert_eq!(
+///     result.to_string(),
+///     r#"{"error":"Unknown tool: ","limit_reached":true,"limit_message":"Tool call limit reached (50). Stopping tool loop."}"#
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult(Map<String, Value>);
+
+impl ToolResult {
+    /// A bare error: the single field `error`.
+    pub(crate) fn error(text: &str) -> ToolResult {
+        ToolResult(Map::from_iter([("error".to_owned(), Value::from(text))]))
+    }
+
+    /// Says that this was the last call of a turn, after `turns` responses with calls.
+    pub fn mark_limit_reached(&mut self, turns: u32) {
+        let message = format!("Tool call limit reached ({turns}). Stopping tool loop.");
+        self.0.insert("limit_reached".to_owned(), Value::from(true));
+        self.0.insert("limit_message".to_owned(), Value::from(message));
+    }
+}
+
+impl fmt::Display for ToolResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let json = serde_json::to_string(&self.0).map_err(|_| fmt::Error)?;
+        f.write_str(&json)
+    }
+}
+
+/// Why a call was not carried out at all.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Refusal {
+    UnknownTool(String),
+    InvalidJson,
+    Missing(&'static str),
+    Invalid(&'static str),
+    NotAvailable(&'static str),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Longer names are noise, and a model may send a page of them.
+        const SHOWN_NAME: usize = 64;
+        match self {
+            Refusal::UnknownTool(name) => {
+                f.write_str("Unknown tool: ")?;
+                name.chars().take(SHOWN_NAME).try_for_each(|c| fmt::Write::write_char(f, c))
+            }
+            Refusal::InvalidJson => f.write_str("Invalid JSON arguments"),
+            Refusal::Missing(name) => write!(f, "Missing required parameter: {name}"),
+            Refusal::Invalid(name) => write!(f, "Invalid parameter: {name}"),
+            Refusal::NotAvailable(what) => write!(f, "{what} is not available yet"),
+        }
+    }
+}
+
+impl From<Refusal> for ToolResult {
+    fn from(refusal: Refusal) -> ToolResult {
+        ToolResult::error(&refusal.to_string())
+    }
+}
+
+/// What an executor achieved. A failure is news for the model, not an error of the program.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Success { output: Output, fields: Vec<(&'static str, Value)> },
+    Failure(String),
+}
+
+impl Outcome {
+    pub(crate) fn success(output: Output) -> Outcome {
+        Outcome::Success { output, fields: Vec::new() }
+    }
+
+    /// Adds a field to the data of a success.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Outcome {
+        if let Outcome::Success { fields, .. } = &mut self {
+            fields.push((name, value.into()));
+        }
+        self
+    }
+}
+
+impl From<Outcome> for ToolResult {
+    fn from(outcome: Outcome) -> ToolResult {
+        let envelope = match outcome {
+            Outcome::Success { output, fields } => {
+                let mut data = Map::new();
+                data.insert("output".to_owned(), Value::from(output.text));
+                data.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
+                if output.truncated {
+                    data.insert("truncated".to_owned(), Value::from(true));
+                }
+                json!({"success": true, "data": data})
+            }
+            Outcome::Failure(error) => json!({"success": false, "error": error}),
+        };
+        match envelope {
+            Value::Object(fields) => ToolResult(fields),
+            other => unreachable!("an envelope is an object, not {other}"),
+        }
+    }
+}
