@@ -3,6 +3,8 @@
 //! `main` calls `run`, and `run` is one `match` over what was asked for. Everything that comes from
 //! outside (variables, the working directory) is read once, in `environment.rs`, and passed on.
 
+#![forbid(unsafe_code)]
+
 mod cli;
 mod command;
 mod config;

@@ -32,6 +32,8 @@
 //! assert!(dispatcher.dispatch("glob", br#"{"pattern":"*.rs"}"#).is_ok());
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod dispatcher;
 
 mod arguments;
