@@ -1,0 +1,297 @@
+//! The settings of one process: what was asked for, by whom, and whether it was allowed.
+//!
+//! Every setting is a line of the table in [`settings`]; nothing else in here knows a setting by
+//! name except where a rule speaks of it. Layers are read one after the other, the lowest first:
+//! built-in defaults, the user's file, the project's file, addresses from the providers' own
+//! variables, `IKIGAI_…` variables, flags. Each value keeps the [place](place::Place) it came from,
+//! so that `ikigai config` can name it and an error can name file and line.
+//!
+//! Two invariants. A project's file comes with a clone: what it may do is decided in [`project`]
+//! before its values join the others. An address may hold a password: it lives in an
+//! [`Address`](address::Address), which prints itself masked, also in `Debug`.
+
+mod address;
+mod defaults;
+mod environment;
+mod error;
+mod escape;
+mod file;
+mod folders;
+mod layers;
+mod lines;
+mod mask;
+mod model;
+mod nearest;
+mod place;
+mod project;
+mod providers;
+mod rules;
+mod settings;
+mod show;
+#[cfg(test)]
+mod testing;
+mod toml_layer;
+mod tools;
+mod url;
+mod value;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub(crate) use error::ConfigError;
+
+use file::{Document, Lookup};
+use folders::Folders;
+use layers::{Entry, Layers};
+use place::Place;
+use toml_layer::Author;
+use value::Value;
+
+/// What the process was given from outside. It holds keys and passwords, hence no `Debug`.
+pub(crate) struct Sources {
+    /// The whole environment.
+    pub(crate) variables: BTreeMap<OsString, OsString>,
+    /// `--config FILE`: read instead of the user's file, and must exist; relative to `directory`.
+    pub(crate) config_flag: Option<PathBuf>,
+    /// The working directory, absolute.
+    pub(crate) directory: PathBuf,
+    /// The flags that stand for a setting.
+    pub(crate) flags: Vec<Flag>,
+}
+
+/// A flag that stands for a setting, such as `--model NAME`.
+pub(crate) struct Flag {
+    /// The setting's key.
+    pub(crate) key: &'static str,
+    pub(crate) value: String,
+    /// The flag as it is typed, for messages: `--model`.
+    pub(crate) typed: &'static str,
+}
+
+/// All settings, checked and merged.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    layers: Layers,
+    user_file: Lookup,
+    project_file: Lookup,
+    /// The key variables that are there and not empty; never their values.
+    keys_present: BTreeSet<OsString>,
+    /// For writing paths as `~/…`.
+    home: Option<PathBuf>,
+}
+
+impl Settings {
+    /// Reads, checks and merges all layers. The error names the place, the setting and what is
+    /// allowed.
+    pub(crate) fn load(sources: &Sources) -> Result<Settings, ConfigError> {
+        let folders = Folders::find(&sources.variables);
+        let user_file = user_file(sources, &folders)?;
+        let project_file = project::find_file(&sources.directory, &user_file)?;
+
+        let mut layers = Layers::default();
+        layers.add(defaults::entries(&folders)?);
+        if let Lookup::Found(document) = &user_file {
+            layers.add(toml_layer::entries(document, Author::User)?);
+        }
+        if let Lookup::Found(document) = &project_file {
+            let entries = toml_layer::entries(document, Author::Project { user_file: &user_file })?;
+            project::check(&entries, &layers)?;
+            layers.add(entries);
+        }
+        layers.add(environment::provider_addresses(&sources.variables)?);
+        layers.add(environment::entries(&sources.variables)?);
+        layers.add(flag_entries(&sources.flags)?);
+        providers::complete(&mut layers)?;
+        model::resolve(&mut layers)?;
+
+        let keys_present = providers::keys_present(&layers, &sources.variables);
+        Ok(Settings { layers, user_file, project_file, keys_present, home: folders.home })
+    }
+
+    /// `max_output_size`, in bytes.
+    pub(crate) fn max_output_size(&self) -> usize {
+        match self.layers.value("max_output_size") {
+            Some(Value::Number(bytes)) => usize::try_from(*bytes).unwrap_or(usize::MAX),
+            other => unreachable!("a number by its kind, and it has a default: {other:?}"),
+        }
+    }
+
+    /// The tools that the model is offered, `core` expanded; `None` stands for all.
+    pub(crate) fn enabled_tools(&self) -> Option<Vec<String>> {
+        tools::enabled(&self.layers)
+    }
+
+    /// The variables that a command must never see: every provider's key, also a replaced one, and
+    /// the database's address.
+    pub(crate) fn secret_variables(&self) -> Vec<OsString> {
+        let mut names = providers::key_variables(&self.layers);
+        names.insert(OsString::from(environment::variable_name("database_url")));
+        names.into_iter().collect()
+    }
+
+    /// What `ikigai config` prints.
+    pub(crate) fn render(&self) -> String {
+        show::render(self)
+    }
+}
+
+fn user_file(sources: &Sources, folders: &Folders) -> Result<Lookup, ConfigError> {
+    if let Some(path) = &sources.config_flag {
+        let path = sources.directory.join(path);
+        return match Document::read(&path)? {
+            Some(document) => Ok(Lookup::Found(document)),
+            None => Err(ConfigError::NoSuchFile { path }),
+        };
+    }
+    let Some(path) = folders.user_file() else { return Ok(Lookup::Nowhere) };
+    Ok(match Document::read(&path)? {
+        Some(document) => Lookup::Found(document),
+        None => Lookup::Missing(path),
+    })
+}
+
+fn flag_entries(flags: &[Flag]) -> Result<Vec<Entry>, ConfigError> {
+    let entry = |flag: &Flag| Entry::parse(flag.key, &flag.value, Place::Flag(flag.typed));
+    error::all_or_faults(flags.iter().map(entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::world;
+
+    #[test]
+    fn each_layer_lies_over_the_one_before() {
+        let world = world();
+        world.shows(&["max_agents = 20 # default"]);
+        let world = world.user("max_agents = 10");
+        world.shows(&["max_agents = 10 # ~/.config/ikigai/config.toml:1"]);
+        let world = world.project("\nmax_agents = 9");
+        world.shows(&["max_agents = 9 # PROJECT:2"]);
+        let world = world.variable("IKIGAI_MAX_AGENTS", "30");
+        world.shows(&["max_agents = 30 # IKIGAI_MAX_AGENTS"]);
+        let world = world.flag("--max-agents", "max_agents", "40");
+        world.shows(&["max_agents = 40 # --max-agents"]);
+    }
+
+    #[test]
+    fn layers_mix_setting_by_setting() {
+        world()
+            .user("max_depth = 3\nmail.max_wakes = 5\nmode = 'read'")
+            .project("max_depth = 2")
+            .variable("IKIGAI_MAIL__MAX_WAKES", "6")
+            .flag("--mode", "mode", "full")
+            .shows(&[
+                "max_depth = 2 # PROJECT:1",
+                "mail.max_wakes = 6 # IKIGAI_MAIL__MAX_WAKES",
+                "mode = \"full\" # --mode",
+                "mail.notify = \"idle\" # default",
+            ]);
+    }
+
+    #[test]
+    fn the_config_flag_replaces_the_users_file() {
+        let world = world()
+            .user("max_agents = 10\nmax_depth = 3")
+            .file("repo/src/other.toml", "max_agents = 11");
+        let world = world.config_flag("other.toml");
+        world.shows(&["max_agents = 11 # ROOT/repo/src/other.toml:1", "max_depth = 4 # default"]);
+        let world = world.project("mode = 'full'");
+        world.refused(
+            "PROJECT:1: mode may not be set by a project, whose file comes with a clone and is not trusted; \
+             set it in ROOT/repo/src/other.toml",
+        );
+        world
+            .config_flag("none.toml")
+            .refused("ROOT/repo/src/none.toml: there is no such file, but --config names it");
+    }
+
+    #[test]
+    fn the_users_file_is_where_xdg_says() {
+        let world =
+            world().file("home/xdg/ikigai/config.toml", "max_agents = 7").user("max_agents = 8");
+        let world = world.variable("XDG_CONFIG_HOME", "HOME/xdg");
+        world.shows(&["max_agents = 7 # ~/xdg/ikigai/config.toml:1"]);
+        for unset in ["", "relative/xdg"] {
+            let world =
+                super::testing::world().user("max_agents = 8").variable("XDG_CONFIG_HOME", unset);
+            world.shows(&["max_agents = 8 # ~/.config/ikigai/config.toml:1"]);
+        }
+        let world = super::testing::world().user("max_agents = 8").without_variable("HOME");
+        world.shows(&["max_agents = 20 # default"]);
+    }
+
+    #[test]
+    fn flags_are_checked_like_everything_else() {
+        world()
+            .flag("--mode", "mode", "wrok")
+            .refused("--mode: 'wrok' is not allowed, use one of read, work, full");
+        world().flag("--db", "database_url", "mysql://me:hunter2@h/db").refused(
+            "--db: 'mysql://me:***@h/db' is not allowed, it must begin with sqlite: or postgres://",
+        );
+    }
+
+    #[test]
+    fn what_the_tools_need_is_there() {
+        let settings = world().load().unwrap();
+        assert_eq!(settings.max_output_size(), 51_200);
+        assert_eq!(settings.enabled_tools(), None);
+
+        let settings = world()
+            .user("max_output_size = 0x800\ntools.enabled = ['bash', 'core', 'file_edit']")
+            .load()
+            .unwrap();
+        assert_eq!(settings.max_output_size(), 2_048);
+        let tools = ["bash", "glob", "file_read", "grep", "file_write", "mail", "file_edit"];
+        assert_eq!(settings.enabled_tools(), Some(tools.map(str::to_owned).to_vec()));
+
+        let settings = world().user("tools.enabled = []").load().unwrap();
+        assert_eq!(settings.enabled_tools(), Some(Vec::new()));
+    }
+
+    #[test]
+    fn commands_see_no_key_variable_and_no_database() {
+        let always =
+            ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "IKIGAI_DATABASE_URL", "OPENAI_API_KEY"];
+        assert_eq!(world().load().unwrap().secret_variables(), always);
+
+        // A variable that a higher layer replaced still holds a key.
+        let settings = world()
+            .user("providers.openai.api_key_env = 'MY_KEY'\n[providers.local]\nbase_url = 'http://h'\napi_key_env = 'LOCAL_KEY'")
+            .variable("IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV", "OTHER_KEY")
+            .load()
+            .unwrap();
+        let mut all = [&always[..], &["LOCAL_KEY", "MY_KEY", "OTHER_KEY"]].concat();
+        all.sort_unstable();
+        assert_eq!(settings.secret_variables(), all);
+    }
+
+    #[test]
+    fn no_password_is_in_debug_listing_or_errors() {
+        let user = "database_url = 'postgres://me:hunter2@h/db?sslpassword=hunter2'\n\
+                    [providers.local]\nbase_url = 'https://me:hunter2@h/v1'\napi_key_env = 'LOCAL_KEY'";
+        let world = world()
+            .user(user)
+            .variable("LOCAL_KEY", "hunter2")
+            .variable("OPENAI_BASE_URL", "https://hunter2@h/v1");
+        let settings = world.load().unwrap();
+        let printed = format!("{settings:?}\n{}", settings.render());
+        assert!(!printed.contains("hunter2"), "{printed}");
+        world.shows(&[
+            "database_url = \"postgres://me:***@h/db?sslpassword=***\" # ~/.config/ikigai/config.toml:1",
+            "providers.local.base_url = \"https://me:***@h/v1\" # ~/.config/ikigai/config.toml:3",
+            "providers.openai.base_url = \"https://***@h/v1\" # OPENAI_BASE_URL",
+        ]);
+
+        for broken in [
+            "database_url = 'postgres://me:hunter2@h/db",
+            "database_url = hunter2",
+            "database_url = 'postgres://me:hunt/hunter2@h'",
+            "database_url = ['hunter2']",
+        ] {
+            let error = super::testing::world().user(broken).load().unwrap_err();
+            let printed = format!("{error} {error:?}");
+            assert!(!printed.contains("hunter2"), "{printed}");
+        }
+    }
+}

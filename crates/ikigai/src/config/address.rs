@@ -1,0 +1,209 @@
+//! Addresses of servers and databases. They may hold a password, so they print themselves masked.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::error::Wrong;
+use super::mask::mask;
+use super::url::Parts;
+use super::value::Value;
+
+/// A checked address. `Display` and `Debug` mask what is secret in it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    url: String,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&mask(&self.url))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+const ENCODE: &str = "its parts are not clear; \
+    write / ? # @ : in a name or password as %2F %3F %23 %40 %3A";
+
+const TLS: &str = "TLS is required for another machine; leave out sslmode \
+    or use require, verify-ca or verify-full";
+
+/// Reads the address of a provider's server, without the slash at its end.
+pub(super) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
+    let refuse = |why| Err(Wrong::Address { masked: mask(text), why });
+    if !text.starts_with("http://") && !text.starts_with("https://") {
+        return refuse("it must begin with http:// or https://");
+    }
+    let Some(parts) = Parts::split(text) else { return refuse(ENCODE) };
+    if parts.hosts.is_empty() || parts.hosts.contains(',') {
+        return refuse("it must name one host");
+    }
+    if parts.query.is_some() || parts.fragment.is_some() {
+        return refuse("it must have no query and no fragment");
+    }
+    if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return refuse("it must have no space");
+    }
+    Ok(Value::Address(Address { url: text.trim_end_matches('/').to_owned() }))
+}
+
+/// Reads the address of the database.
+pub(super) fn parse_database_url(text: &str) -> Result<Value, Wrong> {
+    let refuse = |why| Err(Wrong::Address { masked: mask(text), why });
+    let is_postgres = text.starts_with("postgres://") || text.starts_with("postgresql://");
+    if !is_postgres && !text.starts_with("sqlite:") {
+        return refuse("it must begin with sqlite: or postgres://");
+    }
+    let Some(parts) = Parts::split(text) else { return refuse(ENCODE) };
+    if parts.fragment.is_some() {
+        return refuse(ENCODE);
+    }
+    if !is_postgres
+        && (parts.userinfo.is_some() || format!("{}{}", parts.hosts, parts.path).is_empty())
+    {
+        return refuse("it must name a file, as in sqlite:///home/me/ikigai.db");
+    }
+    if is_postgres && !is_local(&parts) && !demands_tls(&parts) {
+        return refuse(TLS);
+    }
+    Ok(Value::Address(Address { url: text.to_owned() }))
+}
+
+/// Whether all hosts are this machine. Parameters can name hosts, too.
+fn is_local(parts: &Parts<'_>) -> bool {
+    let named = parts.parameters().filter(|(name, _)| name == "host" || name == "hostaddr");
+    let named =
+        named.flat_map(|(_, hosts)| hosts.split(',').map(str::to_owned).collect::<Vec<_>>());
+    parts.host_names().chain(named).all(|host| is_this_machine(&host))
+}
+
+/// An empty name stands for the Unix socket, and one with a slash for the socket's folder.
+fn is_this_machine(host: &str) -> bool {
+    host.is_empty()
+        || host.starts_with('/')
+        || host == "localhost"
+        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether every `sslmode` that is given insists on TLS; giving none leaves it to us, and we
+/// insist.
+fn demands_tls(parts: &Parts<'_>) -> bool {
+    let mut modes = parts.parameters().filter(|(name, _)| name == "sslmode" || name == "ssl-mode");
+    modes.all(|(_, mode)| ["require", "verify-ca", "verify-full"].contains(&mode.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(parse: fn(&str) -> Result<Value, Wrong>, url: &str, expected: Result<&str, &str>) {
+        let found = match parse(url) {
+            Ok(Value::Address(address)) => Ok(address.url),
+            Ok(other) => panic!("{other:?}"),
+            Err(wrong) => Err(wrong.to_string()),
+        };
+        assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_base_url_is_http_without_query() {
+        let check = |url: &str, expected: Result<&str, &str>| check(parse_base_url, url, expected);
+        check("https://api.openai.com/v1", Ok("https://api.openai.com/v1"));
+        check("http://localhost:11434/v1/", Ok("http://localhost:11434/v1"));
+        check("https://me:pw@h//", Ok("https://me:pw@h"));
+        check(
+            "localhost:11434",
+            Err("'***' is not allowed, it must begin with http:// or https://"),
+        );
+        check(
+            "ftp://me:pw@h",
+            Err("'ftp://me:***@h' is not allowed, it must begin with http:// or https://"),
+        );
+        check("https://", Err("'https://' is not allowed, it must name one host"));
+        check("https:///v1", Err("'https:///v1' is not allowed, it must name one host"));
+        check(
+            "https://h/v1?key=pw",
+            Err("'https://h/v1?key=***' is not allowed, it must have no query and no fragment"),
+        );
+        check(
+            "https://h/v1#pw",
+            Err("'https://h/v1#***' is not allowed, it must have no query and no fragment"),
+        );
+        check("https://h/v 1", Err("'https://h/v 1' is not allowed, it must have no space"));
+        check("https://me:p/w@h", Err(&format!("'https://***' is not allowed, {ENCODE}")));
+    }
+
+    #[test]
+    fn a_database_is_sqlite_or_postgres() {
+        let check =
+            |url: &str, expected: Result<&str, &str>| check(parse_database_url, url, expected);
+        for url in [
+            "sqlite:///a/b.db",
+            "sqlite::memory:",
+            "sqlite:b.db",
+            "sqlite://:memory:",
+            "postgres://h/db",
+            "postgresql://me:pw@h:5432/db",
+        ] {
+            check(url, Ok(url));
+        }
+        check(
+            "mysql://me:pw@h/db",
+            Err("'mysql://me:***@h/db' is not allowed, it must begin with sqlite: or postgres://"),
+        );
+        check("/a/b.db", Err("'***' is not allowed, it must begin with sqlite: or postgres://"));
+        for url in ["sqlite:", "sqlite://", "sqlite://?mode=rw"] {
+            let why = "it must name a file, as in sqlite:///home/me/ikigai.db";
+            check(url, Err(&format!("'{url}' is not allowed, {why}")));
+        }
+        check("postgres://me:p/w@h/db", Err(&format!("'postgres://***' is not allowed, {ENCODE}")));
+        check(
+            "postgres://h/db#pw",
+            Err(&format!("'postgres://h/db#***' is not allowed, {ENCODE}")),
+        );
+    }
+
+    #[test]
+    fn tls_is_required_for_another_machine() {
+        let why = TLS;
+        for local in
+            ["localhost", "127.0.0.1", "127.9.8.7:5432", "[::1]:5432", "", "%2Frun%2Fpostgresql"]
+        {
+            let url = format!("postgres://{local}/db?sslmode=disable");
+            check(parse_database_url, &url, Ok(&url));
+        }
+        for mode in ["disable", "allow", "prefer", "Prefer", "", "dis%61ble"] {
+            let url = format!("postgres://h/db?sslmode={mode}");
+            check(parse_database_url, &url, Err(&format!("'{url}' is not allowed, {why}")));
+        }
+        for mode in ["require", "verify-ca", "verify-full"] {
+            let url = format!("postgres://h/db?sslmode={mode}");
+            check(parse_database_url, &url, Ok(&url));
+        }
+        for url in [
+            "postgres://localhost,h/db?sslmode=disable",
+            "postgres:///db?host=h&sslmode=disable",
+            "postgres://localhost/db?hostaddr=10.0.0.1&sslmode=disable",
+            "postgres://localhost.example.org/db?sslmode=disable",
+            "postgres://h/db?sslmode=require&sslmode=disable",
+            "postgres://h/db?ssl-mode=disable",
+        ] {
+            check(parse_database_url, url, Err(&format!("'{url}' is not allowed, {why}")));
+        }
+    }
+
+    #[test]
+    fn neither_display_nor_debug_shows_the_password() {
+        let address = Address { url: "postgres://me:hunter2@h/db".to_owned() };
+        assert_eq!(
+            format!("{address} {address:?}"),
+            "postgres://me:***@h/db Address(postgres://me:***@h/db)"
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! The layers that come from the environment.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use super::error::{ConfigError, Fault, Wrong, all_or_faults};
+use super::escape::excerpt;
+use super::layers::Entry;
+use super::nearest;
+use super::place::Place;
+use super::providers;
+use super::settings;
+
+const PREFIX: &str = "IKIGAI_";
+
+/// Set inside the commands that an agent runs (cli.md); no settings.
+const NO_SETTINGS: [&str; 2] = ["IKIGAI_AGENT", "IKIGAI_SESSION"];
+
+/// The `IKIGAI_…` variables. One that is empty counts as unset, so that `IKIGAI_MODEL= ikigai`
+/// takes it away for one run.
+pub(super) fn entries(variables: &BTreeMap<OsString, OsString>) -> Result<Vec<Entry>, ConfigError> {
+    let ours = variables.iter().filter_map(|(name, value)| {
+        let name = name.to_string_lossy();
+        let is_ours = name.starts_with(PREFIX) && !NO_SETTINGS.contains(&name.as_ref());
+        is_ours.then(|| entry(&name, value)).and_then(Result::transpose)
+    });
+    all_or_faults(ours)
+}
+
+/// The address variables that the providers' own libraries obey, too.
+pub(super) fn provider_addresses(
+    variables: &BTreeMap<OsString, OsString>,
+) -> Result<Vec<Entry>, ConfigError> {
+    let given = providers::BUILT_IN.iter().filter_map(|provider| {
+        let name = provider.base_url_env;
+        let value = variables.get(OsStr::new(name)).filter(|value| !value.is_empty())?;
+        Some(text_entry(&format!("providers.{}.base_url", provider.name), name, value))
+    });
+    all_or_faults(given)
+}
+
+/// The variable that stands for a setting.
+pub(super) fn variable_name(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_uppercase())
+}
+
+fn entry(name: &str, value: &OsStr) -> Result<Option<Entry>, Fault> {
+    let key = key_of(name);
+    if settings::find(&key).is_none() || name.chars().any(char::is_lowercase) {
+        let nearest = nearest::key(&key).map(|key| variable_name(&key));
+        return Err(Fault::UnknownVariable { name: excerpt(name), nearest });
+    }
+    if value.is_empty() {
+        return Ok(None);
+    }
+    text_entry(&key, name, value).map(Some)
+}
+
+fn text_entry(key: &str, name: &str, value: &OsStr) -> Result<Entry, Fault> {
+    let place = Place::Variable(name.to_owned());
+    match value.to_str() {
+        Some(text) => Entry::parse(key, text, place),
+        None => Err(Fault::value(place, key, Wrong::NotUtf8)),
+    }
+}
+
+/// The key that a variable stands for. In a provider's name, which has no `_`, an underscore stands
+/// for `-`, which a shell does not allow in a variable's name.
+fn key_of(name: &str) -> String {
+    let key = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase().replace("__", ".");
+    match settings::provider_of(&key) {
+        Some(provider) => key.replacen(provider, &provider.replace('_', "-"), 1),
+        None => key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::config::testing::world;
+
+    #[track_caller]
+    fn check(name: &str, value: &str, expected: &str) {
+        world().variable(name, value).refused(expected);
+    }
+
+    #[test]
+    fn every_setting_but_rules_has_a_variable() {
+        let values = [
+            ("IKIGAI_MODEL", "gpt-5", "model = \"openai/gpt-5\""),
+            (
+                "IKIGAI_PROVIDERS__LOCAL__BASE_URL",
+                "http://h/v1/",
+                "providers.local.base_url = \"http://h/v1\"",
+            ),
+            (
+                "IKIGAI_PROVIDERS__OPENAI__KIND",
+                "openai-responses",
+                "providers.openai.kind = \"openai-responses\"",
+            ),
+            ("IKIGAI_DATABASE_URL", "postgres://h/db", "database_url = \"postgres://h/db\""),
+            ("IKIGAI_MODE", "read", "mode = \"read\""),
+            ("IKIGAI_SANDBOX__NETWORK", "true", "sandbox.network = true"),
+            ("IKIGAI_SANDBOX__READ", "/a, ~/b,", "sandbox.read = [\"/a\", \"~/b\"]"),
+            ("IKIGAI_SANDBOX__WRITE", "~", "sandbox.write = [\"~\"]"),
+            ("IKIGAI_MAX_TOOL_TURNS", "7", "max_tool_turns = 7"),
+            ("IKIGAI_MAX_OUTPUT_SIZE", "2048", "max_output_size = 2048"),
+            ("IKIGAI_MAX_REQUESTS", "7", "max_requests = 7"),
+            (
+                "IKIGAI_TOOLS__ENABLED",
+                "core,file_edit",
+                "tools.enabled = [\"core\", \"file_edit\"]",
+            ),
+            ("IKIGAI_MAIL__MAX_WAKES", "0", "mail.max_wakes = 0"),
+            ("IKIGAI_MAIL__NOTIFY", "boundary", "mail.notify = \"boundary\""),
+            ("IKIGAI_MAX_AGENTS", "7", "max_agents = 7"),
+            ("IKIGAI_MAX_DEPTH", "7", "max_depth = 7"),
+            ("IKIGAI_HISTORY_SIZE", "0", "history_size = 0"),
+        ];
+        for (name, value, shown) in values {
+            world().variable(name, value).shows(&[&format!("{shown} # {name}")]);
+        }
+        world().variable("IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV", "MY_KEY").shows(&[
+            "providers.openai.api_key_env = \"MY_KEY\" # IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV; not set",
+        ]);
+    }
+
+    #[test]
+    fn a_wrong_value_names_the_variable() {
+        check(
+            "IKIGAI_MAX_AGENTS",
+            "many",
+            "IKIGAI_MAX_AGENTS: 'many' is no whole number, allowed is 1 to 10000",
+        );
+        check(
+            "IKIGAI_MAX_AGENTS",
+            "0",
+            "IKIGAI_MAX_AGENTS: 0 is out of range, allowed is 1 to 10000",
+        );
+        check(
+            "IKIGAI_SANDBOX__NETWORK",
+            "1",
+            "IKIGAI_SANDBOX__NETWORK: '1' is not allowed, use one of true, false",
+        );
+        check(
+            "IKIGAI_SANDBOX__READ",
+            "/a,b",
+            "IKIGAI_SANDBOX__READ: 'b' is no full path, it must begin with / or ~/",
+        );
+        check(
+            "OPENAI_BASE_URL",
+            "me:hunter2@h",
+            "OPENAI_BASE_URL: '***' is not allowed, it must begin with http:// or https://",
+        );
+        check(
+            "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV",
+            "sk-hunter2",
+            "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV: this is no name of a variable; \
+             write the name of the variable that holds the key, never the key",
+        );
+    }
+
+    #[test]
+    fn an_unknown_variable_is_an_error_with_the_nearest() {
+        let list = "('ikigai config' lists all settings)";
+        for (name, nearest) in [
+            ("IKIGAI_MAX_AGENT", "IKIGAI_MAX_AGENTS"),
+            ("IKIGAI_MAIL_MAX_WAKES", "IKIGAI_MAIL__MAX_WAKES"),
+            ("IKIGAI_max_agents", "IKIGAI_MAX_AGENTS"),
+            ("IKIGAI_PROVIDERS__LOCAL__URL", "IKIGAI_PROVIDERS__LOCAL__BASE_URL"),
+        ] {
+            let expected = format!("unknown variable {name}; did you mean '{nearest}'? {list}");
+            check(name, "hunter2", &expected);
+        }
+        check("IKIGAI_ZEBRA", "", &format!("unknown variable IKIGAI_ZEBRA {list}"));
+        check("IKIGAI_", "", &format!("unknown variable IKIGAI_ {list}"));
+    }
+
+    #[test]
+    fn what_an_agents_command_sees_is_no_setting() {
+        let world = world().variable("IKIGAI_AGENT", "0/").variable("IKIGAI_SESSION", "5");
+        world.variable("IKIGAIX", "1").shows(&["max_agents = 20 # default"]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_are_refused() {
+        let bytes = OsStr::from_bytes(b"gpt\xff");
+        world().variable("IKIGAI_MODEL", bytes).refused("IKIGAI_MODEL: the value is not UTF-8");
+        world()
+            .variable("OPENAI_BASE_URL", bytes)
+            .refused("OPENAI_BASE_URL: the value is not UTF-8");
+        world().variable("OTHER", bytes).shows(&["max_agents = 20 # default"]);
+    }
+
+    #[test]
+    fn an_empty_variable_counts_as_unset() {
+        world()
+            .user("max_agents = 7")
+            .variable("IKIGAI_MAX_AGENTS", "")
+            .variable("OPENAI_BASE_URL", "")
+            .shows(&[
+                "max_agents = 7 # ~/.config/ikigai/config.toml:1",
+                "providers.openai.base_url = \"https://api.openai.com/v1\" # default",
+            ]);
+    }
+
+    #[test]
+    fn the_providers_own_variables_lie_between_file_and_ours() {
+        let world = world().user("providers.openai.base_url = 'http://file/v1'");
+        let world = world
+            .variable("OPENAI_BASE_URL", "http://own/v1/")
+            .variable("ANTHROPIC_BASE_URL", "http://own")
+            .variable("GEMINI_BASE_URL", "http://own");
+        world.shows(&[
+            "providers.openai.base_url = \"http://own/v1\" # OPENAI_BASE_URL",
+            "providers.anthropic.base_url = \"http://own\" # ANTHROPIC_BASE_URL",
+            "providers.google.base_url = \"http://own\" # GEMINI_BASE_URL",
+        ]);
+        let world = world.variable("IKIGAI_PROVIDERS__OPENAI__BASE_URL", "http://ours/v1");
+        world.shows(&[
+            "providers.openai.base_url = \"http://ours/v1\" # IKIGAI_PROVIDERS__OPENAI__BASE_URL",
+        ]);
+    }
+
+    #[test]
+    fn an_underscore_in_a_providers_name_stands_for_a_hyphen() {
+        world()
+            .user("providers.my-box.base_url = 'http://file'")
+            .variable("IKIGAI_PROVIDERS__MY_BOX__BASE_URL", "http://ours")
+            .shows(&[
+                "providers.my-box.base_url = \"http://ours\" # IKIGAI_PROVIDERS__MY_BOX__BASE_URL",
+            ]);
+        assert_eq!(
+            variable_name("providers.my-box.base_url"),
+            "IKIGAI_PROVIDERS__MY_BOX__BASE_URL"
+        );
+    }
+}

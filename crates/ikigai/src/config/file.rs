@@ -1,0 +1,162 @@
+//! Reading a configuration file. The project's file is somebody else's: it may be a pipe that never
+//! ends or a device, and must neither hang ikigai nor fill its memory.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+
+use super::error::ConfigError;
+
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// A file that was read.
+pub(super) struct Document {
+    pub(super) path: Arc<Path>,
+    pub(super) text: String,
+}
+
+/// What became of looking for a file.
+#[derive(Debug)]
+pub(super) enum Lookup {
+    Found(Document),
+    /// It is not there.
+    Missing(PathBuf),
+    /// It has no place: for the user's file no folder is known, and the project's would be the same
+    /// file as the user's.
+    Nowhere,
+}
+
+impl Document {
+    /// Reads a file; `None` when it does not exist.
+    pub(super) fn read(path: &Path) -> Result<Option<Document>, ConfigError> {
+        let Some(file) = open(path)? else { return Ok(None) };
+        let bytes = read_bounded(file, path)?;
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(Document { path: path.into(), text })),
+            Err(error) => {
+                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+                Err(ConfigError::NotUtf8 { path: path.into(), line })
+            }
+        }
+    }
+}
+
+/// Shows the path only: the text may hold a password.
+impl std::fmt::Debug for Document {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Document").field(&self.path).finish()
+    }
+}
+
+fn open(path: &Path) -> Result<Option<File>, ConfigError> {
+    // Non-blocking, since opening a FIFO would otherwise wait for a writer. The type is asked of
+    // the open file and not of the path, which may mean another file a moment later.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let unreadable = |source| ConfigError::Unreadable { path: path.into(), source };
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => {
+            let metadata = file.metadata().map_err(unreadable)?;
+            if !metadata.is_file() {
+                return Err(ConfigError::NotRegular { path: path.into() });
+            }
+            Ok(Some(file))
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(unreadable(error)),
+    }
+}
+
+fn read_bounded(file: File, path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|source| ConfigError::Unreadable { path: path.into(), source })?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(ConfigError::TooLarge { path: path.into() });
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, Mode};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[track_caller]
+    fn check_error(path: &Path, expected: &str) {
+        let error = anyhow::Error::from(Document::read(path).map(|_| ()).unwrap_err());
+        assert_eq!(format!("{error:#}"), format!("{}{expected}", path.display()));
+    }
+
+    #[test]
+    fn a_missing_file_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        for missing in ["nothing", "no/folder", "file/beneath"] {
+            assert!(Document::read(&folder.path().join(missing)).unwrap().is_none(), "{missing}");
+        }
+    }
+
+    #[test]
+    fn a_fifo_is_refused_and_does_not_hang() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        check_error(&path, ": not a regular file");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        check_error(&link, ": not a regular file");
+    }
+
+    #[test]
+    fn folders_and_devices_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        check_error(folder.path(), ": not a regular file");
+        check_error(Path::new("/dev/zero"), ": not a regular file");
+    }
+
+    #[test]
+    fn a_file_over_one_mebibyte_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large");
+        let limit = usize::try_from(MAX_BYTES).unwrap();
+        std::fs::write(&path, vec![b'#'; limit]).unwrap();
+        assert_eq!(Document::read(&path).unwrap().unwrap().text.len(), limit);
+        std::fs::write(&path, vec![b'#'; limit + 1]).unwrap();
+        check_error(&path, ": larger than 1 MiB, so this is no configuration");
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_are_refused_with_their_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("latin1");
+        std::fs::write(&path, b"# one\nmodel = \"gr\xf6\xdfe\"\n").unwrap();
+        check_error(&path, ":2: not UTF-8");
+    }
+
+    #[test]
+    fn an_unreadable_file_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("closed");
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            return; // Root may read everything.
+        }
+        check_error(&path, ": cannot be read: Permission denied (os error 13)");
+    }
+
+    #[test]
+    fn debug_does_not_show_the_text() {
+        let document = Document { path: Path::new("/f").into(), text: "hunter2".to_owned() };
+        assert_eq!(format!("{document:?}"), "Document(\"/f\")");
+    }
+}

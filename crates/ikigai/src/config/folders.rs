@@ -1,0 +1,80 @@
+//! The folders of the XDG base directory rules, as far as they are needed here.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub(super) struct Folders {
+    pub(super) home: Option<PathBuf>,
+    config: Option<PathBuf>,
+    data: Option<PathBuf>,
+}
+
+impl Folders {
+    pub(super) fn find(variables: &BTreeMap<OsString, OsString>) -> Folders {
+        let home = absolute(variables, "HOME");
+        let folder = |variable, under_home| {
+            absolute(variables, variable)
+                .or_else(|| home.as_ref().map(|home| home.join(under_home)))
+        };
+        Folders {
+            config: folder("XDG_CONFIG_HOME", ".config"),
+            data: folder("XDG_DATA_HOME", ".local/share"),
+            home,
+        }
+    }
+
+    pub(super) fn user_file(&self) -> Option<PathBuf> {
+        self.config.as_ref().map(|folder| folder.join("ikigai/config.toml"))
+    }
+
+    /// The database's address unless another is set; `None` also when the folder's name is no
+    /// UTF-8, since an address is text.
+    pub(super) fn database_url(&self) -> Option<String> {
+        let path = self.data.as_ref()?.join("ikigai/ikigai.db");
+        Some(format!("sqlite://{}", path.to_str()?))
+    }
+}
+
+/// A folder from a variable. One that is empty or relative counts as unset, as the XDG rules say.
+fn absolute(variables: &BTreeMap<OsString, OsString>, name: &str) -> Option<PathBuf> {
+    let folder = PathBuf::from(variables.get(&OsString::from(name))?);
+    folder.is_absolute().then_some(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], user_file: Option<&str>, database_url: Option<&str>) {
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let folders = Folders::find(&variables);
+        assert_eq!(folders.user_file(), user_file.map(PathBuf::from));
+        assert_eq!(folders.database_url().as_deref(), database_url);
+    }
+
+    #[test]
+    fn xdg_folders_come_first_then_those_under_home() {
+        check(
+            &[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c"), ("XDG_DATA_HOME", "/d")],
+            Some("/c/ikigai/config.toml"),
+            Some("sqlite:///d/ikigai/ikigai.db"),
+        );
+        let under_home = Some("/h/.config/ikigai/config.toml");
+        let database = Some("sqlite:///h/.local/share/ikigai/ikigai.db");
+        check(&[("HOME", "/h")], under_home, database);
+        check(
+            &[("HOME", "/h"), ("XDG_CONFIG_HOME", ""), ("XDG_DATA_HOME", "")],
+            under_home,
+            database,
+        );
+        check(
+            &[("HOME", "/h"), ("XDG_CONFIG_HOME", "c"), ("XDG_DATA_HOME", "./d")],
+            under_home,
+            database,
+        );
+        check(&[], None, None);
+        check(&[("HOME", "")], None, None);
+    }
+}

@@ -1,0 +1,140 @@
+//! `model`: whose a name is.
+
+use super::error::{ConfigError, Fault, Wrong};
+use super::escape::excerpt;
+use super::layers::{Entry, Layers};
+use super::nearest;
+use super::providers;
+use super::value::Value;
+
+/// How the names of a provider's models begin.
+const BEGINNINGS: &[(&str, &str)] = &[
+    ("gpt-", "openai"),
+    ("chatgpt-", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("claude-", "anthropic"),
+    ("gemini-", "google"),
+];
+
+/// Checks the form: `provider/name` or `name`. The name may have further slashes.
+pub(super) fn parse(text: &str) -> Result<Value, Wrong> {
+    let has_gap = text.chars().any(|c| c.is_whitespace() || c.is_control());
+    if text.is_empty() || has_gap || text.starts_with('/') || text.ends_with('/') {
+        return Err(Wrong::NoModel { shown: excerpt(text) });
+    }
+    Ok(Value::Text(text.to_owned()))
+}
+
+/// Writes the model of every layer as `provider/name`, now that all providers are known. A layer
+/// that another one hides is checked like the others: it would be found out at the worst moment.
+pub(super) fn resolve(layers: &mut Layers) -> Result<(), ConfigError> {
+    let known = providers::names(layers);
+    let configured: Vec<String> =
+        providers::configured(layers).into_iter().map(str::to_owned).collect();
+    let mut faults = Vec::new();
+    for Entry { key, value, place, .. } in layers.entries_mut("model") {
+        let Value::Text(model) = value else { unreachable!("a text by its kind: {value:?}") };
+        match with_provider(model, &known, &configured) {
+            Ok(model) => *value = Value::Text(model),
+            Err(wrong) => faults.push(Fault::value(place.clone(), key, wrong)),
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(ConfigError::Faults(faults)) }
+}
+
+fn with_provider(model: &str, known: &[String], configured: &[String]) -> Result<String, Wrong> {
+    if let Some((provider, _)) = model.split_once('/') {
+        if known.iter().any(|name| name == provider) {
+            return Ok(model.to_owned());
+        }
+        let nearest = nearest::name(provider, known.iter().map(String::as_str));
+        return Err(Wrong::UnknownProvider {
+            shown: excerpt(provider),
+            nearest,
+            known: known.join(", "),
+        });
+    }
+    if let Some((_, provider)) = BEGINNINGS.iter().find(|(begin, _)| model.starts_with(begin)) {
+        return Ok(format!("{provider}/{model}"));
+    }
+    match configured {
+        [provider] => Ok(format!("{provider}/{model}")),
+        [] | [_, ..] => {
+            Err(Wrong::UnclearProvider { shown: excerpt(model), known: known.join(", ") })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(model: &str, configured: &[&str], expected: Result<&str, &str>) {
+        let mut known = vec!["openai".to_owned(), "anthropic".to_owned(), "google".to_owned()];
+        let configured: Vec<String> = configured.iter().map(|name| (*name).to_owned()).collect();
+        known.extend(
+            configured.iter().filter(|name| !known.contains(name)).cloned().collect::<Vec<_>>(),
+        );
+        let found = parse(model).and_then(|_| with_provider(model, &known, &configured));
+        assert_eq!(
+            found.map_err(|wrong| wrong.to_string()),
+            expected.map(str::to_owned).map_err(str::to_owned)
+        );
+    }
+
+    #[test]
+    fn a_prefix_names_the_provider() {
+        check("openai/gpt-5", &[], Ok("openai/gpt-5"));
+        check("local/meta/llama-3", &["local"], Ok("local/meta/llama-3"));
+        check("google/claude-x", &[], Ok("google/claude-x"));
+        check(
+            "opnai/gpt-5",
+            &[],
+            Err(
+                "'opnai' is no provider; did you mean 'openai'? (known are openai, anthropic, google)",
+            ),
+        );
+        check(
+            "meta-llama/llama-3",
+            &["local"],
+            Err("'meta-llama' is no provider (known are openai, anthropic, google, local)"),
+        );
+    }
+
+    #[test]
+    fn a_bare_name_is_told_by_its_beginning() {
+        for model in ["gpt-5", "o1", "o3-mini", "o4-mini", "chatgpt-4o-latest"] {
+            check(model, &["local"], Ok(&format!("openai/{model}")));
+        }
+        check("claude-opus-4", &[], Ok("anthropic/claude-opus-4"));
+        check("gemini-2.5-pro", &[], Ok("google/gemini-2.5-pro"));
+    }
+
+    #[test]
+    fn a_bare_name_belongs_to_the_only_configured_provider() {
+        check("llama3", &["local"], Ok("local/llama3"));
+        check(
+            "llama3",
+            &[],
+            Err("it is not clear whose model 'llama3' is, write provider/llama3; \
+                 known providers are openai, anthropic, google"),
+        );
+        check(
+            "llama3",
+            &["local", "openai"],
+            Err("it is not clear whose model 'llama3' is, write provider/llama3; \
+                 known providers are openai, anthropic, google, local"),
+        );
+    }
+
+    #[test]
+    fn what_is_no_model_is_refused() {
+        for model in ["", "/", "openai/", "/gpt-5", "gpt 5", "gpt-5\n"] {
+            let shown = excerpt(model);
+            check(model, &[], Err(&format!("'{shown}' is no model, write provider/name")));
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The project's file: where it is, and what it may do (cli.md: it comes with a clone and is not
+//! trusted).
+//!
+//! That a setting may not be touched at all is said while the file is read, by its line of the
+//! table; here are the two rules that need the layers below.
+
+use std::path::{Path, PathBuf};
+
+use super::error::{ConfigError, Fault, Wrong};
+use super::file::{Document, Lookup};
+use super::layers::{Entry, Layers};
+use super::place::Place;
+use super::settings::ProjectMay;
+use super::tools;
+use super::value::Value;
+
+const FILE: &str = ".ikigai/config.toml";
+
+/// Finds the nearest file from `directory` up to the repository's root.
+pub(super) fn find_file(directory: &Path, user_file: &Lookup) -> Result<Lookup, ConfigError> {
+    let mut last = PathBuf::from(directory);
+    for folder in folders(directory) {
+        let path = folder.join(FILE);
+        if let Lookup::Found(user) = user_file
+            && same_file(&path, &user.path)
+        {
+            return Ok(Lookup::Nowhere);
+        }
+        if let Some(document) = Document::read(&path)? {
+            return Ok(Lookup::Found(document));
+        }
+        last = path;
+    }
+    Ok(Lookup::Missing(last))
+}
+
+/// Whether both paths lead to the same file.
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
+/// Checks what the project's entries do to the layers below.
+pub(super) fn check(entries: &[Entry], below: &Layers) -> Result<(), ConfigError> {
+    let faults: Vec<Fault> = entries
+        .iter()
+        .filter_map(|entry| {
+            let wrong = check_entry(entry, below).err()?;
+            Some(Fault::value(entry.place.clone(), &entry.key, wrong))
+        })
+        .collect();
+    if faults.is_empty() { Ok(()) } else { Err(ConfigError::Faults(faults)) }
+}
+
+fn check_entry(entry: &Entry, below: &Layers) -> Result<(), Wrong> {
+    match entry.setting.project {
+        // Refused while reading, or checked against the providers once they are all known.
+        ProjectMay::Nothing | ProjectMay::Choose => Ok(()),
+        ProjectMay::Lower => check_lower(entry, below),
+        ProjectMay::Narrow => check_narrow(entry, below),
+    }
+}
+
+fn check_lower(entry: &Entry, below: &Layers) -> Result<(), Wrong> {
+    match (&entry.value, below.holding(&entry.key)) {
+        (Value::Number(given), Some(Entry { value: Value::Number(limit), place, .. })) => {
+            if given <= limit {
+                Ok(())
+            } else {
+                Err(Wrong::Raised { limit: *limit, place: place.clone(), given: *given })
+            }
+        }
+        other => unreachable!("a limit is a number and has a default: {other:?}"),
+    }
+}
+
+fn check_narrow(entry: &Entry, below: &Layers) -> Result<(), Wrong> {
+    let Some(allowed) = tools::enabled(below) else { return Ok(()) };
+    let Value::List(given) = &entry.value else {
+        unreachable!("a list by its kind: {:?}", entry.value);
+    };
+    match tools::expand(given).into_iter().find(|tool| !allowed.contains(tool)) {
+        None => Ok(()),
+        Some(tool) => {
+            let place =
+                below.holding(&entry.key).map_or(Place::Default, |entry| entry.place.clone());
+            Err(Wrong::Widened { tool, place })
+        }
+    }
+}
+
+/// The folders that belong to the project, from the inside out: up to the first with a `.git`, or
+/// only the working directory. Without that border a file in `/tmp` would speak for everything
+/// beneath it.
+fn folders(directory: &Path) -> impl Iterator<Item = &Path> {
+    let is_root = |folder: &Path| folder.join(".git").symlink_metadata().is_ok();
+    let depth = directory.ancestors().position(is_root).unwrap_or(0);
+    directory.ancestors().take(depth + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, Mode};
+
+    use crate::config::testing::world;
+
+    #[track_caller]
+    fn check(user: &str, project: &str, expected: &str) {
+        world().user(user).project(project).refused(expected);
+    }
+
+    #[test]
+    fn what_a_project_may_not_set_is_refused_by_name_and_line() {
+        for (text, line, key) in [
+            ("[providers.openai]\nbase_url = 'https://evil/v1'", 2, "providers.openai.base_url"),
+            (
+                "providers.openai.api_key_env = 'AWS_SECRET_ACCESS_KEY'",
+                1,
+                "providers.openai.api_key_env",
+            ),
+            ("\nproviders = { evil = { kind = 'openai' } }", 2, "providers.evil.kind"),
+            ("database_url = 'postgres://evil/db'", 1, "database_url"),
+            ("max_agents = 1\nmode = 'full'", 2, "mode"),
+            ("mode = 'wrok'", 1, "mode"),
+            ("\n\n[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'trust'", 3, "rules"),
+            ("[sandbox]\nnetwork = true", 2, "sandbox.network"),
+            ("sandbox.read = ['/']", 1, "sandbox.read"),
+            ("sandbox.write = ['/']", 1, "sandbox.write"),
+            ("mail.notify = 'boundary'", 1, "mail.notify"),
+            ("history_size = 1", 1, "history_size"),
+        ] {
+            let expected = format!(
+                "PROJECT:{line}: {key} may not be set by a project, whose file comes with a clone and is not \
+                 trusted; set it in USER"
+            );
+            check("", text, &expected);
+            world().project(text).refused(&expected);
+        }
+    }
+
+    #[test]
+    fn without_a_place_for_the_users_file_its_name_is_told() {
+        world().without_variable("HOME").project("mode = 'full'").refused(
+            "PROJECT:1: mode may not be set by a project, whose file comes with a clone and is not trusted; \
+             set it in $XDG_CONFIG_HOME/ikigai/config.toml",
+        );
+    }
+
+    #[test]
+    fn unknown_settings_and_wrong_values_are_errors_here_too() {
+        check(
+            "",
+            "\nmax_agnets = 1",
+            "PROJECT:2: unknown setting 'max_agnets'; did you mean 'max_agents'? ('ikigai config' lists all settings)",
+        );
+        check(
+            "",
+            "max_agents = 0",
+            "PROJECT:1: max_agents: 0 is out of range, allowed is 1 to 10000",
+        );
+    }
+
+    #[test]
+    fn a_limit_may_be_lowered_and_not_raised() {
+        for (key, default) in [
+            ("max_tool_turns", 50),
+            ("max_output_size", 51_200),
+            ("max_requests", 300),
+            ("max_agents", 20),
+            ("max_depth", 4),
+            ("mail.max_wakes", 32),
+        ] {
+            for lower in [default, default - 1] {
+                let line = format!("{key} = {lower} # PROJECT:1");
+                world().project(&format!("{key} = {lower}")).shows(&[&line]);
+            }
+            let higher = default + 1;
+            check(
+                "",
+                &format!("\n\n{key} = {higher}"),
+                &format!(
+                    "PROJECT:3: {key}: a project may only lower this limit ({default} from default), not raise it to {higher}"
+                ),
+            );
+        }
+        check(
+            "\nmax_agents = 10",
+            "max_agents = 15",
+            "PROJECT:1: max_agents: a project may only lower this limit (10 from USER:2), not raise it to 15",
+        );
+        world()
+            .user("max_agents = 100")
+            .project("max_agents = 50")
+            .shows(&["max_agents = 50 # PROJECT:1"]);
+    }
+
+    #[test]
+    fn the_tools_may_be_narrowed_and_not_widened() {
+        world()
+            .project("tools.enabled = ['core']")
+            .shows(&["tools.enabled = [\"core\"] # PROJECT:1"]);
+        world()
+            .user("tools.enabled = ['core']")
+            .project("tools.enabled = ['mail', 'glob']")
+            .shows(&["tools.enabled = [\"mail\", \"glob\"] # PROJECT:1"]);
+        check(
+            "tools.enabled = ['core']",
+            "tools.enabled = ['core', 'file_edit']",
+            "PROJECT:1: tools.enabled: a project may only narrow this list, and 'file_edit' is not in it (set by USER:1)",
+        );
+        check(
+            "tools.enabled = ['glob', 'grep']",
+            "tools.enabled = ['core']",
+            "PROJECT:1: tools.enabled: a project may only narrow this list, and 'file_read' is not in it (set by USER:1)",
+        );
+    }
+
+    #[test]
+    fn a_model_is_chosen_among_the_users_providers() {
+        world()
+            .project("model = 'google/gemini-x'")
+            .shows(&["model = \"google/gemini-x\" # PROJECT:1"]);
+        world()
+            .user("providers.local.base_url = 'http://h'")
+            .project("model = 'local/x'")
+            .shows(&["model = \"local/x\" # PROJECT:1"]);
+        check(
+            "",
+            "\nmodel = 'evil/x'",
+            "PROJECT:2: model: 'evil' is no provider (known are openai, anthropic, google)",
+        );
+    }
+
+    #[test]
+    fn the_nearest_file_up_to_the_repository_is_read() {
+        let world = world()
+            .file(".ikigai/config.toml", "mode = 'full'")
+            .project("max_agents = 5")
+            .directory("repo/src/deep");
+        world.shows(&["# Project's file: PROJECT", "max_agents = 5 # PROJECT:1"]);
+        let world = world.file("repo/src/.ikigai/config.toml", "max_agents = 4");
+        world.shows(&[
+            "max_agents = 4 # ROOT/repo/src/.ikigai/config.toml:1",
+            "max_depth = 4 # default",
+        ]);
+    }
+
+    #[test]
+    fn beyond_the_repository_nothing_is_read() {
+        let world = world().file(".ikigai/config.toml", "mode = 'full'");
+        world.shows(&["# Project's file: PROJECT (not there)", "mode = \"work\" # default"]);
+    }
+
+    #[test]
+    fn without_a_repository_only_the_working_directory_counts() {
+        let world =
+            world().file("plain/.ikigai/config.toml", "max_agents = 5").directory("plain/deep");
+        world.shows(&[
+            "# Project's file: ROOT/plain/deep/.ikigai/config.toml (not there)",
+            "max_agents = 20 # default",
+        ]);
+        world.directory("plain").shows(&["max_agents = 5 # ROOT/plain/.ikigai/config.toml:1"]);
+    }
+
+    #[test]
+    fn the_users_file_is_not_read_a_second_time_as_a_project() {
+        let world = world().project("mode = 'full'");
+        std::fs::create_dir_all(world.path("home/.config")).unwrap();
+        std::os::unix::fs::symlink(world.path("repo/.ikigai"), world.path("home/.config/ikigai"))
+            .unwrap();
+        world.shows(&[
+            "mode = \"full\" # ~/.config/ikigai/config.toml:1",
+            "# Project's file: none (the user's file is in its place)",
+        ]);
+    }
+
+    #[test]
+    fn a_fifo_in_the_project_does_not_hang() {
+        let world = world().file("repo/.ikigai/note", "");
+        let path = world.path("repo/.ikigai/config.toml");
+        rustix::fs::mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        world.refused("PROJECT: not a regular file");
+    }
+}

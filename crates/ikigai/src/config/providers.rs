@@ -1,0 +1,251 @@
+//! Providers: the built-in ones, and what holds for those that a user adds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+
+use super::error::{ConfigError, Fault, Wrong, all_or_faults};
+use super::escape::excerpt;
+use super::layers::{Entry, Layers};
+use super::place::Place;
+use super::settings;
+use super::value::Value;
+
+/// The wire formats; the first is that of a provider which names none.
+pub(super) const KINDS: &[&str] = &["openai", "openai-responses", "anthropic", "google"];
+
+pub(super) struct BuiltIn {
+    pub(super) name: &'static str,
+    kind: &'static str,
+    base_url: &'static str,
+    api_key_env: &'static str,
+    /// The variable with another address, as the provider's own libraries have it.
+    pub(super) base_url_env: &'static str,
+}
+
+/// In the order in which a key is looked for when no model is set.
+pub(super) const BUILT_IN: &[BuiltIn] = &[
+    BuiltIn {
+        name: "openai",
+        kind: "openai",
+        base_url: "https://api.openai.com/v1",
+        api_key_env: "OPENAI_API_KEY",
+        base_url_env: "OPENAI_BASE_URL",
+    },
+    BuiltIn {
+        name: "anthropic",
+        kind: "anthropic",
+        base_url: "https://api.anthropic.com",
+        api_key_env: "ANTHROPIC_API_KEY",
+        base_url_env: "ANTHROPIC_BASE_URL",
+    },
+    BuiltIn {
+        name: "google",
+        kind: "google",
+        base_url: "https://generativelanguage.googleapis.com",
+        api_key_env: "GEMINI_API_KEY",
+        base_url_env: "GEMINI_BASE_URL",
+    },
+];
+
+/// The built-in providers' settings, as key and text.
+pub(super) fn defaults() -> impl Iterator<Item = (String, String)> {
+    BUILT_IN.iter().flat_map(|provider| {
+        [
+            ("kind", provider.kind),
+            ("base_url", provider.base_url),
+            ("api_key_env", provider.api_key_env),
+        ]
+        .map(|(field, text)| (key(provider.name, field), text.to_owned()))
+    })
+}
+
+/// The key of a provider's setting.
+pub(super) fn key(provider: &str, field: &str) -> String {
+    format!("providers.{provider}.{field}")
+}
+
+/// All providers: the built-in ones in their order, then the user's by name.
+pub(super) fn names(layers: &Layers) -> Vec<String> {
+    let mut names: Vec<String> = BUILT_IN.iter().map(|provider| provider.name.to_owned()).collect();
+    for name in layers.iter().filter_map(|entry| settings::provider_of(&entry.key)) {
+        if !names.iter().any(|there| there == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// The providers of which the user has set something.
+pub(super) fn configured(layers: &Layers) -> BTreeSet<&str> {
+    let set = layers.iter().filter(|entry| entry.place != Place::Default);
+    set.filter_map(|entry| settings::provider_of(&entry.key)).collect()
+}
+
+/// Gives the user's own providers what they left out, and refuses those without an address.
+pub(super) fn complete(layers: &mut Layers) -> Result<(), ConfigError> {
+    let completed = names(layers).into_iter().filter_map(|name| {
+        if layers.holding(&key(&name, "base_url")).is_none() {
+            return Some(Err(no_base_url(layers, &name)));
+        }
+        let kind = key(&name, "kind");
+        let missing = layers.holding(&kind).is_none();
+        missing.then(|| Entry::parse(&kind, KINDS[0], Place::Default))
+    });
+    let completed = all_or_faults(completed)?;
+    layers.add(completed);
+    Ok(())
+}
+
+/// The names of all key variables that any layer speaks of.
+pub(super) fn key_variables(layers: &Layers) -> BTreeSet<OsString> {
+    let entries = layers.iter().filter(|entry| entry.key.ends_with(".api_key_env"));
+    entries.filter_map(|entry| text(Some(&entry.value)).map(OsString::from)).collect()
+}
+
+/// Those key variables that are there and not empty.
+pub(super) fn keys_present(
+    layers: &Layers,
+    variables: &BTreeMap<OsString, OsString>,
+) -> BTreeSet<OsString> {
+    let is_set = |name: &OsString| variables.get(name).is_some_and(|value| !value.is_empty());
+    key_variables(layers).into_iter().filter(is_set).collect()
+}
+
+/// The first provider whose key is present.
+pub(super) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>) -> Option<String> {
+    names(layers).into_iter().find(|name| {
+        let variable = text(layers.value(&key(name, "api_key_env")));
+        variable.is_some_and(|variable| keys_present.contains(&OsString::from(variable)))
+    })
+}
+
+/// Checks the provider's name in a key, where there is one. Without `_` and `.` a name can be
+/// written in a variable, and without `/` in front of a model.
+pub(super) fn check_key(key: &str) -> Result<(), Wrong> {
+    let Some(name) = settings::provider_of(key) else { return Ok(()) };
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    if name.split('-').all(is_word) {
+        Ok(())
+    } else {
+        Err(Wrong::NoProviderName { shown: excerpt(name) })
+    }
+}
+
+/// Checks `api_key_env`. A wrong value is never shown: it is probably the key itself.
+pub(super) fn parse_variable_name(text: &str) -> Result<Value, Wrong> {
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    let mut bytes = text.bytes();
+    if !bytes.next().is_some_and(is_letter) || !bytes.all(|b| is_letter(b) || b.is_ascii_digit()) {
+        return Err(Wrong::NoVariableName);
+    }
+    if text.starts_with("IKIGAI_") {
+        return Err(Wrong::ReservedVariableName);
+    }
+    Ok(Value::Text(text.to_owned()))
+}
+
+fn no_base_url(layers: &Layers, name: &str) -> Fault {
+    let of_provider = |entry: &&Entry| settings::provider_of(&entry.key) == Some(name);
+    let place = layers.iter().find(of_provider).map_or(Place::Default, |entry| entry.place.clone());
+    Fault::value(place, &format!("providers.{name}"), Wrong::NoBaseUrl)
+}
+
+fn text(value: Option<&Value>) -> Option<&str> {
+    match value {
+        Some(Value::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::testing::world;
+
+    #[test]
+    fn a_new_provider_needs_only_an_address() {
+        world().user("[providers.local]\nbase_url = 'http://localhost:11434/v1/'").shows(&[
+            "providers.local.kind = \"openai\" # default",
+            "providers.local.base_url = \"http://localhost:11434/v1\" # ~/.config/ikigai/config.toml:2",
+            "# providers.local.api_key_env is not set: no key is sent",
+        ]);
+        world().user("\n[providers.local]\nkind = 'anthropic'").refused(
+            "USER:3: providers.local: a provider that is not built in needs a base_url, the address of its server",
+        );
+        world().variable("IKIGAI_PROVIDERS__LOCAL__KIND", "google").refused(
+            "IKIGAI_PROVIDERS__LOCAL__KIND: a provider that is not built in needs a base_url, the address of its server",
+        );
+        world().user("providers.openai.kind = 'gemini'").refused(
+            "USER:1: providers.openai.kind: 'gemini' is not allowed, use one of openai, openai-responses, anthropic, google",
+        );
+    }
+
+    #[test]
+    fn a_providers_name_is_plain() {
+        for good in ["a", "lm-studio", "gpt4all", "3d"] {
+            let user = format!("providers.{good}.base_url = 'http://h'");
+            world().user(&user).shows(&[&format!(
+                "providers.{good}.base_url = \"http://h\" # ~/.config/ikigai/config.toml:1"
+            )]);
+        }
+        for (bad, shown) in [
+            ("lm_studio", "lm_studio"),
+            ("Local", "Local"),
+            ("-a", "-a"),
+            ("a--b", "a--b"),
+            ("'a/b'", "\"a/b\""),
+            ("'z.ai'", "\"z.ai\""),
+            ("''", "\"\""),
+        ] {
+            let key = format!("providers.{shown}.base_url");
+            world().user(&format!("providers.{bad}.base_url = 'http://h'")).refused(&format!(
+                "USER:1: {key}: '{shown}' is no name for a provider, use lower-case letters, digits and single '-'"
+            ));
+        }
+    }
+
+    #[test]
+    fn a_key_in_place_of_its_variable_is_not_repeated() {
+        for key in ["sk-hunter2", "hunter 2", "2hunter", "", "hünter"] {
+            world().user(&format!("providers.openai.api_key_env = '{key}'")).refused(
+                "USER:1: providers.openai.api_key_env: this is no name of a variable; \
+                 write the name of the variable that holds the key, never the key",
+            );
+        }
+        world().user("providers.openai.api_key_env = 'IKIGAI_KEY'").refused(
+            "USER:1: providers.openai.api_key_env: a variable whose name begins with IKIGAI_ is a setting of its own, \
+             use another name for the key's",
+        );
+        world().user("providers.openai.api_key_env = '_my_Key2'").shows(&[
+            "providers.openai.api_key_env = \"_my_Key2\" # ~/.config/ikigai/config.toml:1; not set",
+        ]);
+    }
+
+    #[test]
+    fn a_model_of_any_layer_must_have_a_known_provider() {
+        world()
+            .user("\nmodel = 'opnai/gpt-5'")
+            .flag("--model", "model", "gpt-5")
+            .refused("USER:2: model: 'opnai' is no provider; did you mean 'openai'? (known are openai, anthropic, google)");
+        world().flag("--model", "model", "llama3").refused(
+            "--model: it is not clear whose model 'llama3' is, write provider/llama3; \
+             known providers are openai, anthropic, google",
+        );
+        world()
+            .user("providers.local.base_url = 'http://h'")
+            .flag("--model", "model", "llama3")
+            .shows(&["model = \"local/llama3\" # --model"]);
+    }
+
+    #[test]
+    fn the_first_provider_with_a_key_is_named() {
+        let unset = "# model is not set: the first provider with a key is used";
+        let world = world().user("[providers.a]\nbase_url = 'http://h'\napi_key_env = 'A_KEY'");
+        world.shows(&[&format!("{unset}, and none has one")]);
+        let world = world.variable("A_KEY", "k").variable("OPENAI_API_KEY", "");
+        world.shows(&[&format!("{unset}, now a")]);
+        let world = world.variable("GEMINI_API_KEY", "k");
+        world.shows(&[&format!("{unset}, now google")]);
+    }
+}

@@ -1,0 +1,147 @@
+//! The user's rules about tool calls (permissions.md). Here they are read and checked; what they
+//! decide is not this module's business.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::Wrong;
+use super::escape::excerpt;
+use super::lines::Lines;
+use super::tools;
+use super::value::{Kind, WrongLine, found};
+
+const DECISIONS: Kind = Kind::Choice(&["deny", "ask", "allow", "trust"]);
+
+/// One `[[rules]]` table. All fields are required: a rule that forgot its pattern would match every
+/// call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) tool: String,
+    pub(super) pattern: String,
+    pub(super) decision: String,
+    /// Where the rule begins in its file, counted from 1.
+    pub(super) line: usize,
+}
+
+/// Reads `rules`, in the order of the file.
+pub(super) fn read(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Vec<Rule>, WrongLine> {
+    let line = lines.line(value.span().start);
+    let DeValue::Array(rules) = value.get_ref() else {
+        return Err(WrongLine { line, wrong: no_table(value.get_ref()) });
+    };
+    rules.iter().map(|rule| read_rule(rule, lines)).collect()
+}
+
+fn read_rule(rule: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Rule, WrongLine> {
+    let line = lines.line(rule.span().start);
+    let DeValue::Table(table) = rule.get_ref() else {
+        return Err(WrongLine { line, wrong: no_table(rule.get_ref()) });
+    };
+    for name in table.keys() {
+        if !["tool", "match", "decision"].contains(&name.get_ref().as_ref()) {
+            let wrong = Wrong::UnknownRuleField { shown: excerpt(name.get_ref()) };
+            return Err(WrongLine { line: lines.line(name.span().start), wrong });
+        }
+    }
+    Ok(Rule {
+        tool: field(table, "tool", tools::check_tool, line, lines)?,
+        pattern: field(table, "match", |_| Ok(()), line, lines)?,
+        decision: field(table, "decision", |text| DECISIONS.parse(text).map(drop), line, lines)?,
+        line,
+    })
+}
+
+fn field(
+    table: &DeTable<'_>,
+    field: &'static str,
+    check: impl Fn(&str) -> Result<(), Wrong>,
+    rule_line: usize,
+    lines: &Lines,
+) -> Result<String, WrongLine> {
+    let Some(value) = table.get(field) else {
+        return Err(WrongLine { line: rule_line, wrong: Wrong::MissingRuleField { field } });
+    };
+    let checked = match value.get_ref() {
+        DeValue::String(text) => check(text).map(|()| text.clone().into_owned()),
+        other => Err(Wrong::Type { found: found(other), wanted: "a string".to_owned() }),
+    };
+    checked.map_err(|wrong| WrongLine {
+        line: lines.line(value.span().start),
+        wrong: Wrong::RuleField { field, wrong: Box::new(wrong) },
+    })
+}
+
+fn no_table(value: &DeValue<'_>) -> Wrong {
+    Wrong::Type { found: found(value), wanted: "a list of tables [[rules]]".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::testing::world;
+
+    #[track_caller]
+    fn check(user: &str, expected: &str) {
+        world().user(user).refused(expected);
+    }
+
+    #[test]
+    fn rules_keep_their_order_and_their_lines() {
+        let user = "mode = 'work'\n\n[[rules]]\ntool = 'bash'\nmatch = 'cargo *'\ndecision = 'trust'\n\
+                    \n[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'ask'\n";
+        let listing = world().user(user).listing();
+        let rules = "rules = [\n  \
+            { tool = \"bash\", match = \"cargo *\", decision = \"trust\" },  # ~/.config/ikigai/config.toml:3\n  \
+            { tool = \"bash\", match = \"*\", decision = \"ask\" },          # ~/.config/ikigai/config.toml:8\n\
+            ]\n";
+        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(squeeze(&listing).contains(&squeeze(rules)), "{listing}");
+    }
+
+    #[test]
+    fn a_wrong_rule_is_named_with_the_line_of_its_field() {
+        check(
+            "[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'ask'\n[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'alow'",
+            "USER:8: rules: decision: 'alow' is not allowed, use one of deny, ask, allow, trust",
+        );
+        check(
+            "[[rules]]\nmatch = '*'\ndecision = 'ask'\ntool = 'bsh'",
+            "USER:4: rules: tool: 'bsh' is no tool; did you mean 'bash'? \
+             (known are glob, file_read, grep, file_write, bash, mail, file_edit)",
+        );
+        check(
+            "rules = [\n  { tool = 'bash', match = 5, decision = 'ask' },\n]",
+            "USER:2: rules: match: a whole number is given, but a string is needed",
+        );
+    }
+
+    #[test]
+    fn a_rule_has_all_its_fields_and_no_other() {
+        check(
+            "\n[[rules]]\ntool = 'bash'\ndecision = 'trust'",
+            "USER:2: rules: match is missing, a rule has tool, match and decision",
+        );
+        check(
+            "[[rules]]\ntool = 'bash'\nmatch = '*'\ndecison = 'ask'\ndecision = 'ask'",
+            "USER:4: rules: unknown field 'decison', a rule has tool, match and decision",
+        );
+        check(
+            "rules = 'ask'",
+            "USER:1: rules: a string is given, but a list of tables [[rules]] is needed",
+        );
+        check(
+            "rules = [\n'ask']",
+            "USER:2: rules: a string is given, but a list of tables [[rules]] is needed",
+        );
+        check(
+            "[rules]\ntool = 'bash'",
+            "USER:1: rules: a table is given, but a list of tables [[rules]] is needed",
+        );
+    }
+
+    #[test]
+    fn only_a_file_can_hold_rules() {
+        world().variable("IKIGAI_RULES", "bash").refused(
+            "IKIGAI_RULES: rules cannot be set here, write them as [[rules]] in the user's file",
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! The one table of all settings (cli.md, Configuration). A new setting is a new line in it: files,
+//! variables, checks, the trust rule and `ikigai config` derive from it.
+
+use super::value::Kind;
+use super::{address, model, providers, tools, value};
+
+/// One setting.
+#[derive(Debug)]
+pub(super) struct Setting {
+    /// The dotted key; [`NAME`] in it stands for any provider's name.
+    pub(super) key: &'static str,
+    pub(super) kind: Kind,
+    pub(super) default: Preset,
+    pub(super) project: ProjectMay,
+}
+
+/// What holds when nobody sets it.
+#[derive(Debug)]
+pub(super) enum Preset {
+    /// This value, written as in a variable.
+    Is(&'static str),
+    /// No value, or one that depends on the surroundings; the text says what that means.
+    Absent(&'static str),
+}
+
+/// What a project's file may do with a setting. The file comes with a clone and is not trusted.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ProjectMay {
+    Nothing,
+    /// Set it, since the value itself is checked against what the user has.
+    Choose,
+    /// Leave out entries that the lower layers have.
+    Narrow,
+    /// Set it to the value of the lower layers, or less.
+    Lower,
+}
+
+/// Settings that are listed together.
+pub(super) struct Group {
+    pub(super) heading: &'static str,
+    pub(super) settings: &'static [Setting],
+}
+
+/// The segment of a key that stands for a provider's name.
+pub(super) const NAME: &str = "NAME";
+
+const PROVIDERS: &str = "providers.";
+
+pub(super) const GROUPS: &[Group] = &[
+    Group {
+        heading: "Model and providers",
+        settings: &[
+            Setting {
+                key: "model",
+                kind: Kind::Text(model::parse),
+                default: Preset::Absent("the first provider with a key is used"),
+                project: ProjectMay::Choose,
+            },
+            Setting {
+                key: "providers.NAME.kind",
+                kind: Kind::Choice(providers::KINDS),
+                default: Preset::Is(providers::KINDS[0]),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "providers.NAME.base_url",
+                kind: Kind::Text(address::parse_base_url),
+                default: Preset::Absent("a new provider must have one"),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "providers.NAME.api_key_env",
+                kind: Kind::Text(providers::parse_variable_name),
+                default: Preset::Absent("no key is sent"),
+                project: ProjectMay::Nothing,
+            },
+        ],
+    },
+    Group {
+        heading: "Permissions",
+        settings: &[
+            Setting {
+                key: "mode",
+                kind: Kind::Choice(&["read", "work", "full"]),
+                default: Preset::Is("work"),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "sandbox.network",
+                kind: Kind::Switch,
+                default: Preset::Is("false"),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "sandbox.read",
+                kind: Kind::List(value::check_full_path),
+                default: Preset::Is(""),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "sandbox.write",
+                kind: Kind::List(value::check_full_path),
+                default: Preset::Is(""),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "rules",
+                kind: Kind::Rules,
+                default: Preset::Absent("only the mode decides"),
+                project: ProjectMay::Nothing,
+            },
+        ],
+    },
+    Group {
+        heading: "Tools",
+        settings: &[
+            Setting {
+                key: "tools.enabled",
+                kind: Kind::List(tools::check_name),
+                default: Preset::Absent("all tools are offered"),
+                project: ProjectMay::Narrow,
+            },
+            limit("max_tool_turns", "50", 1, 1_000),
+            limit("max_output_size", "51200", 1_024, 104_857_600),
+            limit("max_requests", "300", 1, 1_000_000),
+        ],
+    },
+    Group {
+        heading: "Agents and mail",
+        settings: &[
+            limit("max_agents", "20", 1, 10_000),
+            limit("max_depth", "4", 1, 64),
+            limit("mail.max_wakes", "32", 0, 100_000),
+            Setting {
+                key: "mail.notify",
+                kind: Kind::Choice(&["idle", "boundary"]),
+                default: Preset::Is("idle"),
+                project: ProjectMay::Nothing,
+            },
+        ],
+    },
+    Group {
+        heading: "Storage",
+        settings: &[
+            Setting {
+                key: "database_url",
+                kind: Kind::Text(address::parse_database_url),
+                default: Preset::Absent("neither XDG_DATA_HOME nor HOME names a folder for it"),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "history_size",
+                kind: Kind::Number { least: 0, most: 1_000_000 },
+                default: Preset::Is("10000"),
+                project: ProjectMay::Nothing,
+            },
+        ],
+    },
+];
+
+/// A `max_…` limit, which a project may lower.
+const fn limit(key: &'static str, default: &'static str, least: u64, most: u64) -> Setting {
+    Setting {
+        key,
+        kind: Kind::Number { least, most },
+        default: Preset::Is(default),
+        project: ProjectMay::Lower,
+    }
+}
+
+impl Setting {
+    /// Whether this setting exists once per provider.
+    pub(super) fn is_per_provider(&self) -> bool {
+        self.key.starts_with(PROVIDERS)
+    }
+}
+
+pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
+    GROUPS.iter().flat_map(|group| group.settings)
+}
+
+/// The setting with this key.
+pub(super) fn find(key: &str) -> Option<&'static Setting> {
+    all().find(|setting| match setting.key.split_once(NAME) {
+        None => setting.key == key,
+        Some((before, after)) => key.strip_prefix(before).is_some_and(|rest| rest.ends_with(after)),
+    })
+}
+
+/// Whether settings live beneath this key: `mail`, `providers`, `providers.openai`.
+pub(super) fn is_group(key: &str) -> bool {
+    let beneath =
+        |setting: &Setting| setting.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
+    key.strip_prefix(PROVIDERS).is_some_and(|name| !name.contains('.')) || all().any(beneath)
+}
+
+/// The provider's name in a key such as `providers.openai.kind`.
+pub(super) fn provider_of(key: &str) -> Option<&str> {
+    Some(key.strip_prefix(PROVIDERS)?.rsplit_once('.')?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_a_value_of_its_kind() {
+        for setting in all() {
+            match setting.default {
+                Preset::Is(text) => {
+                    setting
+                        .kind
+                        .parse(text)
+                        .unwrap_or_else(|wrong| panic!("{}: {wrong}", setting.key));
+                }
+                Preset::Absent(meaning) => assert!(!meaning.is_empty(), "{}", setting.key),
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_unique_and_each_is_found() {
+        for setting in all() {
+            assert_eq!(find(setting.key).map(|found| found.key), Some(setting.key));
+            assert_eq!(
+                all().filter(|other| other.key == setting.key).count(),
+                1,
+                "{}",
+                setting.key
+            );
+        }
+    }
+
+    /// The contract's sentence: `model`, narrowing `tools.enabled`, lowering `max_…`; nothing else.
+    #[test]
+    fn a_project_may_do_what_the_contract_says() {
+        for setting in all() {
+            let last = setting.key.rsplit('.').next().unwrap();
+            let allowed = match setting.project {
+                ProjectMay::Choose => setting.key == "model",
+                ProjectMay::Narrow => setting.key == "tools.enabled",
+                ProjectMay::Lower => last.starts_with("max_"),
+                ProjectMay::Nothing => {
+                    !last.starts_with("max_") && !["model", "tools.enabled"].contains(&setting.key)
+                }
+            };
+            assert!(allowed, "{}", setting.key);
+        }
+    }
+
+    #[test]
+    fn groups_are_told_from_settings() {
+        for group in ["mail", "sandbox", "tools", "providers", "providers.x"] {
+            assert!(is_group(group), "{group}");
+        }
+        for other in ["mode", "mai", "mail.notify", "providers.x.y", "nothing", "rules"] {
+            assert!(!is_group(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What `ikigai config` prints: every setting, its value and where it came from. The lines are TOML
+//! with the source as a comment, so that one can be copied into a file and changed there.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::Settings;
+use super::escape::{escape_path, quote};
+use super::file::Lookup;
+use super::layers::Entry;
+use super::place::Place;
+use super::providers;
+use super::rules::Rule;
+use super::settings::{GROUPS, Group, NAME, Preset, Setting};
+use super::value::Value;
+
+/// The sources of a group stand in one column, which a longer line than this does not push away.
+const VALUE_COLUMNS: usize = 58;
+
+pub(super) fn render(settings: &Settings) -> String {
+    let mut text = format!(
+        "# User's file:    {}\n# Project's file: {}\n",
+        user_file(settings),
+        project_file(settings)
+    );
+    for group in GROUPS {
+        text.push_str(&format!("\n# {}\n", group.heading));
+        text.push_str(&align(&group_rows(settings, group)));
+    }
+    text
+}
+
+/// A line: TOML with its source, or a comment.
+struct Row {
+    left: String,
+    source: Option<String>,
+}
+
+impl Row {
+    fn note(text: &str) -> Row {
+        Row { left: format!("# {text}"), source: None }
+    }
+}
+
+fn align(rows: &[Row]) -> String {
+    let width = |row: &Row| row.left.chars().count();
+    let with_source = rows.iter().filter(|row| row.source.is_some());
+    let column = with_source.map(width).filter(|width| *width <= VALUE_COLUMNS).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in rows {
+        match &row.source {
+            None => text.push_str(&row.left),
+            Some(source) => text.push_str(&format!("{:column$}  # {source}", row.left)),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn group_rows(settings: &Settings, group: &Group) -> Vec<Row> {
+    let (per_provider, single): (Vec<&Setting>, Vec<&Setting>) =
+        group.settings.iter().partition(|setting| setting.is_per_provider());
+    let mut rows = Vec::new();
+    for setting in single {
+        rows.extend(setting_rows(settings, setting, setting.key));
+    }
+    if per_provider.is_empty() {
+        return rows;
+    }
+    for provider in providers::names(&settings.layers) {
+        for setting in &per_provider {
+            let key = setting.key.replace(NAME, &provider);
+            rows.extend(setting_rows(settings, setting, &key));
+        }
+    }
+    rows
+}
+
+fn setting_rows(settings: &Settings, setting: &Setting, key: &str) -> Vec<Row> {
+    let Some(entry) = settings.layers.holding(key) else {
+        return vec![Row::note(&format!("{key} is not set: {}", absent(settings, setting)))];
+    };
+    let source = || source(settings, &entry.place);
+    match &entry.value {
+        Value::Rules(rules) if !rules.is_empty() => rule_rows(settings, entry, rules),
+        Value::Text(variable) if key.ends_with(".api_key_env") => {
+            let present = settings.keys_present.contains(OsStr::new(variable));
+            let state = if present { "set" } else { "not set" };
+            vec![row(key, &quote(variable), format!("{}; {state}", source()))]
+        }
+        value => vec![row(key, &render_value(value), source())],
+    }
+}
+
+fn row(key: &str, value: &str, source: String) -> Row {
+    Row { left: format!("{key} = {value}"), source: Some(source) }
+}
+
+fn rule_rows(settings: &Settings, entry: &Entry, rules: &[Rule]) -> Vec<Row> {
+    let mut rows = vec![Row { left: "rules = [".to_owned(), source: None }];
+    for rule in rules {
+        let Rule { tool, pattern, decision, line } = rule;
+        let (tool, pattern, decision) = (quote(tool), quote(pattern), quote(decision));
+        let place = match &entry.place {
+            Place::File { path, .. } => Place::File { path: path.clone(), line: *line },
+            other @ (Place::Default | Place::Variable(_) | Place::Flag(_)) => other.clone(),
+        };
+        rows.push(Row {
+            left: format!("  {{ tool = {tool}, match = {pattern}, decision = {decision} }},"),
+            source: Some(source(settings, &place)),
+        });
+    }
+    rows.push(Row { left: "]".to_owned(), source: None });
+    rows
+}
+
+fn render_value(value: &Value) -> String {
+    match value {
+        Value::Text(text) => quote(text),
+        Value::Address(address) => quote(&address.to_string()),
+        Value::Number(number) => number.to_string(),
+        Value::Switch(switch) => switch.to_string(),
+        Value::List(items) => {
+            format!("[{}]", items.iter().map(|item| quote(item)).collect::<Vec<_>>().join(", "))
+        }
+        Value::Rules(_) => "[]".to_owned(),
+    }
+}
+
+/// What it means that a setting is not set.
+fn absent(settings: &Settings, setting: &Setting) -> String {
+    let meaning = match setting.default {
+        Preset::Absent(meaning) => meaning,
+        Preset::Is(text) => text,
+    };
+    if setting.key != "model" {
+        return meaning.to_owned();
+    }
+    match providers::first_with_key(&settings.layers, &settings.keys_present) {
+        Some(provider) => format!("{meaning}, now {provider}"),
+        None => format!("{meaning}, and none has one"),
+    }
+}
+
+fn source(settings: &Settings, place: &Place) -> String {
+    match place {
+        Place::File { path, line } => format!("{}:{line}", short(settings, path)),
+        Place::Default | Place::Variable(_) | Place::Flag(_) => place.to_string(),
+    }
+}
+
+fn user_file(settings: &Settings) -> String {
+    match &settings.user_file {
+        Lookup::Found(document) => short(settings, &document.path),
+        Lookup::Missing(path) => format!("{} (not there)", short(settings, path)),
+        Lookup::Nowhere => "none (neither XDG_CONFIG_HOME nor HOME names a folder)".to_owned(),
+    }
+}
+
+fn project_file(settings: &Settings) -> String {
+    match &settings.project_file {
+        Lookup::Found(document) => short(settings, &document.path),
+        Lookup::Missing(path) => format!("{} (not there)", short(settings, path)),
+        Lookup::Nowhere => "none (the user's file is in its place)".to_owned(),
+    }
+}
+
+/// The path, with `~` for the home folder.
+fn short(settings: &Settings, path: &Path) -> String {
+    match settings.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => format!("~/{}", escape_path(rest)),
+        None => escape_path(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::settings;
+    use crate::config::testing::world;
+
+    #[test]
+    fn the_listing_reads_well() {
+        let user = "model = 'gpt-5'\nsandbox.read = ['~/notes']\n\
+                    [providers.local]\nbase_url = 'http://me:pw@localhost:11434/v1'\n\
+                    [[rules]]\ntool = 'bash'\nmatch = 'cargo *'\ndecision = 'trust'\n";
+        let world = world()
+            .user(user)
+            .project("max_agents = 5")
+            .variable("XDG_DATA_HOME", "/data")
+            .variable("ANTHROPIC_API_KEY", "secret")
+            .variable("IKIGAI_MAIL__MAX_WAKES", "3")
+            .flag("--mode", "mode", "read");
+        assert_eq!(world.listing(), LISTING);
+    }
+
+    const LISTING: &str = r#"# User's file:    ~/.config/ikigai/config.toml
+# Project's file: PROJECT
+
+# Model and providers
+model = "openai/gpt-5"                                      # ~/.config/ikigai/config.toml:1
+providers.openai.kind = "openai"                            # default
+providers.openai.base_url = "https://api.openai.com/v1"     # default
+providers.openai.api_key_env = "OPENAI_API_KEY"             # default; not set
+providers.anthropic.kind = "anthropic"                      # default
+providers.anthropic.base_url = "https://api.anthropic.com"  # default
+providers.anthropic.api_key_env = "ANTHROPIC_API_KEY"       # default; set
+providers.google.kind = "google"                            # default
+providers.google.base_url = "https://generativelanguage.googleapis.com"  # default
+providers.google.api_key_env = "GEMINI_API_KEY"             # default; not set
+providers.local.kind = "openai"                             # default
+providers.local.base_url = "http://me:***@localhost:11434/v1"  # ~/.config/ikigai/config.toml:4
+# providers.local.api_key_env is not set: no key is sent
+
+# Permissions
+mode = "read"               # --mode
+sandbox.network = false     # default
+sandbox.read = ["~/notes"]  # ~/.config/ikigai/config.toml:2
+sandbox.write = []          # default
+rules = [
+  { tool = "bash", match = "cargo *", decision = "trust" },  # ~/.config/ikigai/config.toml:5
+]
+
+# Tools
+# tools.enabled is not set: all tools are offered
+max_tool_turns = 50      # default
+max_output_size = 51200  # default
+max_requests = 300       # default
+
+# Agents and mail
+max_agents = 5        # PROJECT:1
+max_depth = 4         # default
+mail.max_wakes = 3    # IKIGAI_MAIL__MAX_WAKES
+mail.notify = "idle"  # default
+
+# Storage
+database_url = "sqlite:///data/ikigai/ikigai.db"  # default
+history_size = 10000                              # default
+"#;
+
+    #[test]
+    fn without_anything_every_setting_is_listed_or_said_to_be_unset() {
+        let listing = world().without_variable("HOME").listing();
+        for setting in settings::all() {
+            let key = setting.key.replace("NAME", "openai");
+            let is_listed = |line: &str| {
+                line.starts_with(&format!("{key} = "))
+                    || line.starts_with(&format!("# {key} is not set: "))
+            };
+            assert_eq!(
+                listing.lines().filter(|line| is_listed(line)).count(),
+                1,
+                "{key}:\n{listing}"
+            );
+        }
+        world().without_variable("HOME").shows(&[
+            "# User's file: none (neither XDG_CONFIG_HOME nor HOME names a folder)",
+            "# database_url is not set: neither XDG_DATA_HOME nor HOME names a folder for it",
+        ]);
+    }
+
+    /// The listing is TOML, and what it says is what it was made from.
+    #[test]
+    fn the_listing_can_be_read_back() {
+        let first =
+            world().user("tools.enabled = ['core']\nmax_depth = 2\nmodel = 'claude-x'").listing();
+        let second = world().user(&first).listing();
+        let without_sources = |listing: &str| {
+            let lines = listing.lines().map(|line| line.split(" # ").next().unwrap().trim_end());
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(without_sources(&first)[2..], without_sources(&second)[2..]);
+    }
+}

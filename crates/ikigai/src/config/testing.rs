@@ -1,0 +1,123 @@
+//! A world for tests: a home, a repository and an environment of their own in a temporary folder.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::{ConfigError, Flag, Settings, Sources};
+
+pub(super) struct World {
+    folder: tempfile::TempDir,
+    variables: BTreeMap<OsString, OsString>,
+    config_flag: Option<PathBuf>,
+    directory: PathBuf,
+    flags: Vec<(&'static str, String, &'static str)>,
+}
+
+/// A home folder, and beside it a repository with a folder `src`, where the process is.
+pub(super) fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("repo/.git")).unwrap();
+    std::fs::create_dir_all(folder.path().join("repo/src")).unwrap();
+    let directory = folder.path().join("repo/src");
+    World { variables: BTreeMap::new(), config_flag: None, directory, flags: Vec::new(), folder }
+        .variable("HOME", "HOME")
+}
+
+impl World {
+    /// Writes the user's file.
+    pub(super) fn user(self, text: &str) -> World {
+        self.file("home/.config/ikigai/config.toml", text)
+    }
+
+    /// Writes the project's file.
+    pub(super) fn project(self, text: &str) -> World {
+        self.file("repo/.ikigai/config.toml", text)
+    }
+
+    pub(super) fn file(self, path: &str, text: impl AsRef<[u8]>) -> World {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    /// Sets a variable; `HOME` at the beginning of the value stands for the home folder.
+    pub(super) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> World {
+        let value = match value.as_ref().to_str().and_then(|value| value.strip_prefix("HOME")) {
+            Some(rest) => format!("{}{rest}", self.path("home").display()).into(),
+            None => value.as_ref().to_owned(),
+        };
+        self.variables.insert(name.into(), value);
+        self
+    }
+
+    pub(super) fn without_variable(mut self, name: &str) -> World {
+        self.variables.remove(OsStr::new(name));
+        self
+    }
+
+    pub(super) fn flag(mut self, typed: &'static str, key: &'static str, value: &str) -> World {
+        self.flags.push((key, value.to_owned(), typed));
+        self
+    }
+
+    pub(super) fn config_flag(mut self, path: impl AsRef<Path>) -> World {
+        self.config_flag = Some(path.as_ref().to_owned());
+        self
+    }
+
+    pub(super) fn directory(mut self, path: &str) -> World {
+        self.directory = self.path(path);
+        std::fs::create_dir_all(&self.directory).unwrap();
+        self
+    }
+
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    pub(super) fn load(&self) -> Result<Settings, ConfigError> {
+        let flags =
+            self.flags.iter().map(|(key, value, typed)| Flag { key, value: value.clone(), typed });
+        Settings::load(&Sources {
+            variables: self.variables.clone(),
+            config_flag: self.config_flag.clone(),
+            directory: self.directory.clone(),
+            flags: flags.collect(),
+        })
+    }
+
+    /// Compares the whole error, as the binary prints it; `USER`, `PROJECT` and `ROOT` stand for
+    /// the two files and the folder of everything.
+    #[track_caller]
+    pub(super) fn refused(&self, expected: &str) {
+        let error = anyhow::Error::from(self.load().unwrap_err());
+        assert_eq!(self.named(&format!("{error:#}")), expected);
+    }
+
+    /// Compares lines of the listing, spaces between value and source taken as one.
+    #[track_caller]
+    pub(super) fn shows(&self, expected: &[&str]) {
+        let listing = self.listing();
+        let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: Vec<String> = listing.lines().map(squeeze).collect();
+        for line in expected {
+            assert!(lines.iter().any(|shown| shown == line), "no line {line:?} in:\n{listing}");
+        }
+    }
+
+    /// What `ikigai config` prints, with the folder named as in `refused`.
+    #[track_caller]
+    pub(super) fn listing(&self) -> String {
+        let settings = self.load().unwrap_or_else(|error| panic!("{error}"));
+        self.named(&settings.render())
+    }
+
+    fn named(&self, text: &str) -> String {
+        let root = self.folder.path().display().to_string();
+        text.replace(&format!("{root}/home/.config/ikigai/config.toml"), "USER")
+            .replace(&format!("{root}/repo/.ikigai/config.toml"), "PROJECT")
+            .replace(&root, "ROOT")
+    }
+}

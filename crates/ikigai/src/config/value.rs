@@ -1,0 +1,182 @@
+//! The kinds of settings: how a value is read from a file or from text, and what is allowed.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::address::Address;
+use super::error::Wrong;
+use super::escape::excerpt;
+use super::lines::Lines;
+use super::rules::{self, Rule};
+
+/// A checked value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    Text(String),
+    Address(Address),
+    Number(u64),
+    Switch(bool),
+    List(Vec<String>),
+    Rules(Vec<Rule>),
+}
+
+/// What a setting may hold.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Text with a check of its own, which also decides how much of a wrong value is shown.
+    Text(fn(&str) -> Result<Value, Wrong>),
+    Choice(&'static [&'static str]),
+    Number {
+        least: u64,
+        most: u64,
+    },
+    Switch,
+    /// A list of strings with a check for each; in a variable they are separated by commas.
+    List(fn(&str) -> Result<(), Wrong>),
+    /// The rules, which only a file can hold.
+    Rules,
+}
+
+/// What is wrong in a file, and in which line.
+#[derive(Debug)]
+pub(super) struct WrongLine {
+    pub(super) line: usize,
+    pub(super) wrong: Wrong,
+}
+
+impl Kind {
+    /// Reads a value from a variable or a flag.
+    pub(super) fn parse(&self, text: &str) -> Result<Value, Wrong> {
+        match self {
+            Kind::Text(parse) => parse(text),
+            Kind::Choice(allowed) => choose(text, allowed),
+            Kind::Number { least, most } => {
+                if !is_whole_number(text) {
+                    return Err(Wrong::NoNumber {
+                        shown: excerpt(text),
+                        least: *least,
+                        most: *most,
+                    });
+                }
+                in_range(text.parse().ok(), text, *least, *most)
+            }
+            Kind::Switch => match text {
+                "true" => Ok(Value::Switch(true)),
+                "false" => Ok(Value::Switch(false)),
+                other => {
+                    Err(Wrong::NoChoice { shown: excerpt(other), allowed: &["true", "false"] })
+                }
+            },
+            Kind::List(check) => {
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+                items
+                    .map(|item| check(item).map(|()| item.to_owned()))
+                    .collect::<Result<_, _>>()
+                    .map(Value::List)
+            }
+            Kind::Rules => Err(Wrong::RulesBelongInAFile),
+        }
+    }
+
+    /// Reads a value from a file; `line` is that of its key.
+    pub(super) fn read(
+        &self,
+        value: &Spanned<DeValue<'_>>,
+        line: usize,
+        lines: &Lines,
+    ) -> Result<Value, WrongLine> {
+        let checked = match (self, value.get_ref()) {
+            (Kind::Text(parse), DeValue::String(text)) => parse(text),
+            (Kind::Choice(allowed), DeValue::String(text)) => choose(text, allowed),
+            (Kind::Number { least, most }, DeValue::Integer(number)) => {
+                let shown = number.to_string();
+                let number = u64::from_str_radix(number.as_str(), number.radix()).ok();
+                in_range(number, &shown, *least, *most)
+            }
+            (Kind::Switch, DeValue::Boolean(switch)) => Ok(Value::Switch(*switch)),
+            (Kind::List(check), DeValue::Array(items)) => {
+                let items = items.iter().map(|item| self.read_item(item, *check, lines));
+                return items.collect::<Result<_, _>>().map(Value::List);
+            }
+            (Kind::Rules, _) => return rules::read(value, lines).map(Value::Rules),
+            (
+                Kind::Text(_)
+                | Kind::Choice(_)
+                | Kind::Number { .. }
+                | Kind::Switch
+                | Kind::List(_),
+                other,
+            ) => Err(Wrong::Type { found: found(other), wanted: self.wanted() }),
+        };
+        checked.map_err(|wrong| WrongLine { line, wrong })
+    }
+
+    fn read_item(
+        &self,
+        item: &Spanned<DeValue<'_>>,
+        check: fn(&str) -> Result<(), Wrong>,
+        lines: &Lines,
+    ) -> Result<String, WrongLine> {
+        let checked = match item.get_ref() {
+            DeValue::String(text) => check(text).map(|()| text.clone().into_owned()),
+            other => Err(Wrong::Type { found: found(other), wanted: self.wanted() }),
+        };
+        checked.map_err(|wrong| WrongLine { line: lines.line(item.span().start), wrong })
+    }
+
+    /// What a value of another type should have been.
+    fn wanted(&self) -> String {
+        match self {
+            Kind::Text(_) => "a string".to_owned(),
+            Kind::Choice(allowed) => format!("one of {}", allowed.join(", ")),
+            Kind::Number { least, most } => format!("a whole number from {least} to {most}"),
+            Kind::Switch => "true or false".to_owned(),
+            Kind::List(_) => "a list of strings".to_owned(),
+            Kind::Rules => "a list of tables [[rules]]".to_owned(),
+        }
+    }
+}
+
+/// Checks an entry of `sandbox.read` and `sandbox.write`. A relative path would mean another folder
+/// in every project.
+pub(super) fn check_full_path(path: &str) -> Result<(), Wrong> {
+    if path.starts_with('/') || path.starts_with("~/") || path == "~" {
+        Ok(())
+    } else {
+        Err(Wrong::NoFullPath { shown: excerpt(path) })
+    }
+}
+
+/// What a value of a file is, for a message.
+pub(super) fn found(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn choose(text: &str, allowed: &'static [&'static str]) -> Result<Value, Wrong> {
+    if allowed.contains(&text) {
+        Ok(Value::Text(text.to_owned()))
+    } else {
+        Err(Wrong::NoChoice { shown: excerpt(text), allowed })
+    }
+}
+
+fn is_whole_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `None` is a number too long for any integer, and out of range like every other.
+fn in_range(number: Option<u64>, shown: &str, least: u64, most: u64) -> Result<Value, Wrong> {
+    match number {
+        Some(number) if (least..=most).contains(&number) => Ok(Value::Number(number)),
+        Some(_) | None => Err(Wrong::OutOfRange { shown: excerpt(shown), least, most }),
+    }
+}
