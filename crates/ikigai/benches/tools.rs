@@ -102,6 +102,7 @@ fn compare(directory: &Path, rounds: usize, programs: &[Program]) {
 
 fn run(program: &Program, directory: &Path) -> Measure {
     let started = Instant::now();
+    #[expect(clippy::zombie_processes, reason = "wait_for_peak waits for it")]
     let mut child = Command::new(&program.0[0])
         .args(&program.0[1..])
         .current_dir(directory)

@@ -100,7 +100,7 @@ impl Settings {
             layers.add(entries);
         }
         layers.add(environment::provider_addresses(&sources.variables)?);
-        layers.add(environment::entries(&sources.variables)?);
+        layers.add(environment::entries(&sources.variables, &providers::names(&layers))?);
         layers.add(flag_entries(&sources.flags)?);
         providers::complete(&mut layers)?;
         model::resolve(&mut layers)?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::cli::Options;
-use crate::config::{Settings, Sources};
+use crate::config::{Flag, Settings, Sources};
 
 /// The argument by which the program is told to be its own watchdog.
 pub(crate) const WATCHDOG: &str = "__watchdog";
@@ -25,19 +25,11 @@ impl Environment {
     pub(crate) fn read(options: &Options) -> anyhow::Result<Environment> {
         let directory = working_directory(options.directory.as_deref())?;
         let variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-        let flags = [
-            ("model", &options.model, "--model"),
-            ("database_url", &options.db, "--db"),
-            ("mode", &options.mode, "--mode"),
-        ];
         let sources = Sources {
             variables: variables.clone(),
-            config_flag: options.config.clone(),
+            config_flag: options.config.as_ref().map(std::path::absolute).transpose()?,
             directory: directory.clone(),
-            flags: flags
-                .into_iter()
-                .filter_map(|(key, value, flag)| value.clone().map(|value| (key, value, flag)))
-                .collect(),
+            flags: flags(options),
         };
         let settings = Settings::load(&sources)?;
         Ok(Environment { directory, settings, variables })
@@ -54,6 +46,18 @@ impl Environment {
         }
         variables.into_iter().collect()
     }
+}
+
+/// The options that are settings.
+fn flags(options: &Options) -> Vec<Flag> {
+    [
+        ("model", "--model", &options.model),
+        ("database_url", "--db", &options.db),
+        ("mode", "--mode", &options.mode),
+    ]
+    .into_iter()
+    .filter_map(|(key, typed, value)| value.clone().map(|value| Flag { key, value, typed }))
+    .collect()
 }
 
 fn working_directory(chosen: Option<&Path>) -> anyhow::Result<PathBuf> {

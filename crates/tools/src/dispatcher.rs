@@ -50,7 +50,7 @@ pub enum ToolSet {
 
 impl ToolSet {
     /// The names of its tools, in their order.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
+    pub fn names(self) -> impl Iterator<Item = &'static str> + Clone {
         let tools = match self {
             ToolSet::Core => &TOOLS[..CORE],
             ToolSet::All => TOOLS,

@@ -18,11 +18,16 @@ const NO_SETTINGS: [&str; 2] = ["IKIGAI_AGENT", "IKIGAI_SESSION"];
 
 /// The `IKIGAI_…` variables. One that is empty counts as unset, so that `IKIGAI_MODEL= ikigai`
 /// takes it away for one run.
-pub(super) fn entries(variables: &BTreeMap<OsString, OsString>) -> Result<Vec<Entry>, ConfigError> {
+///
+/// `providers` are those that the layers below know.
+pub(super) fn entries(
+    variables: &BTreeMap<OsString, OsString>,
+    providers: &[String],
+) -> Result<Vec<Entry>, ConfigError> {
     let ours = variables.iter().filter_map(|(name, value)| {
         let name = name.to_string_lossy();
         let is_ours = name.starts_with(PREFIX) && !NO_SETTINGS.contains(&name.as_ref());
-        is_ours.then(|| entry(&name, value)).and_then(Result::transpose)
+        is_ours.then(|| entry(&name, value, providers)).and_then(Result::transpose)
     });
     all_or_faults(ours)
 }
@@ -44,8 +49,8 @@ pub(super) fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_uppercase())
 }
 
-fn entry(name: &str, value: &OsStr) -> Result<Option<Entry>, Fault> {
-    let key = key_of(name);
+fn entry(name: &str, value: &OsStr, providers: &[String]) -> Result<Option<Entry>, Fault> {
+    let key = key_of(name, providers);
     if settings::find(&key).is_none() || name.chars().any(char::is_lowercase) {
         let nearest = nearest::key(&key).map(|key| variable_name(&key));
         return Err(Fault::UnknownVariable { name: excerpt(name), nearest });
@@ -64,12 +69,13 @@ fn text_entry(key: &str, name: &str, value: &OsStr) -> Result<Entry, Fault> {
     }
 }
 
-/// The key that a variable stands for. In a provider's name, which has no `_`, an underscore stands
-/// for `-`, which a shell does not allow in a variable's name.
-fn key_of(name: &str) -> String {
+/// The key that a variable stands for. A shell allows no `-` in a variable's name, so an underscore
+/// also stands for the hyphen of a provider that is known.
+fn key_of(name: &str, providers: &[String]) -> String {
     let key = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase().replace("__", ".");
-    match settings::provider_of(&key) {
-        Some(provider) => key.replacen(provider, &provider.replace('_', "-"), 1),
+    let Some(provider) = settings::provider_of(&key) else { return key };
+    match providers.iter().find(|known| known.replace('-', "_") == provider) {
+        Some(known) => key.replacen(provider, known, 1),
         None => key,
     }
 }
@@ -225,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_underscore_in_a_providers_name_stands_for_a_hyphen() {
+    fn an_underscore_stands_for_the_hyphen_of_a_known_provider() {
         world()
             .user("providers.my-box.base_url = 'http://file'")
             .variable("IKIGAI_PROVIDERS__MY_BOX__BASE_URL", "http://ours")

@@ -92,7 +92,9 @@ pub(crate) enum Wrong {
     ReservedVariableName,
     #[error("'{masked}' is not allowed, {why}")]
     Address { masked: String, why: &'static str },
-    #[error("'{shown}' is no name for a provider, use lower-case letters, digits and single '-'")]
+    #[error(
+        "'{shown}' is no name for a provider, use lower-case letters, digits and single '-' or '_'"
+    )]
     NoProviderName { shown: String },
     #[error("a provider that is not built in needs a base_url, the address of its server")]
     NoBaseUrl,

@@ -119,14 +119,14 @@ pub(super) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>)
     })
 }
 
-/// Checks the provider's name in a key, where there is one. Without `_` and `.` a name can be
-/// written in a variable, and without `/` in front of a model.
+/// Checks the provider's name in a key, where there is one: it is written in front of a model and a
+/// `/`, and with single underscores in a variable.
 pub(super) fn check_key(key: &str) -> Result<(), Wrong> {
     let Some(name) = settings::provider_of(key) else { return Ok(()) };
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
     };
-    if name.split('-').all(is_word) {
+    if name.split(['-', '_']).all(is_word) {
         Ok(())
     } else {
         Err(Wrong::NoProviderName { shown: excerpt(name) })
@@ -183,14 +183,14 @@ mod tests {
 
     #[test]
     fn a_providers_name_is_plain() {
-        for good in ["a", "lm-studio", "gpt4all", "3d"] {
+        for good in ["a", "lm-studio", "lm_studio", "gpt4all", "3d"] {
             let user = format!("providers.{good}.base_url = 'http://h'");
             world().user(&user).shows(&[&format!(
                 "providers.{good}.base_url = \"http://h\" # ~/.config/ikigai/config.toml:1"
             )]);
         }
         for (bad, shown) in [
-            ("lm_studio", "lm_studio"),
+            ("a__b", "a__b"),
             ("Local", "Local"),
             ("-a", "-a"),
             ("a--b", "a--b"),
@@ -200,7 +200,7 @@ mod tests {
         ] {
             let key = format!("providers.{shown}.base_url");
             world().user(&format!("providers.{bad}.base_url = 'http://h'")).refused(&format!(
-                "USER:1: {key}: '{shown}' is no name for a provider, use lower-case letters, digits and single '-'"
+                "USER:1: {key}: '{shown}' is no name for a provider, use lower-case letters, digits and single '-' or '_'"
             ));
         }
     }

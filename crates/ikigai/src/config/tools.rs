@@ -1,5 +1,7 @@
 //! The names that `tools.enabled` knows.
 
+use ikigai_tools::ToolSet;
+
 use super::error::Wrong;
 use super::escape::excerpt;
 use super::layers::Layers;
@@ -8,10 +10,6 @@ use super::value::Value;
 
 /// Stands for the six in a list of tools.
 const CORE: &str = "core";
-
-/// The core set and the tools beyond it (tools.md), in the order in which a model gets them.
-const CORE_TOOLS: [&str; 6] = ["glob", "file_read", "grep", "file_write", "bash", "mail"];
-const FURTHER_TOOLS: [&str; 1] = ["file_edit"];
 
 /// Checks an entry of `tools.enabled`.
 pub(super) fn check_name(name: &str) -> Result<(), Wrong> {
@@ -47,10 +45,13 @@ pub(super) fn enabled(layers: &Layers) -> Option<Vec<String>> {
 pub(super) fn expand(names: &[String]) -> Vec<String> {
     let mut expanded: Vec<String> = Vec::new();
     for name in names {
-        let tools = if name == CORE { &CORE_TOOLS[..] } else { &[name.as_str()] };
+        let tools: Vec<&str> = match name == CORE {
+            true => ToolSet::Core.names().collect(),
+            false => vec![name],
+        };
         for tool in tools {
             if !expanded.iter().any(|there| there == tool) {
-                expanded.push((*tool).to_owned());
+                expanded.push(tool.to_owned());
             }
         }
     }
@@ -58,5 +59,5 @@ pub(super) fn expand(names: &[String]) -> Vec<String> {
 }
 
 fn all() -> impl Iterator<Item = &'static str> + Clone {
-    CORE_TOOLS.into_iter().chain(FURTHER_TOOLS)
+    ToolSet::All.names()
 }
