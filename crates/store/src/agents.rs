@@ -1,0 +1,195 @@
+//! The registry of agents.
+
+use ikigai_conversation::{AgentId, SessionId};
+use rusqlite::params;
+
+use crate::error::StoreError;
+use crate::sessions::{self, Place};
+use crate::store::Store;
+use crate::unit::Unit;
+
+/// What an agent is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Nothing, until a message or mail comes.
+    Idle,
+    /// It waits for the model.
+    Waiting,
+    /// It runs a tool.
+    Tool,
+    /// It waits for a permission.
+    Asking,
+    /// It was killed.
+    Dead,
+}
+
+impl State {
+    /// Its name in the database and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Idle => "idle",
+            State::Waiting => "waiting",
+            State::Tool => "tool",
+            State::Asking => "asking",
+            State::Dead => "dead",
+        }
+    }
+
+    fn parse(name: &str) -> Result<State, StoreError> {
+        [State::Idle, State::Waiting, State::Tool, State::Asking, State::Dead]
+            .into_iter()
+            .find(|state| state.name() == name)
+            .ok_or_else(|| StoreError::internal(format!("no state of an agent: {name}")))
+    }
+}
+
+/// An agent, as the registry has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Its id; the parent follows from it.
+    pub id: AgentId,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What it is doing.
+    pub state: State,
+    /// How many unread messages are in its mailbox.
+    pub unread: u32,
+    /// It was told of mail and has not looked yet.
+    pub notification_pending: bool,
+    /// The model it talks to, once it has.
+    pub model: Option<String>,
+    /// The first line of what it was asked to do.
+    pub task: String,
+}
+
+/// How many agents a session may have.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentLimits {
+    /// Not dead at the same time.
+    pub agents: u32,
+    /// Levels; a top-level agent is on the first.
+    pub depth: u32,
+}
+
+impl AgentLimits {
+    pub(crate) const NONE: AgentLimits = AgentLimits { agents: u32::MAX, depth: u32::MAX };
+}
+
+impl Store {
+    /// All agents of a session, the dead ones too, parents before children.
+    pub async fn agents(&self, session: SessionId) -> Result<Vec<Agent>, StoreError> {
+        self.read(move |unit| {
+            let session = sessions::key_of(unit, &session)?;
+            let sql = "SELECT id, name, state, notification_pending, model, task,
+                    (SELECT count(*) FROM mail WHERE recipient = a.key AND unread = 1)
+                FROM agents a WHERE session = ?1";
+            let rows = unit.rows(sql, [session], |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    row.get(1)?,
+                    row.get::<_, String>(2)?,
+                    row.get(3)?,
+                    row.get(4)?,
+                    row.get(5)?,
+                    row.get(6)?,
+                ))
+            })?;
+            let mut agents = rows
+                .into_iter()
+                .map(|(id, name, state, notification_pending, model, task, unread)| {
+                    let (id, state) = (sessions::parse_agent(&id)?, State::parse(&state)?);
+                    Ok(Agent { id, name, state, unread, notification_pending, model, task })
+                })
+                .collect::<Result<Vec<_>, StoreError>>()?;
+            agents.sort_by(|a, b| a.id.cmp(&b.id));
+            Ok(agents)
+        })
+        .await
+    }
+
+    /// Adds a further top-level agent, idle.
+    pub async fn add_agent(
+        &self,
+        session: SessionId,
+        name: Option<String>,
+        place: Place,
+        limits: AgentLimits,
+    ) -> Result<AgentId, StoreError> {
+        self.commit(move |unit| {
+            let session = sessions::key_of(unit, &session)?;
+            sessions::touch(unit, session)?;
+            create_top_level(unit, session, name.as_deref(), &place, &limits)
+        })
+        .await
+    }
+}
+
+pub(crate) fn create_top_level(
+    unit: &Unit<'_>,
+    session: i64,
+    name: Option<&str>,
+    place: &Place,
+    limits: &AgentLimits,
+) -> Result<AgentId, StoreError> {
+    require_room(unit, session, limits)?;
+    let sql = "UPDATE sessions SET next_agent = next_agent + 1 WHERE key = ?1 RETURNING next_agent - 1";
+    let number = unit
+        .row(sql, [session], |row| row.get(0))?
+        .ok_or_else(|| StoreError::internal("the session is gone"))?;
+    let id = AgentId::top_level(number);
+    unit.insert(
+        "INSERT INTO agents (session, id, name, state, machine, directory, created_at)
+            VALUES (?1, ?2, ?3, 'idle', ?4, ?5, ?6)",
+        params![session, id.to_string(), name, place.machine, place.directory, unit.now().millis()],
+    )?;
+    Ok(id)
+}
+
+pub(crate) fn require_room(
+    unit: &Unit<'_>,
+    session: i64,
+    limits: &AgentLimits,
+) -> Result<(), StoreError> {
+    let sql = format!("SELECT count(*) FROM agents WHERE session = ?1 AND {}", State::ALIVE);
+    let alive: u32 = unit.row(&sql, [session], |row| row.get(0))?.unwrap_or(0);
+    if alive >= limits.agents {
+        return Err(StoreError::Limit(format!("Maximum agents ({}) reached", limits.agents)));
+    }
+    Ok(())
+}
+
+/// An agent's row and what most units need of it.
+#[derive(Debug, Clone)]
+pub(crate) struct AgentRow {
+    pub(crate) key: i64,
+    pub(crate) session: i64,
+    pub(crate) id: AgentId,
+    pub(crate) is_dead: bool,
+}
+
+/// Finds an agent and locks its row for the rest of the transaction. Sender, sleeper and killer do this
+/// first (mail.md, M5): here the write lock of the whole database is held already, elsewhere the row's.
+pub(crate) fn lock_agent(
+    unit: &Unit<'_>,
+    session: &SessionId,
+    id: &AgentId,
+) -> Result<AgentRow, StoreError> {
+    let session = sessions::key_of(unit, session)?;
+    find_agent(unit, session, id)?.ok_or_else(|| StoreError::AgentNotFound(id.clone()))
+}
+
+pub(crate) fn find_agent(
+    unit: &Unit<'_>,
+    session: i64,
+    id: &AgentId,
+) -> Result<Option<AgentRow>, StoreError> {
+    let sql = "SELECT key, state = 'dead' FROM agents WHERE session = ?1 AND id = ?2";
+    unit.row(sql, params![session, id.to_string()], |row| {
+        Ok(AgentRow { key: row.get(0)?, session, id: id.clone(), is_dead: row.get(1)? })
+    })
+}
+
+pub(crate) fn set_state(unit: &Unit<'_>, agent: &AgentRow, state: State) -> Result<(), StoreError> {
+    let sql = "UPDATE agents SET state = ?2 WHERE key = ?1 AND state <> ?2";
+    unit.execute(sql, params![agent.key, state.name()]).map(drop)
+}

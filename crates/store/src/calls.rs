@@ -1,0 +1,105 @@
+//! Tool calls: committed before they run, closed together with what they did to the database.
+
+use ikigai_conversation::{AgentId, Message, MessageId, NewMessage};
+use rusqlite::params;
+use uuid::Uuid;
+
+use crate::agents::{State, set_state};
+use crate::error::StoreError;
+use crate::leases::{Lease, fence};
+use crate::log::{self, append};
+use crate::mailbox::{Actor, Outcome, Step, perform};
+use crate::store::Store;
+use crate::unit::Unit;
+
+impl Store {
+    /// Appends a call, before it runs: whatever happens then, the log knows that it was made.
+    pub async fn open_call(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        call: NewMessage,
+    ) -> Result<Message, StoreError> {
+        self.append(lease, agent, call, State::Tool).await
+    }
+
+    /// Closes a call in one commit: the step's effect on mail, and the result that `render` makes of its
+    /// outcome (an id or a "not found" is only known in here). The log says sent or read if and only if it
+    /// is so (mail.md, M2 and M3). Refused when the lease is lost.
+    pub async fn close_call(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        step: Step,
+        render: impl FnOnce(&Outcome) -> NewMessage + Send + 'static,
+    ) -> Result<Message, StoreError> {
+        self.commit(move |unit| close(unit, &lease, &agent, step, render)).await
+    }
+
+    /// Like [`close_call`](Store::close_call), for a unit that may be sent twice because the answer to the
+    /// first was lost: with the same key it happens once, and the second is answered as the first was
+    /// (mail.md, M11).
+    pub async fn close_call_once(
+        &self,
+        key: UnitKey,
+        lease: Lease,
+        agent: AgentId,
+        step: Step,
+        render: impl FnOnce(&Outcome) -> NewMessage + Send + 'static,
+    ) -> Result<Message, StoreError> {
+        self.commit(move |unit| {
+            if let Some(message) = outcome_of(unit, &key)? {
+                return log::message(unit, message);
+            }
+            let message = close(unit, &lease, &agent, step, render)?;
+            note_outcome(unit, &key, message.id)?;
+            Ok(message)
+        })
+        .await
+    }
+}
+
+/// The name of a unit of work, made by whoever wants it done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitKey(Uuid);
+
+impl UnitKey {
+    /// A key like no other.
+    pub fn new() -> UnitKey {
+        UnitKey(Uuid::now_v7())
+    }
+}
+
+impl Default for UnitKey {
+    fn default() -> UnitKey {
+        UnitKey::new()
+    }
+}
+
+fn outcome_of(unit: &Unit<'_>, key: &UnitKey) -> Result<Option<i64>, StoreError> {
+    unit.row("SELECT outcome FROM units WHERE key = ?1", [key.0.to_string()], |row| row.get(0))
+}
+
+fn note_outcome(unit: &Unit<'_>, key: &UnitKey, message: MessageId) -> Result<(), StoreError> {
+    // Nobody repeats a unit after an hour.
+    let forgotten = unit.now().millis() - 3_600_000;
+    unit.execute("DELETE FROM units WHERE created_at < ?1", [forgotten])?;
+    let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, ?3)";
+    let params = params![key.0.to_string(), message.value(), unit.now().millis()];
+    unit.execute(sql, params).map(drop)
+}
+
+fn close(
+    unit: &Unit<'_>,
+    lease: &Lease,
+    agent: &AgentId,
+    step: Step,
+    render: impl FnOnce(&Outcome) -> NewMessage,
+) -> Result<Message, StoreError> {
+    let agent = fence(unit, lease, agent)?;
+    let done = perform(unit, &agent, step, Actor::Model)?;
+    let message = append(unit, &agent, render(&done.outcome))?;
+    done.trace_to(unit, message.id)?;
+    set_state(unit, &agent, State::Waiting)?;
+    Ok(message)
+}

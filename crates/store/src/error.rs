@@ -1,0 +1,136 @@
+//! What can be wrong with a database, in words that say what to do.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ikigai_conversation::{AgentId, SessionId};
+
+/// Why the store could not do what it was asked. Cheap to clone: everybody in a shared commit is told.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The address is none that this program understands.
+    #[error("{address} is no address of a database: use sqlite://PATH")]
+    Address {
+        /// What was given, without a password.
+        address: String,
+    },
+    /// The file holds something else.
+    #[error("{} is not a database: move it away, or choose another place with --db sqlite://PATH", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is damaged.
+    #[error("The database {} is damaged: copy it away and restore a backup, or rescue what is left with 'sqlite3 FILE .recover'", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another version of the program has changed the tables.
+    #[error("The database {} was made by a newer version of ikigai (schema {found}, this version knows {known}): update ikigai", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The number in the file.
+        found: i64,
+        /// The newest number that this program knows.
+        known: i64,
+    },
+    /// Nothing may be written there.
+    #[error("The database {} cannot be written: check the permissions of the file and its folder", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no room left.
+    #[error("No space left for the database {}: free some, nothing was lost", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Write-ahead logs need shared memory, which a network file system does not give.
+    #[error("The database {} is on a network file system ({kind}), where SQLite can lose data: put it on a local disk, or use PostgreSQL with database_url = \"postgres://…\"", path.display())]
+    NetworkFileSystem {
+        /// The file.
+        path: PathBuf,
+        /// The type of the file system.
+        kind: String,
+    },
+    /// Somebody deleted or replaced the file while it was in use.
+    #[error("The database {} was moved or deleted while it was in use: put it back, or start again", path.display())]
+    Vanished {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Others kept it locked for too long.
+    #[error("The database {} is kept busy by another process: try again, or find it with 'fuser {}'", path.display(), path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The folder or the file cannot be made or opened.
+    #[error("Cannot open the database {}: {reason}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// Another process runs this agent now; what this one wanted to write is refused.
+    #[error("Agent {agent} was taken over by another process ({holder})")]
+    LeaseLost {
+        /// Whose log it was about.
+        agent: AgentId,
+        /// Who has it now.
+        holder: String,
+    },
+    /// A live process has the agent.
+    #[error("Agent {agent} is run by another process ({holder})")]
+    LeaseHeld {
+        /// The agent that was wanted.
+        agent: AgentId,
+        /// Who has it.
+        holder: String,
+    },
+    /// The agent was killed, or never lived.
+    #[error("Agent {0} is dead")]
+    AgentDead(AgentId),
+    /// There is no such agent in the session.
+    #[error("Agent {0} not found")]
+    AgentNotFound(AgentId),
+    /// There is no such session.
+    #[error("Session {0} not found: 'ikigai sessions' lists them")]
+    SessionNotFound(SessionId),
+    /// A limit of the session.
+    #[error("{0}")]
+    Limit(String),
+    /// The store's thread is gone: the program is ending.
+    #[error("The database is closed")]
+    Closed,
+    /// The database refused a statement, or holds what it should not.
+    #[error("Database error: {0}")]
+    Internal(Arc<str>),
+}
+
+impl StoreError {
+    pub(crate) fn internal(error: impl std::fmt::Display) -> StoreError {
+        StoreError::Internal(error.to_string().into())
+    }
+
+    /// What SQLite's error means for the person.
+    pub(crate) fn from_sqlite(error: &rusqlite::Error, path: &std::path::Path) -> StoreError {
+        use rusqlite::ErrorCode;
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
+            Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path },
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly { path },
+            Some(ErrorCode::DiskFull) => StoreError::Full { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
+            Some(ErrorCode::CannotOpen) => {
+                StoreError::Open { path, reason: "the file cannot be opened".to_owned() }
+            }
+            _ => StoreError::internal(error),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Leases: which process runs an agent, and the fence that keeps all others from writing to its log.
+//!
+//! A lease is on a top-level agent and so on its descendants. Every claim raises its epoch, and every write
+//! to a log says which epoch it holds; inside the same transaction that is compared. So a process that was
+//! suspended, and whose agent somebody took over, cannot write any more, whatever it believes.
+
+use std::time::Duration;
+
+use ikigai_conversation::{AgentId, SessionId};
+use rusqlite::params;
+
+use crate::agents::{AgentRow, find_agent, lock_agent};
+use crate::error::StoreError;
+use crate::process::Process;
+use crate::sessions;
+use crate::store::Store;
+use crate::unit::Unit;
+
+/// The right to run a top-level agent and its descendants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    session: SessionId,
+    top: AgentId,
+    epoch: i64,
+}
+
+impl Lease {
+    /// How long one lasts unless it is renewed.
+    pub const DURATION: Duration = Duration::from_secs(15);
+    /// How often a process renews its leases.
+    pub const RENEWAL: Duration = Duration::from_secs(5);
+
+    /// The session it is for.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// The top-level agent it is for.
+    pub fn top(&self) -> &AgentId {
+        &self.top
+    }
+}
+
+impl Store {
+    /// Takes an agent for `process`: a free one, one whose lease ran out, or one whose process is known to
+    /// be dead.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseHeld`] when a process that may be alive has it.
+    pub async fn claim(
+        &self,
+        session: SessionId,
+        top: AgentId,
+        process: Process,
+    ) -> Result<Lease, StoreError> {
+        self.commit(move |unit| {
+            let agent = lock_agent(unit, &session, &top)?;
+            if agent.is_dead {
+                return Err(StoreError::AgentDead(top));
+            }
+            if let Some(holder) = holder(unit, agent.key)?
+                && holder != process
+                && !process.sees_dead(&holder)
+            {
+                return Err(StoreError::LeaseHeld { agent: top, holder: holder.to_string() });
+            }
+            let sql = "INSERT INTO leases (agent, epoch, holder, until) VALUES (?1, 1, ?2, ?3)
+                ON CONFLICT (agent) DO UPDATE SET epoch = epoch + 1, holder = ?2, until = ?3
+                RETURNING epoch";
+            let params = params![agent.key, encode(&process)?, end_of_lease(unit)];
+            let epoch = unit.row(sql, params, |row| row.get(0))?.unwrap_or(1);
+            Ok(Lease { session, top, epoch })
+        })
+        .await
+    }
+
+    /// Makes a lease last again.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] when somebody else has taken the agent over.
+    pub async fn renew(&self, lease: Lease) -> Result<(), StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &lease.top)?;
+            let sql = "UPDATE leases SET until = ?2 WHERE agent = ?1";
+            unit.execute(sql, params![agent.key, end_of_lease(unit)]).map(drop)
+        })
+        .await
+    }
+
+    /// Gives a lease back. Losing it before was no loss then.
+    pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
+        self.commit(move |unit| match fence(unit, &lease, &lease.top) {
+            Ok(agent) => unit
+                .execute("UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1", [agent.key])
+                .map(drop),
+            Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => Ok(()),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
+    /// The process that runs an agent, as far as the leases tell.
+    pub async fn holder(
+        &self,
+        session: SessionId,
+        top: AgentId,
+    ) -> Result<Option<Process>, StoreError> {
+        self.read(move |unit| holder(unit, lock_agent(unit, &session, &top)?.key)).await
+    }
+}
+
+/// Finds and locks the agent that a write is about, and refuses the write of a process that lost its lease
+/// or whose agent was killed.
+pub(crate) fn fence(
+    unit: &Unit<'_>,
+    lease: &Lease,
+    agent: &AgentId,
+) -> Result<AgentRow, StoreError> {
+    let row = lock_agent(unit, &lease.session, agent)?;
+    if row.is_dead {
+        return Err(StoreError::AgentDead(agent.clone()));
+    }
+    let top = find_agent(unit, row.session, &lease.top)?
+        .ok_or_else(|| StoreError::AgentNotFound(lease.top.clone()))?;
+    let sql = "SELECT epoch, holder FROM leases WHERE agent = ?1";
+    let current = unit.row(sql, [top.key], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+    match current {
+        Some((epoch, _)) if epoch == lease.epoch && agent.top() == lease.top => Ok(row),
+        Some((_, holder)) => {
+            let holder = decode(&holder)?.to_string();
+            Err(StoreError::LeaseLost { agent: agent.clone(), holder })
+        }
+        None => Err(StoreError::LeaseLost { agent: agent.clone(), holder: "nobody".to_owned() }),
+    }
+}
+
+/// Refuses to go on while a process that may be alive runs an agent of the session.
+pub(crate) fn require_none_alive(
+    unit: &Unit<'_>,
+    session: i64,
+    by: &Process,
+) -> Result<(), StoreError> {
+    let sql = "SELECT a.id, l.holder FROM leases l JOIN agents a ON a.key = l.agent
+        WHERE a.session = ?1 AND l.until > ?2";
+    let held = unit.rows(sql, params![session, unit.now().millis()], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    for (agent, holder) in held {
+        let holder = decode(&holder)?;
+        if !by.sees_dead(&holder) {
+            let agent = sessions::parse_agent(&agent)?;
+            return Err(StoreError::LeaseHeld { agent, holder: holder.to_string() });
+        }
+    }
+    Ok(())
+}
+
+/// Whose lease on this agent has not run out.
+fn holder(unit: &Unit<'_>, agent: i64) -> Result<Option<Process>, StoreError> {
+    let sql = "SELECT holder FROM leases WHERE agent = ?1 AND until > ?2";
+    let holder: Option<String> =
+        unit.row(sql, params![agent, unit.now().millis()], |row| row.get(0))?;
+    holder.map(|holder| decode(&holder)).transpose()
+}
+
+fn end_of_lease(unit: &Unit<'_>) -> i64 {
+    unit.now().millis() + i64::try_from(Lease::DURATION.as_millis()).unwrap_or(0)
+}
+
+fn encode(process: &Process) -> Result<String, StoreError> {
+    serde_json::to_string(process).map_err(StoreError::internal)
+}
+
+fn decode(holder: &str) -> Result<Process, StoreError> {
+    serde_json::from_str(holder).map_err(StoreError::internal)
+}

@@ -1,0 +1,54 @@
+//! Sessions, agents, their logs and their mail, in one database.
+//!
+//! Everything that ikigai promises about mail and conversations is kept here, by one idea: **a step is one
+//! commit**. The methods of [`Store`] are named after what happens (a call is closed, mail is announced, an
+//! agent goes idle), each is one transaction, and there is no way to do half of it. What a tool did to the
+//! database, its result in the log and the marks that go with them stand or fall together.
+//!
+//! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by subject:
+//! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `calls.rs`, `mailbox.rs`, `waking.rs`, `forks.rs`.
+//!
+//! # Invariants
+//!
+//! - The log is only ever appended to.
+//! - Who writes to a log holds the lease of its top-level agent; the check is inside the same transaction.
+//! - A unit that reads a condition and acts on it first locks the row that the condition hangs on
+//!   (`lock_agent`, `lock_session`). Embedded, the single writer would do; a shared database needs it.
+//! - Conditions that fail are values (an [`Outcome`], a [`Sleep`]); `Err` means that nothing was done.
+//! - Nothing here knows what a tool or a model is. Texts for a model are made by functions that are passed
+//!   in, from facts that are only known inside the transaction.
+
+#![forbid(unsafe_code)]
+
+mod store;
+
+mod agents;
+mod calls;
+mod forks;
+mod leases;
+mod log;
+mod mailbox;
+mod sessions;
+mod waking;
+
+mod clock;
+mod error;
+mod open;
+mod process;
+mod readers;
+mod unit;
+mod writer;
+
+pub use agents::{Agent, AgentLimits, State};
+pub use calls::UnitKey;
+pub use clock::Clock;
+pub use error::StoreError;
+pub use forks::{Context, Forked, NewFork};
+pub use leases::Lease;
+pub use mailbox::{
+    Actor, Address, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail, Outcome, Step,
+};
+pub use process::Process;
+pub use sessions::{Budget, Place, Session};
+pub use store::{Changes, Options, Store};
+pub use waking::{Announced, Ending, Sleep, Unread};

@@ -1,0 +1,179 @@
+//! The logs: appending to them, reading them.
+
+use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId, Time};
+use rusqlite::{Row, params};
+
+use crate::agents::{AgentRow, State, lock_agent, set_state};
+use crate::error::StoreError;
+use crate::leases::{Lease, fence};
+use crate::sessions::{self, Budget};
+use crate::store::Store;
+use crate::unit::Unit;
+
+impl Store {
+    /// Appends a message to an agent's log, and notes what the agent does from then on.
+    pub async fn append(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        message: NewMessage,
+        state: State,
+    ) -> Result<Message, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            set_state(unit, &agent, state)?;
+            append(unit, &agent, message)
+        })
+        .await
+    }
+
+    /// Appends what a person said. It starts a turn: budgets are full again, and held mail is free.
+    pub async fn append_from_person(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        message: NewMessage,
+        budget: Budget,
+    ) -> Result<Message, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            sessions::refill(unit, agent.session, budget)?;
+            let task = message.content.lines().next().unwrap_or_default();
+            let sql = "UPDATE sessions SET title = ?2 WHERE key = ?1 AND title = ''";
+            unit.execute(sql, params![agent.session, task])?;
+            let sql = "UPDATE agents SET mail_held = 0, state = 'waiting', task = ?2 WHERE key = ?1";
+            unit.execute(sql, params![agent.key, task])?;
+            append(unit, &agent, message)
+        })
+        .await
+    }
+
+    /// Goes back to a message: what came after it is hidden from the model, and mail that only the hidden
+    /// part showed is unread and untold again, in the same commit (mail.md, M10).
+    pub async fn rewind(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        to: MessageId,
+        message: NewMessage,
+    ) -> Result<Message, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            let rewind = append(unit, &agent, message)?;
+            let hidden = params![agent.key, to.value(), rewind.id.value()];
+            let sql = "UPDATE mail SET read_by = NULL, told_by = NULL, unread = 1
+                WHERE recipient = ?1 AND read_by > ?2 AND read_by < ?3 AND read_by_person = 0";
+            unit.execute(sql, hidden)?;
+            let sql = "UPDATE mail SET told_by = NULL
+                WHERE recipient = ?1 AND told_by > ?2 AND told_by < ?3";
+            unit.execute(sql, hidden)?;
+            Ok(rewind)
+        })
+        .await
+    }
+
+    /// An agent's own messages, those after `after` when it is given.
+    pub async fn own_log(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        after: Option<MessageId>,
+    ) -> Result<Vec<Message>, StoreError> {
+        self.read(move |unit| {
+            let agent = lock_agent(unit, &session, &agent)?;
+            part(unit, agent.key, &agent.id, after.map_or(0, MessageId::value), i64::MAX)
+        })
+        .await
+    }
+
+    /// All that an agent's conversation is made of: for a full fork first what it inherits.
+    pub async fn whole_log(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+    ) -> Result<Vec<Message>, StoreError> {
+        self.read(move |unit| whole(unit, &lock_agent(unit, &session, &agent)?)).await
+    }
+}
+
+/// Appends a message to the log of an agent whose lease was checked.
+pub(crate) fn append(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    message: NewMessage,
+) -> Result<Message, StoreError> {
+    let NewMessage { content, body } = message;
+    let id = unit.insert(
+        "INSERT INTO messages (agent, kind, content, data, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![agent.key, body.kind().name(), content, body.data_json(), unit.now().millis()],
+    )?;
+    sessions::touch(unit, agent.session)?;
+    Ok(Message { id: message_id(id)?, agent: agent.id.clone(), content, body, created_at: unit.now() })
+}
+
+/// One message of any log.
+pub(crate) fn message(unit: &Unit<'_>, id: i64) -> Result<Message, StoreError> {
+    let sql = "SELECT m.id, m.kind, m.content, m.data, m.created_at, a.id
+        FROM messages m JOIN agents a ON a.key = m.agent WHERE m.id = ?1";
+    unit.row(sql, [id], |row| {
+        let agent: String = row.get(5)?;
+        Ok(sessions::parse_agent(&agent).and_then(|agent| read_message(row, &agent)))
+    })?
+    .ok_or_else(|| StoreError::internal(format!("message {id} is gone")))?
+}
+
+/// Follows the chain of full forks up to its beginning. Each link says up to which message it goes.
+fn whole(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<Message>, StoreError> {
+    let mut parts = Vec::new();
+    let (mut key, mut id, mut up_to) = (agent.key, agent.id.clone(), i64::MAX);
+    loop {
+        parts.push(part(unit, key, &id, 0, up_to)?);
+        let sql = "SELECT p.key, p.id, a.inherits_up_to FROM agents a JOIN agents p ON p.key = a.inherits
+            WHERE a.key = ?1";
+        let parent = unit.row(sql, [key], |row| {
+            Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?))
+        })?;
+        match parent {
+            Some((parent, parent_id, last)) => {
+                key = parent;
+                id = sessions::parse_agent(&parent_id)?;
+                up_to = up_to.min(last.unwrap_or(0));
+            }
+            None => break,
+        }
+    }
+    Ok(parts.into_iter().rev().flatten().collect())
+}
+
+/// The own messages of one agent with `after < id <= up_to`.
+fn part(
+    unit: &Unit<'_>,
+    agent: i64,
+    id: &AgentId,
+    after: i64,
+    up_to: i64,
+) -> Result<Vec<Message>, StoreError> {
+    let sql = "SELECT id, kind, content, data, created_at FROM messages
+        WHERE agent = ?1 AND id > ?2 AND id <= ?3 ORDER BY id";
+    unit.rows(sql, params![agent, after, up_to], |row| Ok(read_message(row, id)))?
+        .into_iter()
+        .collect()
+}
+
+fn read_message(row: &Row<'_>, agent: &AgentId) -> Result<Message, StoreError> {
+    let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+    let (kind, data) =
+        (text(1).map_err(StoreError::internal)?, text(3).map_err(StoreError::internal)?);
+    let body = Body::from_parts(kind, data).map_err(StoreError::internal)?;
+    Ok(Message {
+        id: message_id(row.get(0).map_err(StoreError::internal)?)?,
+        agent: agent.clone(),
+        content: row.get(2).map_err(StoreError::internal)?,
+        body,
+        created_at: Time::from_millis(row.get(4).map_err(StoreError::internal)?),
+    })
+}
+
+fn message_id(id: i64) -> Result<MessageId, StoreError> {
+    MessageId::new(id).ok_or_else(|| StoreError::internal("the id of a message is not positive"))
+}

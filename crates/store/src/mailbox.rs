@@ -1,0 +1,351 @@
+//! Mail: the steps that change or show a mailbox, each with its marks.
+
+use ikigai_conversation::{AgentId, MailId, MessageId, SessionId, Time};
+use rusqlite::params;
+
+use crate::agents::{AgentRow, find_agent, lock_agent};
+use crate::error::StoreError;
+use crate::sessions::{self, Budget};
+use crate::store::Store;
+use crate::unit::Unit;
+
+/// A mailbox takes no more unread messages than this: who does not read is not written to for ever.
+pub const MAILBOX_LIMIT: u32 = 1_000;
+/// What lies behind a page is counted up to here.
+const MORE_LIMIT: u32 = 1_000;
+
+/// Who performs a step. What only a person saw does not count as told to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Actor {
+    /// The agent's model, by a call that is in its log.
+    Model,
+    /// A person, on the screen or the command line; sending refills the budget.
+    Person(Budget),
+}
+
+/// To whom mail goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// By id.
+    Id(AgentId),
+    /// The sender's parent.
+    Parent,
+    /// By name, if exactly one living agent has it.
+    Name(String),
+}
+
+/// What is to be done in an agent's own mailbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// List it.
+    Inbox(InboxFilter),
+    /// Read a message, and mark it read.
+    Read(i64),
+    /// Make a message unread again, so that the agent is told of it once more.
+    Unread(i64),
+    /// Write to an agent. The body was checked and trimmed.
+    Send {
+        /// To whom.
+        to: Address,
+        /// The address as it was given, for messages.
+        given: String,
+        /// The text.
+        body: String,
+    },
+}
+
+/// Which part of a mailbox to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboxFilter {
+    /// Only unread messages, or only read ones.
+    pub unread: Option<bool>,
+    /// Only from this agent.
+    pub from: Option<AgentId>,
+    /// At most so many.
+    pub limit: u32,
+    /// Leaving out so many before.
+    pub offset: u64,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A page of the mailbox.
+    Inbox(InboxPage),
+    /// A message, read.
+    Read(Mail),
+    /// A message is unread again.
+    MadeUnread(MailId),
+    /// A message is in the recipient's mailbox.
+    Sent {
+        /// Its id.
+        id: MailId,
+        /// Whose mailbox it is.
+        to: AgentId,
+    },
+    /// There is no such message in this mailbox.
+    NoMail(i64),
+    /// There is no such agent.
+    NoAgent(String),
+    /// The recipient is dead.
+    Dead(AgentId),
+    /// The recipient has too much unread mail.
+    Full(AgentId),
+}
+
+/// A page of a mailbox: unread first, then newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboxPage {
+    /// The messages of the page.
+    pub mail: Vec<Listed>,
+    /// How many unread messages the whole mailbox has.
+    pub unread: u32,
+    /// How many messages the filter would find behind this page, counted up to 1,000.
+    pub more: u32,
+}
+
+/// A message in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id.
+    pub id: MailId,
+    /// Who sent it.
+    pub from: AgentId,
+    /// Whether it is unread.
+    pub unread: bool,
+    /// Its text, of which a list shows the beginning.
+    pub body: String,
+}
+
+/// A whole message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// Its id.
+    pub id: MailId,
+    /// Who sent it.
+    pub from: AgentId,
+    /// When.
+    pub sent_at: Time,
+    /// Its text.
+    pub body: String,
+}
+
+impl Store {
+    /// Performs a step for a person, in the mailbox of `agent`: it needs no lease and writes no log.
+    pub async fn perform(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        step: Step,
+        budget: Budget,
+    ) -> Result<Outcome, StoreError> {
+        self.commit(move |unit| {
+            let agent = lock_agent(unit, &session, &agent)?;
+            Ok(perform(unit, &agent, step, Actor::Person(budget))?.outcome)
+        })
+        .await
+    }
+}
+
+/// A step that was performed, not yet traced to the log message that tells of it.
+pub(crate) struct Performed {
+    pub(crate) outcome: Outcome,
+    marks: Vec<(Mark, i64)>,
+}
+
+/// Which column of a mail names the log message.
+#[derive(Debug, Clone, Copy)]
+enum Mark {
+    Sent,
+    Told,
+    Read,
+}
+
+impl Performed {
+    fn new(outcome: Outcome) -> Performed {
+        Performed { outcome, marks: Vec::new() }
+    }
+
+    /// Writes into every mail that the step touched which log message tells of it.
+    pub(crate) fn trace_to(&self, unit: &Unit<'_>, message: MessageId) -> Result<(), StoreError> {
+        for (mark, mail) in &self.marks {
+            let sql = match mark {
+                Mark::Sent => "UPDATE mail SET sent_by = ?2 WHERE id = ?1",
+                Mark::Told => "UPDATE mail SET told_by = ?2 WHERE id = ?1 AND told_by IS NULL",
+                Mark::Read => "UPDATE mail SET read_by = ?2 WHERE id = ?1 AND read_by IS NULL",
+            };
+            unit.execute(sql, params![mail, message.value()])?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn perform(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    step: Step,
+    actor: Actor,
+) -> Result<Performed, StoreError> {
+    match step {
+        Step::Inbox(filter) => inbox(unit, agent, &filter),
+        Step::Read(id) => read(unit, agent, id, actor),
+        Step::Unread(id) => make_unread(unit, agent, id),
+        Step::Send { to, given, body } => send(unit, agent, &to, given, &body, actor),
+    }
+}
+
+fn inbox(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    filter: &InboxFilter,
+) -> Result<Performed, StoreError> {
+    let page = page(unit, agent, filter)?;
+    clear_pending(unit, agent)?;
+    let marks = page.mail.iter().map(|listed| (Mark::Told, listed.id.value())).collect();
+    Ok(Performed { outcome: Outcome::Inbox(page), marks })
+}
+
+fn page(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    filter: &InboxFilter,
+) -> Result<InboxPage, StoreError> {
+    let sender = match &filter.from {
+        Some(from) => find_agent(unit, agent.session, from)?.map(|sender| sender.key).or(Some(0)),
+        None => None,
+    };
+    // Without a filter this is one walk along the index of the mailbox.
+    let wanted = match (filter.unread.is_some(), sender.is_some()) {
+        (false, false) => "?2 IS NULL AND ?3 IS NULL",
+        (true, false) => "m.unread = ?2 AND ?3 IS NULL",
+        (false, true) => "?2 IS NULL AND m.sender = ?3",
+        (true, true) => "m.unread = ?2 AND m.sender = ?3",
+    };
+    let found = format!("FROM mail m WHERE m.recipient = ?1 AND {wanted}");
+    let sql = format!(
+        "SELECT m.id, s.id, m.unread, m.body FROM
+            (SELECT m.id {found} ORDER BY m.unread DESC, m.id DESC LIMIT ?4 OFFSET ?5) p
+            JOIN mail m ON m.id = p.id JOIN agents s ON s.key = m.sender
+            ORDER BY m.unread DESC, m.id DESC"
+    );
+    let offset = i64::try_from(filter.offset).unwrap_or(i64::MAX);
+    let params = params![agent.key, filter.unread, sender, filter.limit, offset];
+    let mail = unit
+        .rows(&sql, params, |row| {
+            Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?, row.get(3)?))
+        })?
+        .into_iter()
+        .map(|(id, from, unread, body)| {
+            Ok(Listed { id: mail_id(id)?, from: sessions::parse_agent(&from)?, unread, body })
+        })
+        .collect::<Result<_, StoreError>>()?;
+    let sql = format!("SELECT count(*) FROM (SELECT 1 {found} ORDER BY m.unread DESC, m.id DESC
+        LIMIT ?4 OFFSET ?5)");
+    let behind = offset.saturating_add(i64::from(filter.limit));
+    let params = params![agent.key, filter.unread, sender, MORE_LIMIT, behind];
+    let more = unit.row(&sql, params, |row| row.get(0))?.unwrap_or(0);
+    Ok(InboxPage { mail, unread: count_unread(unit, agent.key)?, more })
+}
+
+fn read(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    id: i64,
+    actor: Actor,
+) -> Result<Performed, StoreError> {
+    let sql = "SELECT s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
+        WHERE m.id = ?1 AND m.recipient = ?2";
+    let found = unit.row(sql, params![id, agent.key], |row| {
+        Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
+    })?;
+    let Some((from, sent_at, body)) = found else {
+        return Ok(Performed::new(Outcome::NoMail(id)));
+    };
+    let by_person = matches!(actor, Actor::Person(_));
+    let sql = "UPDATE mail SET unread = 0, read_by_person = ?2 WHERE id = ?1 AND unread = 1";
+    let was_unread = unit.execute(sql, params![id, by_person])? > 0;
+    clear_pending(unit, agent)?;
+    let from = sessions::parse_agent(&from)?;
+    let mail = Mail { id: mail_id(id)?, from, sent_at: Time::from_millis(sent_at), body };
+    let read = if was_unread { Some((Mark::Read, id)) } else { None };
+    let marks = [(Mark::Told, id)].into_iter().chain(read).collect();
+    Ok(Performed { outcome: Outcome::Read(mail), marks })
+}
+
+fn make_unread(unit: &Unit<'_>, agent: &AgentRow, id: i64) -> Result<Performed, StoreError> {
+    let sql = "UPDATE mail SET unread = 1, told_by = NULL, read_by = NULL, read_by_person = 0
+        WHERE id = ?1 AND recipient = ?2";
+    Ok(Performed::new(match unit.execute(sql, params![id, agent.key])? {
+        0 => Outcome::NoMail(id),
+        _ => Outcome::MadeUnread(mail_id(id)?),
+    }))
+}
+
+fn send(
+    unit: &Unit<'_>,
+    sender: &AgentRow,
+    to: &Address,
+    given: String,
+    body: &str,
+    actor: Actor,
+) -> Result<Performed, StoreError> {
+    let Some(recipient) = resolve(unit, sender, to)? else {
+        return Ok(Performed::new(Outcome::NoAgent(given)));
+    };
+    if recipient.is_dead {
+        return Ok(Performed::new(Outcome::Dead(recipient.id)));
+    }
+    if count_unread(unit, recipient.key)? >= MAILBOX_LIMIT {
+        return Ok(Performed::new(Outcome::Full(recipient.id)));
+    }
+    let id = unit.insert(
+        "INSERT INTO mail (recipient, sender, body, sent_at) VALUES (?1, ?2, ?3, ?4)",
+        params![recipient.key, sender.key, body, unit.now().millis()],
+    )?;
+    sessions::touch(unit, sender.session)?;
+    if let Actor::Person(budget) = actor {
+        sessions::refill_wakes(unit, sender.session, budget)?;
+    }
+    let outcome = Outcome::Sent { id: mail_id(id)?, to: recipient.id };
+    Ok(Performed { outcome, marks: vec![(Mark::Sent, id)] })
+}
+
+/// Finds the recipient and locks its row: from here to the commit it neither goes idle nor dies.
+fn resolve(
+    unit: &Unit<'_>,
+    sender: &AgentRow,
+    to: &Address,
+) -> Result<Option<AgentRow>, StoreError> {
+    match to {
+        Address::Id(id) => find_agent(unit, sender.session, id),
+        Address::Parent => match sender.id.parent() {
+            Some(parent) => find_agent(unit, sender.session, &parent),
+            None => Ok(None),
+        },
+        Address::Name(name) => {
+            let sql = "SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND state <> 'dead' LIMIT 2";
+            let named: Vec<String> =
+                unit.rows(sql, params![sender.session, name], |row| row.get(0))?;
+            match named.as_slice() {
+                [one] => find_agent(unit, sender.session, &sessions::parse_agent(one)?),
+                _ => Ok(None),
+            }
+        }
+    }
+}
+
+pub(crate) fn count_unread(unit: &Unit<'_>, agent: i64) -> Result<u32, StoreError> {
+    let sql = "SELECT count(*) FROM mail WHERE recipient = ?1 AND unread = 1";
+    Ok(unit.row(sql, [agent], |row| row.get(0))?.unwrap_or(0))
+}
+
+/// The agent has looked into its mailbox.
+fn clear_pending(unit: &Unit<'_>, agent: &AgentRow) -> Result<(), StoreError> {
+    let sql =
+        "UPDATE agents SET notification_pending = 0 WHERE key = ?1 AND notification_pending = 1";
+    unit.execute(sql, [agent.key]).map(drop)
+}
+
+pub(crate) fn mail_id(id: i64) -> Result<MailId, StoreError> {
+    MailId::new(id).ok_or_else(|| StoreError::internal("the id of a mail is not positive"))
+}

@@ -1,0 +1,196 @@
+//! Opening the embedded database: where it may lie, how it is set up, which version it has.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::StoreError;
+
+/// The migrations in their order; the number of a database is how many it has seen.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
+/// Marks our databases ("ikig"), so that no other program's file is ever changed.
+const APPLICATION: i64 = 0x696b_6967;
+/// Older ones can damage a write-ahead log that several processes use.
+const OLDEST_SQLITE: i32 = 3_051_003;
+/// How long a reader, or the migration, waits for another process.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which file was opened, to notice when another takes its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    fn of(path: &Path) -> io::Result<FileIdentity> {
+        let metadata = fs::metadata(path)?;
+        Ok(FileIdentity { device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    /// SQLite would go on writing into a file that nobody finds any more.
+    pub(crate) fn require_same(self, path: &Path) -> Result<(), StoreError> {
+        match FileIdentity::of(path) {
+            Ok(now) if now == self => Ok(()),
+            _ => Err(StoreError::Vanished { path: path.to_owned() }),
+        }
+    }
+}
+
+/// The path in an address such as `sqlite:///home/me/ikigai.db` or `sqlite:ikigai.db`.
+pub(crate) fn parse_address(address: &str) -> Result<PathBuf, StoreError> {
+    let path = address.strip_prefix("sqlite:").map(|rest| rest.strip_prefix("//").unwrap_or(rest));
+    match path {
+        Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
+        _ => {
+            let scheme = address.split(':').next().unwrap_or_default();
+            Err(StoreError::Address { address: format!("{scheme}:…") })
+        }
+    }
+}
+
+/// Opens the database for its writer, making it when it is not there.
+pub(crate) fn open_writer(
+    path: &Path,
+    file_system: impl Fn(&Path) -> Option<&'static str>,
+) -> Result<(Connection, FileIdentity), StoreError> {
+    let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(StoreError::internal(format!("SQLite {} is too old", rusqlite::version())));
+    }
+    create_file(path)?;
+    if let Some(kind) = path.parent().and_then(file_system) {
+        return Err(StoreError::NetworkFileSystem { path: path.into(), kind: kind.to_owned() });
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    set_up(&connection, path)?;
+    migrate(&mut connection, path)?;
+    // From here on the writer waits by itself.
+    connection.busy_timeout(Duration::ZERO).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let identity = FileIdentity::of(path).map_err(|error| open_error(path, &error))?;
+    Ok((connection, identity))
+}
+
+/// A further connection, only for reading.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    Ok(connection)
+}
+
+/// The folder is the user's alone, and so is the file; SQLite gives its helper files the same mode.
+fn create_file(path: &Path) -> Result<(), StoreError> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            StoreError::ReadOnly { path: path.to_owned() }
+        }
+        io::ErrorKind::StorageFull => StoreError::Full { path: path.to_owned() },
+        _ => open_error(path, &error),
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    }
+    if let Ok(metadata) = fs::metadata(path)
+        && !metadata.is_file()
+    {
+        return Err(StoreError::NotADatabase { path: path.to_owned() });
+    }
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+    file.map(drop).map_err(failed)
+}
+
+fn open_error(path: &Path, error: &io::Error) -> StoreError {
+    let reason = error.to_string();
+    let reason = reason.split(" (os error").next().unwrap_or(&reason).to_owned();
+    StoreError::Open { path: path.to_owned(), reason }
+}
+
+fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .map_err(failed)?;
+    // FULL: every commit is flushed before it is answered (mail.md, M1).
+    connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    let synchronous: i64 =
+        connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(failed)?;
+    if mode != "wal" || synchronous != 2 {
+        return Err(StoreError::internal(format!(
+            "the database does not take its settings (journal {mode}, synchronous {synchronous})"
+        )));
+    }
+    Ok(())
+}
+
+/// Brings the tables up to date, in one transaction.
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
+    let known = MIGRATIONS.len() as i64;
+    if version(connection, path)? == known {
+        return Ok(());
+    }
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    // Another process may have been quicker.
+    let found = version(&transaction, path)?;
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
+        transaction.execute_batch(migration).map_err(failed)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
+    transaction.pragma_update(None, "user_version", known).map_err(failed)?;
+    transaction.commit().map_err(failed)
+}
+
+/// How many migrations a database has seen. One of another program, or of a newer version, is refused.
+fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, found) =
+        (pragma("application_id").map_err(failed)?, pragma("user_version").map_err(failed)?);
+    let known = MIGRATIONS.len() as i64;
+    if application != APPLICATION {
+        let tables: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(failed)?;
+        if tables > 0 {
+            return Err(StoreError::NotADatabase { path: path.to_owned() });
+        }
+    }
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok(found)
+}
+
+/// The name of a network file system, on which a write-ahead log does not work; `None` for a local one.
+pub(crate) fn network_file_system(folder: &Path) -> Option<&'static str> {
+    #[cfg(target_os = "linux")]
+    {
+        let kind = rustix::fs::statfs(folder).ok()?.f_type;
+        // The numbers of linux/magic.h.
+        match kind as u32 {
+            0x6969 => Some("nfs"),
+            0x517b | 0xff53_4d42 | 0xfe53_4d42 => Some("smb"),
+            0x0102_1997 => Some("9p"),
+            0x5346_414f => Some("afs"),
+            0x00c3_6400 => Some("ceph"),
+            _ => None,
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = folder;
+        None
+    }
+}

@@ -1,0 +1,195 @@
+//! Sessions: where they belong, which is the newest, what one holds.
+
+use ikigai_conversation::{AgentId, SessionId, Time};
+use rusqlite::{Row, params};
+
+use crate::agents::{self, AgentLimits, State};
+use crate::error::StoreError;
+use crate::leases;
+use crate::process::Process;
+use crate::store::Store;
+use crate::unit::Unit;
+
+/// A machine and a working directory on it: what a session is found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The machine, as [`Process`] names it.
+    pub machine: String,
+    /// Absolute.
+    pub directory: String,
+}
+
+/// What a session may do until a person speaks again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Notifications that start a turn.
+    pub wakes: u32,
+    /// Requests to a model.
+    pub requests: u32,
+}
+
+/// A session, as a list of them shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Where it belongs.
+    pub place: Place,
+    /// The first line of the first thing that a person said in it.
+    pub title: String,
+    /// When it was made.
+    pub created_at: Time,
+    /// When something was last written to it.
+    pub updated_at: Time,
+    /// How many agents it has, the dead ones too.
+    pub agents: u64,
+    /// How many log messages they have.
+    pub messages: u64,
+}
+
+impl Store {
+    /// All sessions, the one last written to first.
+    pub async fn sessions(&self) -> Result<Vec<Session>, StoreError> {
+        self.read(|unit| {
+            let sql = "SELECT id, machine, directory, title, created_at, updated_at,
+                    (SELECT count(*) FROM agents WHERE session = s.key),
+                    (SELECT count(*) FROM messages m JOIN agents a ON a.key = m.agent WHERE a.session = s.key)
+                FROM sessions s ORDER BY updated_at DESC, key DESC";
+            unit.rows(sql, [], |row| Ok(read_session(row)))?.into_iter().collect()
+        })
+        .await
+    }
+
+    /// The session of `place` that was last written to.
+    pub async fn newest_session(&self, place: Place) -> Result<Option<SessionId>, StoreError> {
+        self.read(move |unit| newest(unit, &place)).await
+    }
+
+    /// The newest session of `place`; when there is none, it is made with the id `new` and agent `0/`.
+    pub async fn session_at(
+        &self,
+        place: Place,
+        new: SessionId,
+        budget: Budget,
+    ) -> Result<SessionId, StoreError> {
+        if let Some(session) = self.newest_session(place.clone()).await? {
+            return Ok(session);
+        }
+        self.commit(move |unit| match newest(unit, &place)? {
+            Some(session) => Ok(session),
+            None => create(unit, &place, new, budget),
+        })
+        .await
+    }
+
+    /// Makes a session with agent `0/`.
+    pub async fn create_session(
+        &self,
+        place: Place,
+        new: SessionId,
+        budget: Budget,
+    ) -> Result<SessionId, StoreError> {
+        self.commit(move |unit| create(unit, &place, new, budget)).await
+    }
+
+    /// Deletes a session with its agents, logs and mail, unless a live process runs one of its agents.
+    pub async fn remove_session(&self, id: SessionId, by: Process) -> Result<(), StoreError> {
+        self.commit(move |unit| {
+            let session = key_of(unit, &id)?;
+            leases::require_none_alive(unit, session, &by)?;
+            for sql in [
+                "DELETE FROM waits WHERE waiter IN (SELECT key FROM agents WHERE session = ?1)",
+                "DELETE FROM queued_inputs WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
+                "DELETE FROM leases WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
+                "DELETE FROM mail WHERE recipient IN (SELECT key FROM agents WHERE session = ?1)",
+                "DELETE FROM messages WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
+                "UPDATE agents SET inherits = NULL WHERE session = ?1",
+                "DELETE FROM agents WHERE session = ?1",
+                "DELETE FROM sessions WHERE key = ?1",
+            ] {
+                unit.execute(sql, [session])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn newest(unit: &Unit<'_>, place: &Place) -> Result<Option<SessionId>, StoreError> {
+    let sql = "SELECT id FROM sessions WHERE machine = ?1 AND directory = ?2
+        ORDER BY updated_at DESC, key DESC LIMIT 1";
+    let id: Option<String> =
+        unit.row(sql, params![place.machine, place.directory], |row| row.get(0))?;
+    id.map(|id| parse_id(&id)).transpose()
+}
+
+fn create(
+    unit: &Unit<'_>,
+    place: &Place,
+    id: SessionId,
+    budget: Budget,
+) -> Result<SessionId, StoreError> {
+    let now = unit.now().millis();
+    let session = unit.insert(
+        "INSERT INTO sessions (id, machine, directory, created_at, updated_at, wakes_left, requests_left)
+            VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6)",
+        params![id.to_string(), place.machine, place.directory, now, budget.wakes, budget.requests],
+    )?;
+    agents::create_top_level(unit, session, None, place, &AgentLimits::NONE)?;
+    Ok(id)
+}
+
+/// The row of a session.
+pub(crate) fn key_of(unit: &Unit<'_>, id: &SessionId) -> Result<i64, StoreError> {
+    unit.row("SELECT key FROM sessions WHERE id = ?1", [id.to_string()], |row| row.get(0))?
+        .ok_or_else(|| StoreError::SessionNotFound(id.clone()))
+}
+
+/// Notes that something was written to a session.
+pub(crate) fn touch(unit: &Unit<'_>, session: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE key = ?1";
+    unit.execute(sql, params![session, unit.now().millis()]).map(drop)
+}
+
+/// A person has spoken: agents may work and wake each other again.
+pub(crate) fn refill(unit: &Unit<'_>, session: i64, budget: Budget) -> Result<(), StoreError> {
+    let sql = "UPDATE sessions SET wakes_left = ?2, requests_left = ?3, held_told = 0 WHERE key = ?1";
+    unit.execute(sql, params![session, budget.wakes, budget.requests]).map(drop)
+}
+
+/// A person has written mail: agents may wake each other again.
+pub(crate) fn refill_wakes(unit: &Unit<'_>, session: i64, budget: Budget) -> Result<(), StoreError> {
+    let sql = "UPDATE sessions SET wakes_left = ?2, held_told = 0 WHERE key = ?1";
+    unit.execute(sql, params![session, budget.wakes]).map(drop)
+}
+
+pub(crate) fn parse_id(id: &str) -> Result<SessionId, StoreError> {
+    SessionId::parse(id).map_err(StoreError::internal)
+}
+
+pub(crate) fn parse_agent(id: &str) -> Result<AgentId, StoreError> {
+    AgentId::parse(id).map_err(StoreError::internal)
+}
+
+fn read_session(row: &Row<'_>) -> Result<Session, StoreError> {
+    let read = || -> rusqlite::Result<_> {
+        Ok((
+            row.get::<_, String>(0)?,
+            Place { machine: row.get(1)?, directory: row.get(2)? },
+            row.get(3)?,
+            Time::from_millis(row.get(4)?),
+            Time::from_millis(row.get(5)?),
+            row.get(6)?,
+            row.get(7)?,
+        ))
+    };
+    let (id, place, title, created_at, updated_at, agents, messages) =
+        read().map_err(StoreError::internal)?;
+    let id = parse_id(&id)?;
+    Ok(Session { id, place, title, created_at, updated_at, agents, messages })
+}
+
+impl State {
+    /// The states of an agent that lives.
+    pub(crate) const ALIVE: &'static str = "state <> 'dead'";
+}

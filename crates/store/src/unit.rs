@@ -1,0 +1,113 @@
+//! A unit of work: what one step does to the database, all of it or nothing.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use ikigai_conversation::Time;
+use rusqlite::{Connection, Params, Row};
+
+use crate::error::StoreError;
+
+/// The inside of a transaction that units of work may share. Each works behind a savepoint of its own.
+pub(crate) struct Unit<'a> {
+    connection: &'a Connection,
+    now: Time,
+    path: &'a Path,
+    /// Why nothing can be done: the transaction could not begin, or was taken back as a whole.
+    broken: RefCell<Option<StoreError>>,
+}
+
+impl<'a> Unit<'a> {
+    pub(crate) fn new(connection: &'a Connection, now: Time, path: &'a Path) -> Unit<'a> {
+        Unit { connection, now, path, broken: RefCell::new(None) }
+    }
+
+    /// For a transaction that could not begin: every unit in it gets `error`.
+    pub(crate) fn refused(connection: &'a Connection, error: StoreError) -> Unit<'a> {
+        let broken = RefCell::new(Some(error));
+        Unit { connection, now: Time::from_millis(0), path: Path::new(""), broken }
+    }
+
+    /// The time of this unit.
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Why the whole transaction is lost, if it is.
+    pub(crate) fn broken(&self) -> Option<StoreError> {
+        self.broken.borrow().clone()
+    }
+
+    /// Runs `work`; when it fails, its changes are taken back, and only its own.
+    pub(crate) fn in_savepoint<T>(
+        &self,
+        work: impl FnOnce(&Unit<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Some(error) = self.broken() {
+            return Err(error);
+        }
+        self.batch("SAVEPOINT unit")?;
+        let done = work(self);
+        match done {
+            Ok(value) => self.batch("RELEASE unit").map(|()| value),
+            Err(error) => {
+                // A full disk makes SQLite take back the whole transaction. What follows would then run
+                // outside of one and be kept although everybody is told that it failed.
+                if self.connection.is_autocommit() {
+                    self.broken.replace(Some(error.clone()));
+                } else {
+                    self.batch("ROLLBACK TO unit")?;
+                    self.batch("RELEASE unit")?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs a statement, and returns how many rows it changed.
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(params))
+            .map_err(|error| self.error(&error))
+    }
+
+    /// Inserts a row, and returns its key.
+    pub(crate) fn insert(&self, sql: &str, params: impl Params) -> Result<i64, StoreError> {
+        self.execute(sql, params)?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    /// The first row of a query, if there is one.
+    pub(crate) fn row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
+        let mut rows = statement.query(params).map_err(|error| self.error(&error))?;
+        let row = rows.next().map_err(|error| self.error(&error))?;
+        row.map(read).transpose().map_err(|error| self.error(&error))
+    }
+
+    /// All rows of a query.
+    pub(crate) fn rows<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
+        let rows = statement.query_map(params, read).map_err(|error| self.error(&error))?;
+        rows.collect::<Result<_, _>>().map_err(|error| self.error(&error))
+    }
+
+    fn batch(&self, sql: &str) -> Result<(), StoreError> {
+        self.connection.execute_batch(sql).map_err(|error| self.error(&error))
+    }
+
+    fn error(&self, error: &rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(error, self.path)
+    }
+}

@@ -1,0 +1,153 @@
+//! Going idle and being woken: the two transactions between which no mail is ever missed.
+//!
+//! Mail *would wake* an agent when it is unread, the agent's model was not told of it, the agent does not
+//! hold its mail (its last turn was interrupted or failed), and the session has wakes left. Nothing of that
+//! is stored per message: whatever frees held mail changes one number.
+
+use ikigai_conversation::{AgentId, MailId, Message, NewMessage, SessionId};
+use rusqlite::params;
+
+use crate::agents::{AgentRow, State, set_state};
+use crate::error::StoreError;
+use crate::leases::{Lease, fence};
+use crate::log::append;
+use crate::mailbox::{count_unread, mail_id};
+use crate::sessions;
+use crate::store::Store;
+use crate::unit::Unit;
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By an answer.
+    Answered,
+    /// By an interrupt or an error: mail is held until the next turn starts for another reason.
+    BrokenOff,
+}
+
+/// Whether an agent went to sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sleep {
+    /// It is idle now.
+    Asleep,
+    /// There is mail that would wake it: it stays awake, to be told of it.
+    MailWaits,
+}
+
+/// What an agent is to be told: the facts for the text of a notification.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// All unread messages of the mailbox.
+    pub count: u32,
+    /// Those it was not told of, the newest first, a few at most.
+    pub new: Vec<Announced>,
+    /// The ids of all that it was not told of.
+    pub all_new: Vec<MailId>,
+}
+
+/// A message that is announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announced {
+    /// Its id.
+    pub id: MailId,
+    /// Who sent it.
+    pub from: AgentId,
+    /// Its text.
+    pub body: String,
+}
+
+/// A notification shows so many messages; of the others it gives the number.
+const SHOWN: usize = 5;
+
+const WOULD_WAKE: &str = "m.unread = 1 AND m.told_by IS NULL AND a.mail_held = 0 AND s.wakes_left > 0";
+
+impl Store {
+    /// Makes an agent idle, unless there is mail that would wake it (mail.md, M5).
+    pub async fn go_idle(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        ending: Ending,
+    ) -> Result<Sleep, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            if ending == Ending::BrokenOff {
+                unit.execute("UPDATE agents SET mail_held = 1 WHERE key = ?1", [agent.key])?;
+            }
+            if would_wake(unit, &agent)? {
+                return Ok(Sleep::MailWaits);
+            }
+            set_state(unit, &agent, State::Idle)?;
+            Ok(Sleep::Asleep)
+        })
+        .await
+    }
+
+    /// Tells an agent of its new mail, if there is some that would wake it: the notification, the mark on
+    /// every message that it announces and the wake that it takes are one commit (mail.md, M4).
+    pub async fn announce(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        render: impl FnOnce(&Unread) -> NewMessage + Send + 'static,
+    ) -> Result<Option<Message>, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            if !would_wake(unit, &agent)? {
+                return Ok(None);
+            }
+            let unread = unread(unit, &agent)?;
+            let message = append(unit, &agent, render(&unread))?;
+            let sql = "UPDATE mail SET told_by = ?2
+                WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL";
+            unit.execute(sql, params![agent.key, message.id.value()])?;
+            let sql = "UPDATE agents SET notification_pending = 1, state = 'waiting' WHERE key = ?1";
+            unit.execute(sql, [agent.key])?;
+            let sql = "UPDATE sessions SET wakes_left = wakes_left - 1 WHERE key = ?1";
+            unit.execute(sql, [agent.session])?;
+            Ok(Some(message))
+        })
+        .await
+    }
+
+    /// The idle agents of a session that have mail which would wake them: one query, whatever signals were
+    /// lost (mail.md, M6).
+    pub async fn agents_to_wake(&self, session: SessionId) -> Result<Vec<AgentId>, StoreError> {
+        self.read(move |unit| {
+            let session = sessions::key_of(unit, &session)?;
+            let sql = format!(
+                "SELECT DISTINCT a.id FROM agents a JOIN sessions s ON s.key = a.session
+                    JOIN mail m ON m.recipient = a.key
+                    WHERE a.session = ?1 AND a.state = 'idle' AND {WOULD_WAKE}"
+            );
+            let ids: Vec<String> = unit.rows(&sql, [session], |row| row.get(0))?;
+            ids.iter().map(|id| sessions::parse_agent(id)).collect()
+        })
+        .await
+    }
+}
+
+fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
+    let sql = format!(
+        "SELECT 1 FROM agents a JOIN sessions s ON s.key = a.session JOIN mail m ON m.recipient = a.key
+            WHERE a.key = ?1 AND {WOULD_WAKE} LIMIT 1"
+    );
+    Ok(unit.row(&sql, [agent.key], |_| Ok(()))?.is_some())
+}
+
+fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
+    let sql = "SELECT m.id, s.id, m.body FROM mail m JOIN agents s ON s.key = m.sender
+        WHERE m.recipient = ?1 AND m.unread = 1 AND m.told_by IS NULL ORDER BY m.id DESC";
+    let found = unit.rows(sql, [agent.key], |row| {
+        Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?))
+    })?;
+    let all_new = found.iter().map(|(id, _, _)| mail_id(*id)).collect::<Result<_, _>>()?;
+    let new = found
+        .into_iter()
+        .take(SHOWN)
+        .map(|(id, from, body)| {
+            Ok(Announced { id: mail_id(id)?, from: sessions::parse_agent(&from)?, body })
+        })
+        .collect::<Result<_, StoreError>>()?;
+    Ok(Unread { count: count_unread(unit, agent.key)?, new, all_new })
+}
