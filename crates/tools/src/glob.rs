@@ -1,13 +1,15 @@
 //! `glob`: files by the shape of their path.
 
+use std::fmt::Display;
 use std::path::{Component, Path};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{ErrorKind, GlobBuilder, GlobSet};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
+use crate::files::shorten;
 use crate::result::{Outcome, Refusal};
 use crate::walk::{Extent, Start, walk};
 
@@ -77,14 +79,39 @@ impl Glob {
 }
 
 /// A pattern as a shell reads it: `*` stays within a folder, `**` crosses folders.
-pub(crate) fn shell_pattern(pattern: &str) -> Result<GlobMatcher, String> {
-    GlobBuilder::new(pattern)
+pub(crate) fn shell_pattern(pattern: &str) -> Result<GlobSet, String> {
+    let describe = |reason: &dyn Display| format!("{}: {reason}", shorten(pattern));
+    if brace_depth(pattern) > DEEPEST_BRACES {
+        return Err(describe(&format!("braces nest deeper than {DEEPEST_BRACES}")));
+    }
+    let built = GlobBuilder::new(pattern)
         .literal_separator(true)
         .backslash_escape(true)
         .empty_alternates(true)
         .build()
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| format!("{}: {}", crate::files::shorten(pattern), error.kind()))
+        // A set of one: a matcher of its own panics when the pattern is too large to compile.
+        .and_then(|glob| GlobSet::builder().add(glob).build());
+    built.map_err(|error| match error.kind() {
+        ErrorKind::Regex(_) => describe(&"too large"),
+        kind => describe(kind),
+    })
+}
+
+/// globset calls itself for every level of braces.
+const DEEPEST_BRACES: usize = 64;
+
+fn brace_depth(pattern: &str) -> usize {
+    let mut depth: usize = 0;
+    let mut deepest = 0;
+    for byte in pattern.bytes() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 /// What a pattern says of where its files can be, so that the rest of the tree is not walked.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use globset::GlobMatcher;
+use globset::GlobSet;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch,
@@ -95,7 +95,7 @@ fn search(
 
 /// Narrows a search to some files: by their name at any depth, or with a slash by their path.
 struct NameFilter {
-    matcher: GlobMatcher,
+    matcher: GlobSet,
     by_name: bool,
 }
 
