@@ -37,9 +37,13 @@ impl Glob {
             Ok(matcher) => matcher,
             Err(reason) => return Outcome::Failure(format!("Invalid glob pattern: {reason}")),
         };
+        if let Err(error) = Start::new(context, self.path.as_deref()).require_directory() {
+            return Outcome::Failure(error.describe(self.path.as_deref().unwrap_or(".")));
+        }
         let start = Start::new(context, folder.as_deref());
-        if let Err(error) = start.require_directory() {
-            return Outcome::Failure(error.describe(folder.as_deref().unwrap_or(".")));
+        if start.require_directory().is_err() {
+            // The pattern itself leads to no folder: nothing matches.
+            return Outcome::success(String::new().into()).with("count", 0);
         }
         let findings = walk(context, &start, extent(&pattern), || {
             |entry: &ignore::DirEntry, found: &mut crate::lines::SortedFindings| {
@@ -54,7 +58,7 @@ impl Glob {
     }
 
     /// The folder to start from, and the pattern beneath it. A pattern that leads out of its folder (an
-    /// absolute one, or `../…`) brings its own.
+    /// absolute one, `../…` or `a/../…`) brings its own.
     fn split(&self, context: &Context) -> (Option<String>, String) {
         let path = Path::new(&self.pattern);
         if let (None, Ok(beneath)) = (&self.path, path.strip_prefix(context.directory()))
@@ -62,12 +66,12 @@ impl Glob {
         {
             return (None, beneath.to_string_lossy().into_owned());
         }
-        let leads_out = path.is_absolute() || path.starts_with("..");
-        if !leads_out {
+        let literal = literal_prefix(&self.pattern);
+        let leads_up = path.components().take(literal).any(|name| name == Component::ParentDir);
+        if !path.is_absolute() && !leads_up {
             let pattern = self.pattern.trim_start_matches("./").to_owned();
             return (self.path.clone(), pattern);
         }
-        let literal = literal_prefix(&self.pattern);
         let folder: std::path::PathBuf = path.components().take(literal).collect();
         let beneath: std::path::PathBuf = path.components().skip(literal).collect();
         let folder = match &self.path {
