@@ -50,7 +50,7 @@ impl FileRead {
     }
 
     fn read(&self, context: &Context) -> Result<Output, FileError> {
-        let (file, metadata) = open_regular(&context.resolve(&self.path))?;
+        let (file, metadata) = open_regular(&context.resolve_file(&self.path)?)?;
         let mut file = file.take(metadata.len().max(GROWTH_LIMIT));
         let mut selection = Selection::new(self, Capture::beginning(context.output_size));
         let mut chunk = vec![0; CHUNK];
