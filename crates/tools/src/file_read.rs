@@ -65,8 +65,9 @@ impl FileRead {
             }
             position += filled as u64;
             selection.push(&chunk[..filled]);
-            if selection.wants_only_the_size() {
-                selection.output.skip(metadata.len().saturating_sub(position));
+            // A file that has grown, or one of /proc that claims to be empty, has to be read to be counted.
+            if selection.wants_only_the_size() && position <= metadata.len() {
+                selection.output.skip(metadata.len() - position);
                 break;
             }
         }
