@@ -49,7 +49,9 @@ impl Grep {
                 Ok(matcher) => matcher,
                 Err(error) => return Outcome::Failure(format!("Invalid pattern: {error}")),
             };
-        let filter = match self.glob.as_deref().map(NameFilter::new).transpose() {
+        // An empty filter is how some models leave it out.
+        let glob = self.glob.as_deref().filter(|glob| !glob.is_empty());
+        let filter = match glob.map(NameFilter::new).transpose() {
             Ok(filter) => filter,
             Err(reason) => return Outcome::Failure(format!("Invalid glob pattern: {reason}")),
         };
