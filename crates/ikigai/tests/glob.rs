@@ -69,7 +69,9 @@ fn braces_brackets_and_question_marks_work() {
 #[test]
 fn a_question_mark_or_bracket_does_not_match_a_slash() {
     check("src?a.c", []);
-    check("src[/]a.c", []);
+    check("src[!x]a.c", []);
+    check("**/src[^x]a.c", []);
+    check("src/[!b].?", ["src/a.c"]);
 }
 
 #[test]
