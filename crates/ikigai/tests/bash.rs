@@ -1,9 +1,9 @@
 //! `bash`: output, exit codes, time limits, and what goes on in the background.
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{Workspace, failure, success, wait_for_pid, wait_until_gone};
+use crate::support::{Workspace, failure, is_running, success, wait_for_pid, wait_until_gone};
 
 fn ran(output: &str, exit_code: i32) -> Value {
     success(json!({"output": output, "exit_code": exit_code}))
@@ -120,6 +120,43 @@ fn all_of_a_stopped_group_is_ended_even_if_it_ignores_being_told() {
     }
 }
 
+/// timeout(1) and shells with job control make groups of their own. They once went on after the time limit.
+#[test]
+fn groups_that_a_stopped_command_made_are_ended() {
+    let workspace = Workspace::new();
+    let command = "(timeout 31415 bash -c 'echo $$ > limited; sleep 31415.35; true'; true) & \
+                   set -m; bash -c 'echo $$ > job; sleep 31415.36; true' & wait";
+    let arguments = json!({"command": command, "timeout": 1});
+    workspace.check("bash", arguments, ran(&timed_out(1), 124));
+    for name in ["limited", "job"] {
+        wait_until_gone(wait_for_pid(&workspace.path(name)));
+    }
+}
+
+#[test]
+fn a_background_process_in_a_group_of_its_own_ends_with_ikigai() {
+    let workspace = Workspace::new();
+    wait_until_gone(background(&workspace, "set -m; sleep 31415.37 & echo $!"));
+    wait_until_gone(background(
+        &workspace,
+        "(timeout 31415 sleep 31415.38 > /dev/null 2>&1 & echo $!)",
+    ));
+    let stubborn = "set -m; (trap '' TERM; exec sleep 31415.39) & echo $!";
+    wait_until_gone(background(&workspace, stubborn));
+}
+
+/// Whoever makes a session of its own wants to outlive us.
+#[test]
+fn a_daemon_that_made_itself_a_session_goes_on() {
+    let workspace = Workspace::new();
+    let command = "setsid bash -c 'echo $$ > daemon; exec sleep 31415.4' > /dev/null 2>&1 & \
+                   until [ -s daemon ]; do sleep 0.01; done";
+    workspace.check("bash", json!({ "command": command }), ran("", 0));
+    let daemon = wait_for_pid(&workspace.path("daemon"));
+    assert!(is_running(daemon));
+    kill_process(daemon, Signal::KILL).unwrap();
+}
+
 #[test]
 fn what_a_stopped_command_still_prints_is_shown() {
     let command = "trap 'echo cleaning up; exit 5' TERM; echo begun; sleep 3600 & wait";
@@ -158,7 +195,7 @@ fn a_background_process_that_holds_the_pipe_does_not_keep_the_call_and_ends_with
 
 #[test]
 fn a_background_process_that_let_go_of_the_pipe_ends_with_ikigai() {
-    let command = "sleep 31415.4 > /dev/null 2>&1 & echo $!";
+    let command = "sleep 31415.45 > /dev/null 2>&1 & echo $!";
     wait_until_gone(background(&Workspace::new(), command));
 }
 

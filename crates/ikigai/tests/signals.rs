@@ -1,19 +1,23 @@
 //! Signals to the program while a command runs: nothing of the command is left.
 
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Output};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::json;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 
 use crate::support::{Workspace, finish, is_running, pid, wait_for_pid, wait_until_gone};
 
-/// A leader, a child of it, a child in a pipe line, a child of a subshell; each tells its number.
+/// A leader, a child of it, one that let go of the pipe, one in a group of its own, one that ignores being
+/// told; each tells its number.
 const FAMILY: &str = "echo $BASHPID > leader; \
     (echo $BASHPID > child; sleep 31415.7; true) & \
     (echo $BASHPID > silent; exec sleep 31415.8 > /dev/null 2>&1) & \
+    (timeout 31415 bash -c 'echo $$ > grouped; sleep 31415.85; true'; true) & \
     (trap '' TERM; echo $BASHPID > stubborn; while :; do sleep 0.01; done) & \
     wait";
+
+const MEMBERS: [&str; 5] = ["leader", "child", "silent", "grouped", "stubborn"];
 
 /// Starts a command and waits until all of it is running.
 fn start(workspace: &Workspace, command: &str, names: &[&str]) -> (Child, Vec<Pid>) {
@@ -27,7 +31,7 @@ fn start(workspace: &Workspace, command: &str, names: &[&str]) -> (Child, Vec<Pi
 #[track_caller]
 fn check(signal: Signal) -> Output {
     let workspace = Workspace::new();
-    let (ikigai, family) = start(&workspace, FAMILY, &["leader", "child", "silent", "stubborn"]);
+    let (ikigai, family) = start(&workspace, FAMILY, &MEMBERS);
     assert!(family.iter().all(|&pid| is_running(pid)));
     kill_process(pid(&ikigai), signal).unwrap();
     let output = finish(ikigai);
@@ -66,7 +70,7 @@ fn a_kill_ends_the_command_and_all_that_it_started() {
 #[test]
 fn a_kill_of_the_programs_group_ends_the_command_too() {
     let workspace = Workspace::new();
-    let (ikigai, family) = start(&workspace, FAMILY, &["leader", "child", "silent", "stubborn"]);
+    let (ikigai, family) = start(&workspace, FAMILY, &MEMBERS);
     kill_process_group(pid(&ikigai), Signal::KILL).unwrap();
     finish(ikigai);
     family.into_iter().for_each(wait_until_gone);

@@ -336,7 +336,6 @@ pub(crate) fn is_running(pid: Pid) -> bool {
 }
 
 /// The result of a tool that succeeded.
-#[expect(clippy::needless_pass_by_value, reason = "it reads better at every call")]
 pub(crate) fn success(data: Value) -> Value {
     json!({"success": true, "data": data})
 }
