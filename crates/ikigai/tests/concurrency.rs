@@ -1,11 +1,11 @@
 //! Several processes at one file.
 
-use std::fs;
+use std::fs::{self, File};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use crate::support::{Workspace, run, success};
+use crate::support::{Workspace, finish, line_of, run, success};
 
 /// Two processes edit one file 200 times each, at the same time.
 #[test]
@@ -36,6 +36,25 @@ fn edits_of_two_processes_are_never_lost() {
     });
     assert_eq!(workspace.read_text("file"), content("new"));
     assert_eq!(workspace.names(), ["file"]);
+}
+
+/// Whoever holds the lock may put another file in this one's place: the edit is then of that file.
+#[test]
+fn an_edit_waits_for_the_lock_and_takes_the_file_that_is_there_then() {
+    for _ in 0..5 {
+        let workspace = Workspace::new();
+        workspace.write("file", "old first").write("next", "old second");
+        let file = File::open(workspace.path("file")).unwrap();
+        file.lock().unwrap();
+        let arguments = json!({"path": "file", "old_string": "old", "new_string": "new"});
+        let ikigai = workspace.tool_command("file_edit", arguments).spawn().unwrap();
+        fs::rename(workspace.path("next"), workspace.path("file")).unwrap();
+        file.unlock().unwrap();
+        let edited =
+            success(json!({"output": "Replaced 1 occurrence(s) in file", "replacements": 1}));
+        assert_eq!(line_of(finish(ikigai)), edited.to_string());
+        assert_eq!(workspace.read_text("file"), "new second");
+    }
 }
 
 /// Who reads while others write sees one of the contents, whole.

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use serde_json::{Value, json};
 
-use crate::support::{Workspace, failure, result, success};
+use crate::support::{Workspace, failure, result, skip, success};
 
 fn wrote(bytes: usize, name: &str) -> Value {
     success(json!({"output": format!("Wrote {bytes} bytes to {name}"), "bytes": bytes}))
@@ -122,7 +122,7 @@ fn a_linked_folder_is_written_into() {
 #[test]
 fn the_owner_of_an_existing_file_is_kept() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can give files away");
+        skip("only root can give files away");
         return;
     }
     let workspace = Workspace::new();

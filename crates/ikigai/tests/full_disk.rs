@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{Workspace, failure, run};
+use crate::support::{Workspace, failure, run, skip};
 
 /// How a script gets a name space in which it may mount; `None` where the system does not allow it.
 fn unshare() -> Option<Vec<&'static str>> {
@@ -19,7 +19,7 @@ fn unshare() -> Option<Vec<&'static str>> {
 #[test]
 fn a_full_disk_is_told_and_leaves_everything_as_it_was() {
     let Some(options) = unshare() else {
-        eprintln!("SKIPPED: this system does not let the tests mount a small file system");
+        skip("this system does not let the tests mount a small file system");
         return;
     };
     let workspace = Workspace::new();

@@ -17,6 +17,7 @@ fn a_file_that_may_not_be_read_is_refused() {
             json!({"path": "file", "old_string": "secret", "new_string": "x"}),
             &refused,
         );
+    workspace.set_mode("file", 0o600);
     assert_eq!(workspace.read_text("file"), "secret\n");
     assert_eq!(workspace.names(), ["file"]);
 }

@@ -299,6 +299,13 @@ pub(crate) fn line_of(output: Output) -> String {
     line.to_owned()
 }
 
+/// Says aloud that a test cannot run here; what is merely printed shows only when a test fails.
+pub(crate) fn skip(reason: &str) {
+    let test = std::thread::current();
+    let test = test.name().unwrap_or("a test");
+    writeln!(std::io::stderr(), "SKIPPED {test}: {reason}").unwrap();
+}
+
 /// Waits for something that another process does.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
