@@ -27,6 +27,7 @@ Examples:
   ikigai tools                                        what a model can do here
   ikigai tool grep '{\"pattern\":\"TODO\",\"glob\":\"*.rs\"}'  one call, its result as JSON
   ikigai -C ~/project tool bash '{\"command\":\"make\"}'  the same, elsewhere
+  ikigai mail send 1/ 'please review src/main.rs'     mail to an agent; it is never lost
   ikigai config                                       every setting, and where it came from
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.";
@@ -44,6 +45,12 @@ pub(crate) struct Options {
     /// Use the database at URL (sqlite://… or postgres://…)
     #[arg(long, value_name = "URL", global = true)]
     pub(crate) db: Option<String>,
+    /// Use the session ID instead of the newest one of the directory
+    #[arg(long, value_name = "ID", global = true)]
+    pub(crate) session: Option<String>,
+    /// Act as the agent ID
+    #[arg(long, value_name = "ID", global = true)]
+    pub(crate) agent: Option<String>,
     /// Use the model NAME, as provider/name
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) model: Option<String>,
@@ -59,6 +66,16 @@ pub(crate) enum Command {
     /// Run one tool call and print its result as JSON
     #[command(after_help = TOOL_EXAMPLES)]
     Tool(ToolArguments),
+    /// Look into an agent's mailbox, read and send
+    Mail(MailArguments),
+    /// List the agents of the session, or add one
+    Agents(AgentsArguments),
+    /// List the sessions, or delete one
+    Sessions(SessionsArguments),
+    /// Print an agent's log
+    Log(LogArguments),
+    /// Check what ikigai needs, and say what to do about it
+    Doctor,
     /// Show every setting, its value and where it came from
     Config,
     /// Print a completion script for a shell
@@ -100,6 +117,88 @@ pub(crate) struct ToolsArguments {
 pub(crate) enum Set {
     /// The six that every session has
     Core,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct MailArguments {
+    #[command(subcommand)]
+    pub(crate) action: MailAction,
+    /// Print the result of the mail tool instead
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MailAction {
+    /// List the messages, unread ones first
+    Inbox,
+    /// Read a message, and mark it read
+    Read {
+        /// The number of the message
+        id: String,
+    },
+    /// Send a message to an agent
+    Send {
+        /// An agent: 1/, 0/2/, parent, or a name
+        to: String,
+        /// The text; - reads it from stdin
+        body: String,
+    },
+    /// Make a message unread again, so that the agent is told of it once more
+    Unread {
+        /// The number of the message
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentsArguments {
+    #[command(subcommand)]
+    pub(crate) action: Option<AgentsAction>,
+    /// Print an array of all agents, the dead ones too
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsAction {
+    /// Add a top-level agent, idle, and print its id
+    Add {
+        /// Its name
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArguments {
+    #[command(subcommand)]
+    pub(crate) action: Option<SessionsAction>,
+    /// Print an array of all sessions
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsAction {
+    /// Delete a session with its agents, logs and mail, for good
+    Rm {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogArguments {
+    /// Print one canonical message per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Go on with what is appended, until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Only messages after this one
+    #[arg(long, value_name = "ID")]
+    pub(crate) after: Option<i64>,
 }
 
 #[derive(Debug, Args)]

@@ -40,6 +40,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub(crate) use error::ConfigError;
+use ikigai_store::{AgentLimits, Budget};
 
 use file::{Document, Lookup};
 use folders::Folders;
@@ -113,6 +114,39 @@ impl Settings {
     pub(crate) fn max_output_size(&self) -> usize {
         match self.layers.value("max_output_size") {
             Some(Value::Number(bytes)) => usize::try_from(*bytes).unwrap_or(usize::MAX),
+            other => unreachable!("a number by its kind, and it has a default: {other:?}"),
+        }
+    }
+
+    /// How many notifications and requests there are until a person speaks again.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget { wakes: self.number("mail.max_wakes"), requests: self.number("max_requests") }
+    }
+
+    /// How many agents a session may have.
+    pub(crate) fn agent_limits(&self) -> AgentLimits {
+        AgentLimits { agents: self.number("max_agents"), depth: self.number("max_depth") }
+    }
+
+    /// The address of the database, with its password: for opening it, never for showing.
+    pub(crate) fn database_url(&self) -> &str {
+        match self.layers.value("database_url") {
+            Some(Value::Address(address)) => address.secret(),
+            other => unreachable!("an address by its kind, and it has a default: {other:?}"),
+        }
+    }
+
+    /// The address of the database, as it may be shown.
+    pub(crate) fn masked_database_url(&self) -> String {
+        match self.layers.value("database_url") {
+            Some(Value::Address(address)) => address.to_string(),
+            other => unreachable!("an address by its kind, and it has a default: {other:?}"),
+        }
+    }
+
+    fn number(&self, key: &str) -> u32 {
+        match self.layers.value(key) {
+            Some(Value::Number(number)) => u32::try_from(*number).unwrap_or(u32::MAX),
             other => unreachable!("a number by its kind, and it has a default: {other:?}"),
         }
     }

@@ -18,7 +18,17 @@ pub(crate) struct Environment {
     /// Absolute.
     pub(crate) directory: PathBuf,
     pub(crate) settings: Settings,
+    pub(crate) chosen: Chosen,
     variables: BTreeMap<OsString, OsString>,
+}
+
+/// The session and agent that were named, by an option or by the command of an agent that we run in.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    pub(crate) session: Option<String>,
+    pub(crate) agent: Option<String>,
+    /// We are inside a command that an agent runs, and act as that agent.
+    pub(crate) inside_agent: bool,
 }
 
 impl Environment {
@@ -32,7 +42,8 @@ impl Environment {
             flags: flags(options),
         };
         let settings = Settings::load(&sources)?;
-        Ok(Environment { directory, settings, variables })
+        let chosen = Chosen::read(options, &variables)?;
+        Ok(Environment { directory, settings, chosen, variables })
     }
 
     /// The variables that a command may see: no key, no address of the database.
@@ -45,6 +56,35 @@ impl Environment {
             variables.insert("PWD".into(), self.directory.clone().into_os_string());
         }
         variables.into_iter().collect()
+    }
+}
+
+impl Chosen {
+    /// Inside an agent's command nobody can act as another agent.
+    fn read(options: &Options, variables: &BTreeMap<OsString, OsString>) -> anyhow::Result<Chosen> {
+        let variable = |name: &str| {
+            let value = variables.get(OsStr::new(name)).filter(|value| !value.is_empty());
+            value.map(|value| value.to_string_lossy().into_owned())
+        };
+        let (agent, session) = (variable("IKIGAI_AGENT"), variable("IKIGAI_SESSION"));
+        let inside_agent = agent.is_some() || session.is_some();
+        if inside_agent && options.db.is_some() {
+            anyhow::bail!("--db cannot be used inside an agent's command");
+        }
+        for (option, typed, own) in
+            [("--agent", &options.agent, &agent), ("--session", &options.session, &session)]
+        {
+            if let (Some(typed), Some(own)) = (typed, own)
+                && typed != own
+            {
+                anyhow::bail!("{option} {typed} cannot be used inside a command of {own}");
+            }
+        }
+        Ok(Chosen {
+            session: session.or_else(|| options.session.clone()),
+            agent: agent.or_else(|| options.agent.clone()),
+            inside_agent,
+        })
     }
 }
 

@@ -5,12 +5,14 @@
 
 #![forbid(unsafe_code)]
 
+mod catalogue;
 mod cli;
 mod command;
 mod config;
 mod environment;
 mod exit;
 mod print;
+mod session;
 
 use std::process::ExitCode;
 
@@ -38,6 +40,11 @@ fn run() -> anyhow::Result<Exit> {
     match cli.command {
         Command::Tools(arguments) => command::tools::run(&load()?, &arguments),
         Command::Tool(arguments) => command::tool::run(&load()?, &arguments),
+        Command::Mail(arguments) => command::mail::run(&load()?, &arguments),
+        Command::Agents(arguments) => command::agents::run(&load()?, &arguments),
+        Command::Sessions(arguments) => command::sessions::run(&load()?, &arguments),
+        Command::Log(arguments) => command::log::run(&load()?, &arguments),
+        Command::Doctor => command::doctor::run(&load()?),
         Command::Config => command::config::run(&load()?),
         Command::Completions { shell } => command::completions::run(shell),
         Command::Man => command::man::run(),

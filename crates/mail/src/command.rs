@@ -31,17 +31,46 @@ impl Command {
     /// The text to show: the usage, or `Error: …`.
     pub fn parse(line: &str) -> Result<Command, String> {
         let (word, rest) = split_word(line);
-        let step = match (word, rest) {
-            ("" | "inbox", "") => Ok(Step::Inbox(whole_inbox())),
-            ("read" | "unread" | "send", "") => return Err(missing(word)),
-            ("read", id) => parse_id_text(id).map(Step::Read),
-            ("unread", id) => parse_id_text(id).map(Step::Unread),
+        match (word, rest) {
+            ("" | "inbox", "") => Ok(Command::inbox()),
+            ("read" | "unread" | "send", "") => Err(missing(word)),
+            ("read", id) => Command::read(id),
+            ("unread", id) => Command::unread(id),
             ("send", rest) => match split_word(rest) {
-                (_, "") => return Err(missing(word)),
-                (to, text) => body::checked(without_quotes(text)).map(|body| send(to, body)),
+                (_, "") => Err(missing(word)),
+                (to, text) => Command::send(to, without_quotes(text)),
             },
-            _ => return Err(USAGE.to_owned()),
-        };
+            _ => Err(USAGE.to_owned()),
+        }
+    }
+
+    /// Lists the mailbox.
+    pub fn inbox() -> Command {
+        let filter = InboxFilter { unread: None, from: None, limit: DEFAULT_LIMIT, offset: 0 };
+        Command { step: Step::Inbox(filter) }
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// The text to show, as with all of these: `Error: …`.
+    pub fn read(id: &str) -> Result<Command, String> {
+        Command::checked(parse_id_text(id).map(Step::Read))
+    }
+
+    /// Makes a message unread.
+    #[allow(clippy::missing_errors_doc, reason = "as with read")]
+    pub fn unread(id: &str) -> Result<Command, String> {
+        Command::checked(parse_id_text(id).map(Step::Unread))
+    }
+
+    /// Sends `text` to an agent.
+    #[allow(clippy::missing_errors_doc, reason = "as with read")]
+    pub fn send(to: &str, text: &str) -> Result<Command, String> {
+        Command::checked(body::checked(text).map(|body| send(to, body)))
+    }
+
+    fn checked(step: Result<Step, MailError>) -> Result<Command, String> {
         step.map(|step| Command { step }).map_err(|error| format!("Error: {error}"))
     }
 
@@ -79,11 +108,6 @@ impl Command {
             }
         })
     }
-}
-
-/// The list that a person gets.
-fn whole_inbox() -> InboxFilter {
-    InboxFilter { unread: None, from: None, limit: DEFAULT_LIMIT, offset: 0 }
 }
 
 fn missing(word: &str) -> String {

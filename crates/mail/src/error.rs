@@ -34,7 +34,9 @@ pub enum MailError {
     #[error("Message body cannot be empty")]
     EmptyBody,
     /// Too much to send.
-    #[error("Message body too large ({0} bytes, at most {BODY_LIMIT}): put it in a file and send its path")]
+    #[error(
+        "Message body too large ({0} bytes, at most {BODY_LIMIT}): put it in a file and send its path"
+    )]
     BodyTooLarge(usize),
     /// No such agent.
     #[error("Agent {} not found", cut(.0))]
@@ -51,9 +53,10 @@ impl MailError {
     /// The failure that an outcome tells of, if it is one.
     pub(crate) fn of(outcome: &Outcome) -> Option<MailError> {
         match outcome {
-            Outcome::Inbox(_) | Outcome::Read(_) | Outcome::MadeUnread(_) | Outcome::Sent { .. } => {
-                None
-            }
+            Outcome::Inbox(_)
+            | Outcome::Read(_)
+            | Outcome::MadeUnread(_)
+            | Outcome::Sent { .. } => None,
             Outcome::NoMail(id) => Some(MailError::NoMail(*id)),
             Outcome::NoAgent(given) => Some(MailError::NoAgent(given.clone())),
             Outcome::Dead(agent) => Some(MailError::Dead(agent.clone())),

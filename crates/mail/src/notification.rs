@@ -1,6 +1,6 @@
 //! What an agent is told when mail has come.
 
-use ikigai_conversation::{Body, NewMessage};
+use ikigai_conversation::{Body, NewMessage, Notification};
 use ikigai_store::Unread;
 
 use crate::preview::preview;
@@ -15,5 +15,5 @@ pub fn notification(unread: &Unread) -> NewMessage {
         let preview = serde_json::Value::from(preview(&mail.body));
         content.push_str(&format!("\n#{} from {}: {preview}", mail.id, mail.from));
     }
-    NewMessage { content, body: Body::Notification { mail: unread.all_new.clone() } }
+    NewMessage { content, body: Body::Notification(Notification { mail: unread.all_new.clone() }) }
 }

@@ -7,7 +7,7 @@ pub fn relative_time(then: Time, now: Time) -> String {
     const MINUTE: i64 = 60_000;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
-    match now.millis().saturating_sub(then.millis()) {
+    match now.as_millis().saturating_sub(then.as_millis()) {
         ..MINUTE => "just now".to_owned(),
         ago @ ..HOUR => count(ago / MINUTE, "minute"),
         ago @ ..DAY => count(ago / HOUR, "hour"),
@@ -45,7 +45,7 @@ mod tests {
             (400 * day, "400 days ago"),
         ] {
             let now = Time::from_millis(1_700_000_000_000);
-            assert_eq!(relative_time(Time::from_millis(now.millis() - ago), now), expected);
+            assert_eq!(relative_time(Time::from_millis(now.as_millis() - ago), now), expected);
         }
     }
 }

@@ -12,7 +12,7 @@ pub fn render_result(outcome: &Outcome) -> ToolResult {
     if let Some(error) = MailError::of(outcome) {
         return error.into();
     }
-    let value = match outcome {
+    let fields = match outcome {
         Outcome::Inbox(page) => {
             let messages: Vec<Value> = page
                 .mail
@@ -45,5 +45,8 @@ pub fn render_result(outcome: &Outcome) -> ToolResult {
             unreachable!("a failure was told above")
         }
     };
-    ToolResult::bare(value)
+    match fields {
+        Value::Object(fields) => ToolResult::bare(fields),
+        other => unreachable!("a result is an object, not {other}"),
+    }
 }

@@ -132,7 +132,8 @@ pub(crate) fn create_top_level(
     limits: &AgentLimits,
 ) -> Result<AgentId, StoreError> {
     require_room(unit, session, limits)?;
-    let sql = "UPDATE sessions SET next_agent = next_agent + 1 WHERE key = ?1 RETURNING next_agent - 1";
+    let sql =
+        "UPDATE sessions SET next_agent = next_agent + 1 WHERE key = ?1 RETURNING next_agent - 1";
     let number = unit
         .row(sql, [session], |row| row.get(0))?
         .ok_or_else(|| StoreError::internal("the session is gone"))?;
@@ -140,7 +141,14 @@ pub(crate) fn create_top_level(
     unit.insert(
         "INSERT INTO agents (session, id, name, state, machine, directory, created_at)
             VALUES (?1, ?2, ?3, 'idle', ?4, ?5, ?6)",
-        params![session, id.to_string(), name, place.machine, place.directory, unit.now().millis()],
+        params![
+            session,
+            id.to_string(),
+            name,
+            place.machine,
+            place.directory,
+            unit.now().as_millis()
+        ],
     )?;
     Ok(id)
 }

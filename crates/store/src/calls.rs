@@ -82,10 +82,10 @@ fn outcome_of(unit: &Unit<'_>, key: &UnitKey) -> Result<Option<i64>, StoreError>
 
 fn note_outcome(unit: &Unit<'_>, key: &UnitKey, message: MessageId) -> Result<(), StoreError> {
     // Nobody repeats a unit after an hour.
-    let forgotten = unit.now().millis() - 3_600_000;
+    let forgotten = unit.now().as_millis() - 3_600_000;
     unit.execute("DELETE FROM units WHERE created_at < ?1", [forgotten])?;
     let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, ?3)";
-    let params = params![key.0.to_string(), message.value(), unit.now().millis()];
+    let params = params![key.0.to_string(), message.value(), unit.now().as_millis()];
     unit.execute(sql, params).map(drop)
 }
 

@@ -90,11 +90,12 @@ fn create_child(
         let text = format!("Maximum agent depth ({}) exceeded", fork.limits.depth);
         return Err(StoreError::Limit(text));
     }
-    let sql = "UPDATE agents SET next_child = next_child + 1 WHERE key = ?1 RETURNING next_child - 1";
+    let sql =
+        "UPDATE agents SET next_child = next_child + 1 WHERE key = ?1 RETURNING next_child - 1";
     let number = unit
         .row(sql, [parent.key], |row| row.get(0))?
         .ok_or_else(|| StoreError::AgentNotFound(parent.id.clone()))?;
-    let id = parent.id.child(number);
+    let id = parent.id.child(number).map_err(StoreError::internal)?;
     let (inherits, up_to) = match fork.context {
         Context::Fresh => (None, None),
         Context::Full(up_to) => (Some(parent.key), up_to.map(MessageId::value)),
@@ -116,7 +117,7 @@ fn create_child(
             prompt.is_some(),
             inherits,
             up_to,
-            unit.now().millis(),
+            unit.now().as_millis(),
         ],
     )?;
     Ok(AgentRow { key, session: parent.session, id, is_dead: false })
@@ -127,11 +128,10 @@ fn kill(unit: &Unit<'_>, session: i64, victim: &AgentId) -> Result<Vec<AgentId>,
     // Ids are digits and slashes, so a pattern made of one has nothing special in it.
     let sql = "UPDATE agents SET state = 'dead', notification_pending = 0
         WHERE session = ?1 AND id LIKE ?2 || '%' AND state <> 'dead' RETURNING id";
-    let ids: Vec<String> = unit.rows(sql, params![session, victim.to_string()], |row| row.get(0))?;
-    let mut dead = ids
-        .iter()
-        .map(|id| crate::sessions::parse_agent(id))
-        .collect::<Result<Vec<_>, _>>()?;
+    let ids: Vec<String> =
+        unit.rows(sql, params![session, victim.to_string()], |row| row.get(0))?;
+    let mut dead =
+        ids.iter().map(|id| crate::sessions::parse_agent(id)).collect::<Result<Vec<_>, _>>()?;
     dead.sort_by(|a, b| b.depth().cmp(&a.depth()).then_with(|| a.cmp(b)));
     if dead.is_empty() {
         return Err(StoreError::AgentNotFound(victim.clone()));

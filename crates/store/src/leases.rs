@@ -91,7 +91,10 @@ impl Store {
     pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
         self.commit(move |unit| match fence(unit, &lease, &lease.top) {
             Ok(agent) => unit
-                .execute("UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1", [agent.key])
+                .execute(
+                    "UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1",
+                    [agent.key],
+                )
                 .map(drop),
             Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => Ok(()),
             Err(error) => Err(error),
@@ -123,7 +126,8 @@ pub(crate) fn fence(
     let top = find_agent(unit, row.session, &lease.top)?
         .ok_or_else(|| StoreError::AgentNotFound(lease.top.clone()))?;
     let sql = "SELECT epoch, holder FROM leases WHERE agent = ?1";
-    let current = unit.row(sql, [top.key], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+    let current =
+        unit.row(sql, [top.key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
     match current {
         Some((epoch, _)) if epoch == lease.epoch && agent.top() == lease.top => Ok(row),
         Some((_, holder)) => {
@@ -142,7 +146,7 @@ pub(crate) fn require_none_alive(
 ) -> Result<(), StoreError> {
     let sql = "SELECT a.id, l.holder FROM leases l JOIN agents a ON a.key = l.agent
         WHERE a.session = ?1 AND l.until > ?2";
-    let held = unit.rows(sql, params![session, unit.now().millis()], |row| {
+    let held = unit.rows(sql, params![session, unit.now().as_millis()], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
     })?;
     for (agent, holder) in held {
@@ -159,12 +163,12 @@ pub(crate) fn require_none_alive(
 fn holder(unit: &Unit<'_>, agent: i64) -> Result<Option<Process>, StoreError> {
     let sql = "SELECT holder FROM leases WHERE agent = ?1 AND until > ?2";
     let holder: Option<String> =
-        unit.row(sql, params![agent, unit.now().millis()], |row| row.get(0))?;
+        unit.row(sql, params![agent, unit.now().as_millis()], |row| row.get(0))?;
     holder.map(|holder| decode(&holder)).transpose()
 }
 
 fn end_of_lease(unit: &Unit<'_>) -> i64 {
-    unit.now().millis() + i64::try_from(Lease::DURATION.as_millis()).unwrap_or(0)
+    unit.now().as_millis() + i64::try_from(Lease::DURATION.as_millis()).unwrap_or(0)
 }
 
 fn encode(process: &Process) -> Result<String, StoreError> {

@@ -41,7 +41,8 @@ impl Store {
             let task = message.content.lines().next().unwrap_or_default();
             let sql = "UPDATE sessions SET title = ?2 WHERE key = ?1 AND title = ''";
             unit.execute(sql, params![agent.session, task])?;
-            let sql = "UPDATE agents SET mail_held = 0, state = 'waiting', task = ?2 WHERE key = ?1";
+            let sql =
+                "UPDATE agents SET mail_held = 0, state = 'waiting', task = ?2 WHERE key = ?1";
             unit.execute(sql, params![agent.key, task])?;
             append(unit, &agent, message)
         })
@@ -105,10 +106,16 @@ pub(crate) fn append(
     let NewMessage { content, body } = message;
     let id = unit.insert(
         "INSERT INTO messages (agent, kind, content, data, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![agent.key, body.kind().name(), content, body.data_json(), unit.now().millis()],
+        params![agent.key, body.kind().name(), content, body.data_json(), unit.now().as_millis()],
     )?;
     sessions::touch(unit, agent.session)?;
-    Ok(Message { id: message_id(id)?, agent: agent.id.clone(), content, body, created_at: unit.now() })
+    Ok(Message {
+        id: message_id(id)?,
+        agent: agent.id.clone(),
+        content,
+        body,
+        created_at: unit.now(),
+    })
 }
 
 /// One message of any log.
@@ -128,7 +135,8 @@ fn whole(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<Message>, StoreError> 
     let (mut key, mut id, mut up_to) = (agent.key, agent.id.clone(), i64::MAX);
     loop {
         parts.push(part(unit, key, &id, 0, up_to)?);
-        let sql = "SELECT p.key, p.id, a.inherits_up_to FROM agents a JOIN agents p ON p.key = a.inherits
+        let sql =
+            "SELECT p.key, p.id, a.inherits_up_to FROM agents a JOIN agents p ON p.key = a.inherits
             WHERE a.key = ?1";
         let parent = unit.row(sql, [key], |row| {
             Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?))

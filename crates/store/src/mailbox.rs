@@ -19,8 +19,9 @@ const MORE_LIMIT: u32 = 1_000;
 pub enum Actor {
     /// The agent's model, by a call that is in its log.
     Model,
-    /// A person, on the screen or the command line; sending refills the budget.
-    Person(Budget),
+    /// A person, on the screen or the command line. Sending refills the budget of wakes, unless the command
+    /// line is used from inside an agent's command.
+    Person(Option<Budget>),
 }
 
 /// To whom mail goes.
@@ -137,11 +138,11 @@ impl Store {
         session: SessionId,
         agent: AgentId,
         step: Step,
-        budget: Budget,
+        refill: Option<Budget>,
     ) -> Result<Outcome, StoreError> {
         self.commit(move |unit| {
             let agent = lock_agent(unit, &session, &agent)?;
-            Ok(perform(unit, &agent, step, Actor::Person(budget))?.outcome)
+            Ok(perform(unit, &agent, step, Actor::Person(refill))?.outcome)
         })
         .await
     }
@@ -194,22 +195,14 @@ pub(crate) fn perform(
     }
 }
 
-fn inbox(
-    unit: &Unit<'_>,
-    agent: &AgentRow,
-    filter: &InboxFilter,
-) -> Result<Performed, StoreError> {
+fn inbox(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Performed, StoreError> {
     let page = page(unit, agent, filter)?;
     clear_pending(unit, agent)?;
     let marks = page.mail.iter().map(|listed| (Mark::Told, listed.id.value())).collect();
     Ok(Performed { outcome: Outcome::Inbox(page), marks })
 }
 
-fn page(
-    unit: &Unit<'_>,
-    agent: &AgentRow,
-    filter: &InboxFilter,
-) -> Result<InboxPage, StoreError> {
+fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<InboxPage, StoreError> {
     let sender = match &filter.from {
         Some(from) => find_agent(unit, agent.session, from)?.map(|sender| sender.key).or(Some(0)),
         None => None,
@@ -239,20 +232,17 @@ fn page(
             Ok(Listed { id: mail_id(id)?, from: sessions::parse_agent(&from)?, unread, body })
         })
         .collect::<Result<_, StoreError>>()?;
-    let sql = format!("SELECT count(*) FROM (SELECT 1 {found} ORDER BY m.unread DESC, m.id DESC
-        LIMIT ?4 OFFSET ?5)");
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT 1 {found} ORDER BY m.unread DESC, m.id DESC
+        LIMIT ?4 OFFSET ?5)"
+    );
     let behind = offset.saturating_add(i64::from(filter.limit));
     let params = params![agent.key, filter.unread, sender, MORE_LIMIT, behind];
     let more = unit.row(&sql, params, |row| row.get(0))?.unwrap_or(0);
     Ok(InboxPage { mail, unread: count_unread(unit, agent.key)?, more })
 }
 
-fn read(
-    unit: &Unit<'_>,
-    agent: &AgentRow,
-    id: i64,
-    actor: Actor,
-) -> Result<Performed, StoreError> {
+fn read(unit: &Unit<'_>, agent: &AgentRow, id: i64, actor: Actor) -> Result<Performed, StoreError> {
     let sql = "SELECT s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.id = ?1 AND m.recipient = ?2";
     let found = unit.row(sql, params![id, agent.key], |row| {
@@ -300,10 +290,10 @@ fn send(
     }
     let id = unit.insert(
         "INSERT INTO mail (recipient, sender, body, sent_at) VALUES (?1, ?2, ?3, ?4)",
-        params![recipient.key, sender.key, body, unit.now().millis()],
+        params![recipient.key, sender.key, body, unit.now().as_millis()],
     )?;
     sessions::touch(unit, sender.session)?;
-    if let Actor::Person(budget) = actor {
+    if let Actor::Person(Some(budget)) = actor {
         sessions::refill_wakes(unit, sender.session, budget)?;
     }
     let outcome = Outcome::Sent { id: mail_id(id)?, to: recipient.id };

@@ -173,6 +173,28 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     Ok(found)
 }
 
+/// Reads the whole database, and says how it is.
+pub(crate) fn check(path: &Path) -> Result<String, StoreError> {
+    let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
+    let connection = open_reader(path)?;
+    let verdict: String =
+        connection.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(failed)?;
+    if verdict != "ok" {
+        return Err(StoreError::Damaged { path: path.to_owned() });
+    }
+    let count = |table: &str| -> Result<i64, StoreError> {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| row.get(0)).map_err(failed)
+    };
+    Ok(format!(
+        "SQLite {}, {} sessions, {} messages, {} mail",
+        rusqlite::version(),
+        count("sessions")?,
+        count("messages")?,
+        count("mail")?
+    ))
+}
+
 /// The name of a network file system, on which a write-ahead log does not work; `None` for a local one.
 pub(crate) fn network_file_system(folder: &Path) -> Option<&'static str> {
     #[cfg(target_os = "linux")]

@@ -42,9 +42,9 @@ pub struct Session {
     /// When something was last written to it.
     pub updated_at: Time,
     /// How many agents it has, the dead ones too.
-    pub agents: u64,
+    pub agents: u32,
     /// How many log messages they have.
-    pub messages: u64,
+    pub messages: u32,
 }
 
 impl Store {
@@ -129,7 +129,7 @@ fn create(
     id: SessionId,
     budget: Budget,
 ) -> Result<SessionId, StoreError> {
-    let now = unit.now().millis();
+    let now = unit.now().as_millis();
     let session = unit.insert(
         "INSERT INTO sessions (id, machine, directory, created_at, updated_at, wakes_left, requests_left)
             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6)",
@@ -148,17 +148,22 @@ pub(crate) fn key_of(unit: &Unit<'_>, id: &SessionId) -> Result<i64, StoreError>
 /// Notes that something was written to a session.
 pub(crate) fn touch(unit: &Unit<'_>, session: i64) -> Result<(), StoreError> {
     let sql = "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE key = ?1";
-    unit.execute(sql, params![session, unit.now().millis()]).map(drop)
+    unit.execute(sql, params![session, unit.now().as_millis()]).map(drop)
 }
 
 /// A person has spoken: agents may work and wake each other again.
 pub(crate) fn refill(unit: &Unit<'_>, session: i64, budget: Budget) -> Result<(), StoreError> {
-    let sql = "UPDATE sessions SET wakes_left = ?2, requests_left = ?3, held_told = 0 WHERE key = ?1";
+    let sql =
+        "UPDATE sessions SET wakes_left = ?2, requests_left = ?3, held_told = 0 WHERE key = ?1";
     unit.execute(sql, params![session, budget.wakes, budget.requests]).map(drop)
 }
 
 /// A person has written mail: agents may wake each other again.
-pub(crate) fn refill_wakes(unit: &Unit<'_>, session: i64, budget: Budget) -> Result<(), StoreError> {
+pub(crate) fn refill_wakes(
+    unit: &Unit<'_>,
+    session: i64,
+    budget: Budget,
+) -> Result<(), StoreError> {
     let sql = "UPDATE sessions SET wakes_left = ?2, held_told = 0 WHERE key = ?1";
     unit.execute(sql, params![session, budget.wakes]).map(drop)
 }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::open::{network_file_system, open_reader, open_writer, parse_address};
+use crate::open::{check, network_file_system, open_reader, open_writer, parse_address};
 use crate::readers::Readers;
 use crate::unit::Unit;
 use crate::writer::Writer;
@@ -56,6 +56,14 @@ impl Store {
     /// The file of the database.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Looks whether the database is in order, and says in a few words what was found.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn check(&self) -> Result<String, StoreError> {
+        check(&self.path)
     }
 
     /// A watch on changes, by this process and by others.

@@ -85,7 +85,8 @@ impl<'a> Unit<'a> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
+        let mut statement =
+            self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
         let mut rows = statement.query(params).map_err(|error| self.error(&error))?;
         let row = rows.next().map_err(|error| self.error(&error))?;
         row.map(read).transpose().map_err(|error| self.error(&error))
@@ -98,7 +99,8 @@ impl<'a> Unit<'a> {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
+        let mut statement =
+            self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
         let rows = statement.query_map(params, read).map_err(|error| self.error(&error))?;
         rows.collect::<Result<_, _>>().map_err(|error| self.error(&error))
     }

@@ -59,7 +59,8 @@ pub struct Announced {
 /// A notification shows so many messages; of the others it gives the number.
 const SHOWN: usize = 5;
 
-const WOULD_WAKE: &str = "m.unread = 1 AND m.told_by IS NULL AND a.mail_held = 0 AND s.wakes_left > 0";
+const WOULD_WAKE: &str =
+    "m.unread = 1 AND m.told_by IS NULL AND a.mail_held = 0 AND s.wakes_left > 0";
 
 impl Store {
     /// Makes an agent idle, unless there is mail that would wake it (mail.md, M5).
@@ -101,7 +102,8 @@ impl Store {
             let sql = "UPDATE mail SET told_by = ?2
                 WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL";
             unit.execute(sql, params![agent.key, message.id.value()])?;
-            let sql = "UPDATE agents SET notification_pending = 1, state = 'waiting' WHERE key = ?1";
+            let sql =
+                "UPDATE agents SET notification_pending = 1, state = 'waiting' WHERE key = ?1";
             unit.execute(sql, [agent.key])?;
             let sql = "UPDATE sessions SET wakes_left = wakes_left - 1 WHERE key = ?1";
             unit.execute(sql, [agent.session])?;
@@ -138,9 +140,8 @@ fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
 fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
     let sql = "SELECT m.id, s.id, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.recipient = ?1 AND m.unread = 1 AND m.told_by IS NULL ORDER BY m.id DESC";
-    let found = unit.rows(sql, [agent.key], |row| {
-        Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?))
-    })?;
+    let found = unit
+        .rows(sql, [agent.key], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?)))?;
     let all_new = found.iter().map(|(id, _, _)| mail_id(*id)).collect::<Result<_, _>>()?;
     let new = found
         .into_iter()

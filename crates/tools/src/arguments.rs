@@ -6,7 +6,8 @@ use crate::declaration::Kind;
 use crate::result::Refusal;
 
 /// The arguments of one call: a JSON object as the model sent it.
-pub(crate) struct Arguments(Map<String, Value>);
+#[derive(Debug)]
+pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
     /// Reads `json`; nothing at all counts as `{}`, since that is how some servers send a call
@@ -19,6 +20,11 @@ impl Arguments {
             return Ok(Arguments(Map::new()));
         }
         serde_json::from_slice(json).map(Arguments).map_err(|_| Refusal::InvalidJson)
+    }
+
+    /// The raw value of a parameter, for a tool that has checks and texts of its own.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
     }
 
     /// The value of one parameter. `null` counts as absent, since models fill in what they leave out.

@@ -9,82 +9,87 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::Declaration;
 use crate::result::{Outcome, Refusal, ToolResult};
-use crate::{bash, file_edit, file_read, file_write, glob, grep, mail};
+use crate::{bash, file_edit, file_read, file_write, glob, grep};
 
-/// Every tool, in the order in which a model is told of them. The six of the core set come first.
-const TOOLS: &[Tool] = &[
-    glob::TOOL,
-    file_read::TOOL,
-    grep::TOOL,
-    file_write::TOOL,
-    bash::TOOL,
-    mail::TOOL,
-    file_edit::TOOL,
-];
+/// The tools of this crate. Those that work on the database are listed by whoever has one.
+const TOOLS: &[Tool] =
+    &[glob::TOOL, file_read::TOOL, grep::TOOL, file_write::TOOL, bash::TOOL, file_edit::TOOL];
 
-/// How many of [`TOOLS`], from the first, are the core set.
-const CORE: usize = 6;
+/// The tools that every session has; a model is told of them first, in this order.
+pub const CORE: [&str; 6] = ["glob", "file_read", "grep", "file_write", "bash", "mail"];
 
 /// A tool: what it says of itself, and how a call of it is made ready.
 #[derive(Debug, Clone, Copy)]
-pub struct Tool {
+pub(crate) struct Tool {
     pub(crate) declaration: &'static Declaration,
     pub(crate) prepare: fn(&Arguments) -> Result<Call, Refusal>,
 }
 
-impl Tool {
+/// A tool that works on the database: it only prepares a step, which whoever holds the database commits
+/// together with its result.
+#[derive(Debug)]
+pub struct StepTool<S> {
     /// What a model and a person are told about it.
-    pub fn declaration(&self) -> &'static Declaration {
-        self.declaration
+    pub declaration: &'static Declaration,
+    /// Makes the step of a call, or the result that says why there is none.
+    pub prepare: fn(&Arguments) -> Result<S, ToolResult>,
+}
+
+#[derive(Debug)]
+enum Entry<S> {
+    Tool(Tool),
+    Step(StepTool<S>),
+}
+
+impl<S> Entry<S> {
+    fn declaration(&self) -> &'static Declaration {
+        match self {
+            Entry::Tool(tool) => tool.declaration,
+            Entry::Step(tool) => tool.declaration,
+        }
     }
 }
 
-/// A named selection of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolSet {
-    /// The six that every session has.
-    Core,
-    /// All there are.
-    All,
+/// The tools that a model is offered, and the way from its calls to them. `S` is a step on the database.
+#[derive(Debug)]
+pub struct Dispatcher<S> {
+    entries: Vec<Entry<S>>,
 }
 
-impl ToolSet {
-    /// The names of its tools, in their order.
-    pub fn names(self) -> impl Iterator<Item = &'static str> + Clone {
-        let tools = match self {
-            ToolSet::Core => &TOOLS[..CORE],
-            ToolSet::All => TOOLS,
-        };
-        tools.iter().map(|tool| tool.declaration.name)
-    }
+/// A call that was understood.
+#[derive(Debug)]
+pub enum Prepared<S> {
+    /// To be run.
+    Call(Call),
+    /// To be committed.
+    Step(S),
 }
 
-/// The tools that a model is offered, and the way from its calls to them.
-#[derive(Debug, Clone)]
-pub struct Dispatcher {
-    tools: Vec<Tool>,
-}
-
-impl Dispatcher {
-    /// All tools.
-    pub fn all() -> Dispatcher {
-        Dispatcher { tools: TOOLS.to_vec() }
+impl<S> Dispatcher<S> {
+    /// All tools of this crate, and those that work on the database.
+    pub fn new(step_tools: Vec<StepTool<S>>) -> Dispatcher<S> {
+        let own = TOOLS.iter().copied().map(Entry::Tool);
+        let mut entries: Vec<Entry<S>> =
+            own.chain(step_tools.into_iter().map(Entry::Step)).collect();
+        let core_position = |name| CORE.iter().position(|&core| core == name);
+        entries.sort_by_key(|entry| core_position(entry.declaration().name).unwrap_or(CORE.len()));
+        Dispatcher { entries }
     }
 
     /// Only the tools whose names `offered` wants; the order stays.
-    pub fn only(offered: impl Fn(&str) -> bool) -> Dispatcher {
-        let tools = TOOLS.iter().copied().filter(|tool| offered(tool.declaration.name));
-        Dispatcher { tools: tools.collect() }
+    pub fn only(mut self, offered: impl Fn(&str) -> bool) -> Dispatcher<S> {
+        self.entries.retain(|entry| offered(entry.declaration().name));
+        self
     }
 
-    /// The tools on offer.
-    pub fn tools(&self) -> &[Tool] {
-        &self.tools
+    /// What is said of the tools on offer, in their order.
+    pub fn declarations(&self) -> impl Iterator<Item = &'static Declaration> {
+        self.entries.iter().map(Entry::declaration)
     }
 
     /// The array of schemas exactly as a model gets it.
     pub fn schemas(&self) -> Value {
-        self.tools.iter().map(|tool| tool.declaration.schema()).collect()
+        self.declarations().map(Declaration::schema).collect()
     }
 
     /// Makes a call ready to run.
@@ -92,19 +97,17 @@ impl Dispatcher {
     /// # Errors
     /// A call that cannot be run is answered at once, with the single field `error`. The checks are, in
     /// this order: a name at all, a JSON object, a known name, then the tool's own parameters.
-    pub fn dispatch(&self, name: &str, arguments: &[u8]) -> Result<Call, ToolResult> {
-        Ok(self.prepare(name, arguments)?)
-    }
-
-    fn prepare(&self, name: &str, arguments: &[u8]) -> Result<Call, Refusal> {
+    pub fn dispatch(&self, name: &str, arguments: &[u8]) -> Result<Prepared<S>, ToolResult> {
         let unknown = || Refusal::UnknownTool(name.to_owned());
         if name.is_empty() {
-            return Err(unknown());
+            return Err(unknown().into());
         }
         let arguments = Arguments::parse_json(arguments)?;
-        let tool =
-            self.tools.iter().find(|tool| tool.declaration.name == name).ok_or_else(unknown)?;
-        (tool.prepare)(&arguments)
+        let entry = self.entries.iter().find(|entry| entry.declaration().name == name);
+        match entry.ok_or_else(unknown)? {
+            Entry::Tool(tool) => Ok(Prepared::Call((tool.prepare)(&arguments)?)),
+            Entry::Step(tool) => Ok(Prepared::Step((tool.prepare)(&arguments)?)),
+        }
     }
 }
 

@@ -26,7 +26,7 @@
 //! ```
 //! use ikigai_tools::Dispatcher;
 //!
-//! let dispatcher = Dispatcher::all();
+//! let dispatcher = Dispatcher::<()>::new(Vec::new());
 //! let refusal = dispatcher.dispatch("glob", b"{}").unwrap_err();
 //! assert_eq!(refusal.to_string(), r#"{"error":"Missing required parameter: pattern"}"#);
 //! assert!(dispatcher.dispatch("glob", br#"{"pattern":"*.rs"}"#).is_ok());
@@ -49,7 +49,6 @@ mod file_read;
 mod file_write;
 mod glob;
 mod grep;
-mod mail;
 
 mod files;
 mod lines;
@@ -59,10 +58,11 @@ mod walk;
 mod commands;
 mod watchdog;
 
+pub use arguments::Arguments;
 pub use commands::Commands;
 pub use context::Context;
 pub use declaration::{Declaration, Kind, Parameter};
-pub use dispatcher::{Call, Dispatcher, Tool, ToolSet};
+pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
 pub use output::{Output, OutputSize};
 pub use result::ToolResult;
 pub use watchdog::serve as serve_watchdog;

@@ -10,7 +10,7 @@ use crate::output::Output;
 ///
 /// ```
 /// # use ikigai_tools::Dispatcher;
-/// let mut result = Dispatcher::all().dispatch("", b"").unwrap_err();
+/// let mut result = Dispatcher::<()>::new(Vec::new()).dispatch("", b"").unwrap_err();
 /// result.mark_limit_reached(50);
 /// assert_eq!(
 ///     result.to_string(),
@@ -22,8 +22,13 @@ pub struct ToolResult(Map<String, Value>);
 
 impl ToolResult {
     /// A bare error: the single field `error`.
-    pub(crate) fn error(text: &str) -> ToolResult {
+    pub fn error(text: &str) -> ToolResult {
         ToolResult(Map::from_iter([("error".to_owned(), Value::from(text))]))
+    }
+
+    /// A bare result: these fields and no envelope.
+    pub fn bare(fields: Map<String, Value>) -> ToolResult {
+        ToolResult(fields)
     }
 
     /// Says that this was the last call of a turn, after `turns` responses with calls.
@@ -48,7 +53,6 @@ pub(crate) enum Refusal {
     InvalidJson,
     Missing(&'static str),
     Invalid(&'static str),
-    NotAvailable(&'static str),
 }
 
 impl fmt::Display for Refusal {
@@ -63,7 +67,6 @@ impl fmt::Display for Refusal {
             Refusal::InvalidJson => f.write_str("Invalid JSON arguments"),
             Refusal::Missing(name) => write!(f, "Missing required parameter: {name}"),
             Refusal::Invalid(name) => write!(f, "Invalid parameter: {name}"),
-            Refusal::NotAvailable(what) => write!(f, "{what} is not available yet"),
         }
     }
 }

@@ -8,20 +8,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use ikigai_tools::{Call, Commands, Context, OutputSize, ToolResult};
+use ikigai_mail::render_result;
+use ikigai_store::Step;
+use ikigai_tools::{Call, Commands, Context, OutputSize, Prepared, ToolResult};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::catalogue;
 use crate::cli::ToolArguments;
-use crate::command::tools::offered;
 use crate::environment::{self, Environment};
 use crate::exit::Exit;
 use crate::print;
+use crate::session::OpenSession;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyhow::Result<Exit> {
     let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
-    let result = match offered(&environment.settings).dispatch(&arguments.name, &json) {
-        Ok(call) => execute(environment, call)?,
+    let result = match catalogue::offered(&environment.settings).dispatch(&arguments.name, &json) {
+        Ok(Prepared::Call(call)) => execute(environment, call)?,
+        Ok(Prepared::Step(step)) => Some(commit(environment, step)?),
         Err(refusal) => Some(refusal),
     };
     let Some(result) = result else {
@@ -49,6 +53,18 @@ fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
         "the arguments on standard input are longer than {LIMIT} bytes"
     );
     Ok(json)
+}
+
+/// Performs a step on the database, as the person's hand.
+fn commit(environment: &Environment, step: Step) -> anyhow::Result<ToolResult> {
+    let session = OpenSession::open(environment)?;
+    Ok(match session.perform(step) {
+        Ok(outcome) => render_result(&outcome),
+        Err(error) => {
+            print::note(&format!("ikigai: {error}"));
+            ToolResult::error("Database error")
+        }
+    })
 }
 
 /// Runs the call; `None` when it was interrupted.

@@ -1,38 +1,29 @@
 //! `ikigai tools`: what a model is offered.
 
-use ikigai_tools::{Dispatcher, Tool, ToolSet};
+use ikigai_tools::{CORE, Declaration};
 
+use crate::catalogue;
 use crate::cli::{Set, ToolsArguments};
-use crate::config::Settings;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyhow::Result<Exit> {
     let dispatcher = match arguments.set {
-        Some(Set::Core) => Dispatcher::only(|name| ToolSet::Core.names().any(|core| core == name)),
-        None => offered(&environment.settings),
+        Some(Set::Core) => catalogue::all().only(|name| CORE.contains(&name)),
+        None => catalogue::offered(&environment.settings),
     };
     print::out(match arguments.json {
         true => format!("{}\n", dispatcher.schemas()),
-        false => render(dispatcher.tools()),
+        false => render(dispatcher.declarations()),
     })?;
     Ok(Exit::Done)
 }
 
-/// The tools that the configuration enables.
-pub(crate) fn offered(settings: &Settings) -> Dispatcher {
-    match settings.enabled_tools() {
-        Some(enabled) => Dispatcher::only(|name| enabled.iter().any(|tool| tool == name)),
-        None => Dispatcher::all(),
-    }
-}
-
 /// A line per tool, its parameters below it; optional ones in brackets.
-fn render(tools: &[Tool]) -> String {
+fn render(tools: impl Iterator<Item = &'static Declaration>) -> String {
     let mut text = String::new();
-    for tool in tools {
-        let declaration = tool.declaration();
+    for declaration in tools {
         let description = declaration.description.trim_start();
         text.push_str(&format!("{:<11} {description}\n", declaration.name));
         let parameters: Vec<String> = declaration

@@ -14,6 +14,13 @@ pub(super) struct Address {
     url: String,
 }
 
+impl Address {
+    /// The whole address, with its password.
+    pub(super) fn secret(&self) -> &str {
+        &self.url
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&mask(&self.url))

@@ -1,12 +1,13 @@
 //! The names that `tools.enabled` knows.
 
-use ikigai_tools::ToolSet;
+use ikigai_tools::CORE as CORE_TOOLS;
 
 use super::error::Wrong;
 use super::escape::excerpt;
 use super::layers::Layers;
 use super::nearest;
 use super::value::Value;
+use crate::catalogue;
 
 /// Stands for the six in a list of tools.
 const CORE: &str = "core";
@@ -46,7 +47,7 @@ pub(super) fn expand(names: &[String]) -> Vec<String> {
     let mut expanded: Vec<String> = Vec::new();
     for name in names {
         let tools: Vec<&str> = match name == CORE {
-            true => ToolSet::Core.names().collect(),
+            true => CORE_TOOLS.to_vec(),
             false => vec![name],
         };
         for tool in tools {
@@ -59,5 +60,5 @@ pub(super) fn expand(names: &[String]) -> Vec<String> {
 }
 
 fn all() -> impl Iterator<Item = &'static str> + Clone {
-    ToolSet::All.names()
+    catalogue::names().into_iter()
 }

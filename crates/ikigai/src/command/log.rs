@@ -1,0 +1,76 @@
+//! `ikigai log`: an agent's canonical log.
+
+use std::time::Duration;
+
+use ikigai_conversation::{Message, MessageId};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::LogArguments;
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::print;
+use crate::session::OpenSession;
+
+pub(crate) fn run(environment: &Environment, arguments: &LogArguments) -> anyhow::Result<Exit> {
+    let Some(session) = OpenSession::open_existing(environment)? else {
+        anyhow::bail!("there is no session in {} yet", environment.directory.display());
+    };
+    let mut after = arguments.after.and_then(MessageId::new);
+    show_new(&session, arguments, &mut after)?;
+    match arguments.follow {
+        true => follow(&session, arguments, after),
+        false => Ok(Exit::Done),
+    }
+}
+
+/// Prints what is appended, until an interrupt.
+fn follow(
+    session: &OpenSession<'_>,
+    arguments: &LogArguments,
+    mut after: Option<MessageId>,
+) -> anyhow::Result<Exit> {
+    /// A signal may be lost, so a look is due from time to time all the same.
+    const SWEEP: Duration = Duration::from_secs(2);
+    let mut changes = session.store().changes()?;
+    let mut interrupted = session.wait(async { signal(SignalKind::interrupt()) })?;
+    loop {
+        show_new(session, arguments, &mut after)?;
+        let changed = session.wait(async {
+            tokio::select! {
+                changed = changes.wait(SWEEP) => Some(changed),
+                _ = interrupted.recv() => None,
+            }
+        });
+        match changed {
+            Some(changed) => changed?,
+            None => return Ok(Exit::Interrupted),
+        }
+    }
+}
+
+fn show_new(
+    session: &OpenSession<'_>,
+    arguments: &LogArguments,
+    after: &mut Option<MessageId>,
+) -> anyhow::Result<()> {
+    let log = session.store().own_log(session.id, session.agent.clone(), *after);
+    let messages = session.wait(log)?;
+    if let Some(last) = messages.last() {
+        *after = Some(last.id);
+        let lines: String = match arguments.json {
+            true => {
+                messages.iter().map(|message| format!("{}\n", message.encode())).collect()
+            }
+            false => messages.iter().map(render).collect(),
+        };
+        print::out(lines)?;
+    }
+    Ok(())
+}
+
+fn render(message: &Message) -> String {
+    let kind = message.body.kind().name();
+    let time = message.created_at.to_seconds_text();
+    let content = message.content.replace('\n', "\n    ");
+    format!("#{} {time} {kind}\n    {content}\n", message.id)
+}

@@ -1,0 +1,59 @@
+//! `ikigai sessions`: what is in the database.
+
+use ikigai_mail::relative_time;
+use ikigai_store::{Process, Session};
+use serde_json::{Value, json};
+
+use crate::cli::{SessionsAction, SessionsArguments};
+use crate::command::now;
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::print;
+use crate::session::Database;
+
+pub(crate) fn run(
+    environment: &Environment,
+    arguments: &SessionsArguments,
+) -> anyhow::Result<Exit> {
+    let database = Database::open(environment)?;
+    if let Some(SessionsAction::Rm { id }) = &arguments.action {
+        let id = database.find_session(id)?;
+        database.wait(database.store.remove_session(id, Process::current()))?;
+        print::out(format!("Session {id} deleted\n"))?;
+        return Ok(Exit::Done);
+    }
+    let sessions = database.wait(database.store.sessions())?;
+    print::out(match arguments.json {
+        true => format!("{}\n", sessions.iter().map(to_json).collect::<Value>()),
+        false if sessions.is_empty() => "No sessions yet\n".to_owned(),
+        false => sessions.iter().map(render).collect(),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn to_json(session: &Session) -> Value {
+    json!({
+        "id": session.id.to_string(),
+        "directory": session.place.directory,
+        "title": session.title,
+        "created_at": session.created_at.to_string(),
+        "updated_at": session.updated_at.to_string(),
+        "agents": session.agents,
+        "messages": session.messages,
+    })
+}
+
+fn render(session: &Session) -> String {
+    let title = if session.title.is_empty() { "(nothing said yet)" } else { &session.title };
+    let agents = if session.agents == 1 { "agent" } else { "agents" };
+    let messages = if session.messages == 1 { "message" } else { "messages" };
+    format!(
+        "{}  {}\n    {} · {} {agents}, {} {messages} · {}\n",
+        session.id,
+        title,
+        session.place.directory,
+        session.agents,
+        session.messages,
+        relative_time(session.updated_at, now()),
+    )
+}

@@ -1,0 +1,119 @@
+//! The session and the agent that a command of the person's hand works on.
+
+use std::future::Future;
+
+use anyhow::Context;
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_store::{Options, Outcome, Place, Process, Step, Store, StoreError};
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+
+use crate::environment::Environment;
+
+/// An open database, with the session and agent that were chosen.
+pub(crate) struct OpenSession<'a> {
+    database: Database,
+    environment: &'a Environment,
+    pub(crate) id: SessionId,
+    pub(crate) agent: AgentId,
+}
+
+impl<'a> OpenSession<'a> {
+    /// The session that was named, or the newest one of the directory; it is made when there is none.
+    pub(crate) fn open(environment: &'a Environment) -> anyhow::Result<OpenSession<'a>> {
+        let database = Database::open(environment)?;
+        let id = match &environment.chosen.session {
+            Some(named) => database.find_session(named)?,
+            None => {
+                let (place, budget) = (place(environment), environment.settings.budget());
+                let new = SessionId::new(Uuid::now_v7());
+                database.wait(database.store.session_at(place, new, budget))?
+            }
+        };
+        Ok(OpenSession { agent: chosen_agent(environment)?, database, environment, id })
+    }
+
+    /// The same, but nothing is made: `None` when the directory has no session yet.
+    pub(crate) fn open_existing(
+        environment: &'a Environment,
+    ) -> anyhow::Result<Option<OpenSession<'a>>> {
+        let database = Database::open(environment)?;
+        let id = match &environment.chosen.session {
+            Some(named) => Some(database.find_session(named)?),
+            None => database.wait(database.store.newest_session(place(environment)))?,
+        };
+        let agent = chosen_agent(environment)?;
+        Ok(id.map(|id| OpenSession { database, environment, id, agent }))
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.database.store
+    }
+
+    /// Performs a step in the agent's mailbox.
+    pub(crate) fn perform(&self, step: Step) -> Result<Outcome, StoreError> {
+        // Inside an agent's command it is not the person who speaks.
+        let refill = match self.environment.chosen.inside_agent {
+            true => None,
+            false => Some(self.environment.settings.budget()),
+        };
+        let (session, agent) = (self.id, self.agent.clone());
+        self.wait(self.store().perform(session, agent, step, refill))
+    }
+
+    pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
+        self.database.wait(future)
+    }
+}
+
+/// The database of the configuration.
+pub(crate) struct Database {
+    pub(crate) store: Store,
+    runtime: Runtime,
+}
+
+impl Database {
+    pub(crate) fn open(environment: &Environment) -> anyhow::Result<Database> {
+        let store = Store::open(environment.settings.database_url(), Options::default())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Database { store, runtime })
+    }
+
+    /// The session whose id begins so.
+    pub(crate) fn find_session(&self, named: &str) -> anyhow::Result<SessionId> {
+        if let Ok(id) = SessionId::parse(named) {
+            return Ok(id);
+        }
+        let sessions = self.wait(self.store.sessions())?;
+        let mut matching = sessions
+            .iter()
+            .map(|session| session.id)
+            .filter(|id| id.to_string().starts_with(named));
+        match (matching.next(), matching.next()) {
+            (Some(id), None) if !named.is_empty() => Ok(id),
+            (Some(_), Some(_)) => anyhow::bail!(
+                "more than one session begins with '{named}': 'ikigai sessions' lists them"
+            ),
+            _ => anyhow::bail!("Session {named} not found: 'ikigai sessions' lists them"),
+        }
+    }
+
+    pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+}
+
+/// Where the person is.
+pub(crate) fn place(environment: &Environment) -> Place {
+    Place {
+        machine: Process::current().machine,
+        directory: environment.directory.to_string_lossy().into_owned(),
+    }
+}
+
+fn chosen_agent(environment: &Environment) -> anyhow::Result<AgentId> {
+    let named = environment.chosen.agent.as_deref().unwrap_or("0/");
+    let slashed = format!("{}/", named.trim_end_matches('/'));
+    AgentId::parse(&slashed)
+        .with_context(|| format!("'{named}' is no agent: agents are called 0/, 1/, 0/2/ …"))
+}
