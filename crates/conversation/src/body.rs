@@ -1,0 +1,274 @@
+//! The exact facts of a message, by its kind.
+
+use serde::de::DeserializeOwned;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::agent_id::AgentId;
+use crate::error::DecodeError;
+use crate::extras::Extras;
+use crate::ids::{MailId, MessageId, ResponseId, ToolCallId};
+use crate::kind::Kind;
+
+/// The kind of a message together with its `data`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "Kind says what each is, its struct what it holds")]
+pub enum Body {
+    System,
+    User,
+    Assistant(Assistant),
+    ToolCall(ToolCall),
+    ToolResult(ToolResult),
+    Notification(Notification),
+    Summary(Summary),
+    Fork(Fork),
+    Usage(Usage),
+    Mark(Mark),
+    Rewind(Rewind),
+    Clear,
+    Trim(Trim),
+    Kill(Kill),
+    Interrupted(Interrupted),
+    Command(Command),
+    Approval(Approval),
+}
+
+impl Body {
+    /// The kind alone.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Body::System => Kind::System,
+            Body::User => Kind::User,
+            Body::Assistant(_) => Kind::Assistant,
+            Body::ToolCall(_) => Kind::ToolCall,
+            Body::ToolResult(_) => Kind::ToolResult,
+            Body::Notification(_) => Kind::Notification,
+            Body::Summary(_) => Kind::Summary,
+            Body::Fork(_) => Kind::Fork,
+            Body::Usage(_) => Kind::Usage,
+            Body::Mark(_) => Kind::Mark,
+            Body::Rewind(_) => Kind::Rewind,
+            Body::Clear => Kind::Clear,
+            Body::Trim(_) => Kind::Trim,
+            Body::Kill(_) => Kind::Kill,
+            Body::Interrupted(_) => Kind::Interrupted,
+            Body::Command(_) => Kind::Command,
+            Body::Approval(_) => Kind::Approval,
+        }
+    }
+
+    /// The data as a JSON object on one line, `{}` where there is none.
+    pub fn data_json(&self) -> String {
+        serde_json::to_string(&Data(self)).expect("texts, numbers and lists always become JSON")
+    }
+
+    /// Puts together what a database keeps in two columns.
+    ///
+    /// Fields that this version does not know are passed over: they are a later one's.
+    pub fn from_parts(kind: &str, data_json: &str) -> Result<Body, DecodeError> {
+        let kind = Kind::parse(kind).ok_or_else(|| DecodeError::unknown_kind(kind))?;
+        Ok(match kind {
+            Kind::System => decode(kind, data_json).map(|Nothing {}| Body::System)?,
+            Kind::User => decode(kind, data_json).map(|Nothing {}| Body::User)?,
+            Kind::Assistant => Body::Assistant(decode(kind, data_json)?),
+            Kind::ToolCall => Body::ToolCall(decode(kind, data_json)?),
+            Kind::ToolResult => Body::ToolResult(decode(kind, data_json)?),
+            Kind::Notification => Body::Notification(decode(kind, data_json)?),
+            Kind::Summary => Body::Summary(decode(kind, data_json)?),
+            Kind::Fork => Body::Fork(decode(kind, data_json)?),
+            Kind::Usage => Body::Usage(decode(kind, data_json)?),
+            Kind::Mark => Body::Mark(decode(kind, data_json)?),
+            Kind::Rewind => Body::Rewind(decode(kind, data_json)?),
+            Kind::Clear => decode(kind, data_json).map(|Nothing {}| Body::Clear)?,
+            Kind::Trim => Body::Trim(decode(kind, data_json)?),
+            Kind::Kill => Body::Kill(decode(kind, data_json)?),
+            Kind::Interrupted => Body::Interrupted(decode(kind, data_json)?),
+            Kind::Command => Body::Command(decode(kind, data_json)?),
+            Kind::Approval => Body::Approval(decode(kind, data_json)?),
+        })
+    }
+}
+
+fn decode<T: DeserializeOwned>(kind: Kind, data_json: &str) -> Result<T, DecodeError> {
+    // serde would also read a struct from an array of its fields.
+    if !data_json.trim_ascii_start().starts_with('{') {
+        return Err(DecodeError::NotAnObject(kind));
+    }
+    serde_json::from_str(data_json).map_err(|source| DecodeError::data(kind, data_json, source))
+}
+
+/// Only the data of a body.
+pub(crate) struct Data<'a>(pub(crate) &'a Body);
+
+impl Serialize for Data<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Body::System | Body::User | Body::Clear => serializer.serialize_map(Some(0))?.end(),
+            Body::Assistant(data) => data.serialize(serializer),
+            Body::ToolCall(data) => data.serialize(serializer),
+            Body::ToolResult(data) => data.serialize(serializer),
+            Body::Notification(data) => data.serialize(serializer),
+            Body::Summary(data) => data.serialize(serializer),
+            Body::Fork(data) => data.serialize(serializer),
+            Body::Usage(data) => data.serialize(serializer),
+            Body::Mark(data) => data.serialize(serializer),
+            Body::Rewind(data) => data.serialize(serializer),
+            Body::Trim(data) => data.serialize(serializer),
+            Body::Kill(data) => data.serialize(serializer),
+            Body::Interrupted(data) => data.serialize(serializer),
+            Body::Command(data) => data.serialize(serializer),
+            Body::Approval(data) => data.serialize(serializer),
+        }
+    }
+}
+
+/// The data of a kind that has none.
+#[derive(Deserialize)]
+struct Nothing {}
+
+/// Declares the data of the kinds: a struct whose fields are the JSON fields, in this order. What is
+/// `None` is left out.
+macro_rules! data {
+    ($(
+        $(#[$doc:meta])*
+        $Name:ident { $( $(#[$field_doc:meta])* $field:ident: $Type:ty $(= $skip:literal)?, )* }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct $Name {
+            $( $(#[$field_doc])* $(#[serde(skip_serializing_if = $skip)])? pub $field: $Type, )*
+        }
+    )*};
+}
+
+data! {
+    /// The text of a response.
+    Assistant {
+        /// The response it came from.
+        response: ResponseId,
+        /// What the provider wants back; in the first message of a response only.
+        extras: Option<Extras> = "Option::is_none",
+    }
+
+    /// A call that a model asked for.
+    ToolCall {
+        /// What the model called it.
+        tool_call_id: ToolCallId,
+        /// The tool.
+        name: String,
+        /// The arguments as the model sent them, be they JSON or not.
+        arguments: String,
+        /// The response it came from.
+        response: ResponseId,
+        /// What the provider wants back; in the first message of a response only.
+        extras: Option<Extras> = "Option::is_none",
+    }
+
+    /// What came out of a call.
+    ToolResult {
+        /// The call's id.
+        tool_call_id: ToolCallId,
+        /// The call's tool.
+        name: String,
+        /// The result: a JSON object, as the model gets it.
+        output: String,
+        /// Whether `output` has no `error` at its root.
+        success: bool,
+    }
+
+    /// Which mail was announced.
+    Notification {
+        /// What is new, in the order in which it was announced.
+        mail: Vec<MailId>,
+    }
+
+    /// What a summary stands for.
+    Summary {
+        /// The last message that it replaces.
+        up_to: MessageId,
+    }
+
+    /// Where a fork comes from.
+    Fork {
+        /// Who forked it.
+        parent: AgentId,
+        /// The last message of the parent's log that it inherits; `None` for a fresh one.
+        up_to: Option<MessageId> = "Option::is_none",
+    }
+
+    /// What a response cost.
+    Usage {
+        /// Tokens sent, those from a cache included.
+        input_tokens: u64,
+        /// Tokens received.
+        output_tokens: u64,
+        /// How many of those sent came from a cache, where the provider says so.
+        cache_read_tokens: Option<u64> = "Option::is_none",
+        /// How many of those sent were put into a cache, where the provider says so.
+        cache_write_tokens: Option<u64> = "Option::is_none",
+        /// The model that answered.
+        model: String,
+        /// The response.
+        response: ResponseId,
+    }
+
+    /// A point to return to.
+    Mark {
+        /// Its name, if the person gave one.
+        label: Option<String> = "Option::is_none",
+    }
+
+    /// A return to an earlier point.
+    Rewind {
+        /// The last message that counts; usually a mark. It belongs to the same agent.
+        to: MessageId,
+        /// The mark's name, if it has one.
+        label: Option<String> = "Option::is_none",
+    }
+
+    /// Which outputs are shortened.
+    Trim {
+        /// The last message whose output a model sees only by its one line.
+        up_to: MessageId,
+    }
+
+    /// Who was ended.
+    Kill {
+        /// The agents, children first.
+        killed: Vec<AgentId>,
+    }
+
+    /// What was interrupted.
+    Interrupted {
+        /// The response that was broken off, if one had begun.
+        response: Option<ResponseId> = "Option::is_none",
+    }
+
+    /// What the person typed.
+    Command {
+        /// The whole line, with its slash.
+        command: String,
+    }
+
+    /// A person's answer to a call that needed a permission.
+    Approval {
+        /// The call's id.
+        tool_call_id: ToolCallId,
+        /// The answer.
+        decision: Decision,
+        /// Why not, if the person said so.
+        reason: Option<String> = "Option::is_none",
+    }
+}
+
+/// What a person may answer to a call that needs a permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Yes, this time.
+    Once,
+    /// Yes, and for the rest of the session.
+    Always,
+    /// No.
+    No,
+}

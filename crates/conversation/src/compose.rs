@@ -1,0 +1,167 @@
+//! New messages, with the text that a person reads made from the facts.
+
+use serde_json::Value;
+
+use crate::agent_id::AgentId;
+use crate::body::{
+    Approval, Assistant, Body, Command, Decision, Fork, Interrupted, Kill, Mark, Notification,
+    Rewind, Summary, ToolCall, ToolResult, Trim, Usage,
+};
+use crate::extras::Extras;
+use crate::ids::{MailId, MessageId, ResponseId, ToolCallId};
+use crate::message::NewMessage;
+use crate::one_line::{call_line, is_success, one_line, result_line};
+
+impl NewMessage {
+    /// The prompt that a session begins with.
+    pub fn system(prompt: impl Into<String>) -> NewMessage {
+        NewMessage { content: prompt.into(), body: Body::System }
+    }
+
+    /// What a person typed.
+    pub fn user(text: impl Into<String>) -> NewMessage {
+        NewMessage { content: text.into(), body: Body::User }
+    }
+
+    /// The text of a response.
+    pub fn assistant(text: impl Into<String>, response: ResponseId) -> NewMessage {
+        let assistant = Assistant { response, extras: None };
+        NewMessage { content: text.into(), body: Body::Assistant(assistant) }
+    }
+
+    /// A call that a model asked for, with arguments as it sent them.
+    ///
+    /// ```
+    /// use ikigai_conversation::{NewMessage, ResponseId, ToolCallId};
+    ///
+    /// let id = ToolCallId::new("call_1");
+    /// let call = NewMessage::tool_call(id, "glob", r#"{"pattern":"*.c"}"#, ResponseId::new("r1"));
+    /// assert_eq!(call.content, r#"glob(pattern="*.c")"#);
+    /// ```
+    pub fn tool_call(
+        tool_call_id: ToolCallId,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+        response: ResponseId,
+    ) -> NewMessage {
+        let (name, arguments) = (name.into(), arguments.into());
+        let content = call_line(&name, &arguments);
+        let call = ToolCall { tool_call_id, name, arguments, response, extras: None };
+        NewMessage { content, body: Body::ToolCall(call) }
+    }
+
+    /// Adds what the provider wants back with this response. The other kinds come from no response, and
+    /// stay as they are.
+    pub fn with_extras(mut self, extras: Extras) -> NewMessage {
+        if let Body::Assistant(Assistant { extras: slot, .. })
+        | Body::ToolCall(ToolCall { extras: slot, .. }) = &mut self.body
+        {
+            *slot = Some(extras);
+        }
+        self
+    }
+
+    /// What came out of `call`: `output` is the result JSON, as the model gets it.
+    pub fn tool_result(call: &ToolCall, output: impl Into<String>) -> NewMessage {
+        let output = output.into();
+        let result: Value = serde_json::from_str(&output).unwrap_or_default();
+        let content = result_line(&call.name, &result);
+        let result = ToolResult {
+            tool_call_id: call.tool_call_id.clone(),
+            name: call.name.clone(),
+            output,
+            success: is_success(&result),
+        };
+        NewMessage { content, body: Body::ToolResult(result) }
+    }
+
+    /// The news that there is mail.
+    pub fn notification(text: impl Into<String>, mail: Vec<MailId>) -> NewMessage {
+        NewMessage { content: text.into(), body: Body::Notification(Notification { mail }) }
+    }
+
+    /// What stands for everything up to and including `up_to` from now on.
+    ///
+    /// `up_to` is best the last message of a turn: what a provider wants back with a response stands in
+    /// its first message, and would be lost by a cut through it.
+    pub fn summary(text: impl Into<String>, up_to: MessageId) -> NewMessage {
+        NewMessage { content: text.into(), body: Body::Summary(Summary { up_to }) }
+    }
+
+    /// The first message of a fork's own log.
+    pub fn fork(fork: Fork) -> NewMessage {
+        NewMessage { content: format!("Forked from {}", fork.parent), body: Body::Fork(fork) }
+    }
+
+    /// What a response cost.
+    pub fn usage(usage: Usage) -> NewMessage {
+        NewMessage { content: String::new(), body: Body::Usage(usage) }
+    }
+
+    /// A point to return to.
+    pub fn mark(label: Option<String>) -> NewMessage {
+        NewMessage { content: labelled("Mark", &label), body: Body::Mark(Mark { label }) }
+    }
+
+    /// A return to what the model saw right after `to`.
+    pub fn rewind(to: MessageId, label: Option<String>) -> NewMessage {
+        NewMessage {
+            content: labelled("Rewound", &label),
+            body: Body::Rewind(Rewind { to, label }),
+        }
+    }
+
+    /// A fresh context.
+    pub fn clear() -> NewMessage {
+        NewMessage { content: "Context cleared".to_owned(), body: Body::Clear }
+    }
+
+    /// From now on a model sees tool outputs up to and including `up_to` only by their one line.
+    pub fn trim(up_to: MessageId) -> NewMessage {
+        NewMessage {
+            content: "Earlier tool outputs shortened".to_owned(),
+            body: Body::Trim(Trim { up_to }),
+        }
+    }
+
+    /// The end of other agents, children first.
+    pub fn kill(killed: Vec<AgentId>) -> NewMessage {
+        let names: Vec<String> = killed.iter().map(AgentId::to_string).collect();
+        let content = one_line(&format!("Killed {}", names.join(", ")));
+        NewMessage { content, body: Body::Kill(Kill { killed }) }
+    }
+
+    /// The end of a turn by the person, in the middle of `response` if one had begun.
+    pub fn interrupted(response: Option<ResponseId>) -> NewMessage {
+        let body = Body::Interrupted(Interrupted { response });
+        NewMessage { content: "Interrupted".to_owned(), body }
+    }
+
+    /// A command that the person typed, with its slash.
+    pub fn command(command: impl Into<String>) -> NewMessage {
+        let command = command.into();
+        NewMessage { content: one_line(&command), body: Body::Command(Command { command }) }
+    }
+
+    /// A person's answer to a call that needed a permission.
+    pub fn approval(
+        tool_call_id: ToolCallId,
+        decision: Decision,
+        reason: Option<String>,
+    ) -> NewMessage {
+        let answer = match decision {
+            Decision::Once => "Allowed once",
+            Decision::Always => "Allowed for this session",
+            Decision::No => "Refused",
+        };
+        let content = labelled(answer, &reason);
+        NewMessage { content, body: Body::Approval(Approval { tool_call_id, decision, reason }) }
+    }
+}
+
+fn labelled(what: &str, label: &Option<String>) -> String {
+    match label {
+        Some(label) => one_line(&format!("{what}: {label}")),
+        None => what.to_owned(),
+    }
+}

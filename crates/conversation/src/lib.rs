@@ -1,0 +1,87 @@
+//! What agents and models said to each other: one append-only log per agent, and what follows from it.
+//!
+//! A log is a list of canonical [`Message`]s, in no provider's format. What a model is sent, what the
+//! screen shows and what a resumed session knows are all derived from it.
+//!
+//! In reading order:
+//!
+//! | type | is | lives in |
+//! | --- | --- | --- |
+//! | [`Kind`], [`Body`] | what a message is, with the exact facts of each kind | `kind.rs`, `body.rs` |
+//! | [`Message`], [`NewMessage`] | one entry of a log, and one that is not in it yet | `message.rs`, `compose.rs` |
+//! | [`Log`] | an agent's messages: what a crash left open, whether a turn is due | `log.rs`, `pairs.rs` |
+//! | [`Seen`] | what a model may see of a log, by [`Log::view`] | `view.rs` |
+//! | [`AgentId`], [`MessageId`], … | who and which | `agent_id.rs`, `ids.rs` |
+//!
+//! # Invariants
+//!
+//! - No IO, no clock, no waiting: texts and values in, texts and values out.
+//! - No provider's format: a translator in each direction stands between a provider and these types.
+//! - A message is never changed. Clearing, rewinding, summing up and trimming are messages too, and what
+//!   they hide is only hidden.
+//! - Whatever a log was cut off at, a model sees each call with exactly one result, and no result without
+//!   its call.
+//! - Every message is one line of JSON and reads back to the letter.
+//! - Whatever is derived from a log takes time in proportion to its length.
+//!
+//! # Example
+//!
+//! ```
+//! use ikigai_conversation::{AgentId, Log, MessageId, NewMessage, ResponseId, Seen, Time, ToolCallId};
+//!
+//! // The program ended while the call ran.
+//! let (call, response) = (ToolCallId::new("call_1"), ResponseId::new("r1"));
+//! let log: Vec<_> = [
+//!     NewMessage::user("Which C files are there?"),
+//!     NewMessage::tool_call(call, "glob", r#"{"pattern":"*.c"}"#, response),
+//! ]
+//! .into_iter()
+//! .zip((1..).filter_map(MessageId::new))
+//! .map(|(new, id)| new.into_message(id, AgentId::top_level(0), Time::from_millis(0)))
+//! .collect();
+//!
+//! let log = Log::new(&log);
+//! assert_eq!(log.open_calls()[0].content, "error: Interrupted: the program ended before the call did");
+//! assert!(log.needs_turn());
+//!
+//! let view = log.view();
+//! assert!(matches!(view[0], Seen::Identity(identity) if identity.to_string() == "[You are agent 0/]"));
+//! assert_eq!(view[1], Seen::User("Which C files are there?"));
+//! assert!(matches!(view[2..], [Seen::ToolCall(_), Seen::ToolResult { success: false, .. }]));
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod kind;
+
+mod body;
+mod extras;
+
+mod compose;
+mod message;
+mod one_line;
+
+mod identity;
+mod log;
+mod pairs;
+mod view;
+
+mod agent_id;
+mod error;
+mod ids;
+mod time;
+
+pub use agent_id::AgentId;
+pub use body::{
+    Approval, Assistant, Body, Command, Decision, Fork, Interrupted, Kill, Mark, Notification,
+    Rewind, Summary, ToolCall, ToolResult, Trim, Usage,
+};
+pub use error::{DecodeError, IdError};
+pub use extras::Extras;
+pub use identity::Identity;
+pub use ids::{MailId, MessageId, ResponseId, SessionId, ToolCallId};
+pub use kind::Kind;
+pub use log::Log;
+pub use message::{Message, NewMessage};
+pub use time::Time;
+pub use view::Seen;

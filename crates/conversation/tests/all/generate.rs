@@ -1,0 +1,151 @@
+//! Messages and logs to try things on.
+
+use ikigai_conversation::{
+    AgentId, Approval, Assistant, Body, Command, Decision, Extras, Fork, Interrupted, Kill, MailId,
+    Mark, Message, MessageId, NewMessage, Notification, ResponseId, Rewind, Summary, Time,
+    ToolCall, ToolCallId, ToolResult, Trim, Usage,
+};
+use proptest::option;
+use proptest::prelude::*;
+
+pub(super) fn id(value: i64) -> MessageId {
+    MessageId::new(value).unwrap()
+}
+
+pub(super) fn agent(text: &str) -> AgentId {
+    AgentId::parse(text).unwrap()
+}
+
+pub(super) fn call(name: &str, call_id: &str, response: &str) -> NewMessage {
+    NewMessage::tool_call(ToolCallId::new(call_id), name, "{}", ResponseId::new(response))
+}
+
+pub(super) fn result(name: &str, call_id: &str, output: &str) -> NewMessage {
+    match call(name, call_id, "").body {
+        Body::ToolCall(call) => NewMessage::tool_result(&call, output),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+pub(super) fn answer(text: &str, response: &str) -> NewMessage {
+    NewMessage::assistant(text, ResponseId::new(response))
+}
+
+/// Messages of one agent, numbered from `first`.
+pub(super) fn numbered(
+    who: &str,
+    first: i64,
+    news: impl IntoIterator<Item = NewMessage>,
+) -> Vec<Message> {
+    let number = |(new, value): (NewMessage, i64)| {
+        new.into_message(id(value), agent(who), Time::from_millis(value))
+    };
+    news.into_iter().zip(first..).map(number).collect()
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    let hostile = "\0\n\r\t\u{1b}\u{7f}\u{85}\u{2028}\u{feff}\u{fffd}\\\"/{}é👩‍👩‍👧‍👦\u{202e}";
+    let hostile: Vec<char> = hostile.chars().collect();
+    let character = prop_oneof![any::<char>(), prop::sample::select(hostile)];
+    prop::collection::vec(character, 0..12).prop_map(|text| text.into_iter().collect())
+}
+
+fn any_id() -> impl Strategy<Value = MessageId> {
+    (1..=i64::MAX).prop_map(id)
+}
+
+fn any_agent() -> impl Strategy<Value = AgentId> {
+    prop::collection::vec(any::<u32>(), 1..5).prop_map(|numbers| {
+        let path: String = numbers.iter().map(|number| format!("{number}/")).collect();
+        agent(&path)
+    })
+}
+
+fn any_response() -> impl Strategy<Value = ResponseId> {
+    any_text().prop_map(ResponseId::new)
+}
+
+fn any_call_id() -> impl Strategy<Value = ToolCallId> {
+    any_text().prop_map(ToolCallId::new)
+}
+
+fn any_extras() -> impl Strategy<Value = Option<Extras>> {
+    let string = |text: String| serde_json::Value::from(text).to_string();
+    option::of((any_text(), any_text(), any::<f64>()).prop_map(move |(key, value, number)| {
+        let json = format!("{{ {}: [ {},\n {number:e} ] }}", string(key), string(value));
+        Extras::parse(&json).unwrap_or_else(|_| Extras::parse("null").unwrap())
+    }))
+}
+
+pub(super) fn any_body() -> impl Strategy<Value = Body> {
+    prop_oneof![any_spoken_body(), any_counting_body(), any_noted_body()]
+}
+
+fn any_spoken_body() -> impl Strategy<Value = Body> {
+    let assistant = (any_response(), any_extras())
+        .prop_map(|(response, extras)| Body::Assistant(Assistant { response, extras }));
+    let call = (any_call_id(), any_text(), any_text(), any_response(), any_extras()).prop_map(
+        |(tool_call_id, name, arguments, response, extras)| {
+            Body::ToolCall(ToolCall { tool_call_id, name, arguments, response, extras })
+        },
+    );
+    let result = (any_call_id(), any_text(), any_text(), any::<bool>()).prop_map(
+        |(tool_call_id, name, output, success)| {
+            Body::ToolResult(ToolResult { tool_call_id, name, output, success })
+        },
+    );
+    let mail = prop::collection::vec((1..=i64::MAX).prop_map(|n| MailId::new(n).unwrap()), 0..4);
+    prop_oneof![
+        Just(Body::System),
+        Just(Body::User),
+        assistant,
+        call,
+        result,
+        mail.prop_map(|mail| Body::Notification(Notification { mail })),
+        any_id().prop_map(|up_to| Body::Summary(Summary { up_to })),
+        (any_agent(), option::of(any_id()))
+            .prop_map(|(parent, up_to)| Body::Fork(Fork { parent, up_to })),
+    ]
+}
+
+fn any_counting_body() -> impl Strategy<Value = Body> {
+    let tokens = (any::<u64>(), any::<u64>(), option::of(any::<u64>()), option::of(any::<u64>()));
+    (tokens, any_text(), any_response()).prop_map(|(tokens, model, response)| {
+        let (input_tokens, output_tokens, cache_read_tokens, cache_write_tokens) = tokens;
+        Body::Usage(Usage {
+            input_tokens,
+            output_tokens,
+            cache_read_tokens,
+            cache_write_tokens,
+            model,
+            response,
+        })
+    })
+}
+
+fn any_noted_body() -> impl Strategy<Value = Body> {
+    let decision = prop::sample::select(vec![Decision::Once, Decision::Always, Decision::No]);
+    prop_oneof![
+        option::of(any_text()).prop_map(|label| Body::Mark(Mark { label })),
+        (any_id(), option::of(any_text()))
+            .prop_map(|(to, label)| Body::Rewind(Rewind { to, label })),
+        Just(Body::Clear),
+        any_id().prop_map(|up_to| Body::Trim(Trim { up_to })),
+        prop::collection::vec(any_agent(), 0..4).prop_map(|killed| Body::Kill(Kill { killed })),
+        option::of(any_response()).prop_map(|response| Body::Interrupted(Interrupted { response })),
+        any_text().prop_map(|command| Body::Command(Command { command })),
+        (any_call_id(), decision, option::of(any_text())).prop_map(
+            |(tool_call_id, decision, reason)| {
+                Body::Approval(Approval { tool_call_id, decision, reason })
+            }
+        ),
+    ]
+}
+
+pub(super) fn any_message() -> impl Strategy<Value = Message> {
+    (any_id(), any_agent(), any_text(), any_body(), any::<i64>()).prop_map(
+        |(id, agent, content, body, millis)| {
+            NewMessage { content, body }.into_message(id, agent, Time::from_millis(millis))
+        },
+    )
+}
