@@ -74,6 +74,11 @@ pub(crate) fn open_writer(
     // From here on the writer waits by itself.
     connection.busy_timeout(Duration::ZERO).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
+    // The write-ahead log stays when the last process leaves: emptying it would cost a short command more
+    // flushes than its own commit does. It is emptied as it grows.
+    connection
+        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(failed)?;
     let identity = FileIdentity::of(path).map_err(|error| open_error(path, &error))?;
     Ok((connection, identity))
 }

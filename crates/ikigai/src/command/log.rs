@@ -58,9 +58,7 @@ fn show_new(
     if let Some(last) = messages.last() {
         *after = Some(last.id);
         let lines: String = match arguments.json {
-            true => {
-                messages.iter().map(|message| format!("{}\n", message.encode())).collect()
-            }
+            true => messages.iter().map(|message| format!("{}\n", message.encode())).collect(),
             false => messages.iter().map(render).collect(),
         };
         print::out(lines)?;
