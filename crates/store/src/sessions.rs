@@ -142,7 +142,7 @@ fn create(
 /// The row of a session.
 pub(crate) fn key_of(unit: &Unit<'_>, id: &SessionId) -> Result<i64, StoreError> {
     unit.row("SELECT key FROM sessions WHERE id = ?1", [id.to_string()], |row| row.get(0))?
-        .ok_or_else(|| StoreError::SessionNotFound(*id))
+        .ok_or(StoreError::SessionNotFound(*id))
 }
 
 /// Notes that something was written to a session.
