@@ -15,6 +15,7 @@ mod full_disk;
 mod glob;
 mod grep;
 mod huge_files;
+mod interrupts;
 mod limits;
 mod permissions;
 mod schemas;

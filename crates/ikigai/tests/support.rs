@@ -3,19 +3,21 @@
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::{self, File, Permissions};
+use std::future::Future;
 use std::io::{Seek, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::LazyLock;
-use std::sync::mpsc;
+use std::sync::{Arc, LazyLock, mpsc};
 use std::time::{Duration, Instant};
 
+use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, ToolResult};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 /// No test waits longer for anything: what takes this long hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -234,6 +236,46 @@ impl Workspace {
         );
         self
     }
+}
+
+/// The library in this process, for what the program does not let one choose.
+pub(crate) struct Library {
+    directory: PathBuf,
+    size: OutputSize,
+    commands: Arc<Commands>,
+}
+
+impl Library {
+    /// Commands of it have nothing but a path in their environment.
+    pub(crate) fn new(workspace: &Workspace, max_output_size: usize) -> Library {
+        let path = ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
+        let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
+        let commands = Commands::new(program, OsStr::new("__watchdog"), vec![path]);
+        let size = OutputSize::new(max_output_size).unwrap();
+        Library { directory: workspace.directory(), size, commands: Arc::new(commands) }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        interrupt: &CancellationToken,
+    ) -> ToolResult {
+        let context =
+            Context::new(&self.directory, self.size, self.commands.clone(), interrupt.clone());
+        let arguments = arguments.to_string();
+        let call = Dispatcher::all().dispatch(tool, arguments.as_bytes()).unwrap();
+        call.run(&context).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.commands.close().await;
+    }
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(future)
 }
 
 /// A long text would hide in its length what a failed test has to say.
