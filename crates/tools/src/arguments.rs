@@ -100,3 +100,129 @@ fn whole(value: &Value) -> Option<u64> {
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Argument, Arguments, Whole};
+    use crate::result::Refusal;
+
+    fn arguments(json: &str) -> Arguments {
+        Arguments::parse_json(json.as_bytes()).unwrap()
+    }
+
+    #[track_caller]
+    fn check<T: Argument + std::fmt::Debug>(value: &str, expected: &str) {
+        let taken = arguments(&format!(r#"{{"x":{value}}}"#)).take::<T>("x");
+        let shown = match taken {
+            Ok(value) => format!("{value:?}"),
+            Err(Refusal::Missing("x")) => "missing".to_owned(),
+            Err(Refusal::Invalid("x")) => "invalid".to_owned(),
+            Err(other) => panic!("{other:?}"),
+        };
+        assert_eq!(shown, expected, "{value}");
+    }
+
+    #[test]
+    fn only_an_object_is_accepted() {
+        for json in ["", " \t\r\n", "{}", " {} ", r#"{"a":1}"#] {
+            assert!(Arguments::parse_json(json.as_bytes()).is_ok(), "{json:?}");
+        }
+        let deep = "[".repeat(100_000);
+        let broken: [&[u8]; 11] = [
+            b"[]",
+            b"1",
+            b"null",
+            b"\"\"",
+            b"{",
+            b"{} x",
+            b"{a:1}",
+            b"{\"a\":\"\xff\"}",
+            b"\0",
+            b"\xef\xbb\xbf{}",
+            deep.as_bytes(),
+        ];
+        for json in broken {
+            let refusal = Arguments::parse_json(json).err();
+            assert_eq!(refusal, Some(Refusal::InvalidJson), "{}", json.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_required_text_is_a_string_or_missing() {
+        check::<String>(r#""""#, r#""""#);
+        check::<String>(r#""text""#, r#""text""#);
+        for value in ["null", "1", "true", "[]", "{}"] {
+            check::<String>(value, "missing");
+        }
+        assert_eq!(arguments("{}").take::<String>("x"), Err(Refusal::Missing("x")));
+    }
+
+    #[test]
+    fn an_optional_text_is_a_string_or_absent() {
+        check::<Option<String>>(r#""""#, r#"Some("")"#);
+        check::<Option<String>>("null", "None");
+        for value in ["1", "true", "[]", "{}"] {
+            check::<Option<String>>(value, "invalid");
+        }
+        assert_eq!(arguments("{}").take::<Option<String>>("x"), Ok(None));
+    }
+
+    #[test]
+    fn an_optional_boolean_is_one_or_absent() {
+        check::<Option<bool>>("true", "Some(true)");
+        check::<Option<bool>>("false", "Some(false)");
+        check::<Option<bool>>("null", "None");
+        for value in ["1", "0", r#""true""#, "[]", "{}"] {
+            check::<Option<bool>>(value, "invalid");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_is_within_its_range() {
+        type Small = Option<Whole<1, 3600>>;
+        for value in ["1", r#""1""#, "1.0", "1e0", r#"" 1""#, r#""+1""#, r#""001""#] {
+            check::<Small>(value, "Some(Whole(1))");
+        }
+        check::<Small>("3600", "Some(Whole(3600))");
+        check::<Small>("null", "None");
+        for value in [
+            "0",
+            "3601",
+            "-1",
+            "-0",
+            "0.5",
+            "1.5",
+            "1e99",
+            "18446744073709551616",
+            "true",
+            "[]",
+            "{}",
+        ] {
+            check::<Small>(value, "invalid");
+        }
+        for value in
+            ["", " ", "x", "1x", "1.0", "0", "3601", "-1", "1 1", "99999999999999999999", "١"]
+        {
+            check::<Small>(&json!(value).to_string(), "invalid");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_have_64_bits() {
+        type Large = Option<Whole<1, { u64::MAX }>>;
+        for value in ["18446744073709551615", r#""18446744073709551615""#] {
+            check::<Large>(value, "Some(Whole(18446744073709551615))");
+        }
+        // A float no longer tells such numbers apart: it would be another line than the model meant.
+        check::<Large>("9007199254740992.0", "Some(Whole(9007199254740992))");
+        check::<Large>("9007199254740994.0", "invalid");
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts() {
+        assert_eq!(arguments(r#"{"x":1,"x":"a"}"#).take::<String>("x"), Ok("a".to_owned()));
+        assert_eq!(arguments(r#"{"x":"a","x":1}"#).take::<String>("x"), Err(Refusal::Missing("x")));
+    }
+}

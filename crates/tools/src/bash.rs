@@ -145,12 +145,15 @@ async fn follow_ending(
     }
 }
 
-/// Takes what is left in the pipe, without waiting for what holds it open.
+/// Takes what is left in the pipe, and waits only a little for what holds it open.
 async fn drain(
     running: &mut Running,
     chunk: &mut Vec<u8>,
     capture: &mut Capture,
 ) -> io::Result<()> {
+    // All that the command itself printed is there by now, however long we were kept from reading it.
+    running.output.read_ready(chunk)?;
+    take(chunk, capture);
     let deadline = Instant::now() + DRAIN;
     while !running.output.is_drained() {
         tokio::select! {

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -180,6 +182,22 @@ impl CommandOutput {
             self.0 = None;
         }
         Ok(count)
+    }
+
+    /// What lies in the pipe at this moment, appended to `buffer` as far as that has room.
+    pub(crate) fn read_ready(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        // Not by way of the runtime, which only knows what it saw when it last looked.
+        while let Some(pipe) = &self.0
+            && buffer.len() < buffer.capacity()
+        {
+            match rustix::io::read(pipe, spare_capacity(buffer)) {
+                Ok(0) => self.0 = None,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Whether all has been read: nobody holds the other end any more.

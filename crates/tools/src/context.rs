@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::Commands;
+use crate::files::FileError;
 use crate::output::OutputSize;
 
 /// The surroundings of a call. Cheap to clone; all clones share the same commands and interrupt.
@@ -37,6 +39,11 @@ impl Context {
     /// Where `path`, as a model gave it, leads.
     pub(crate) fn resolve(&self, path: &str) -> PathBuf {
         self.directory.join(path)
+    }
+
+    /// Where `path` leads, if it is to be a file: the empty path names none.
+    pub(crate) fn resolve_file(&self, path: &str) -> Result<PathBuf, FileError> {
+        if path.is_empty() { Err(Errno::NOENT.into()) } else { Ok(self.resolve(path)) }
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {

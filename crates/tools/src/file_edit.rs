@@ -73,7 +73,7 @@ impl FileEdit {
 
     /// Counts first and writes then: a refused edit costs no writing.
     fn edit(&self, context: &Context) -> Result<u64, EditError> {
-        let mut target = Target::lock(&context.resolve(&self.path))?;
+        let mut target = Target::lock(&context.resolve_file(&self.path)?)?;
         let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
         let mut reader = file.try_clone()?;
         let finder = Finder::new(&self.old_string);
@@ -142,5 +142,124 @@ fn scan(
         let sure = buffer.len().saturating_sub(needle - 1).max(from);
         visit(Piece::Other(&buffer[from..sure]))?;
         buffer.drain(..sure);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Read};
+
+    use memchr::memmem::Finder;
+    use proptest::prelude::{prop, prop_assert_eq, proptest};
+
+    use super::{Piece, scan};
+
+    /// A file that is read in pieces of these sizes, again and again, as a network file system may.
+    struct Pieces<'a> {
+        rest: &'a [u8],
+        sizes: Vec<usize>,
+        next: usize,
+    }
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let size = self.sizes[self.next % self.sizes.len()];
+            self.next += 1;
+            if size == 0 {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let size = size.min(buffer.len());
+            self.rest.read(&mut buffer[..size])
+        }
+    }
+
+    fn replace(content: &[u8], sizes: &[usize], old: &[u8], new: &[u8]) -> (Vec<u8>, usize) {
+        let mut reader = Pieces { rest: content, sizes: sizes.to_vec(), next: 0 };
+        let (mut output, mut count) = (Vec::new(), 0);
+        scan(&mut reader, &Finder::new(old), |piece| {
+            match piece {
+                Piece::Other(bytes) => output.extend_from_slice(bytes),
+                Piece::Found => {
+                    count += 1;
+                    output.extend_from_slice(new);
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+        (output, count)
+    }
+
+    /// The same, the simplest way.
+    fn naive(content: &[u8], old: &[u8], new: &[u8]) -> (Vec<u8>, usize) {
+        let (mut output, mut count, mut at) = (Vec::new(), 0, 0);
+        while at < content.len() {
+            if content[at..].starts_with(old) {
+                output.extend_from_slice(new);
+                (count, at) = (count + 1, at + old.len());
+            } else {
+                output.push(content[at]);
+                at += 1;
+            }
+        }
+        (output, count)
+    }
+
+    #[track_caller]
+    fn check(content: &[u8], old: &[u8]) {
+        for sizes in [&[usize::MAX][..], &[1], &[7, 0, 4_096]] {
+            assert!(
+                replace(content, sizes, old, b"<new>") == naive(content, old, b"<new>"),
+                "{} bytes in {content_length}, read by {sizes:?}",
+                old.len(),
+                content_length = content.len()
+            );
+        }
+    }
+
+    /// Two letters only, so that beginnings of the needle are everywhere.
+    fn letters(count: usize) -> Vec<u8> {
+        (0..count).map(|number| if number % 3 == 0 { b'a' } else { b'b' }).collect()
+    }
+
+    #[test]
+    fn nothing_and_the_whole_file_are_found() {
+        check(b"", b"a");
+        check(b"a", b"a");
+        check(b"a", b"aa");
+        check(b"aaaaa", b"aa");
+    }
+
+    #[test]
+    fn an_occurrence_at_every_place_around_the_end_of_a_chunk_is_found() {
+        let chunk = 64 * 1024;
+        for needle in [&b"x"[..], b"xyz", b"xxxxxxxxxxxxxxxy"] {
+            for before in chunk - needle.len() - 1..=chunk + 1 {
+                check(&[&letters(before)[..], needle, &letters(100)].concat(), needle);
+            }
+        }
+    }
+
+    #[test]
+    fn a_needle_longer_than_a_chunk_is_found() {
+        let needle = letters(150_001);
+        check(&[b"c", &needle[..], &needle[..], b"c", &needle[..150_000]].concat(), &needle);
+        check(&needle[..150_000], &needle);
+    }
+
+    proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_pieces_give_what_the_simplest_way_gives(
+            content in prop::collection::vec(b'a'..=b'c', 0..400),
+            repeated in 1..400_usize,
+            old in prop::collection::vec(b'a'..=b'c', 1..6),
+            new in prop::collection::vec(b'a'..=b'c', 0..6),
+            sizes in prop::collection::vec(1..5_000_usize, 1..5),
+        ) {
+            let content = content.repeat(repeated);
+            prop_assert_eq!(replace(&content, &sizes, &old, &new), naive(&content, &old, &new));
+        }
     }
 }

@@ -50,7 +50,7 @@ impl FileRead {
     }
 
     fn read(&self, context: &Context) -> Result<Output, FileError> {
-        let (file, metadata) = open_regular(&context.resolve(&self.path))?;
+        let (file, metadata) = open_regular(&context.resolve_file(&self.path)?)?;
         let mut file = file.take(metadata.len().max(GROWTH_LIMIT));
         let mut selection = Selection::new(self, Capture::beginning(context.output_size));
         let mut chunk = vec![0; CHUNK];
@@ -65,8 +65,9 @@ impl FileRead {
             }
             position += filled as u64;
             selection.push(&chunk[..filled]);
-            if selection.wants_only_the_size() {
-                selection.output.skip(metadata.len().saturating_sub(position));
+            // A file that has grown, or one of /proc that claims to be empty, has to be read to be counted.
+            if selection.wants_only_the_size() && position <= metadata.len() {
+                selection.output.skip(metadata.len() - position);
                 break;
             }
         }

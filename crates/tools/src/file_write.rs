@@ -38,10 +38,7 @@ impl FileWrite {
     }
 
     fn write(&self, context: &Context) -> Result<(), FileError> {
-        if self.path.is_empty() {
-            return Err(std::io::Error::from(rustix::io::Errno::NOENT).into());
-        }
-        let target = Target::lock(&context.resolve(&self.path))?;
+        let target = Target::lock(&context.resolve_file(&self.path)?)?;
         let folders = target.create_folders()?;
         target.replace(|file| Ok(file.write_all(self.content.as_bytes())?))?;
         folders.keep();

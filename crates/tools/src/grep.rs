@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use globset::GlobMatcher;
+use globset::GlobSet;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch,
@@ -49,7 +49,9 @@ impl Grep {
                 Ok(matcher) => matcher,
                 Err(error) => return Outcome::Failure(format!("Invalid pattern: {error}")),
             };
-        let filter = match self.glob.as_deref().map(NameFilter::new).transpose() {
+        // An empty filter is how some models leave it out.
+        let glob = self.glob.as_deref().filter(|glob| !glob.is_empty());
+        let filter = match glob.map(NameFilter::new).transpose() {
             Ok(filter) => filter,
             Err(reason) => return Outcome::Failure(format!("Invalid glob pattern: {reason}")),
         };
@@ -95,7 +97,7 @@ fn search(
 
 /// Narrows a search to some files: by their name at any depth, or with a slash by their path.
 struct NameFilter {
-    matcher: GlobMatcher,
+    matcher: GlobSet,
     by_name: bool,
 }
 

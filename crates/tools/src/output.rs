@@ -189,3 +189,195 @@ fn from_first_character(bytes: &[u8]) -> &[u8] {
 fn last_bytes(text: &str, limit: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(limit))..]
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+    use proptest::strategy::Strategy;
+
+    use super::{Capture, Output};
+
+    fn capture(head: usize, tail: usize, bytes: &[u8]) -> (String, bool, bool) {
+        let mut capture = Capture::new(head, tail);
+        capture.push(bytes);
+        let Output { text, truncated, lossy } = capture.finish();
+        (text, truncated, lossy)
+    }
+
+    /// `shown` is all there is.
+    #[track_caller]
+    fn check_whole(head: usize, tail: usize, bytes: &[u8], shown: &str, lossy: bool) {
+        assert_eq!(capture(head, tail, bytes), (shown.to_owned(), false, lossy));
+    }
+
+    #[track_caller]
+    fn check_cut(head: usize, tail: usize, bytes: &[u8], shown: &str, lossy: bool) {
+        assert_eq!(capture(head, tail, bytes), (shown.to_owned(), true, lossy));
+    }
+
+    #[test]
+    fn what_fits_exactly_is_whole() {
+        check_whole(4, 0, b"", "", false);
+        check_whole(4, 0, b"abcd", "abcd", false);
+        check_whole(2, 2, b"abcd", "abcd", false);
+        check_whole(2, 0, "ä".as_bytes(), "ä", false);
+    }
+
+    #[test]
+    fn one_byte_more_is_cut() {
+        check_cut(4, 0, b"abcde", "abcd\n[Output truncated: showing first 4 of 5 bytes]", false);
+        let both = "ab\n[Output truncated: showing first 2 and last 2 of 5 bytes]\nde";
+        check_cut(2, 2, b"abcde", both, false);
+    }
+
+    #[test]
+    fn the_marker_begins_a_line_and_adds_no_empty_one() {
+        check_cut(2, 0, b"a\nb", "a\n[Output truncated: showing first 2 of 3 bytes]", false);
+        check_cut(2, 0, "€x".as_bytes(), "[Output truncated: showing first 0 of 4 bytes]", false);
+    }
+
+    #[test]
+    fn a_character_at_the_first_cut_is_left_out() {
+        for (limit, shown) in [(1, "a"), (2, "a"), (3, "a"), (4, "a€"), (5, "a€"), (6, "a€")]
+        {
+            let length = shown.len();
+            let expected =
+                format!("{shown}\n[Output truncated: showing first {length} of 8 bytes]");
+            check_cut(limit, 0, "a€😀".as_bytes(), &expected, false);
+        }
+        check_cut(3, 0, "😀".as_bytes(), "[Output truncated: showing first 0 of 4 bytes]", false);
+        check_cut(1, 0, "ä".as_bytes(), "[Output truncated: showing first 0 of 2 bytes]", false);
+    }
+
+    #[test]
+    fn a_character_at_the_second_cut_is_left_out() {
+        for (limit, shown) in [(1, "b"), (2, "b"), (3, "b"), (4, "€b"), (5, "€b"), (7, "€b")]
+        {
+            let length = shown.len();
+            let bytes = "aaaaaaaaaa😀€b".as_bytes();
+            let marker =
+                format!("[Output truncated: showing first 1 and last {length} of 18 bytes]");
+            check_cut(1, limit, bytes, &format!("a\n{marker}\n{shown}"), false);
+        }
+    }
+
+    #[test]
+    fn a_character_that_both_ends_share_is_whole_when_nothing_is_cut() {
+        for head in 1..4 {
+            check_whole(head, 4 - head, "😀".as_bytes(), "😀", false);
+        }
+    }
+
+    #[test]
+    fn broken_bytes_are_replaced_and_told() {
+        check_whole(9, 0, b"a\xffb", "a\u{fffd}b", true);
+        check_cut(
+            4,
+            0,
+            b"\xffbcdef",
+            "\u{fffd}b\n[Output truncated: showing first 4 of 6 bytes]",
+            true,
+        );
+    }
+
+    /// Three bytes take the place of one, so what fitted may fit no longer.
+    #[test]
+    fn replacing_broken_bytes_never_exceeds_the_limit() {
+        let shown = "\u{fffd}\n[Output truncated: showing first 3 of 12 bytes]";
+        check_cut(4, 0, b"\xff\xff\xff\xff", shown, true);
+        let shown = "[Output truncated: showing first 0 and last 0 of 12 bytes]\n";
+        check_cut(2, 2, b"\xff\xff\xff\xff", shown, true);
+        let shown = "\u{fffd}\n[Output truncated: showing first 3 and last 3 of 9 bytes]\n\u{fffd}";
+        check_cut(4, 4, b"\xff\xff\xff", shown, true);
+    }
+
+    #[test]
+    fn skipped_bytes_are_counted() {
+        let mut capture = Capture::new(4, 0);
+        capture.push(b"abc");
+        assert!(!capture.is_full());
+        capture.push(b"d");
+        assert!(capture.is_full());
+        capture.skip(1_000_000_000_000);
+        let expected = "abcd\n[Output truncated: showing first 4 of 1000000000004 bytes]";
+        assert_eq!(capture.finish().text, expected);
+    }
+
+    #[test]
+    fn a_line_of_our_own_begins_a_line() {
+        for (text, expected) in [("", "note"), ("a", "a\nnote"), ("a\n", "a\nnote")] {
+            let mut output = Output::from(text.to_owned());
+            output.add_line("note");
+            assert_eq!(output.text, expected);
+        }
+    }
+
+    /// Text with characters of every length, and bytes that are none.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            3 => prop::sample::select(vec!["a", "\n", "ä", "€", "😀"]).prop_map(|c| c.as_bytes().to_vec()),
+            1 => any::<u8>().prop_map(|byte| vec![byte]),
+        ];
+        prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec!["a", "\n", "ä", "€", "😀"]);
+        prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunking_gives_the_same(
+            bytes in bytes(),
+            cuts in prop::collection::vec(0..200_usize, 0..12),
+            head in 0..40_usize,
+            tail in 0..40_usize,
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let mut pieces = Capture::new(head, tail);
+            for ends in cuts.windows(2) {
+                pieces.push(&bytes[ends[0]..ends[1]]);
+            }
+            let Output { text, truncated, lossy } = pieces.finish();
+            prop_assert_eq!((text, truncated, lossy), capture(head, tail, &bytes));
+        }
+
+        #[test]
+        fn no_output_is_longer_than_its_limit_and_the_marker(
+            bytes in bytes(),
+            head in 0..40_usize,
+            tail in 0..40_usize,
+        ) {
+            let (text, truncated, _) = capture(head, tail, &bytes);
+            let marker = match (truncated, tail) {
+                (false, _) => 0,
+                (true, 0) => "\n[Output truncated: showing first 40 of 999 bytes]".len(),
+                (true, _) => "\n[Output truncated: showing first 40 and last 40 of 999 bytes]\n".len(),
+            };
+            prop_assert!(text.len() <= head + tail + marker, "{} bytes: {text:?}", text.len());
+        }
+
+        /// Of valid text exactly the longest whole beginning and end are kept, and none of it is replaced.
+        #[test]
+        fn a_cut_never_splits_a_character(
+            text in text(),
+            head in 0..40_usize,
+            tail in 1..40_usize,
+        ) {
+            let expected = if text.len() <= head + tail {
+                (text.clone(), false, false)
+            } else {
+                let first = &text[..text.floor_char_boundary(head)];
+                let last = &text[text.ceil_char_boundary(text.len() - tail)..];
+                let line = if first.is_empty() || first.ends_with('\n') { "" } else { "\n" };
+                let (x, z, y) = (first.len(), last.len(), text.len());
+                let marker = format!("[Output truncated: showing first {x} and last {z} of {y} bytes]");
+                (format!("{first}{line}{marker}\n{last}"), true, false)
+            };
+            prop_assert_eq!(capture(head, tail, text.as_bytes()), expected);
+        }
+    }
+}

@@ -247,3 +247,71 @@ fn flush_folder(folder: &Path) -> io::Result<()> {
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::Target;
+    use crate::files::FileError;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        names.map(|name| name.into_string().unwrap()).collect()
+    }
+
+    /// Somebody who knows nothing of our lock does `meddle` between our look at the file and the rename.
+    #[track_caller]
+    fn check(meddle: impl FnOnce(&Path), after: Option<&str>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let target = Target::lock(&path).unwrap();
+        let replaced = target.replace(|output| {
+            output.write_all(b"new")?;
+            meddle(&path);
+            Ok(())
+        });
+        assert!(matches!(replaced, Err(FileError::ChangedMeanwhile)), "{replaced:?}");
+        assert_eq!(fs::read_to_string(&path).ok().as_deref(), after);
+        let left: &[&str] = if after.is_some() { &["file"] } else { &[] };
+        assert_eq!(names(folder.path()), left);
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_changed_meanwhile_keeps_that_change() {
+        check(|path| fs::write(path, "longer than before").unwrap(), Some("longer than before"));
+        check(|path| fs::remove_file(path).unwrap(), None);
+        let exchange = |path: &Path| {
+            let other = path.with_extension("other");
+            fs::write(&other, "alt").unwrap();
+            fs::rename(other, path).unwrap();
+        };
+        check(exchange, Some("alt"));
+    }
+
+    #[test]
+    fn a_write_that_fails_half_way_leaves_the_old_content_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let replaced = Target::lock(&path).unwrap().replace(|output| {
+            output.write_all(b"half of the new")?;
+            Err(FileError::NotText)
+        });
+        assert!(matches!(replaced, Err(FileError::NotText)));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+
+    #[test]
+    fn new_folders_are_taken_back_unless_they_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target::lock(&folder.path().join("a/b/file")).unwrap();
+        drop(target.create_folders().unwrap());
+        assert_eq!(names(folder.path()), Vec::<String>::new());
+        target.create_folders().unwrap().keep();
+        assert!(folder.path().join("a/b").is_dir());
+    }
+}

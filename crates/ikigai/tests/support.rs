@@ -1,0 +1,413 @@
+//! A folder of its own for every test, and the program run in it.
+
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::fs::{self, File, Permissions};
+use std::future::Future;
+use std::io::{Seek, Write};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, LazyLock, mpsc};
+use std::time::{Duration, Instant};
+
+use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, ToolResult};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// No test waits longer for anything: what takes this long hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A user that is not root, where the tests themselves run as root: `nobody`.
+const NOBODY: u32 = 65_534;
+
+/// A working directory, with a home directory beside it, gone when the test ends.
+pub(crate) struct Workspace {
+    folder: TempDir,
+    program: PathBuf,
+    user: Option<u32>,
+}
+
+impl Workspace {
+    /// An empty one.
+    pub(crate) fn new() -> Workspace {
+        Workspace::with_program(PathBuf::from(env!("CARGO_BIN_EXE_ikigai")), None)
+    }
+
+    /// One in which the program runs as somebody for whom permissions count.
+    pub(crate) fn of_plain_user() -> Workspace {
+        if !geteuid().is_root() {
+            return Workspace::new();
+        }
+        // The program may lie where only root looks.
+        static COPY: LazyLock<TempDir> = LazyLock::new(|| {
+            let folder = tempfile::tempdir().unwrap();
+            fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+            fs::copy(env!("CARGO_BIN_EXE_ikigai"), folder.path().join("ikigai")).unwrap();
+            folder
+        });
+        Workspace::with_program(COPY.path().join("ikigai"), Some(NOBODY))
+    }
+
+    fn with_program(program: PathBuf, user: Option<u32>) -> Workspace {
+        let workspace = Workspace { folder: tempfile::tempdir().unwrap(), program, user };
+        fs::set_permissions(workspace.folder.path(), Permissions::from_mode(0o755)).unwrap();
+        for name in ["work", "home"] {
+            let folder = workspace.folder.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            workspace.give_to_user(&folder);
+        }
+        workspace
+    }
+
+    /// The working directory, without links in its path.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("work")
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.directory().join(name)
+    }
+
+    /// A path as it is written in arguments.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Writes a file, with the folders above it.
+    pub(crate) fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Workspace {
+        let path = self.path(name);
+        for folder in path.parent().unwrap().ancestors().take_while(|folder| !folder.exists()) {
+            fs::create_dir_all(folder).unwrap();
+            self.give_to_user(folder);
+        }
+        fs::write(&path, content).unwrap();
+        self.give_to_user(&path);
+        self
+    }
+
+    /// Empty files.
+    pub(crate) fn touch<const N: usize>(&self, names: [&str; N]) -> &Workspace {
+        for name in names {
+            self.write(name, "");
+        }
+        self
+    }
+
+    pub(crate) fn folder(&self, name: &str) -> &Workspace {
+        fs::create_dir_all(self.path(name)).unwrap();
+        self.give_to_user(&self.path(name));
+        self
+    }
+
+    pub(crate) fn link(&self, name: &str, target: impl AsRef<Path>) -> &Workspace {
+        std::os::unix::fs::symlink(target, self.path(name)).unwrap();
+        self
+    }
+
+    pub(crate) fn fifo(&self, name: &str) -> &Workspace {
+        mknodat(CWD, self.path(name), FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
+        self
+    }
+
+    pub(crate) fn set_mode(&self, name: &str, mode: u32) -> &Workspace {
+        fs::set_permissions(self.path(name), Permissions::from_mode(mode)).unwrap();
+        self
+    }
+
+    pub(crate) fn mode(&self, name: &str) -> u32 {
+        fs::metadata(self.path(name)).unwrap().permissions().mode() & 0o7777
+    }
+
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn read_text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name)).unwrap()
+    }
+
+    /// All names in the working directory and below, sorted; folders end in a slash.
+    pub(crate) fn names(&self) -> Vec<String> {
+        fn visit(folder: &Path, prefix: &str, names: &mut Vec<String>) {
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+                if entry.file_type().unwrap().is_dir() {
+                    visit(&entry.path(), &format!("{name}/"), names);
+                    names.push(format!("{name}/"));
+                } else {
+                    names.push(name);
+                }
+            }
+        }
+        let mut names = Vec::new();
+        visit(&self.directory(), "", &mut names);
+        names.sort();
+        names
+    }
+
+    fn give_to_user(&self, path: &Path) {
+        if let Some(user) = self.user {
+            chown(path, Some(user), Some(user)).unwrap();
+        }
+    }
+
+    /// The program in the working directory, with nothing of the tests' own surroundings.
+    pub(crate) fn ikigai(&self) -> Command {
+        self.in_place(Command::new(&self.program))
+    }
+
+    /// A script of bash; the program is `$IKIGAI` in it.
+    pub(crate) fn script(&self, script: &str) -> Command {
+        let mut bash = Command::new("bash");
+        bash.arg("-c").arg(script);
+        let mut bash = self.in_place(bash);
+        bash.env("IKIGAI", &self.program);
+        bash
+    }
+
+    /// Another program, which gets ours as its last argument.
+    pub(crate) fn under<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).arg(&self.program);
+        self.in_place(command)
+    }
+
+    fn in_place(&self, mut command: Command) -> Command {
+        let home = self.folder.path().join("home");
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", &home)
+            .env("TMPDIR", &home)
+            .env("LC_ALL", "C.UTF-8")
+            .current_dir(self.directory())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for (name, folder) in [
+            ("XDG_CONFIG_HOME", "config"),
+            ("XDG_DATA_HOME", "data"),
+            ("XDG_STATE_HOME", "state"),
+            ("XDG_CACHE_HOME", "cache"),
+            ("XDG_RUNTIME_DIR", "run"),
+        ] {
+            command.env(name, home.join(folder));
+        }
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        command
+    }
+
+    /// `ikigai tool`, with the arguments on its standard input, since they may be of any length.
+    pub(crate) fn tool_command(&self, name: &str, arguments: impl Display) -> Command {
+        let mut command = self.ikigai();
+        command.args(["tool", name, "-"]).stdin(input(arguments.to_string()));
+        command
+    }
+
+    /// The result that `ikigai tool` prints.
+    #[track_caller]
+    pub(crate) fn tool(&self, name: &str, arguments: impl Display) -> String {
+        result(&mut self.tool_command(name, arguments))
+    }
+
+    /// Calls a tool and compares the text of its result, letter by letter.
+    #[track_caller]
+    pub(crate) fn check(
+        &self,
+        name: &str,
+        arguments: impl Display,
+        expected: impl Display,
+    ) -> &Workspace {
+        let call = format!("{name} {arguments}");
+        let (actual, expected) = (self.tool(name, arguments), expected.to_string());
+        assert!(
+            actual == expected,
+            "{}\n  is:        {}\n  should be: {}",
+            shorten(&call),
+            shorten(&actual),
+            shorten(&expected)
+        );
+        self
+    }
+}
+
+/// The library in this process, for what the program does not let one choose.
+pub(crate) struct Library {
+    directory: PathBuf,
+    size: OutputSize,
+    commands: Arc<Commands>,
+}
+
+impl Library {
+    /// Commands of it have nothing but a path in their environment.
+    pub(crate) fn new(workspace: &Workspace, max_output_size: usize) -> Library {
+        let path = ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
+        let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
+        let commands = Commands::new(program, OsStr::new("__watchdog"), vec![path]);
+        let size = OutputSize::new(max_output_size).unwrap();
+        Library { directory: workspace.directory(), size, commands: Arc::new(commands) }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        interrupt: &CancellationToken,
+    ) -> ToolResult {
+        let context =
+            Context::new(&self.directory, self.size, self.commands.clone(), interrupt.clone());
+        let arguments = arguments.to_string();
+        let call = Dispatcher::all().dispatch(tool, arguments.as_bytes()).unwrap();
+        call.run(&context).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.commands.close().await;
+    }
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(future)
+}
+
+/// A long text would hide in its length what a failed test has to say.
+pub(crate) fn shorten(text: &str) -> String {
+    const SHOWN: usize = 1_500;
+    if text.len() <= 2 * SHOWN {
+        return text.to_owned();
+    }
+    let head = &text[..text.floor_char_boundary(SHOWN)];
+    let tail = &text[text.ceil_char_boundary(text.len() - SHOWN)..];
+    format!("{head} … {tail} ({} bytes)", text.len())
+}
+
+/// A file that holds `bytes`, to be read from its beginning.
+pub(crate) fn input(bytes: impl AsRef<[u8]>) -> Stdio {
+    let mut file: File = tempfile::tempfile().unwrap();
+    file.write_all(bytes.as_ref()).unwrap();
+    file.rewind().unwrap();
+    Stdio::from(file)
+}
+
+/// Runs a command to its end.
+#[track_caller]
+pub(crate) fn run(command: &mut Command) -> Output {
+    finish(command.spawn().unwrap())
+}
+
+/// Waits for the end of a process and for all that it printed.
+#[track_caller]
+pub(crate) fn finish(child: Child) -> Output {
+    let pid = pid(&child);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    receiver.recv_timeout(PATIENCE).map(Result::unwrap).unwrap_or_else(|_| {
+        let _ = kill_process(pid, Signal::KILL);
+        panic!("the program hangs");
+    })
+}
+
+pub(crate) fn pid(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+/// The one line that a successful run prints; nothing else may be printed.
+#[track_caller]
+pub(crate) fn result(command: &mut Command) -> String {
+    line_of(run(command))
+}
+
+#[track_caller]
+pub(crate) fn line_of(output: Output) -> String {
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        (output.status.code(), &*stderr),
+        (Some(0), ""),
+        "status {}, standard output: {}",
+        output.status,
+        shorten(&stdout)
+    );
+    let line = stdout.strip_suffix('\n').unwrap_or_else(|| panic!("no line: {stdout:?}"));
+    assert!(!line.contains('\n'), "more than a line: {}", shorten(line));
+    line.to_owned()
+}
+
+/// Says aloud that a test cannot run here; what is merely printed shows only when a test fails.
+pub(crate) fn skip(reason: &str) {
+    let test = std::thread::current();
+    let test = test.name().unwrap_or("a test");
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
+}
+
+/// Waits for something that another process does.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(started.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits for the number of a process that a command writes into a file, with a line break behind it.
+#[track_caller]
+pub(crate) fn wait_for_pid(path: &Path) -> Pid {
+    wait_for(&format!("a process number in {}", path.display()), || {
+        let text = fs::read_to_string(path).ok()?;
+        Pid::from_raw(text.strip_suffix('\n')?.trim().parse().ok()?)
+    })
+}
+
+/// Waits until a process is gone for good, or is nothing but its parent's business any more.
+#[track_caller]
+pub(crate) fn wait_until_gone(pid: Pid) {
+    wait_for(&format!("the end of process {pid}"), || (!is_running(pid)).then_some(()));
+}
+
+pub(crate) fn is_running(pid: Pid) -> bool {
+    // The state is the first field behind the name, which is in parentheses.
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .ok()
+        .and_then(|stat| stat.rsplit_once(") ").map(|(_, rest)| !rest.starts_with(['Z', 'X'])))
+        .unwrap_or(false)
+}
+
+/// The result of a tool that succeeded.
+pub(crate) fn success(data: Value) -> Value {
+    json!({"success": true, "data": data})
+}
+
+/// The result of a tool that failed.
+pub(crate) fn failure(error: impl Display) -> Value {
+    json!({"success": false, "error": error.to_string()})
+}
+
+/// The result of `glob` and `grep`.
+pub(crate) fn found<const N: usize>(lines: [&str; N]) -> Value {
+    success(json!({"output": lines.join("\n"), "count": N}))
+}
+
+/// A generator of numbers that are the same on every run.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    /// A number from 0 to `end`, exclusively.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
