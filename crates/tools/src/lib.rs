@@ -53,6 +53,7 @@ mod mail;
 
 mod files;
 mod lines;
+mod pattern;
 mod replace;
 mod walk;
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpgid, getpid, getsid, kill_process_group, setsid,
-    test_kill_process_group, waitpgid,
+    test_kill_process_group, wait, waitpgid,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
@@ -172,10 +172,24 @@ async fn end(group: Group, child: &mut Child) -> io::Result<ExitStatus> {
 
 /// Ends what left the group of a command that has ended before, when the program is gone.
 async fn end_rest() {
+    if has_no_children() {
+        return;
+    }
     let groups = Group::below(getpid());
     tell_to_end(&groups);
     let _ = tokio::time::timeout(END_OF_GRACE, until_gone(&groups)).await;
     Group::below(getpid()).iter().for_each(|group| group.signal(Signal::KILL));
+}
+
+/// The usual case, seen without looking at every process of the machine.
+fn has_no_children() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
 }
 
 fn tell_to_end(groups: &[Group]) {
