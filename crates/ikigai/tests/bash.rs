@@ -1,9 +1,13 @@
 //! `bash`: output, exit codes, time limits, and what goes on in the background.
 
+use std::time::{Duration, Instant};
+
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{Workspace, failure, is_running, success, wait_for_pid, wait_until_gone};
+use crate::support::{
+    Workspace, failure, finish, is_running, line_of, pid, success, wait_for_pid, wait_until_gone,
+};
 
 fn ran(output: &str, exit_code: i32) -> Value {
     success(json!({"output": output, "exit_code": exit_code}))
@@ -150,6 +154,26 @@ fn what_a_stopped_command_still_prints_is_shown() {
     let arguments = json!({"command": command, "timeout": 2});
     let output = format!("begun\ncleaning up\n{}", timed_out(2));
     Workspace::new().check("bash", arguments, ran(&output, 124));
+}
+
+/// It ends while ikigai is kept from noticing until the time limit has passed as well. To tell the watchdog to
+/// end what was gone already failed, and so did the call.
+#[test]
+fn a_command_that_ends_just_as_its_time_is_up_is_no_failure() {
+    for _ in 0..3 {
+        let workspace = Workspace::new();
+        let command = "ikigai=$(sed -n 's/^PPid:\t//p' /proc/$PPID/status); echo $$ > pid; kill -STOP $ikigai; exit 3";
+        let started = Instant::now();
+        let mut ikigai = workspace.tool_command("bash", json!({"command": command, "timeout": 1}));
+        let ikigai = ikigai.spawn().unwrap();
+        wait_until_gone(wait_for_pid(&workspace.path("pid")));
+        let time_is_up = Duration::from_millis(1_500);
+        std::thread::sleep(time_is_up.saturating_sub(started.elapsed()));
+        kill_process(pid(&ikigai), Signal::CONT).unwrap();
+        let result = line_of(finish(ikigai));
+        let (by_itself, stopped) = (ran("", 3).to_string(), ran(&timed_out(1), 124).to_string());
+        assert!(result == by_itself || result == stopped, "{result}");
+    }
 }
 
 /// The time limit holds also for a stopped process, which does not notice TERM.
