@@ -6,6 +6,7 @@
 mod bash;
 mod command_line;
 mod concurrency;
+mod configuration;
 mod dispatcher;
 mod durability;
 mod file_edit;

@@ -96,6 +96,11 @@ impl Workspace {
         self
     }
 
+    /// Writes the user's configuration file.
+    pub(crate) fn write_config(&self, content: &str) -> &Workspace {
+        self.write("../home/config/ikigai/config.toml", content)
+    }
+
     /// Empty files.
     pub(crate) fn touch<const N: usize>(&self, names: [&str; N]) -> &Workspace {
         for name in names {
