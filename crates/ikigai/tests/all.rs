@@ -6,6 +6,7 @@
 mod bash;
 mod command_line;
 mod concurrency;
+mod configuration;
 mod dispatcher;
 mod durability;
 mod file_edit;
@@ -15,6 +16,7 @@ mod full_disk;
 mod glob;
 mod grep;
 mod huge_files;
+mod interrupts;
 mod limits;
 mod permissions;
 mod schemas;

@@ -1,60 +1,21 @@
-//! What only the library can be asked for: a small limit of a result's size, an interrupt that leaves the program
-//! running, the mark of a turn's last call.
+//! The limit of a result's size, with a small one through the library, and the mark of a turn's last call.
 
-use std::ffi::OsStr;
-use std::path::Path;
-use std::sync::Arc;
-
-use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, ToolResult};
+use ikigai_tools::{OutputSize, ToolResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Workspace, failure, found, success, wait_for_pid, wait_until_gone};
+use crate::support::{Library, Workspace, block_on, found, success};
 
 const LIMIT: usize = 1_024;
 
 /// Runs a call with the smallest limit.
 fn call(workspace: &Workspace, tool: &str, arguments: &Value) -> ToolResult {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(call_until(workspace, tool, arguments, &CancellationToken::new()))
-}
-
-/// The same, until it is interrupted.
-async fn call_until(
-    workspace: &Workspace,
-    tool: &str,
-    arguments: &Value,
-    interrupt: &CancellationToken,
-) -> ToolResult {
-    let path = ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
-    let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
-    let commands = Arc::new(Commands::new(program, OsStr::new("__watchdog"), vec![path]));
-    let size = OutputSize::new(LIMIT).unwrap();
-    let context = Context::new(&workspace.directory(), size, commands.clone(), interrupt.clone());
-    let call = Dispatcher::all().dispatch(tool, arguments.to_string().as_bytes()).unwrap();
-    let result = call.run(&context).await;
-    commands.close().await;
-    result
-}
-
-/// The program goes on after an interrupt, so the result tells the model of it.
-#[test]
-fn an_interrupted_command_is_ended_and_may_have_had_effects() {
-    let workspace = Workspace::new();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let result = runtime.block_on(async {
-        let interrupt = CancellationToken::new();
-        let arguments = json!({"command": "echo $$ > pid; sleep 31415.6; true"});
-        let pid_file = workspace.path("pid");
-        let interrupt_it = async {
-            tokio::task::spawn_blocking(move || wait_for_pid(&pid_file)).await.unwrap();
-            interrupt.cancel();
-        };
-        tokio::join!(call_until(&workspace, "bash", &arguments, &interrupt), interrupt_it).0
-    });
-    let expected = failure("Interrupted: the command was ended and may have had effects");
-    assert_eq!(result.to_string(), expected.to_string());
-    wait_until_gone(wait_for_pid(&workspace.path("pid")));
+    let library = Library::new(workspace, LIMIT);
+    block_on(async {
+        let result = library.call(tool, arguments, &CancellationToken::new()).await;
+        library.close().await;
+        result
+    })
 }
 
 #[track_caller]
@@ -171,15 +132,14 @@ fn of_a_command_half_of_the_limit_is_the_beginning_and_half_the_end() {
 
 #[test]
 fn a_time_limit_is_told_in_the_last_line_also_of_a_cut_output() {
-    let result =
-        call(&Workspace::new(), "bash", &json!({"command": "yes; sleep 3600", "timeout": 1}));
-    let result: Value = serde_json::from_str(&result.to_string()).unwrap();
-    let output = result["data"]["output"].as_str().unwrap();
-    assert_eq!(output.lines().last(), Some("[Time limit of 1 s reached: the command was ended]"));
-    assert_eq!(
-        (&result["data"]["exit_code"], &result["data"]["truncated"]),
-        (&json!(124), &json!(true))
-    );
+    let arguments = json!({"command": "yes", "timeout": 1});
+    let result = call(&Workspace::new(), "bash", &arguments).to_string();
+    let value: Value = serde_json::from_str(&result).unwrap();
+    let output = value["data"]["output"].as_str().unwrap_or_else(|| panic!("{result}"));
+    let (_, last_line) = output.rsplit_once('\n').unwrap();
+    assert_eq!(last_line, "[Time limit of 1 s reached: the command was ended]");
+    let data = json!({"output": output, "exit_code": 124, "truncated": true});
+    assert_eq!(result, success(data).to_string());
 }
 
 #[test]

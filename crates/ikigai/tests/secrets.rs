@@ -4,16 +4,26 @@ use serde_json::{Value, json};
 
 use crate::support::{Workspace, result};
 
-/// The variables that hold secrets, each set to a value of its own.
-const KEYS: [&str; 1] = ["OPENAI_API_KEY"];
+/// The variables that hold secrets: the built-in providers' keys, one that the configuration names, and the
+/// address of the database.
+const KEYS: [&str; 5] = [
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "KEY_OF_MY_OWN",
+    "IKIGAI_DATABASE_URL",
+];
 
 fn secret(key: &str) -> String {
-    format!("secret-of-{key}")
+    format!("postgres://me:secret-of-{key}@localhost/db")
 }
 
 /// The output of a command, with every key in the environment of ikigai.
 #[track_caller]
 fn output(workspace: &Workspace, command: &str) -> String {
+    workspace.write_config(
+        "[providers.mine]\nbase_url = \"http://localhost:1\"\napi_key_env = \"KEY_OF_MY_OWN\"",
+    );
     let mut ikigai = workspace.tool_command("bash", json!({ "command": command }));
     ikigai.env("HARMLESS", "shown-to-all").envs(KEYS.map(|key| (key, secret(key))));
     let result: Value = serde_json::from_str(&result(&mut ikigai)).unwrap();

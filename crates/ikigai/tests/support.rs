@@ -3,19 +3,21 @@
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::{self, File, Permissions};
+use std::future::Future;
 use std::io::{Seek, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::LazyLock;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, ToolResult};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 /// No test waits longer for anything: what takes this long hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,14 +28,14 @@ const NOBODY: u32 = 65_534;
 /// A working directory, with a home directory beside it, gone when the test ends.
 pub(crate) struct Workspace {
     folder: TempDir,
-    program: PathBuf,
+    /// Who runs the program; `None` for whoever runs the tests.
     user: Option<u32>,
 }
 
 impl Workspace {
     /// An empty one.
     pub(crate) fn new() -> Workspace {
-        Workspace::with_program(PathBuf::from(env!("CARGO_BIN_EXE_ikigai")), None)
+        Workspace::with_user(None)
     }
 
     /// One in which the program runs as somebody for whom permissions count.
@@ -41,18 +43,17 @@ impl Workspace {
         if !geteuid().is_root() {
             return Workspace::new();
         }
-        // The program may lie where only root looks.
-        static COPY: LazyLock<TempDir> = LazyLock::new(|| {
-            let folder = tempfile::tempdir().unwrap();
-            fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-            fs::copy(env!("CARGO_BIN_EXE_ikigai"), folder.path().join("ikigai")).unwrap();
-            folder
-        });
-        Workspace::with_program(COPY.path().join("ikigai"), Some(NOBODY))
+        let workspace = Workspace::with_user(Some(NOBODY));
+        // The program may lie where only root looks. Another process copies it: were it open for writing in
+        // this one, a test that starts a program just then would keep it busy.
+        let mut copy = Command::new("cp");
+        copy.arg(env!("CARGO_BIN_EXE_ikigai")).arg(workspace.program());
+        assert!(copy.status().unwrap().success());
+        workspace
     }
 
-    fn with_program(program: PathBuf, user: Option<u32>) -> Workspace {
-        let workspace = Workspace { folder: tempfile::tempdir().unwrap(), program, user };
+    fn with_user(user: Option<u32>) -> Workspace {
+        let workspace = Workspace { folder: tempfile::tempdir().unwrap(), user };
         fs::set_permissions(workspace.folder.path(), Permissions::from_mode(0o755)).unwrap();
         for name in ["work", "home"] {
             let folder = workspace.folder.path().join(name);
@@ -60,6 +61,13 @@ impl Workspace {
             workspace.give_to_user(&folder);
         }
         workspace
+    }
+
+    fn program(&self) -> PathBuf {
+        match self.user {
+            Some(_) => self.folder.path().join("ikigai"),
+            None => PathBuf::from(env!("CARGO_BIN_EXE_ikigai")),
+        }
     }
 
     /// The working directory, without links in its path.
@@ -86,6 +94,11 @@ impl Workspace {
         fs::write(&path, content).unwrap();
         self.give_to_user(&path);
         self
+    }
+
+    /// Writes the user's configuration file.
+    pub(crate) fn write_config(&self, content: &str) -> &Workspace {
+        self.write("../home/config/ikigai/config.toml", content)
     }
 
     /// Empty files.
@@ -156,7 +169,7 @@ impl Workspace {
 
     /// The program in the working directory, with nothing of the tests' own surroundings.
     pub(crate) fn ikigai(&self) -> Command {
-        self.in_place(Command::new(&self.program))
+        self.in_place(Command::new(self.program()))
     }
 
     /// A script of bash; the program is `$IKIGAI` in it.
@@ -164,14 +177,14 @@ impl Workspace {
         let mut bash = Command::new("bash");
         bash.arg("-c").arg(script);
         let mut bash = self.in_place(bash);
-        bash.env("IKIGAI", &self.program);
+        bash.env("IKIGAI", self.program());
         bash
     }
 
     /// Another program, which gets ours as its last argument.
     pub(crate) fn under<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> Command {
         let mut command = Command::new(program);
-        command.args(arguments).arg(&self.program);
+        command.args(arguments).arg(self.program());
         self.in_place(command)
     }
 
@@ -234,6 +247,46 @@ impl Workspace {
         );
         self
     }
+}
+
+/// The library in this process, for what the program does not let one choose.
+pub(crate) struct Library {
+    directory: PathBuf,
+    size: OutputSize,
+    commands: Arc<Commands>,
+}
+
+impl Library {
+    /// Commands of it have nothing but a path in their environment.
+    pub(crate) fn new(workspace: &Workspace, max_output_size: usize) -> Library {
+        let path = ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
+        let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
+        let commands = Commands::new(program, OsStr::new("__watchdog"), vec![path]);
+        let size = OutputSize::new(max_output_size).unwrap();
+        Library { directory: workspace.directory(), size, commands: Arc::new(commands) }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        interrupt: &CancellationToken,
+    ) -> ToolResult {
+        let context =
+            Context::new(&self.directory, self.size, self.commands.clone(), interrupt.clone());
+        let arguments = arguments.to_string();
+        let call = Dispatcher::all().dispatch(tool, arguments.as_bytes()).unwrap();
+        call.run(&context).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.commands.close().await;
+    }
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(future)
 }
 
 /// A long text would hide in its length what a failed test has to say.

@@ -113,10 +113,12 @@ impl Bash {
         let mut chunk = Vec::with_capacity(CHUNK);
         let end = loop {
             tokio::select! {
+                // An end of its own comes first; output comes last, since there may always be more of it.
+                biased;
                 status = running.control.status() => break End::Own(status?),
-                read = running.output.read(&mut chunk) => { read?; take(&mut chunk, capture) }
                 () = sleep_until(deadline) => break End::TimedOut,
                 () = context.interrupt.cancelled() => break End::Interrupted,
+                read = running.output.read(&mut chunk) => { read?; take(&mut chunk, capture) }
             }
         };
         if !matches!(end, End::Own(_)) {

@@ -234,7 +234,11 @@ impl Control {
 
     /// Asks the watchdog to end the command and all that it started. The status follows.
     pub(crate) async fn end(&mut self) -> io::Result<()> {
-        self.socket.write_all(&[END]).await
+        match self.socket.write_all(&[END]).await {
+            // It is gone already, and its status lies in the socket.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            told => told,
+        }
     }
 
     /// Waits until the watchdog closes its end: nothing is left of the command's group.

@@ -15,8 +15,8 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::files::{FileError, open_regular};
-use crate::glob::shell_pattern;
 use crate::lines::SortedFindings;
+use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
 use crate::walk::{Extent, Start, walk};
 

@@ -52,6 +52,7 @@ mod grep;
 
 mod files;
 mod lines;
+mod pattern;
 mod replace;
 mod walk;
 

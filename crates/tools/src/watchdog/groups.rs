@@ -1,0 +1,106 @@
+//! Process groups: whether one is alive, and which ones hang on a command.
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpgid, getsid, kill_process_group, test_kill_process_group,
+    waitpgid,
+};
+
+/// The process group of a command.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group(pub(super) Pid);
+
+impl Group {
+    /// The groups of all processes below `ancestor`, its own left out: timeout(1) and shells with job
+    /// control make groups of their own. A daemon that made itself a session is not among them.
+    pub(super) fn below(ancestor: Pid) -> Vec<Group> {
+        let (Ok(session), own) = (getsid(None), getpgid(Some(ancestor)).ok()) else {
+            return Vec::new();
+        };
+        let processes = processes();
+        let mut below = vec![ancestor];
+        let mut groups: Vec<Group> = Vec::new();
+        let mut next = 0;
+        while let Some(&parent) = below.get(next) {
+            for process in processes.iter().filter(|process| process.parent == Some(parent)) {
+                below.push(process.id);
+                let is_new = !groups.iter().any(|group| group.0 == process.group);
+                if process.session == session && Some(process.group) != own && is_new {
+                    groups.push(Group(process.group));
+                }
+            }
+            next += 1;
+        }
+        groups
+    }
+
+    /// Whether anything of it is left. A stranger's group that got the same number does not count: it is
+    /// in another session.
+    ///
+    /// Only to be asked after the leader's own end was noticed: it takes in all other ends.
+    pub(super) fn is_alive(self) -> bool {
+        while let Ok(Some(_)) = waitpgid(self.0, WaitOptions::NOHANG) {}
+        let is_strange = getsid(Some(self.0)).is_ok_and(|session| Ok(session) != getsid(None));
+        !is_strange && test_kill_process_group(self.0).is_ok()
+    }
+
+    pub(super) fn signal(self, signal: Signal) {
+        // It may be gone by now.
+        let _ = kill_process_group(self.0, signal);
+    }
+}
+
+/// A process as the system lists it.
+#[derive(Debug, PartialEq)]
+struct Process {
+    id: Pid,
+    parent: Option<Pid>,
+    group: Pid,
+    session: Pid,
+}
+
+/// All processes; none where there is no /proc.
+fn processes() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let stats = entries.filter_map(|entry| std::fs::read(entry.ok()?.path().join("stat")).ok());
+    stats.filter_map(|stat| Process::parse_stat(&String::from_utf8_lossy(&stat))).collect()
+}
+
+impl Process {
+    /// Reads `number (name) state parent group session …`; the name may hold anything.
+    fn parse_stat(stat: &str) -> Option<Process> {
+        let (id, _) = stat.split_once(" (")?;
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let mut fields = fields.split(' ').skip(1);
+        let mut number = || Pid::from_raw(fields.next()?.parse().ok()?);
+        let id = Pid::from_raw(id.parse().ok()?)?;
+        let parent = number();
+        Some(Process { id, parent, group: number()?, session: number()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::Pid;
+
+    use super::Process;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        let pid = |number| Pid::from_raw(number).unwrap();
+        let process = |parent| Process { id: pid(7), parent, group: pid(5), session: pid(4) };
+        for (stat, expected) in [
+            ("7 (sleep) S 6 5 4 0 -1", Some(process(Some(pid(6))))),
+            ("7 (a) S 1 2 3) b (c) S 6 5 4 0 -1", Some(process(Some(pid(6))))),
+            // The first process of a container has no parent.
+            ("7 (init) S 0 5 4 0 -1", Some(process(None))),
+            // Threads of the kernel have no group.
+            ("2 (kthreadd) S 0 0 0 0 -1", None),
+            ("7 (sleep", None),
+            ("", None),
+        ] {
+            assert_eq!(Process::parse_stat(stat), expected, "{stat}");
+        }
+    }
+}

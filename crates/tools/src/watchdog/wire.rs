@@ -1,0 +1,176 @@
+//! What the program and its watchdog say to each other about a command.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+
+/// What the program asks for, sent down the control socket of the command.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) command: OsString,
+    pub(crate) directory: OsString,
+}
+
+impl Request {
+    /// Each field with its length before it.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for field in [self.command.into_vec(), self.directory.into_vec()] {
+            bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(&field);
+        }
+        bytes
+    }
+
+    pub(super) async fn read(control: &mut UnixStream) -> io::Result<Request> {
+        Ok(Request { command: read_field(control).await?, directory: read_field(control).await? })
+    }
+}
+
+async fn read_field(control: &mut UnixStream) -> io::Result<OsString> {
+    let length = control.read_u64_le().await?;
+    let mut field = Vec::new();
+    control.take(length).read_to_end(&mut field).await?;
+    if field.len() as u64 != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(OsString::from_vec(field))
+}
+
+/// How a command ended, sent up its control socket as a line.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Status {
+    Exited(i32),
+    Killed(i32),
+    NotStarted(String),
+}
+
+/// No status line is longer.
+pub(crate) const STATUS_LIMIT: usize = 1_024;
+
+impl Status {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut line = match self {
+            Status::Exited(code) => format!("exited {code}"),
+            Status::Killed(signal) => format!("killed {signal}"),
+            Status::NotStarted(reason) => format!("failed {}", reason.replace('\n', " ")),
+        };
+        line.truncate(line.floor_char_boundary(STATUS_LIMIT - 1));
+        line.push('\n');
+        line.into_bytes()
+    }
+
+    /// `None` while the line is not complete.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Status> {
+        let line = String::from_utf8_lossy(bytes.strip_suffix(b"\n")?);
+        let (word, rest) = line.split_once(' ')?;
+        match word {
+            "exited" => rest.parse().ok().map(Status::Exited),
+            "killed" => rest.parse().ok().map(Status::Killed),
+            "failed" => Some(Status::NotStarted(rest.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+impl From<ExitStatus> for Status {
+    fn from(status: ExitStatus) -> Status {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Status::Exited(code),
+            (None, signal) => Status::Killed(signal.unwrap_or(0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::UnixStream;
+
+    use super::{Request, STATUS_LIMIT, Status};
+
+    /// What the watchdog makes of the bytes that come down a control socket.
+    fn received(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut program, mut watchdog) = UnixStream::pair().unwrap();
+            let send = async {
+                program.write_all(bytes).await.unwrap();
+                drop(program);
+            };
+            let ((), request) = tokio::join!(send, Request::read(&mut watchdog));
+            request.ok().map(|request| (request.command.into_vec(), request.directory.into_vec()))
+        })
+    }
+
+    fn request(command: &[u8], directory: &[u8]) -> Vec<u8> {
+        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        Request { command: text(command), directory: text(directory) }.encode()
+    }
+
+    #[test]
+    fn a_request_arrives_as_it_was_sent() {
+        #[track_caller]
+        fn check(command: &[u8], directory: &[u8]) {
+            let expected = Some((command.to_vec(), directory.to_vec()));
+            assert!(received(&request(command, directory)) == expected);
+        }
+        check(b"", b"");
+        check(b"echo 'a\nb' \"$x\"", b"/tmp");
+        check(b"\xff\xfe", b"/caf\xe9");
+        check(&[b'x'; 500_000], &[b'/'; 5_000]);
+    }
+
+    #[test]
+    fn a_request_that_breaks_off_is_none() {
+        let whole = request(b"echo", b"/tmp");
+        for length in 0..whole.len() {
+            assert!(received(&whole[..length]).is_none(), "{length} bytes");
+        }
+        assert!(received(&u64::MAX.to_le_bytes()).is_none());
+    }
+
+    #[test]
+    fn a_status_arrives_as_it_was_sent() {
+        for status in [
+            Status::Exited(0),
+            Status::Exited(255),
+            Status::Killed(9),
+            Status::NotStarted(String::new()),
+            Status::NotStarted("No such file or directory (os error 2)".to_owned()),
+        ] {
+            let line = status.encode();
+            assert_eq!(Status::decode(&line), Some(status));
+            for length in 0..line.len() {
+                assert_eq!(Status::decode(&line[..length]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_status_is_one_line_within_its_limit() {
+        for reason in ["two\nlines".to_owned(), "ä".repeat(5_000), "\n".repeat(5_000)] {
+            let line = Status::NotStarted(reason).encode();
+            assert!(line.len() <= STATUS_LIMIT, "{} bytes", line.len());
+            assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
+            assert!(matches!(Status::decode(&line), Some(Status::NotStarted(_))));
+        }
+    }
+
+    #[test]
+    fn an_end_is_an_exit_or_a_signal() {
+        assert_eq!(Status::from(ExitStatus::from_raw(3 << 8)), Status::Exited(3));
+        assert_eq!(Status::from(ExitStatus::from_raw(9)), Status::Killed(9));
+        assert_eq!(Status::from(ExitStatus::from_raw(11 | 0x80)), Status::Killed(11));
+    }
+}
