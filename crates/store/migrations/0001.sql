@@ -31,6 +31,9 @@ CREATE TABLE agents (
     -- The first line of what it was asked to do.
     task                 TEXT NOT NULL DEFAULT '',
     next_child           INTEGER NOT NULL DEFAULT 0,
+    -- How many unread messages are in its mailbox: kept by the triggers of the mail table alone, so that a
+    -- full mailbox is seen without counting it.
+    unread               INTEGER NOT NULL DEFAULT 0,
     -- From a notification until the agent looks into its mailbox.
     notification_pending INTEGER NOT NULL DEFAULT 0,
     -- Its turn ended by an interrupt or an error: mail does not wake it until the next turn starts.
@@ -72,6 +75,13 @@ CREATE TABLE mail (
 CREATE INDEX mail_by_mailbox ON mail (recipient, unread DESC, id DESC);
 -- What may wake an agent.
 CREATE INDEX mail_untold ON mail (recipient) WHERE unread = 1 AND told_by IS NULL;
+
+CREATE TRIGGER mail_arrives AFTER INSERT ON mail BEGIN
+    UPDATE agents SET unread = unread + NEW.unread WHERE key = NEW.recipient;
+END;
+CREATE TRIGGER mail_changes AFTER UPDATE OF unread ON mail WHEN NEW.unread <> OLD.unread BEGIN
+    UPDATE agents SET unread = unread + NEW.unread - OLD.unread WHERE key = NEW.recipient;
+END;
 
 -- Who runs a top-level agent and its descendants. The row stays when the lease is given back, so that its
 -- epoch only grows: it is the fence.

@@ -80,9 +80,8 @@ impl Store {
     pub async fn agents(&self, session: SessionId) -> Result<Vec<Agent>, StoreError> {
         self.read(move |unit| {
             let session = sessions::key_of(unit, &session)?;
-            let sql = "SELECT id, name, state, notification_pending, model, task,
-                    (SELECT count(*) FROM mail WHERE recipient = a.key AND unread = 1)
-                FROM agents a WHERE session = ?1";
+            let sql = "SELECT id, name, state, notification_pending, model, task, unread
+                FROM agents WHERE session = ?1";
             let rows = unit.rows(sql, [session], |row| {
                 Ok((
                     row.get::<_, String>(0)?,
@@ -117,7 +116,7 @@ impl Store {
     ) -> Result<AgentId, StoreError> {
         self.commit(move |unit| {
             let session = sessions::key_of(unit, &session)?;
-            sessions::touch(unit, session)?;
+            unit.touch(session);
             create_top_level(unit, session, name.as_deref(), &place, &limits)
         })
         .await
@@ -182,8 +181,23 @@ pub(crate) fn lock_agent(
     session: &SessionId,
     id: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    let session = sessions::key_of(unit, session)?;
-    find_agent(unit, session, id)?.ok_or_else(|| StoreError::AgentNotFound(id.clone()))
+    let sql = "SELECT a.key, a.session, a.state = 'dead' FROM agents a JOIN sessions s ON s.key = a.session
+        WHERE s.id = ?1 AND a.id = ?2";
+    let found = unit.row(sql, params![session.to_string(), id.to_string()], |row| {
+        Ok(AgentRow {
+            key: row.get(0)?,
+            session: row.get(1)?,
+            id: id.clone(),
+            is_dead: row.get(2)?,
+        })
+    })?;
+    match found {
+        Some(agent) => Ok(agent),
+        None => {
+            sessions::key_of(unit, session)?;
+            Err(StoreError::AgentNotFound(id.clone()))
+        }
+    }
 }
 
 pub(crate) fn find_agent(

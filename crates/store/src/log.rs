@@ -108,7 +108,7 @@ pub(crate) fn append(
         "INSERT INTO messages (agent, kind, content, data, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![agent.key, body.kind().name(), content, body.data_json(), unit.now().as_millis()],
     )?;
-    sessions::touch(unit, agent.session)?;
+    unit.touch(agent.session);
     Ok(Message {
         id: message_id(id)?,
         agent: agent.id.clone(),

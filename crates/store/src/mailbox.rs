@@ -292,7 +292,7 @@ fn send(
         "INSERT INTO mail (recipient, sender, body, sent_at) VALUES (?1, ?2, ?3, ?4)",
         params![recipient.key, sender.key, body, unit.now().as_millis()],
     )?;
-    sessions::touch(unit, sender.session)?;
+    unit.touch(sender.session);
     if let Actor::Person(Some(budget)) = actor {
         sessions::refill_wakes(unit, sender.session, budget)?;
     }
@@ -325,7 +325,7 @@ fn resolve(
 }
 
 pub(crate) fn count_unread(unit: &Unit<'_>, agent: i64) -> Result<u32, StoreError> {
-    let sql = "SELECT count(*) FROM mail WHERE recipient = ?1 AND unread = 1";
+    let sql = "SELECT unread FROM agents WHERE key = ?1";
     Ok(unit.row(sql, [agent], |row| row.get(0))?.unwrap_or(0))
 }
 

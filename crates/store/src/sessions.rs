@@ -145,8 +145,8 @@ pub(crate) fn key_of(unit: &Unit<'_>, id: &SessionId) -> Result<i64, StoreError>
         .ok_or(StoreError::SessionNotFound(*id))
 }
 
-/// Notes that something was written to a session.
-pub(crate) fn touch(unit: &Unit<'_>, session: i64) -> Result<(), StoreError> {
+/// Writes down that something was written to a session.
+pub(crate) fn note_written(unit: &Unit<'_>, session: i64) -> Result<(), StoreError> {
     let sql = "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE key = ?1";
     unit.execute(sql, params![session, unit.now().as_millis()]).map(drop)
 }

@@ -58,6 +58,11 @@ impl Store {
         &self.path
     }
 
+    /// How many commits this process has made so far; fewer than units when they share one.
+    pub fn commits(&self) -> u64 {
+        *self.writer.committed().borrow()
+    }
+
     /// Looks whether the database is in order, and says in a few words what was found.
     ///
     /// # Errors

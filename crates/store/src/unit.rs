@@ -1,31 +1,41 @@
 //! A unit of work: what one step does to the database, all of it or nothing.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ikigai_conversation::Time;
 use rusqlite::{Connection, Params, Row};
 
 use crate::error::StoreError;
+use crate::sessions::note_written;
 
 /// The inside of a transaction that units of work may share. Each works behind a savepoint of its own.
 pub(crate) struct Unit<'a> {
     connection: &'a Connection,
     now: Time,
     path: &'a Path,
+    /// The sessions that units of this transaction wrote to: noted once for all of them, before the commit.
+    written: RefCell<BTreeSet<i64>>,
     /// Why nothing can be done: the transaction could not begin, or was taken back as a whole.
     broken: RefCell<Option<StoreError>>,
 }
 
 impl<'a> Unit<'a> {
     pub(crate) fn new(connection: &'a Connection, now: Time, path: &'a Path) -> Unit<'a> {
-        Unit { connection, now, path, broken: RefCell::new(None) }
+        Unit { connection, now, path, written: RefCell::default(), broken: RefCell::new(None) }
     }
 
     /// For a transaction that could not begin: every unit in it gets `error`.
     pub(crate) fn refused(connection: &'a Connection, error: StoreError) -> Unit<'a> {
         let broken = RefCell::new(Some(error));
-        Unit { connection, now: Time::from_millis(0), path: Path::new(""), broken }
+        Unit {
+            connection,
+            now: Time::from_millis(0),
+            path: Path::new(""),
+            written: RefCell::default(),
+            broken,
+        }
     }
 
     /// The time of this unit.
@@ -33,8 +43,22 @@ impl<'a> Unit<'a> {
         self.now
     }
 
+    /// Notes that something is written to a session.
+    pub(crate) fn touch(&self, session: i64) {
+        self.written.borrow_mut().insert(session);
+    }
+
+    /// What is left to do before the commit.
+    pub(crate) fn finish(&self) -> Result<(), StoreError> {
+        if let Some(error) = self.broken() {
+            return Err(error);
+        }
+        let written = self.written.take();
+        written.into_iter().try_for_each(|session| note_written(self, session))
+    }
+
     /// Why the whole transaction is lost, if it is.
-    pub(crate) fn broken(&self) -> Option<StoreError> {
+    fn broken(&self) -> Option<StoreError> {
         self.broken.borrow().clone()
     }
 
@@ -46,18 +70,18 @@ impl<'a> Unit<'a> {
         if let Some(error) = self.broken() {
             return Err(error);
         }
-        self.batch("SAVEPOINT unit")?;
+        self.savepoint("SAVEPOINT unit")?;
         let done = work(self);
         match done {
-            Ok(value) => self.batch("RELEASE unit").map(|()| value),
+            Ok(value) => self.savepoint("RELEASE unit").map(|()| value),
             Err(error) => {
                 // A full disk makes SQLite take back the whole transaction. What follows would then run
                 // outside of one and be kept although everybody is told that it failed.
                 if self.connection.is_autocommit() {
                     self.broken.replace(Some(error.clone()));
                 } else {
-                    self.batch("ROLLBACK TO unit")?;
-                    self.batch("RELEASE unit")?;
+                    self.savepoint("ROLLBACK TO unit")?;
+                    self.savepoint("RELEASE unit")?;
                 }
                 Err(error)
             }
@@ -105,8 +129,8 @@ impl<'a> Unit<'a> {
         rows.collect::<Result<_, _>>().map_err(|error| self.error(&error))
     }
 
-    fn batch(&self, sql: &str) -> Result<(), StoreError> {
-        self.connection.execute_batch(sql).map_err(|error| self.error(&error))
+    fn savepoint(&self, sql: &str) -> Result<(), StoreError> {
+        self.execute(sql, []).map(drop)
     }
 
     fn error(&self, error: &rusqlite::Error) -> StoreError {

@@ -130,7 +130,8 @@ impl WriterThread {
         {
             answers.push(job(&unit));
         }
-        if let Some(error) = unit.broken() {
+        if let Err(error) = unit.finish() {
+            let _ = self.connection.execute_batch("ROLLBACK");
             return Err(error);
         }
         self.connection.execute_batch("COMMIT").map_err(|error| {
