@@ -9,17 +9,16 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::Declaration;
 use crate::result::{Outcome, Refusal, ToolResult};
-use crate::{bash, file_edit, file_read, file_write, glob, grep, mail};
 
 /// Every tool, in the order in which a model is told of them. The six of the core set come first.
 const TOOLS: &[Tool] = &[
-    glob::TOOL,
-    file_read::TOOL,
-    grep::TOOL,
-    file_write::TOOL,
-    bash::TOOL,
-    mail::TOOL,
-    file_edit::TOOL,
+    crate::glob::TOOL,
+    crate::file_read::TOOL,
+    crate::grep::TOOL,
+    crate::file_write::TOOL,
+    crate::bash::TOOL,
+    crate::mail::TOOL,
+    crate::file_edit::TOOL,
 ];
 
 /// How many of [`TOOLS`], from the first, are the core set.

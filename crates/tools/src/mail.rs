@@ -1,6 +1,6 @@
 //! `mail`: its declaration. The mailboxes it needs are not built yet, so a call is refused.
 
-use crate::declaration::{Declaration, Kind, Parameter};
+use crate::declaration::{Declaration, Parameter, ParameterType};
 use crate::dispatcher::Tool;
 use crate::result::Refusal;
 
@@ -15,19 +15,23 @@ const DECLARATION: Declaration = Declaration {
         Parameter {
             name: "action",
             description: "Operation to perform",
-            kind: Kind::Choice(&["inbox", "read", "send"]),
+            value: ParameterType::Choice(&["inbox", "read", "send"]),
             required: true,
         },
-        optional("to", Kind::Text, "Recipient agent ID (required for send)"),
-        optional("body", Kind::Text, "Message body (required for send)"),
-        optional("id", Kind::Integer, "Message ID (required for read)"),
-        optional("unread", Kind::Boolean, "Inbox: only unread"),
-        optional("from", Kind::Text, "Inbox: only from it"),
-        optional("limit", Kind::Integer, "Inbox: 1-200, default 50"),
-        optional("offset", Kind::Integer, "Inbox: skip"),
+        optional("to", ParameterType::Text, "Recipient agent ID (required for send)"),
+        optional("body", ParameterType::Text, "Message body (required for send)"),
+        optional("id", ParameterType::Integer, "Message ID (required for read)"),
+        optional("unread", ParameterType::Boolean, "Inbox: only unread"),
+        optional("from", ParameterType::Text, "Inbox: only from it"),
+        optional("limit", ParameterType::Integer, "Inbox: 1-200, default 50"),
+        optional("offset", ParameterType::Integer, "Inbox: skip"),
     ],
 };
 
-const fn optional(name: &'static str, kind: Kind, description: &'static str) -> Parameter {
-    Parameter { name, description, kind, required: false }
+const fn optional(
+    name: &'static str,
+    value: ParameterType,
+    description: &'static str,
+) -> Parameter {
+    Parameter { name, description, value, required: false }
 }

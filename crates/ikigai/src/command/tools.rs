@@ -33,8 +33,7 @@ fn render(tools: &[Tool]) -> String {
     let mut text = String::new();
     for tool in tools {
         let declaration = tool.declaration();
-        let description = declaration.description.trim_start();
-        text.push_str(&format!("{:<11} {description}\n", declaration.name));
+        text.push_str(&format!("{:<11} {}\n", declaration.name, declaration.description));
         let parameters: Vec<String> = declaration
             .parameters
             .iter()
