@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 /// A terminal coding agent in which agents are like processes and talk by mail.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(
     name = "ikigai",
     version,
@@ -32,8 +32,8 @@ Examples:
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.";
 
-/// Options that stand before or after the command.
-#[derive(Debug, Args)]
+/// Options that stand before or after the command. An address may hold a password, hence no `Debug`.
+#[derive(Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Options {
     /// Work in DIR instead of the current directory
@@ -54,12 +54,12 @@ pub(crate) struct Options {
     /// Use the model NAME, as provider/name
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) model: Option<String>,
-    /// What agents may touch: read, work or full
+    /// What agents may touch: read, work or full (not in force yet)
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) mode: Option<String>,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(crate) enum Command {
     /// List the tools that a model is offered
     Tools(ToolsArguments),

@@ -41,6 +41,7 @@ use std::path::PathBuf;
 
 pub(crate) use error::ConfigError;
 use ikigai_store::{AgentLimits, Budget};
+use ikigai_tools::OutputSize;
 
 use file::{Document, Lookup};
 use folders::Folders;
@@ -53,7 +54,7 @@ use value::Value;
 pub(crate) struct Sources {
     /// The whole environment.
     pub(crate) variables: BTreeMap<OsString, OsString>,
-    /// `--config FILE`: read instead of the user's file, and must exist; relative to `directory`.
+    /// `--config FILE`: read instead of the user's file, and must exist; absolute.
     pub(crate) config_flag: Option<PathBuf>,
     /// The working directory, absolute.
     pub(crate) directory: PathBuf,
@@ -110,10 +111,10 @@ impl Settings {
         Ok(Settings { layers, user_file, project_file, keys_present, home: folders.home })
     }
 
-    /// `max_output_size`, in bytes.
-    pub(crate) fn max_output_size(&self) -> usize {
+    /// How much of an output a model gets.
+    pub(crate) fn max_output_size(&self) -> OutputSize {
         match self.layers.value("max_output_size") {
-            Some(Value::Number(bytes)) => usize::try_from(*bytes).unwrap_or(usize::MAX),
+            Some(Value::Number(bytes)) => OutputSize::clamped(usize::try_from(*bytes).unwrap_or(0)),
             other => unreachable!("a number by its kind, and it has a default: {other:?}"),
         }
     }
@@ -268,14 +269,14 @@ mod tests {
     #[test]
     fn what_the_tools_need_is_there() {
         let settings = world().load().unwrap();
-        assert_eq!(settings.max_output_size(), 51_200);
+        assert_eq!(settings.max_output_size(), super::OutputSize::clamped(51_200));
         assert_eq!(settings.enabled_tools(), None);
 
         let settings = world()
             .user("max_output_size = 0x800\ntools.enabled = ['bash', 'core', 'file_edit']")
             .load()
             .unwrap();
-        assert_eq!(settings.max_output_size(), 2_048);
+        assert_eq!(settings.max_output_size(), super::OutputSize::clamped(2_048));
         let tools = ["bash", "glob", "file_read", "grep", "file_write", "mail", "file_edit"];
         assert_eq!(settings.enabled_tools(), Some(tools.map(str::to_owned).to_vec()));
 

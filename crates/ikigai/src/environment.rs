@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use tokio::signal::unix::SignalKind;
 
 use crate::cli::Options;
 use crate::config::{Flag, Settings, Sources};
@@ -12,8 +13,7 @@ use crate::config::{Flag, Settings, Sources};
 /// The argument by which the program is told to be its own watchdog.
 pub(crate) const WATCHDOG: &str = "__watchdog";
 
-/// The surroundings of a command: where it works, and with which settings.
-#[derive(Debug)]
+/// The surroundings of a command: where it works, and with which settings. It holds keys, hence no `Debug`.
 pub(crate) struct Environment {
     /// Absolute.
     pub(crate) directory: PathBuf,
@@ -124,6 +124,15 @@ pub(crate) fn own_program() -> anyhow::Result<PathBuf> {
     return Ok(PathBuf::from("/proc/self/exe"));
     #[cfg(not(target_os = "linux"))]
     std::env::current_exe().context("cannot find the program's own file")
+}
+
+/// Whether the process was started with a signal ignored, as `nohup` does with SIGHUP: then it stays so.
+pub(crate) fn is_ignored(signal: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    u32::try_from(signal.as_raw_value() - 1)
+        .is_ok_and(|bit| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
 }
 
 /// Keeps other processes of the user, commands of agents among them, from reading our memory and

@@ -299,3 +299,13 @@ fn a_command_that_kills_its_watchdog_is_a_failure_and_no_hang() {
     let expected = failure("Cannot run bash: its watchdog was killed");
     Workspace::new().check("bash", json!({"command": "kill -9 $PPID"}), expected);
 }
+
+#[test]
+fn a_command_that_begins_with_a_dash_is_a_command() {
+    let workspace = Workspace::new();
+    let result = workspace.tool("bash", json!({"command": "-x 2>/dev/null; echo $?"}));
+    assert_eq!(
+        result,
+        json!({"success": true, "data": {"output": "127\n", "exit_code": 0}}).to_string()
+    );
+}

@@ -285,3 +285,23 @@ fn special_files_and_links_are_passed_over() {
     workspace.write("file", "needle\n").fifo("fifo").link("loop", "loop").link("up", "..");
     workspace.check("grep", json!({"pattern": "needle"}), found(["file:1: needle"]));
 }
+
+#[test]
+fn a_file_is_searched_up_to_a_line_that_is_too_long() {
+    let workspace = Workspace::new();
+    let long = "x".repeat(17 * 1024 * 1024);
+    workspace.write("long", format!("needle 1\n{long}\nneedle 2\n"));
+    workspace.check("grep", json!({"pattern": "needle"}), found(["long:1: needle 1"]));
+    let named = workspace.tool("grep", json!({"pattern": "needle", "path": "long"}));
+    assert!(named.starts_with(r#"{"success":false,"error":""#), "{named}");
+}
+
+#[test]
+fn a_pattern_that_is_too_large_is_refused_in_a_few_words() {
+    let workspace = Workspace::new();
+    let result = workspace.tool("grep", json!({"pattern": "(a{1000}){1000}".repeat(1000)}));
+    assert!(
+        result.starts_with(r#"{"success":false,"error":"Invalid pattern: "#)
+            && result.len() < 5_000
+    );
+}

@@ -86,3 +86,22 @@ fn a_background_process_goes_on_until_the_program_ends() {
         tokio::task::spawn_blocking(move || wait_until_gone(first)).await.unwrap();
     });
 }
+
+#[test]
+fn what_an_interrupted_tool_had_read_does_not_pass_for_the_whole() {
+    let workspace = Workspace::new();
+    workspace.write("file", "x\n");
+    let interrupt = CancellationToken::new();
+    interrupt.cancel();
+    let library = Library::new(&workspace, 51_200);
+    let interrupted = failure("Interrupted: the result would not be complete").to_string();
+    for (tool, arguments) in [
+        ("file_read", json!({"path": "file"})),
+        ("glob", json!({"pattern": "*"})),
+        ("grep", json!({"pattern": "x"})),
+        ("grep", json!({"pattern": "x", "path": "file"})),
+    ] {
+        let result = block_on(library.call(tool, &arguments, &interrupt));
+        assert_eq!(result.to_string(), interrupted, "{tool}");
+    }
+}

@@ -105,3 +105,16 @@ fn new_folders_are_taken_back_when_the_file_cannot_be_written() {
     assert_eq!(crate::support::result(&mut command), refused);
     assert_eq!(workspace.names(), Vec::<String>::new());
 }
+
+/// What lies beside it is passed over, but a search does not begin where it cannot look.
+#[test]
+fn a_folder_that_may_not_be_read_is_no_place_to_start_from() {
+    let workspace = Workspace::of_plain_user();
+    workspace.write("closed/file", "x").write("open", "x").set_mode("closed", 0o300);
+    let refused = failure("Permission denied: closed");
+    workspace
+        .check("glob", json!({"pattern": "*", "path": "closed"}), &refused)
+        .check("grep", json!({"pattern": "x", "path": "closed"}), &refused)
+        .check("glob", json!({"pattern": "**/*"}), found(["open"]));
+    workspace.set_mode("closed", 0o700);
+}

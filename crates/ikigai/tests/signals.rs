@@ -114,3 +114,41 @@ fn a_kill_ends_what_runs_in_the_background_after_its_command() {
     finish(ikigai);
     family.into_iter().for_each(wait_until_gone);
 }
+
+#[test]
+fn the_watchdog_outlives_who_tries_to_end_it() {
+    let workspace = Workspace::new();
+    let command = "for signal in TERM INT HUP QUIT; do kill -$signal $PPID; done; echo still here";
+    workspace.check(
+        "bash",
+        json!({ "command": command }),
+        json!({"success": true, "data": {"output": "still here\n", "exit_code": 0}}),
+    );
+}
+
+#[test]
+fn a_command_gets_its_signals_as_they_are_by_default() {
+    let workspace = Workspace::new();
+    // Ignored and caught ones; what lies above 31 belongs to the C library of whoever started us.
+    let command = "sed -n 's/^Sig[IC].*:\t//p' /proc/self/status | while read mask; do \
+        echo $((0x$mask & 0x7fffffff)); done; kill -TERM $$";
+    workspace.check(
+        "bash",
+        json!({ "command": command }),
+        json!({"success": true, "data": {"output": "0\n0\n", "exit_code": 143}}),
+    );
+}
+
+#[test]
+fn a_hangup_that_was_ignored_at_the_start_stays_ignored() {
+    let workspace = Workspace::new();
+    let script = "trap '' HUP; exec \"$IKIGAI\" tool bash \
+        '{\"command\":\"echo $$ > leader; while [ ! -e go ]; do sleep 0.01; done; echo done\"}'";
+    let child = workspace.script(script).spawn().unwrap();
+    wait_for_pid(&workspace.path("leader"));
+    kill_process(pid(&child), Signal::HUP).unwrap();
+    workspace.touch(["go"]);
+    let output = finish(child);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("done"));
+}

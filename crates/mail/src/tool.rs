@@ -1,7 +1,7 @@
 //! The `mail` tool: its declaration, and its own parser with the contract's texts.
 
 use ikigai_store::{InboxFilter, Step};
-use ikigai_tools::{Arguments, Declaration, Kind, Parameter, StepTool, ToolResult};
+use ikigai_tools::{Arguments, Declaration, Parameter, ParameterType, StepTool, ToolResult};
 use serde_json::Value;
 
 use crate::address::{parse_agent, send};
@@ -19,21 +19,25 @@ const DECLARATION: Declaration = Declaration {
         Parameter {
             name: "action",
             description: "Operation to perform",
-            kind: Kind::Choice(&["inbox", "read", "send"]),
+            value: ParameterType::Choice(&["inbox", "read", "send"]),
             required: true,
         },
-        optional("to", Kind::Text, "Recipient agent ID (required for send)"),
-        optional("body", Kind::Text, "Message body (required for send)"),
-        optional("id", Kind::Integer, "Message ID (required for read)"),
-        optional("unread", Kind::Boolean, "Inbox: only unread"),
-        optional("from", Kind::Text, "Inbox: only from it"),
-        optional("limit", Kind::Integer, "Inbox: 1-200, default 50"),
-        optional("offset", Kind::Integer, "Inbox: skip"),
+        optional("to", ParameterType::Text, "Recipient agent ID (required for send)"),
+        optional("body", ParameterType::Text, "Message body (required for send)"),
+        optional("id", ParameterType::Integer, "Message ID (required for read)"),
+        optional("unread", ParameterType::Boolean, "Inbox: only unread"),
+        optional("from", ParameterType::Text, "Inbox: only from it"),
+        optional("limit", ParameterType::Integer, "Inbox: 1-200, default 50"),
+        optional("offset", ParameterType::Integer, "Inbox: skip"),
     ],
 };
 
-const fn optional(name: &'static str, kind: Kind, description: &'static str) -> Parameter {
-    Parameter { name, description, kind, required: false }
+const fn optional(
+    name: &'static str,
+    value: ParameterType,
+    description: &'static str,
+) -> Parameter {
+    Parameter { name, description, value, required: false }
 }
 
 fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::declaration::Kind;
+use crate::declaration::ParameterType;
 use crate::result::Refusal;
 
 /// The arguments of one call: a JSON object as the model sent it.
@@ -36,7 +36,7 @@ impl Arguments {
 /// A type that a parameter can have in the declaration of a tool.
 pub(crate) trait Argument: Sized {
     /// What the schema says of it.
-    const KIND: Kind;
+    const TYPE: ParameterType;
     /// Whether a call without it is refused.
     const REQUIRED: bool;
 
@@ -45,7 +45,7 @@ pub(crate) trait Argument: Sized {
 }
 
 impl Argument for String {
-    const KIND: Kind = Kind::Text;
+    const TYPE: ParameterType = ParameterType::Text;
     const REQUIRED: bool = true;
 
     fn parse(value: Option<&Value>, name: &'static str) -> Result<Self, Refusal> {
@@ -54,7 +54,7 @@ impl Argument for String {
 }
 
 impl Argument for Option<String> {
-    const KIND: Kind = Kind::Text;
+    const TYPE: ParameterType = ParameterType::Text;
     const REQUIRED: bool = false;
 
     fn parse(value: Option<&Value>, name: &'static str) -> Result<Self, Refusal> {
@@ -63,7 +63,7 @@ impl Argument for Option<String> {
 }
 
 impl Argument for Option<bool> {
-    const KIND: Kind = Kind::Boolean;
+    const TYPE: ParameterType = ParameterType::Boolean;
     const REQUIRED: bool = false;
 
     fn parse(value: Option<&Value>, name: &'static str) -> Result<Self, Refusal> {
@@ -76,7 +76,7 @@ impl Argument for Option<bool> {
 pub(crate) struct Whole<const MIN: u64, const MAX: u64>(pub(crate) u64);
 
 impl<const MIN: u64, const MAX: u64> Argument for Option<Whole<MIN, MAX>> {
-    const KIND: Kind = Kind::Integer;
+    const TYPE: ParameterType = ParameterType::Integer;
     const REQUIRED: bool = false;
 
     fn parse(value: Option<&Value>, name: &'static str) -> Result<Self, Refusal> {

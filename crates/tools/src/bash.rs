@@ -3,17 +3,17 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::arguments::{Arguments, Whole};
 use crate::commands::Running;
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
-use crate::files::without_number;
+use crate::file_error::without_number;
 use crate::output::Capture;
 use crate::result::{Outcome, Refusal};
-use crate::watchdog::Status;
+use crate::watchdog::{GRACE, Status};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &Bash::DECLARATION, prepare };
 
@@ -64,7 +64,10 @@ impl Bash {
         let mut capture = Capture::both_ends(context.output_size);
         let end = match self.run(context, Duration::from_secs(seconds), &mut capture).await {
             Ok(end) => end,
-            Err(error) => return Outcome::Failure(format!("Cannot run bash: {error}")),
+            Err(error) => {
+                let reason = without_number(&error.to_string());
+                return Outcome::Failure(format!("Cannot run bash: {reason}"));
+            }
         };
         let exit_code = match end {
             End::Own(Status::Exited(code)) => code,
@@ -82,7 +85,7 @@ impl Bash {
             }
         };
         let mut output = capture.finish();
-        if exit_code == TIMED_OUT && matches!(end, End::TimedOut) {
+        if matches!(end, End::TimedOut) {
             output.add_line(&format!("[Time limit of {seconds} s reached: the command was ended]"));
         }
         Outcome::success(output).with("exit_code", exit_code)
@@ -123,7 +126,9 @@ impl Bash {
         };
         if !matches!(end, End::Own(_)) {
             running.control.end().await?;
-            follow_ending(&mut running, &mut chunk, capture).await?;
+            // What the system itself holds fast cannot be ended, but neither must it keep us.
+            let following = follow_ending(&mut running, &mut chunk, capture);
+            let _ = timeout(GRACE + Duration::from_secs(1), following).await;
         }
         drain(&mut running, &mut chunk, capture).await?;
         if matches!(end, End::Own(_)) {

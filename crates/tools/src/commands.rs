@@ -24,7 +24,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::watchdog::{END, END_OF_GRACE, Request, STATUS_LIMIT, Status};
+use crate::watchdog::{END, GRACE, Request, STATUS_LIMIT, Status};
 
 /// Starts commands. The watchdog comes with the first one, since many runs need none.
 #[derive(Debug)]
@@ -84,8 +84,8 @@ impl Commands {
         self.closing.cancel();
         if let Some(Link { socket, mut process }) = self.link.lock().await.take() {
             drop(socket);
-            // It takes no longer than the grace that it gives to what it ends.
-            let patience = END_OF_GRACE + Duration::from_secs(1);
+            // It gives its grace twice: to the commands, then to what had left their groups.
+            let patience = 2 * GRACE + Duration::from_secs(1);
             let _ = tokio::time::timeout(patience, process.wait()).await;
         }
     }

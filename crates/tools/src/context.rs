@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::Commands;
-use crate::files::FileError;
+use crate::file_error::FileError;
 use crate::output::OutputSize;
 
 /// The surroundings of a call. Cheap to clone; all clones share the same commands and interrupt.

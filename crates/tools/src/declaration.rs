@@ -22,14 +22,14 @@ pub struct Parameter {
     /// A few words for the model.
     pub description: &'static str,
     /// The type of its value.
-    pub kind: Kind,
+    pub value: ParameterType,
     /// Whether a call without it is refused.
     pub required: bool,
 }
 
 /// The type of a parameter's value.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum ParameterType {
     /// A string.
     Text,
     /// One of these strings.
@@ -54,7 +54,7 @@ impl Declaration {
             "type": "function",
             "function": {
                 "name": self.name,
-                "description": self.description.trim_start(),
+                "description": self.description,
                 "parameters": {
                     "type": "object",
                     "properties": properties,
@@ -67,16 +67,36 @@ impl Declaration {
 
 impl Parameter {
     fn schema(&self) -> Value {
-        let description = self.description.trim_start();
-        match self.kind {
-            Kind::Text => json!({"type": "string", "description": description}),
-            Kind::Choice(values) => {
+        let description = self.description;
+        match self.value {
+            ParameterType::Text => json!({"type": "string", "description": description}),
+            ParameterType::Choice(values) => {
                 json!({"type": "string", "enum": values, "description": description})
             }
-            Kind::Integer => json!({"type": "integer", "description": description}),
-            Kind::Boolean => json!({"type": "boolean", "description": description}),
+            ParameterType::Integer => json!({"type": "integer", "description": description}),
+            ParameterType::Boolean => json!({"type": "boolean", "description": description}),
         }
     }
+}
+
+/// A doc comment without the blank at its beginning.
+pub(crate) const fn text(comment: &'static str) -> &'static str {
+    match comment.as_bytes() {
+        [b' ', ..] => comment.split_at(1).1,
+        _ => comment,
+    }
+}
+
+/// Whether no required parameter stands behind an optional one.
+pub(crate) const fn required_first(parameters: &[Parameter]) -> bool {
+    let mut index = 1;
+    while index < parameters.len() {
+        if parameters[index].required && !parameters[index - 1].required {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 /// Declares a tool once: the struct of its typed parameters, its [`Declaration`], and `parse`, which
@@ -99,12 +119,12 @@ macro_rules! tool {
             pub(crate) const DECLARATION: $crate::declaration::Declaration =
                 $crate::declaration::Declaration {
                     name: $name,
-                    description: concat!($($about),+),
+                    description: $crate::declaration::text(concat!($($about),+)),
                     parameters: &[$(
                         $crate::declaration::Parameter {
                             name: stringify!($parameter),
-                            description: concat!($($help),+),
-                            kind: <$Type as $crate::arguments::Argument>::KIND,
+                            description: $crate::declaration::text(concat!($($help),+)),
+                            value: <$Type as $crate::arguments::Argument>::TYPE,
                             required: <$Type as $crate::arguments::Argument>::REQUIRED,
                         }
                     ),*],
@@ -116,6 +136,10 @@ macro_rules! tool {
                 Ok(Self { $( $parameter: arguments.take(stringify!($parameter))?, )* })
             }
         }
+
+        // The checks come in the order of the declaration, and what is missing comes before what is wrong.
+        const _: () =
+            assert!($crate::declaration::required_first($Tool::DECLARATION.parameters));
     };
 }
 pub(crate) use tool;

@@ -9,11 +9,16 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::Declaration;
 use crate::result::{Outcome, Refusal, ToolResult};
-use crate::{bash, file_edit, file_read, file_write, glob, grep};
 
 /// The tools of this crate. Those that work on the database are listed by whoever has one.
-const TOOLS: &[Tool] =
-    &[glob::TOOL, file_read::TOOL, grep::TOOL, file_write::TOOL, bash::TOOL, file_edit::TOOL];
+const TOOLS: &[Tool] = &[
+    crate::glob::TOOL,
+    crate::file_read::TOOL,
+    crate::grep::TOOL,
+    crate::file_write::TOOL,
+    crate::bash::TOOL,
+    crate::file_edit::TOOL,
+];
 
 /// The tools that every session has; a model is told of them first, in this order.
 pub const CORE: [&str; 6] = ["glob", "file_read", "grep", "file_write", "bash", "mail"];

@@ -9,8 +9,7 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
-use crate::file_write::file_name;
-use crate::files::FileError;
+use crate::file_error::{FileError, file_name};
 use crate::replace::Target;
 use crate::result::{Outcome, Refusal};
 

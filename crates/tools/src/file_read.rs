@@ -6,7 +6,8 @@ use crate::arguments::{Arguments, Whole};
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
-use crate::files::{FileError, open_regular};
+use crate::file_error::FileError;
+use crate::files::open_regular;
 use crate::output::{Capture, Output};
 use crate::result::{Outcome, Refusal};
 
@@ -14,7 +15,7 @@ pub(crate) const TOOL: Tool = Tool { declaration: &FileRead::DECLARATION, prepar
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = FileRead::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context)))
+    Ok(Call::blocking(move |context| call.execute(context).unless_interrupted(context)))
 }
 
 tool! {

@@ -1,12 +1,10 @@
 //! `file_write`: a file's whole content, in one step.
 
-use std::path::Path;
-
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
-use crate::files::FileError;
+use crate::file_error::{FileError, file_name};
 use crate::replace::Target;
 use crate::result::{Outcome, Refusal};
 
@@ -44,9 +42,4 @@ impl FileWrite {
         folders.keep();
         Ok(())
     }
-}
-
-/// The last part of a path, as the messages name a file.
-pub(crate) fn file_name(path: &str) -> String {
-    Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

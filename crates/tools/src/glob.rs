@@ -17,7 +17,7 @@ pub(crate) const TOOL: Tool = Tool { declaration: &Glob::DECLARATION, prepare };
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = Glob::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context)))
+    Ok(Call::blocking(move |context| call.execute(context).unless_interrupted(context)))
 }
 
 tool! {

@@ -1,7 +1,7 @@
 //! `grep`: lines of files that match a regular expression.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use globset::GlobSet;
@@ -14,7 +14,8 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
-use crate::files::{FileError, open_regular};
+use crate::file_error::{FileError, shorten};
+use crate::files::open_regular;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
@@ -24,7 +25,7 @@ pub(crate) const TOOL: Tool = Tool { declaration: &Grep::DECLARATION, prepare };
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = Grep::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context)))
+    Ok(Call::blocking(move |context| call.execute(context).unless_interrupted(context)))
 }
 
 tool! {
@@ -39,16 +40,15 @@ tool! {
     }
 }
 
-/// A file with a longer line is passed over: no person wrote it, and a line is held in memory.
+/// A file is searched up to a longer line: no person wrote it, and a line is held in memory.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 impl Grep {
     fn execute(&self, context: &Context) -> Outcome {
-        let matcher =
-            match RegexMatcherBuilder::new().line_terminator(Some(b'\n')).build(&self.pattern) {
-                Ok(matcher) => matcher,
-                Err(error) => return Outcome::Failure(format!("Invalid pattern: {error}")),
-            };
+        let matcher = match compile(&self.pattern) {
+            Ok(matcher) => matcher,
+            Err(reason) => return Outcome::Failure(format!("Invalid pattern: {reason}")),
+        };
         // An empty filter is how some models leave it out.
         let glob = self.glob.as_deref().filter(|glob| !glob.is_empty());
         let filter = match glob.map(NameFilter::new).transpose() {
@@ -66,6 +66,18 @@ impl Grep {
     }
 }
 
+fn compile(pattern: &str) -> Result<RegexMatcher, String> {
+    /// For the compiled pattern and for what it keeps while it searches: enough for any that a person or a
+    /// model writes.
+    const LARGEST: usize = 10 * 1024 * 1024;
+    RegexMatcherBuilder::new()
+        .line_terminator(Some(b'\n'))
+        .size_limit(LARGEST)
+        .dfa_size_limit(LARGEST)
+        .build(pattern)
+        .map_err(|error| shorten(&error.to_string()))
+}
+
 /// Searches a folder, or one file.
 fn search(
     context: &Context,
@@ -74,6 +86,7 @@ fn search(
     filter: Option<&NameFilter>,
 ) -> Result<SortedFindings, FileError> {
     if std::fs::metadata(&start.path)?.is_dir() {
+        start.require_directory()?;
         return Ok(walk(context, start, Extent::ALL, || {
             let mut searcher = FileSearch::new(context, matcher);
             move |entry: &ignore::DirEntry, found: &mut SortedFindings| {
@@ -81,7 +94,8 @@ fn search(
                 if filter.is_none_or(|filter| filter.wants(relative))
                     && let Ok((file, _)) = open_regular(entry.path())
                 {
-                    searcher.search(&file, start.show(relative), found);
+                    // One that cannot be read to its end is searched as far as it goes.
+                    let _ = searcher.search(&file, start.show(relative), found);
                 }
             }
         }));
@@ -90,7 +104,7 @@ fn search(
     let mut found = SortedFindings::new(context.output_size);
     let name = start.path.file_name().map(Path::new).unwrap_or(&start.path);
     if filter.is_none_or(|filter| filter.wants(name)) {
-        FileSearch::new(context, matcher).search(&file, start.show(Path::new("")), &mut found);
+        FileSearch::new(context, matcher).search(&file, start.show(Path::new("")), &mut found)?;
     }
     Ok(found)
 }
@@ -117,13 +131,14 @@ impl NameFilter {
 
 /// Searches one file after another, with buffers that are used again.
 struct FileSearch<'a> {
+    context: &'a Context,
     matcher: &'a RegexMatcher,
     searcher: Searcher,
     limit: usize,
 }
 
 impl<'a> FileSearch<'a> {
-    fn new(context: &Context, matcher: &'a RegexMatcher) -> FileSearch<'a> {
+    fn new(context: &'a Context, matcher: &'a RegexMatcher) -> FileSearch<'a> {
         let searcher = SearcherBuilder::new()
             .line_number(true)
             .binary_detection(BinaryDetection::quit(0))
@@ -131,10 +146,10 @@ impl<'a> FileSearch<'a> {
             // A file that is cut short while it is mapped would end the program (SIGBUS).
             .memory_map(MmapChoice::never())
             .build();
-        FileSearch { matcher, searcher, limit: context.output_size.bytes() }
+        FileSearch { context, matcher, searcher, limit: context.output_size.bytes() }
     }
 
-    fn search(&mut self, file: &File, path: Vec<u8>, found: &mut SortedFindings) {
+    fn search(&mut self, file: &File, path: Vec<u8>, found: &mut SortedFindings) -> io::Result<()> {
         let mut matches = Matches {
             path: &path,
             limit: self.limit,
@@ -143,10 +158,27 @@ impl<'a> FileSearch<'a> {
             count: 0,
             is_binary: false,
         };
-        let searched = self.searcher.search_file(self.matcher, file, &mut matches);
+        let reader = UntilInterrupted { file, context: self.context };
+        let searched = self.searcher.search_reader(self.matcher, reader, &mut matches);
         let Matches { lines, length, count, is_binary, .. } = matches;
-        if searched.is_ok() && !is_binary && count > 0 {
+        if !is_binary && count > 0 {
             found.add_lines(path, lines, length, count);
+        }
+        searched
+    }
+}
+
+/// A file that seems to end when the call is interrupted: a search of a large one may find nothing for long.
+struct UntilInterrupted<'a> {
+    file: &'a File,
+    context: &'a Context,
+}
+
+impl Read for UntilInterrupted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.context.is_interrupted() {
+            true => Ok(0),
+            false => self.file.read(buffer),
         }
     }
 }

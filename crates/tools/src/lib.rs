@@ -16,10 +16,11 @@
 //! - An executor never sees JSON, the dispatcher never does a tool's work.
 //! - Whatever goes wrong for the model is a [`ToolResult`]; nothing in here panics or returns `Err` to
 //!   the caller of a tool.
-//! - No executor holds a whole file or a whole output: everything streams into an [`Output`] that
-//!   bounds itself.
-//! - Only this crate starts processes, and each of them ends when the program ends.
-//! - Nothing here reads the environment, the configuration or the home directory.
+//! - No executor holds a whole file or a whole output: everything streams into a capture that bounds
+//!   itself (`output.rs`).
+//! - Only this crate starts processes. Each ends when the program ends, unless it made itself a session of
+//!   its own.
+//! - Nothing here reads the environment or the configuration.
 //!
 //! # Example
 //!
@@ -50,6 +51,7 @@ mod file_write;
 mod glob;
 mod grep;
 
+mod file_error;
 mod files;
 mod lines;
 mod pattern;
@@ -62,8 +64,8 @@ mod watchdog;
 pub use arguments::Arguments;
 pub use commands::Commands;
 pub use context::Context;
-pub use declaration::{Declaration, Kind, Parameter};
+pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
-pub use output::{Output, OutputSize};
+pub use output::OutputSize;
 pub use result::ToolResult;
 pub use watchdog::serve as serve_watchdog;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// A text that a model may get as it is: bounded, and valid UTF-8.
 #[derive(Debug)]
-pub struct Output {
+pub(crate) struct Output {
     pub(crate) text: String,
     /// Something was cut out of it.
     pub(crate) truncated: bool,
@@ -49,6 +49,11 @@ impl OutputSize {
     /// ```
     pub fn new(bytes: usize) -> Option<OutputSize> {
         (Self::MIN..=Self::MAX).contains(&bytes).then_some(OutputSize(bytes))
+    }
+
+    /// The nearest size in range.
+    pub fn clamped(bytes: usize) -> OutputSize {
+        OutputSize(bytes.clamp(Self::MIN, Self::MAX))
     }
 
     pub(crate) fn bytes(self) -> usize {
@@ -112,6 +117,7 @@ impl Capture {
 
     pub(crate) fn finish(mut self) -> Output {
         let limit = (self.head_limit + self.tail_limit) as u64;
+        let has_tail = self.tail_limit > 0;
         if self.total <= limit {
             self.head.append(&mut self.tail);
             let (text, lossy) = decode(self.head);
@@ -122,7 +128,7 @@ impl Capture {
             // Replacing broken bytes made it longer than the limit.
             let head = text[..text.floor_char_boundary(self.head_limit)].to_owned();
             let tail = last_bytes(&text, self.tail_limit).to_owned();
-            return join(head, &tail, self.tail_limit > 0, total, lossy);
+            return Output { lossy, ..join(head, has_tail.then_some(&tail), total) };
         }
         without_cut_character(&mut self.head);
         let (mut head, head_lossy) = decode(self.head);
@@ -130,23 +136,25 @@ impl Capture {
         let kept = &self.tail[self.tail.len() - self.tail_limit.min(self.tail.len())..];
         let (tail, tail_lossy) = decode(from_first_character(kept).to_vec());
         let tail = last_bytes(&tail, self.tail_limit);
-        join(head, tail, self.tail_limit > 0, self.total, head_lossy || tail_lossy)
+        let lossy = head_lossy || tail_lossy;
+        Output { lossy, ..join(head, has_tail.then_some(tail), self.total) }
     }
 }
 
-fn join(head: String, tail: &str, has_tail: bool, total: u64, lossy: bool) -> Output {
-    let ends = match has_tail {
-        true => format!("first {} and last {}", head.len(), tail.len()),
-        false => format!("first {}", head.len()),
+/// The kept parts, with a line between or behind them that says what was cut.
+fn join(head: String, tail: Option<&str>, total: u64) -> Output {
+    let ends = match tail {
+        Some(tail) => format!("first {} and last {}", head.len(), tail.len()),
+        None => format!("first {}", head.len()),
     };
     let mut text = head;
     start_line(&mut text);
     text.push_str(&format!("[Output truncated: showing {ends} of {total} bytes]"));
-    if has_tail {
+    if let Some(tail) = tail {
         text.push('\n');
         text.push_str(tail);
     }
-    Output { text, truncated: true, lossy }
+    Output { text, truncated: true, lossy: false }
 }
 
 fn start_line(text: &mut String) {

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use globset::{ErrorKind, GlobBuilder, GlobSet};
 
-use crate::files::shorten;
+use crate::file_error::shorten;
 
 /// Compiles a pattern: `*` stays within a folder, `**` crosses folders.
 pub(crate) fn shell_pattern(pattern: &str) -> Result<GlobSet, String> {

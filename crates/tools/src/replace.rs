@@ -4,7 +4,8 @@
 //! The new content goes into a temporary file beside the target, is flushed, and renamed over it; then the
 //! folder is flushed. While that happens a lock on the old file keeps other agents and processes of
 //! ikigai out. Owner and mode of an existing file are kept, a symbolic link stays a link. A file with
-//! several hard links loses the other names: that is the price of the rename.
+//! several hard links loses the other names, and access lists and extended attributes are not kept: that is
+//! the price of the rename.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -16,7 +17,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 use rustix::io::Errno;
 
-use crate::files::{FileError, require_regular};
+use crate::file_error::FileError;
+use crate::files::require_regular;
 
 /// The file that a write is about, links followed, and locked if it exists.
 pub(crate) struct Target {
@@ -75,7 +77,8 @@ impl Target {
         Ok(folders)
     }
 
-    /// Replaces the content by what `write` puts out. When this fails the target is as it was.
+    /// Replaces the content by what `write` puts out. When this fails the target is as it was, except for
+    /// [`FileError::NotFlushed`].
     pub(crate) fn replace(
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
@@ -89,8 +92,7 @@ impl Target {
         temporary.file.sync_all()?;
         self.require_unchanged()?;
         temporary.rename_to(&self.path)?;
-        flush_folder(folder)?;
-        Ok(())
+        flush_folder(folder).map_err(FileError::NotFlushed)
     }
 
     /// Programs that know nothing of our lock may have changed the file since we looked.
@@ -170,13 +172,11 @@ fn lock_existing(path: &Path) -> Result<Existing, FileError> {
 
 fn open_to_lock(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW).bits().cast_signed();
-    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        // May be written, but not read.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            OpenOptions::new().write(true).custom_flags(flags).open(path)
-        }
-        opened => opened,
-    }
+    // A network file system gives the lock only to who may write; a program that runs cannot be opened for
+    // that, and what may not be read has to be opened without.
+    let open =
+        |read, write| OpenOptions::new().read(read).write(write).custom_flags(flags).open(path);
+    open(true, true).or_else(|_| open(true, false)).or_else(|_| open(false, true))
 }
 
 fn is_still_at(metadata: &Metadata, path: &Path) -> io::Result<bool> {
@@ -241,7 +241,15 @@ impl Drop for NewFolders {
 
 fn flush_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder) {
-        Ok(folder) => folder.sync_all(),
+        Ok(folder) => match folder.sync_all() {
+            // Some file systems cannot flush a folder.
+            Err(error)
+                if matches!(Errno::from_io_error(&error), Some(Errno::INVAL | Errno::NOTSUP)) =>
+            {
+                Ok(())
+            }
+            flushed => flushed,
+        },
         // A folder that may be written but not read cannot be flushed by its name.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(error) => Err(error),
@@ -254,7 +262,7 @@ mod tests {
     use std::path::Path;
 
     use super::Target;
-    use crate::files::FileError;
+    use crate::file_error::FileError;
 
     fn names(folder: &Path) -> Vec<String> {
         let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());

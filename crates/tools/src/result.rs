@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use crate::context::Context;
 use crate::output::Output;
 
 /// The JSON object that a model gets as the result of its call.
@@ -89,6 +90,14 @@ impl Outcome {
         Outcome::Success { output, fields: Vec::new() }
     }
 
+    /// What was read until an interrupt is not the whole, and must not pass for it.
+    pub(crate) fn unless_interrupted(self, context: &Context) -> Outcome {
+        match context.is_interrupted() {
+            true => Outcome::Failure("Interrupted: the result would not be complete".to_owned()),
+            false => self,
+        }
+    }
+
     /// Adds a field to the data of a success.
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Outcome {
         if let Outcome::Success { fields, .. } = &mut self {
@@ -100,21 +109,19 @@ impl Outcome {
 
 impl From<Outcome> for ToolResult {
     fn from(outcome: Outcome) -> ToolResult {
-        let envelope = match outcome {
+        let field = |name: &str, value: Value| (name.to_owned(), value);
+        ToolResult(match outcome {
             Outcome::Success { output, fields } => {
-                let mut data = Map::new();
-                data.insert("output".to_owned(), Value::from(output.text));
-                data.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
+                let mut data = Map::from_iter([field("output", Value::from(output.text))]);
+                data.extend(fields.into_iter().map(|(name, value)| field(name, value)));
                 if output.truncated {
                     data.insert("truncated".to_owned(), Value::from(true));
                 }
-                json!({"success": true, "data": data})
+                Map::from_iter([field("success", Value::from(true)), field("data", data.into())])
             }
-            Outcome::Failure(error) => json!({"success": false, "error": error}),
-        };
-        match envelope {
-            Value::Object(fields) => ToolResult(fields),
-            other => unreachable!("an envelope is an object, not {other}"),
-        }
+            Outcome::Failure(error) => {
+                Map::from_iter([field("success", Value::from(false)), field("error", error.into())])
+            }
+        })
     }
 }

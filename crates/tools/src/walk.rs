@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::context::Context;
-use crate::files::FileError;
+use crate::file_error::FileError;
 use crate::lines::SortedFindings;
 
 /// Where a walk starts, and how the paths it finds are shown.
@@ -47,9 +47,10 @@ impl Start {
         shown
     }
 
+    /// A walk passes over folders that it cannot read, but not over the one it starts from.
     pub(crate) fn require_directory(&self) -> Result<(), FileError> {
         match std::fs::metadata(&self.path)?.is_dir() {
-            true => Ok(()),
+            true => Ok(std::fs::read_dir(&self.path).map(drop)?),
             false => Err(FileError::NotDirectory),
         }
     }
@@ -89,8 +90,8 @@ where
     let all = Mutex::new(SortedFindings::new(context.output_size));
     let walker = WalkBuilder::new(&start.path)
         .require_git(false)
-        // The user's own ignore file is in the home directory, which no tool reads; with it the same
-        // tree would give other results for other people.
+        // The user's own ignore file of git: with it the same tree would give other results for other
+        // people.
         .git_global(false)
         .max_depth(extent.depth)
         .filter_entry(move |entry| extent.enters(entry))

@@ -23,6 +23,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, setsid, wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use groups::Group;
@@ -31,7 +32,7 @@ pub(crate) use wire::{Request, STATUS_LIMIT, Status};
 /// Sent down a control socket: end the command.
 pub(crate) const END: u8 = b'.';
 /// How long a group that was told to end may take before it is killed.
-pub(crate) const END_OF_GRACE: Duration = Duration::from_secs(1);
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// Between two looks at a group that is ending.
 const LOOK: Duration = Duration::from_millis(5);
 /// Between two looks at a group that goes on in the background. A process number could only be used
@@ -51,8 +52,10 @@ pub fn serve(socket: OwnedFd) -> io::Result<()> {
         let socket = StdUnixStream::from(socket);
         socket.set_nonblocking(true)?;
         let socket = UnixStream::from_std(socket)?;
+        let _ignored = ignore_signals()?;
         let mut commands = JoinSet::new();
-        while let Some((output, control)) = receive_fds(&socket).await? {
+        // An error is as good as the program's end: nobody will ever ask for anything again.
+        while let Ok(Some((output, control))) = receive_fds(&socket).await {
             commands.spawn(watch(output, control));
             while commands.try_join_next().is_some() {}
         }
@@ -60,6 +63,15 @@ pub fn serve(socket: OwnedFd) -> io::Result<()> {
         end_rest().await;
         Ok(())
     })
+}
+
+/// Lives on when somebody ends "all of ikigai", or a command tries to end its parent: whoever ends the
+/// program ends us by that. The signals are caught, not ignored, since a command would inherit that.
+fn ignore_signals() -> io::Result<Vec<tokio::signal::unix::Signal>> {
+    [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()]
+        .into_iter()
+        .map(signal)
+        .collect()
 }
 
 /// What a command leaves in the background becomes our child when the command ends, so that we and not
@@ -133,7 +145,8 @@ async fn watch(output: OwnedFd, control: OwnedFd) -> io::Result<()> {
 fn start(request: Request, output: OwnedFd) -> io::Result<(Child, Group)> {
     #[expect(clippy::disallowed_methods, reason = "this is the place where commands are started")]
     let child = Command::new("bash")
-        .arg("-c")
+        // Without the dashes, a command that begins with one would be taken for an option.
+        .args(["-c", "--"])
         .arg(request.command)
         .current_dir(request.directory)
         .stdin(Stdio::null())
@@ -161,7 +174,7 @@ async fn end(group: Group, child: &mut Child) -> io::Result<ExitStatus> {
         until_gone(&groups).await;
         status
     };
-    if let Ok(status) = tokio::time::timeout(END_OF_GRACE, all_gone).await {
+    if let Ok(status) = tokio::time::timeout(GRACE, all_gone).await {
         return status;
     }
     groups.extend(Group::below(group.0));
@@ -176,7 +189,7 @@ async fn end_rest() {
     }
     let groups = Group::below(getpid());
     tell_to_end(&groups);
-    let _ = tokio::time::timeout(END_OF_GRACE, until_gone(&groups)).await;
+    let _ = tokio::time::timeout(GRACE, until_gone(&groups)).await;
     Group::below(getpid()).iter().for_each(|group| group.signal(Signal::KILL));
 }
 

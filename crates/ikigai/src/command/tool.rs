@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ikigai_mail::render_result;
 use ikigai_store::Step;
-use ikigai_tools::{Call, Commands, Context, OutputSize, Prepared, ToolResult};
-use tokio::signal::unix::{SignalKind, signal};
+use ikigai_tools::{Call, Commands, Context, Prepared, ToolResult};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue;
@@ -76,8 +76,7 @@ fn execute(environment: &Environment, call: Call) -> anyhow::Result<Option<ToolR
             OsStr::new(environment::WATCHDOG),
             environment.for_commands(),
         ));
-        let output_size = OutputSize::new(environment.settings.max_output_size())
-            .context("max_output_size is out of range")?;
+        let output_size = environment.settings.max_output_size();
         let interrupt = CancellationToken::new();
         let context =
             Context::new(&environment.directory, output_size, commands.clone(), interrupt.clone());
@@ -90,6 +89,23 @@ fn execute(environment: &Environment, call: Call) -> anyhow::Result<Option<ToolR
     result
 }
 
+/// A signal that interrupts us, unless the program was started with it ignored.
+struct Signals(Option<Signal>);
+
+impl Signals {
+    fn of(kind: SignalKind) -> std::io::Result<Signals> {
+        let listens = !environment::is_ignored(kind);
+        Ok(Signals(listens.then(|| signal(kind)).transpose()?))
+    }
+
+    async fn next(&mut self) {
+        match &mut self.0 {
+            Some(signal) => drop(signal.recv().await),
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// Waits for the call; a signal interrupts it, a second one does not even wait for its end.
 async fn until_interrupted(
     call: impl Future<Output = ToolResult>,
@@ -97,14 +113,16 @@ async fn until_interrupted(
 ) -> anyhow::Result<Option<ToolResult>> {
     /// Longer than a command is given to end by itself.
     const PATIENCE: Duration = Duration::from_secs(3);
-    let mut sigint = signal(SignalKind::interrupt())?;
-    let mut sigterm = signal(SignalKind::terminate())?;
-    let mut sighup = signal(SignalKind::hangup())?;
+    let (mut interrupt_signal, mut terminate, mut hangup) = (
+        Signals::of(SignalKind::interrupt())?,
+        Signals::of(SignalKind::terminate())?,
+        Signals::of(SignalKind::hangup())?,
+    );
     let mut signalled = async || {
         tokio::select! {
-            _ = sigint.recv() => {}
-            _ = sigterm.recv() => {}
-            _ = sighup.recv() => {}
+            () = interrupt_signal.next() => {}
+            () = terminate.next() => {}
+            () = hangup.next() => {}
         }
     };
     tokio::pin!(call);

@@ -24,8 +24,7 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyh
 fn render(tools: impl Iterator<Item = &'static Declaration>) -> String {
     let mut text = String::new();
     for declaration in tools {
-        let description = declaration.description.trim_start();
-        text.push_str(&format!("{:<11} {description}\n", declaration.name));
+        text.push_str(&format!("{:<11} {}\n", declaration.name, declaration.description));
         let parameters: Vec<String> = declaration
             .parameters
             .iter()

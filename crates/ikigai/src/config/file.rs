@@ -54,8 +54,11 @@ impl std::fmt::Debug for Document {
 }
 
 fn open(path: &Path) -> Result<Option<File>, ConfigError> {
-    // Non-blocking, since opening a FIFO would otherwise wait for a writer. The type is asked of
-    // the open file and not of the path, which may mean another file a moment later.
+    // A device is not even opened, which may do something. Should another file take this one's place a
+    // moment later, the open does not block, and the type is asked of the open file once more.
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(ConfigError::NotRegular { path: path.into() });
+    }
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let unreadable = |source| ConfigError::Unreadable { path: path.into(), source };
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {

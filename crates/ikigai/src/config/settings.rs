@@ -1,6 +1,8 @@
 //! The one table of all settings (cli.md, Configuration). A new setting is a new line in it: files,
 //! variables, checks, the trust rule and `ikigai config` derive from it.
 
+use ikigai_tools::OutputSize;
+
 use super::value::Kind;
 use super::{address, model, providers, tools, value};
 
@@ -77,7 +79,7 @@ pub(super) const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        heading: "Permissions",
+        heading: "Permissions (not in force yet)",
         settings: &[
             Setting {
                 key: "mode",
@@ -121,7 +123,7 @@ pub(super) const GROUPS: &[Group] = &[
                 project: ProjectMay::Narrow,
             },
             limit("max_tool_turns", "50", 1, 1_000),
-            limit("max_output_size", "51200", 1_024, 104_857_600),
+            limit("max_output_size", "51200", OutputSize::MIN as u64, OutputSize::MAX as u64),
             limit("max_requests", "300", 1, 1_000_000),
         ],
     },
