@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, ToolResult};
+use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, Prepared, ToolResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +31,11 @@ async fn call_until(
     let commands = Arc::new(Commands::new(program, OsStr::new("__watchdog"), vec![path]));
     let size = OutputSize::new(LIMIT).unwrap();
     let context = Context::new(&workspace.directory(), size, commands.clone(), interrupt.clone());
-    let call = Dispatcher::all().dispatch(tool, arguments.to_string().as_bytes()).unwrap();
+    let dispatcher = Dispatcher::<()>::new(Vec::new());
+    let Ok(Prepared::Call(call)) = dispatcher.dispatch(tool, arguments.to_string().as_bytes())
+    else {
+        panic!("{tool} is refused");
+    };
     let result = call.run(&context).await;
     commands.close().await;
     result
