@@ -26,6 +26,14 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The file is gone, and what was last written to it is still in its log.
+    #[error("The database {} is not there or empty, but its log {} is, and mail may be in it: put the database back, or move the log away", path.display(), log.display())]
+    LogWithoutDatabase {
+        /// The file.
+        path: PathBuf,
+        /// Its write-ahead log.
+        log: PathBuf,
+    },
     /// Another version of the program has changed the tables.
     #[error("The database {} was made by a newer version of ikigai (schema {found}, this version knows {known}): update ikigai", path.display())]
     Newer {
