@@ -9,7 +9,7 @@ use ikigai_conversation::{AgentId, SessionId};
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The address is none that this program understands.
-    #[error("{address} is no address of a database: use sqlite://PATH")]
+    #[error("{address} is no address of a database that this version can use: use sqlite://PATH")]
     Address {
         /// What was given, without a password.
         address: String,
@@ -77,7 +77,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The folder or the file cannot be made or opened.
-    #[error("Cannot open the database {}: {reason}", path.display())]
+    #[error("Cannot open the database {}: {reason}; choose another place with --db sqlite://PATH", path.display())]
     Open {
         /// The file.
         path: PathBuf,

@@ -119,7 +119,15 @@ fn create_file(path: &Path) -> Result<(), StoreError> {
         _ => open_error(path, &error),
     };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(
+            |error| match error.kind() {
+                io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                    let reason = format!("{} is not a folder", folder.display());
+                    StoreError::Open { path: path.to_owned(), reason }
+                }
+                _ => failed(error),
+            },
+        )?;
     }
     if let Ok(metadata) = fs::metadata(path)
         && !metadata.is_file()
