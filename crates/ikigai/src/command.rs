@@ -12,9 +12,27 @@ pub(crate) mod tool;
 pub(crate) mod tools;
 pub(crate) mod watchdog;
 
+use std::io::Read;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use ikigai_conversation::Time;
+
+/// All of standard input.
+pub(crate) fn read_stdin(what: &str) -> anyhow::Result<Vec<u8>> {
+    /// More than any file that a model would write; it is held in memory.
+    const LIMIT: u64 = 256 * 1024 * 1024;
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .take(LIMIT + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {what} from standard input"))?;
+    anyhow::ensure!(
+        bytes.len() as u64 <= LIMIT,
+        "{what} on standard input: more than {LIMIT} bytes"
+    );
+    Ok(bytes)
+}
 
 /// The time by the clock of this machine.
 pub(crate) fn now() -> Time {

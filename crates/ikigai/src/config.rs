@@ -43,6 +43,7 @@ pub(crate) use error::ConfigError;
 use ikigai_store::{AgentLimits, Budget};
 use ikigai_tools::OutputSize;
 
+use address::Address;
 use file::{Document, Lookup};
 use folders::Folders;
 use layers::{Entry, Layers};
@@ -130,18 +131,24 @@ impl Settings {
     }
 
     /// The address of the database, with its password: for opening it, never for showing.
-    pub(crate) fn database_url(&self) -> &str {
-        match self.layers.value("database_url") {
-            Some(Value::Address(address)) => address.secret(),
-            other => unreachable!("an address by its kind, and it has a default: {other:?}"),
-        }
+    pub(crate) fn database_url(&self) -> anyhow::Result<&str> {
+        self.database_address().map(Address::secret)
     }
 
     /// The address of the database, as it may be shown.
-    pub(crate) fn masked_database_url(&self) -> String {
+    pub(crate) fn masked_database_url(&self) -> anyhow::Result<String> {
+        self.database_address().map(Address::to_string)
+    }
+
+    /// There is none when nothing names a folder for it.
+    fn database_address(&self) -> anyhow::Result<&Address> {
         match self.layers.value("database_url") {
-            Some(Value::Address(address)) => address.to_string(),
-            other => unreachable!("an address by its kind, and it has a default: {other:?}"),
+            Some(Value::Address(address)) => Ok(address),
+            None => anyhow::bail!(
+                "there is no place for the database, since neither XDG_DATA_HOME nor HOME names a folder: \
+                 set one of them, or choose a place with --db sqlite://PATH"
+            ),
+            other => unreachable!("an address by its kind: {other:?}"),
         }
     }
 

@@ -71,14 +71,15 @@ impl Chosen {
         if inside_agent && options.db.is_some() {
             anyhow::bail!("--db cannot be used inside an agent's command");
         }
-        for (option, typed, own) in
-            [("--agent", &options.agent, &agent), ("--session", &options.session, &session)]
+        if let (Some(typed), Some(own)) = (&options.agent, &agent)
+            && typed.trim_end_matches('/') != own.trim_end_matches('/')
         {
-            if let (Some(typed), Some(own)) = (typed, own)
-                && typed != own
-            {
-                anyhow::bail!("{option} {typed} cannot be used inside a command of {own}");
-            }
+            anyhow::bail!("--agent {typed} cannot be used inside a command of agent {own}");
+        }
+        if let (Some(typed), Some(own)) = (&options.session, &session)
+            && (typed.is_empty() || !own.starts_with(typed.as_str()))
+        {
+            anyhow::bail!("--session {typed} cannot be used inside a command of session {own}");
         }
         Ok(Chosen {
             session: session.or_else(|| options.session.clone()),

@@ -6,10 +6,22 @@ use anyhow::Context;
 
 /// Writes to standard output, at once.
 pub(crate) fn out(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    out_to_reader(text).map(drop)
+}
+
+/// Whether somebody still reads what is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Listening,
+    Gone,
+}
+
+/// The same, for whoever would otherwise print on and on.
+pub(crate) fn out_to_reader(text: impl AsRef<[u8]>) -> anyhow::Result<Reader> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to standard output"),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        written => written.context("cannot write to standard output").map(|()| Reader::Listening),
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 use crate::environment::Environment;
+use crate::print;
 
 /// An open database, with the session and agent that were chosen.
 pub(crate) struct OpenSession<'a> {
@@ -21,6 +22,7 @@ pub(crate) struct OpenSession<'a> {
 impl<'a> OpenSession<'a> {
     /// The session that was named, or the newest one of the directory; it is made when there is none.
     pub(crate) fn open(environment: &'a Environment) -> anyhow::Result<OpenSession<'a>> {
+        let agent = chosen_agent(environment)?;
         let database = Database::open(environment)?;
         let id = match &environment.chosen.session {
             Some(named) => database.find_session(named)?,
@@ -30,19 +32,19 @@ impl<'a> OpenSession<'a> {
                 database.wait(database.store.session_at(place, new, budget))?
             }
         };
-        Ok(OpenSession { agent: chosen_agent(environment)?, database, environment, id })
+        Ok(OpenSession { database, environment, id, agent })
     }
 
     /// The same, but nothing is made: `None` when the directory has no session yet.
     pub(crate) fn open_existing(
         environment: &'a Environment,
     ) -> anyhow::Result<Option<OpenSession<'a>>> {
+        let agent = chosen_agent(environment)?;
         let database = Database::open(environment)?;
         let id = match &environment.chosen.session {
             Some(named) => Some(database.find_session(named)?),
             None => database.wait(database.store.newest_session(place(environment)))?,
         };
-        let agent = chosen_agent(environment)?;
         Ok(id.map(|id| OpenSession { database, environment, id, agent }))
     }
 
@@ -50,15 +52,25 @@ impl<'a> OpenSession<'a> {
         &self.database.store
     }
 
-    /// Performs a step in the agent's mailbox.
-    pub(crate) fn perform(&self, step: Step) -> Result<Outcome, StoreError> {
+    /// Performs a step in the agent's mailbox; `None` when the database refused it, which the person is told.
+    pub(crate) fn perform(&self, step: Step) -> anyhow::Result<Option<Outcome>> {
         // Inside an agent's command it is not the person who speaks.
         let refill = match self.environment.chosen.inside_agent {
             true => None,
             false => Some(self.environment.settings.budget()),
         };
         let (session, agent) = (self.id, self.agent.clone());
-        self.wait(self.store().perform(session, agent, step, refill))
+        match self.wait(self.store().perform(session, agent, step, refill)) {
+            Ok(outcome) => Ok(Some(outcome)),
+            // What was named is wrong, not the step.
+            Err(error @ (StoreError::AgentNotFound(_) | StoreError::SessionNotFound(_))) => {
+                Err(explain(error))
+            }
+            Err(error) => {
+                print::error(&error.into());
+                Ok(None)
+            }
+        }
     }
 
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
@@ -74,7 +86,7 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn open(environment: &Environment) -> anyhow::Result<Database> {
-        let store = Store::open(environment.settings.database_url(), Options::default())?;
+        let store = Store::open(environment.settings.database_url()?, Options::default())?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Database { store, runtime })
     }
@@ -100,6 +112,16 @@ impl Database {
 
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
+    }
+}
+
+/// Says what to do where the store, which does not know our commands, cannot.
+pub(crate) fn explain(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::AgentNotFound(_) => {
+            anyhow::anyhow!("{error} in this session: 'ikigai agents' lists them")
+        }
+        _ => error.into(),
     }
 }
 

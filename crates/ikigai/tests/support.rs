@@ -12,7 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, ToolResult};
+use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, Prepared, ToolResult};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};
@@ -275,7 +275,10 @@ impl Library {
         let context =
             Context::new(&self.directory, self.size, self.commands.clone(), interrupt.clone());
         let arguments = arguments.to_string();
-        let call = Dispatcher::all().dispatch(tool, arguments.as_bytes()).unwrap();
+        let dispatcher = Dispatcher::<()>::new(Vec::new());
+        let Ok(Prepared::Call(call)) = dispatcher.dispatch(tool, arguments.as_bytes()) else {
+            panic!("{tool} is refused");
+        };
         call.run(&context).await
     }
 

@@ -29,7 +29,7 @@ pub enum MailError {
     IdType,
     /// No such message in this mailbox, whoever else may have it.
     #[error("Message #{0} not found")]
-    NoMail(i64),
+    NoMail(i128),
     /// Nothing to send.
     #[error("Message body cannot be empty")]
     EmptyBody,
@@ -47,6 +47,9 @@ pub enum MailError {
     /// The recipient does not read.
     #[error("Mailbox of agent {0} is full ({MAILBOX_LIMIT} unread)")]
     Full(AgentId),
+    /// The database refused the step.
+    #[error("Database error")]
+    Database,
 }
 
 impl MailError {
@@ -57,7 +60,7 @@ impl MailError {
             | Outcome::Read(_)
             | Outcome::MadeUnread(_)
             | Outcome::Sent { .. } => None,
-            Outcome::NoMail(id) => Some(MailError::NoMail(*id)),
+            Outcome::NoMail(id) => Some(MailError::NoMail(i128::from(*id))),
             Outcome::NoAgent(given) => Some(MailError::NoAgent(given.clone())),
             Outcome::Dead(agent) => Some(MailError::Dead(agent.clone())),
             Outcome::Full(agent) => Some(MailError::Full(agent.clone())),

@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 use crate::error::MailError;
 use crate::preview::preview;
 
-/// The bare result of a `mail` call.
-pub fn render_result(outcome: &Outcome) -> ToolResult {
+/// The bare result of a `mail` call; without an outcome the database has refused the step.
+pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
+    let Some(outcome) = outcome else {
+        return MailError::Database.into();
+    };
     if let Some(error) = MailError::of(outcome) {
         return error.into();
     }

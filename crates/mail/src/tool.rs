@@ -93,8 +93,9 @@ fn parse_id(arguments: &Arguments) -> Result<i64, MailError> {
     match arguments.value("id") {
         None => Err(MailError::Missing("id")),
         Some(Value::String(text)) => parse_id_text(text),
-        Some(Value::Number(number)) if number.is_i64() || number.is_u64() => {
-            Ok(number.as_i64().unwrap_or(i64::MAX))
+        Some(Value::Number(number)) => {
+            let id = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+            storable(id.ok_or(MailError::IdType)?)
         }
         Some(_) => Err(MailError::IdType),
     }
@@ -102,11 +103,15 @@ fn parse_id(arguments: &Arguments) -> Result<i64, MailError> {
 
 /// A positive number.
 pub(crate) fn parse_id_text(text: &str) -> Result<i64, MailError> {
-    let id: u128 = text.trim().parse().map_err(|_| MailError::InvalidId)?;
-    match id {
-        0 => Err(MailError::InvalidId),
-        id => Ok(i64::try_from(id).unwrap_or(i64::MAX)),
+    match text.trim().parse() {
+        Ok(id) if id > 0 => storable(id),
+        _ => Err(MailError::InvalidId),
     }
+}
+
+/// What no database can give as an id is the id of no message.
+fn storable(id: i128) -> Result<i64, MailError> {
+    i64::try_from(id).map_err(|_| MailError::NoMail(id))
 }
 
 fn parse_send(arguments: &Arguments) -> Result<Step, MailError> {

@@ -9,7 +9,7 @@ use ikigai_conversation::{AgentId, SessionId};
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The address is none that this program understands.
-    #[error("{address} is no address of a database: use sqlite://PATH")]
+    #[error("{address} is no address of a database that this version can use: use sqlite://PATH")]
     Address {
         /// What was given, without a password.
         address: String,
@@ -25,6 +25,14 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
+    },
+    /// The file is gone, and what was last written to it is still in its log.
+    #[error("The database {} is not there or empty, but its log {} is, and mail may be in it: put the database back, or move the log away", path.display(), log.display())]
+    LogWithoutDatabase {
+        /// The file.
+        path: PathBuf,
+        /// Its write-ahead log.
+        log: PathBuf,
     },
     /// Another version of the program has changed the tables.
     #[error("The database {} was made by a newer version of ikigai (schema {found}, this version knows {known}): update ikigai", path.display())]
@@ -69,7 +77,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The folder or the file cannot be made or opened.
-    #[error("Cannot open the database {}: {reason}", path.display())]
+    #[error("Cannot open the database {}: {reason}; choose another place with --db sqlite://PATH", path.display())]
     Open {
         /// The file.
         path: PathBuf,

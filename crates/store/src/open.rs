@@ -62,6 +62,7 @@ pub(crate) fn open_writer(
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(StoreError::internal(format!("SQLite {} is too old", rusqlite::version())));
     }
+    require_database_of_log(path)?;
     create_file(path)?;
     if let Some(kind) = path.parent().and_then(file_system) {
         return Err(StoreError::NetworkFileSystem { path: path.into(), kind: kind.to_owned() });
@@ -69,16 +70,18 @@ pub(crate) fn open_writer(
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
-    set_up(&connection, path)?;
-    migrate(&mut connection, path)?;
-    // From here on the writer waits by itself.
-    connection.busy_timeout(Duration::ZERO).map_err(failed)?;
-    connection.set_prepared_statement_cache_capacity(64);
     // The write-ahead log stays when the last process leaves: emptying it would cost a short command more
     // flushes than its own commit does. It is emptied as it grows.
     connection
         .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(failed)?;
+    // Before anything is set up: that alone would change another program's file.
+    version(&connection, path)?;
+    set_up(&connection, path)?;
+    migrate(&mut connection, path)?;
+    // From here on the writer waits by itself.
+    connection.busy_timeout(Duration::ZERO).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(64);
     let identity = FileIdentity::of(path).map_err(|error| open_error(path, &error))?;
     Ok((connection, identity))
 }
@@ -92,6 +95,20 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
+/// Beside a file that is not there or empty SQLite deletes the write-ahead log, and with it all mail that is
+/// nowhere else.
+fn require_database_of_log(path: &Path) -> Result<(), StoreError> {
+    let is_empty = |path: &Path| fs::metadata(path).map_or(true, |metadata| metadata.len() == 0);
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let log = PathBuf::from(log);
+    // In this order: of a database that is being made, the file is there before its log.
+    match !is_empty(&log) && is_empty(path) {
+        true => Err(StoreError::LogWithoutDatabase { path: path.to_owned(), log }),
+        false => Ok(()),
+    }
+}
+
 /// The folder is the user's alone, and so is the file; SQLite gives its helper files the same mode.
 fn create_file(path: &Path) -> Result<(), StoreError> {
     let failed = |error: io::Error| match error.kind() {
@@ -102,7 +119,15 @@ fn create_file(path: &Path) -> Result<(), StoreError> {
         _ => open_error(path, &error),
     };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(
+            |error| match error.kind() {
+                io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                    let reason = format!("{} is not a folder", folder.display());
+                    StoreError::Open { path: path.to_owned(), reason }
+                }
+                _ => failed(error),
+            },
+        )?;
     }
     if let Ok(metadata) = fs::metadata(path)
         && !metadata.is_file()

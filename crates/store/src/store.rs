@@ -46,7 +46,7 @@ impl Store {
     /// # Errors
     /// Says what is wrong with the ground it should stand on, and what to do about it.
     pub fn open(address: &str, options: Options) -> Result<Store, StoreError> {
-        let path = parse_address(address)?;
+        let path = std::path::absolute(parse_address(address)?).map_err(StoreError::internal)?;
         let (connection, identity) = open_writer(&path, options.network_file_system)?;
         let writer = Writer::start(connection, path.clone(), identity, options.clock.clone())?;
         let readers = Readers::new(path.clone(), options.clock);

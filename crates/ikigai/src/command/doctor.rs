@@ -35,12 +35,12 @@ fn configuration() -> Finding {
 }
 
 fn database(environment: &Environment) -> Finding {
-    let address = environment.settings.masked_database_url();
-    let opened = Store::open(environment.settings.database_url(), Options::default());
-    match opened.and_then(|store| store.check()) {
-        Ok(report) => {
-            Finding { what: "database", healthy: true, text: format!("{address} ({report})") }
-        }
+    let look = || -> anyhow::Result<String> {
+        let store = Store::open(environment.settings.database_url()?, Options::default())?;
+        Ok(format!("{} ({})", environment.settings.masked_database_url()?, store.check()?))
+    };
+    match look() {
+        Ok(text) => Finding { what: "database", healthy: true, text },
         Err(error) => Finding { what: "database", healthy: false, text: error.to_string() },
     }
 }

@@ -8,8 +8,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::LogArguments;
 use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::print;
-use crate::session::OpenSession;
+use crate::print::{self, Reader};
+use crate::session::{OpenSession, explain};
 
 pub(crate) fn run(environment: &Environment, arguments: &LogArguments) -> anyhow::Result<Exit> {
     let Some(session) = OpenSession::open_existing(environment)? else {
@@ -33,8 +33,7 @@ fn follow(
     const SWEEP: Duration = Duration::from_secs(2);
     let mut changes = session.store().changes()?;
     let mut interrupted = session.wait(async { signal(SignalKind::interrupt()) })?;
-    loop {
-        show_new(session, arguments, &mut after)?;
+    while show_new(session, arguments, &mut after)? == Reader::Listening {
         let changed = session.wait(async {
             tokio::select! {
                 changed = changes.wait(SWEEP) => Some(changed),
@@ -46,24 +45,25 @@ fn follow(
             None => return Ok(Exit::Interrupted),
         }
     }
+    Ok(Exit::Done)
 }
 
 fn show_new(
     session: &OpenSession<'_>,
     arguments: &LogArguments,
     after: &mut Option<MessageId>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Reader> {
     let log = session.store().own_log(session.id, session.agent.clone(), *after);
-    let messages = session.wait(log)?;
-    if let Some(last) = messages.last() {
-        *after = Some(last.id);
-        let lines: String = match arguments.json {
-            true => messages.iter().map(|message| format!("{}\n", message.encode())).collect(),
-            false => messages.iter().map(render).collect(),
-        };
-        print::out(lines)?;
-    }
-    Ok(())
+    let messages = session.wait(log).map_err(explain)?;
+    let Some(last) = messages.last() else {
+        return Ok(Reader::Listening);
+    };
+    *after = Some(last.id);
+    let lines: String = match arguments.json {
+        true => messages.iter().map(|message| format!("{}\n", message.encode())).collect(),
+        false => messages.iter().map(render).collect(),
+    };
+    print::out_to_reader(lines)
 }
 
 fn render(message: &Message) -> String {

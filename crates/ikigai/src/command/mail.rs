@@ -1,13 +1,11 @@
 //! `ikigai mail`: an agent's mailbox, on the command line.
 
-use std::io::Read;
-
 use anyhow::Context;
 use ikigai_mail::{Command, render_result};
 use ikigai_tools::ToolResult;
 
 use crate::cli::{MailAction, MailArguments};
-use crate::command::now;
+use crate::command::{now, read_stdin};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print;
@@ -21,9 +19,12 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
     let session = OpenSession::open(environment)?;
     let outcome = session.perform(command.step)?;
     if arguments.json {
-        print::out(format!("{}\n", render_result(&outcome)))?;
+        print::out(format!("{}\n", render_result(outcome.as_ref())))?;
         return Ok(Exit::Done);
     }
+    let Some(outcome) = outcome else {
+        return Ok(Exit::Failed);
+    };
     match Command::render(&session.agent, &outcome, now()) {
         Ok(text) => print::out(format!("{text}\n")).map(|()| Exit::Done),
         Err(text) => refuse(&text, false),
@@ -41,16 +42,8 @@ fn parse(action: &MailAction) -> anyhow::Result<Result<Command, String>> {
     })
 }
 
-/// A body from standard input; what is longer than a mail may be is refused as such.
 fn read_body() -> anyhow::Result<String> {
-    /// Enough to see that it is too long, whatever white space is around it.
-    const LIMIT: u64 = 1024 * 1024;
-    let mut body = Vec::new();
-    std::io::stdin()
-        .take(LIMIT)
-        .read_to_end(&mut body)
-        .context("cannot read the text from stdin")?;
-    String::from_utf8(body).context("the text on standard input is no UTF-8")
+    String::from_utf8(read_stdin("the text")?).context("the text on standard input is no UTF-8")
 }
 
 fn refuse(text: &str, json: bool) -> anyhow::Result<Exit> {

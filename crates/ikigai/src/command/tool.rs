@@ -2,12 +2,10 @@
 
 use std::ffi::OsStr;
 use std::future::Future;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use ikigai_mail::render_result;
 use ikigai_store::Step;
 use ikigai_tools::{Call, Commands, Context, Prepared, ToolResult};
@@ -16,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalogue;
 use crate::cli::ToolArguments;
+use crate::command::read_stdin;
 use crate::environment::{self, Environment};
 use crate::exit::Exit;
 use crate::print;
@@ -38,33 +37,16 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyho
 
 /// The arguments as typed, or all of standard input for `-`.
 fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
-    /// More than any file that a model would write; it is held in memory.
-    const LIMIT: u64 = 256 * 1024 * 1024;
-    if typed != "-" {
-        return Ok(typed.as_bytes().to_vec());
+    match typed.as_bytes() {
+        b"-" => read_stdin("the arguments"),
+        typed => Ok(typed.to_vec()),
     }
-    let mut json = Vec::new();
-    std::io::stdin()
-        .take(LIMIT + 1)
-        .read_to_end(&mut json)
-        .context("cannot read the arguments from standard input")?;
-    anyhow::ensure!(
-        json.len() as u64 <= LIMIT,
-        "the arguments on standard input are longer than {LIMIT} bytes"
-    );
-    Ok(json)
 }
 
 /// Performs a step on the database, as the person's hand.
 fn commit(environment: &Environment, step: Step) -> anyhow::Result<ToolResult> {
     let session = OpenSession::open(environment)?;
-    Ok(match session.perform(step) {
-        Ok(outcome) => render_result(&outcome),
-        Err(error) => {
-            print::note(&format!("ikigai: {error}"));
-            ToolResult::error("Database error")
-        }
-    })
+    Ok(render_result(session.perform(step)?.as_ref()))
 }
 
 /// Runs the call; `None` when it was interrupted.
