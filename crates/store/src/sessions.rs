@@ -72,9 +72,8 @@ impl Store {
         new: SessionId,
         budget: Budget,
     ) -> Result<SessionId, StoreError> {
-        if let Some(session) = self.newest_session(place.clone()).await? {
-            return Ok(session);
-        }
+        // On the writer from the start: a unit that finds what it looks for writes nothing and costs no flush,
+        // and a short command needs no reader then.
         self.commit(move |unit| match newest(unit, &place)? {
             Some(session) => Ok(session),
             None => create(unit, &place, new, budget),
