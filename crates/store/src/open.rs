@@ -129,8 +129,9 @@ fn create_file(path: &Path) -> Result<(), StoreError> {
             },
         )?;
     }
+    // SQLite takes a file of one byte for empty.
     if let Ok(metadata) = fs::metadata(path)
-        && !metadata.is_file()
+        && (!metadata.is_file() || metadata.len() == 1)
     {
         return Err(StoreError::NotADatabase { path: path.to_owned() });
     }
