@@ -217,8 +217,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_shown(outcome: Outcome, expected: Result<&str, &str>) {
-        let shown = Command::render(&agent("0/"), &outcome, Time::from_millis(180_000));
+    fn check_shown(outcome: &Outcome, expected: Result<&str, &str>) {
+        let shown = Command::render(&agent("0/"), outcome, Time::from_millis(180_000));
         assert_eq!(shown, expected.map(str::to_owned).map_err(str::to_owned));
     }
 
@@ -229,12 +229,12 @@ mod tests {
     #[test]
     fn an_inbox_is_a_line_per_message() {
         let page = |mail, more| Outcome::Inbox(InboxPage { mail, unread: 1, more });
-        check_shown(page(vec![], 0), Ok("Inbox for agent 0/:\n  (no messages)"));
+        check_shown(&page(vec![], 0), Ok("Inbox for agent 0/:\n  (no messages)"));
         let mail = vec![listed(5, "1/", true, "one\ntwo"), listed(3, "2/", false, "three")];
         let lines =
             "Inbox for agent 0/:\n  #5 [unread] from 1/ - \"one two\"\n  #3 from 2/ - \"three\"";
-        check_shown(page(mail.clone(), 0), Ok(lines));
-        check_shown(page(mail, 7), Ok(&format!("{lines}\n  (7 more)")));
+        check_shown(&page(mail.clone(), 0), Ok(lines));
+        check_shown(&page(mail, 7), Ok(&format!("{lines}\n  (7 more)")));
     }
 
     #[test]
@@ -245,19 +245,19 @@ mod tests {
             sent_at: Time::from_millis(60_000),
             body: "one\n\ntwo".to_owned(),
         };
-        check_shown(Outcome::Read(mail), Ok("From: 1/\nTime: 2 minutes ago\n\none\n\ntwo"));
+        check_shown(&Outcome::Read(mail), Ok("From: 1/\nTime: 2 minutes ago\n\none\n\ntwo"));
     }
 
     #[test]
     fn other_outcomes_are_one_line() {
         let id = MailId::new(5).unwrap();
-        check_shown(Outcome::Sent { id, to: agent("1/") }, Ok("Mail sent to agent 1/"));
-        check_shown(Outcome::MadeUnread(id), Ok("Message #5 is unread again"));
-        check_shown(Outcome::NoMail(5), Err("Error: Message #5 not found"));
-        check_shown(Outcome::NoAgent("99/".to_owned()), Err("Error: Agent 99/ not found"));
-        check_shown(Outcome::Dead(agent("1/")), Err("Error: Agent 1/ is dead"));
+        check_shown(&Outcome::Sent { id, to: agent("1/") }, Ok("Mail sent to agent 1/"));
+        check_shown(&Outcome::MadeUnread(id), Ok("Message #5 is unread again"));
+        check_shown(&Outcome::NoMail(5), Err("Error: Message #5 not found"));
+        check_shown(&Outcome::NoAgent("99/".to_owned()), Err("Error: Agent 99/ not found"));
+        check_shown(&Outcome::Dead(agent("1/")), Err("Error: Agent 1/ is dead"));
         check_shown(
-            Outcome::Full(agent("1/")),
+            &Outcome::Full(agent("1/")),
             Err("Error: Mailbox of agent 1/ is full (1000 unread)"),
         );
     }
