@@ -120,7 +120,6 @@ pub(crate) enum Set {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct MailArguments {
     #[command(subcommand)]
     pub(crate) action: MailAction,

@@ -3,11 +3,14 @@
 #![expect(clippy::needless_pass_by_value, reason = "a case reads better without borrowing")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agents_command;
+mod bad_ground;
 mod bash;
 mod command_line;
 mod concurrency;
 mod configuration;
 mod dispatcher;
+mod doctor;
 mod durability;
 mod file_edit;
 mod file_read;
@@ -16,11 +19,16 @@ mod full_disk;
 mod glob;
 mod grep;
 mod huge_files;
+mod inside_agent;
 mod interrupts;
 mod limits;
+mod log_command;
+mod mail_command;
+mod mail_tool;
 mod permissions;
 mod schemas;
 mod secrets;
+mod sessions_command;
 mod signals;
 mod special_files;
 mod support;

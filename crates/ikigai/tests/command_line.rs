@@ -7,18 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::support::{Workspace, found, input, line_of, run};
-
-/// Exit code, standard output, standard error.
-type Ended = (i32, String, String);
-
-#[track_caller]
-fn ended(command: &mut Command) -> Ended {
-    let output = run(command);
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    let code = output.status.code().unwrap_or_else(|| panic!("ended by {}", output.status));
-    (code, text(output.stdout), text(output.stderr))
-}
+use crate::support::{Ended, Workspace, ended, found, input, line_of, run};
 
 fn ikigai<const N: usize>(arguments: [&str; N]) -> Ended {
     ended(Workspace::new().ikigai().current_dir("/").args(arguments))

@@ -269,11 +269,16 @@ fn a_nul_character_is_survived_everywhere() {
     assert_eq!(workspace.read("nul"), b"a\0b");
 }
 
-/// Mail needs mailboxes; until they are there a call says so and is no crash.
+/// A call that is refused before it has anything to do with a mailbox makes none.
 #[test]
-fn mail_is_refused_like_any_other_call_that_cannot_be_carried_out() {
+fn mail_is_dispatched_and_a_refused_call_opens_no_database() {
     check("mail", "[]", "Invalid JSON arguments");
-    check("mail", r#"{"action":"inbox"}"#, "Mail is not available yet");
+    let workspace = Workspace::new();
+    workspace.check("mail", "{}", json!({"error": "Missing required parameter: action"}));
+    assert!(!workspace.database().exists());
+    let empty = json!({"messages": [], "unread_count": 0});
+    workspace.check("mail", json!({"action": "inbox"}), empty);
+    assert!(workspace.database().exists());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{Workspace, failure, run, skip};
 
 /// How a script gets a name space in which it may mount; `None` where the system does not allow it.
-fn unshare() -> Option<Vec<&'static str>> {
+pub(crate) fn unshare() -> Option<Vec<&'static str>> {
     let mut variants = [vec!["-m"], vec!["-r", "-m"]].into_iter();
     variants.find(|options| {
         let mut probe = Command::new("unshare");

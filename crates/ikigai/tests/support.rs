@@ -12,6 +12,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
+use ikigai_store::{AgentLimits, Lease, NewFork, Process, Store};
 use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, Prepared, ToolResult};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -215,6 +217,75 @@ impl Workspace {
         command
     }
 
+    /// The home directory, in which the program keeps its own.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("home")
+    }
+
+    /// The file of the database, unless another was chosen.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.home().join("data/ikigai/ikigai.db")
+    }
+
+    /// The database behind the back of the program; statements that it would never run.
+    pub(crate) fn sql(&self, statements: &str) -> &Workspace {
+        rusqlite::Connection::open(self.database()).unwrap().execute_batch(statements).unwrap();
+        self
+    }
+
+    /// All rows of the tables that mail is about, for comparing before and after.
+    pub(crate) fn rows(&self) -> Vec<String> {
+        let connection = rusqlite::Connection::open(self.database()).unwrap();
+        let rows = |table: &str| -> Vec<String> {
+            let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
+            let columns = statement.column_count();
+            let row = |row: &rusqlite::Row<'_>| {
+                let values =
+                    (0..columns).map(|column| format!("{:?}", row.get_ref(column).unwrap()));
+                Ok(format!("{table} {}", values.collect::<Vec<_>>().join(", ")))
+            };
+            statement.query_map([], row).unwrap().map(Result::unwrap).collect()
+        };
+        ["sessions", "agents", "mail", "messages"].into_iter().flat_map(rows).collect()
+    }
+
+    /// Runs the program to its end.
+    #[track_caller]
+    pub(crate) fn run<const N: usize>(&self, arguments: [&str; N]) -> Ended {
+        ended(self.ikigai().args(arguments))
+    }
+
+    /// What the program prints when all is well.
+    #[track_caller]
+    pub(crate) fn print<const N: usize>(&self, arguments: [&str; N]) -> String {
+        let (code, stdout, stderr) = self.run(arguments);
+        assert_eq!((code, &*stderr), (0, ""), "{arguments:?}");
+        stdout
+    }
+
+    /// The same as JSON.
+    #[track_caller]
+    pub(crate) fn json<const N: usize>(&self, arguments: [&str; N]) -> Value {
+        serde_json::from_str(&self.print(arguments)).unwrap()
+    }
+
+    /// A session whose agents are `0/` to `count - 1`.
+    pub(crate) fn with_agents(count: usize) -> Workspace {
+        let workspace = Workspace::new();
+        for number in 1..count {
+            assert_eq!(workspace.print(["agents", "add"]), format!("{number}/\n"));
+        }
+        workspace
+    }
+
+    /// The database, opened by another process than the program: this one.
+    pub(crate) fn open(&self) -> OpenDatabase {
+        let address = format!("sqlite://{}", self.database().display());
+        let store = Store::open(&address, ikigai_store::Options::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        OpenDatabase { store, runtime }
+    }
+
     /// `ikigai tool`, with the arguments on its standard input, since they may be of any length.
     pub(crate) fn tool_command(&self, name: &str, arguments: impl Display) -> Command {
         let mut command = self.ikigai();
@@ -290,6 +361,90 @@ impl Library {
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(future)
+}
+
+/// A database in the hands of a test.
+pub(crate) struct OpenDatabase {
+    pub(crate) store: Store,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl OpenDatabase {
+    pub(crate) fn wait<T, E: std::fmt::Debug>(
+        &self,
+        step: impl Future<Output = Result<T, E>>,
+    ) -> T {
+        self.runtime.block_on(step).unwrap()
+    }
+
+    /// The session that was last written to.
+    pub(crate) fn session(&self) -> SessionId {
+        self.wait(self.store.sessions())[0].id
+    }
+
+    /// The right to write to the logs of a top-level agent and its children.
+    pub(crate) fn claim(&self, agent: &str) -> Lease {
+        let agent = AgentId::parse(agent).unwrap();
+        self.wait(self.store.claim(self.session(), agent, Process::current()))
+    }
+
+    /// Appends to the agent's log what a person might have said.
+    pub(crate) fn say(&self, agent: &str, text: &str) -> Message {
+        let lease = self.claim(agent);
+        let id = AgentId::parse(agent).unwrap();
+        let message = NewMessage::user(text);
+        let said =
+            self.wait(self.store.append(lease.clone(), id, message, ikigai_store::State::Waiting));
+        self.wait(self.store.release(lease));
+        said
+    }
+
+    /// Makes a child and returns its id.
+    pub(crate) fn fork(&self, parent: &str, name: Option<&str>) -> String {
+        let lease = self.claim(parent.split_inclusive('/').next().unwrap());
+        let fork = NewFork {
+            name: name.map(str::to_owned),
+            context: ikigai_store::Context::Fresh,
+            prompt: None,
+            limits: AgentLimits { agents: 100, depth: 4 },
+        };
+        let parent = AgentId::parse(parent).unwrap();
+        let forked =
+            self.wait(self.store.fork(lease.clone(), parent, fork, |_| NewMessage::user("forked")));
+        self.wait(self.store.release(lease));
+        forked.agent.to_string()
+    }
+
+    /// Kills an agent, as `0/`.
+    pub(crate) fn kill(&self, victim: &str) {
+        let lease = self.claim("0/");
+        let (killer, victim) = (AgentId::top_level(0), AgentId::parse(victim).unwrap());
+        let kill =
+            self.store.kill(lease.clone(), killer, victim, |dead| NewMessage::kill(dead.to_vec()));
+        self.wait(kill);
+        self.wait(self.store.release(lease));
+    }
+
+    /// Tells an agent of its new mail.
+    pub(crate) fn announce(&self, agent: &str) -> Message {
+        let lease = self.claim(agent);
+        let id = AgentId::parse(agent).unwrap();
+        let told = self.wait(self.store.announce(lease.clone(), id, ikigai_mail::notification));
+        self.wait(self.store.release(lease));
+        told.unwrap()
+    }
+}
+
+/// Exit code, standard output, standard error.
+pub(crate) type Ended = (i32, String, String);
+
+/// Runs a command to its end.
+#[track_caller]
+pub(crate) fn ended(command: &mut Command) -> Ended {
+    let output = run(command);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let code = output.status.code().unwrap_or_else(|| panic!("ended by {}", output.status));
+    (code, text(output.stdout), text(output.stderr))
 }
 
 /// A long text would hide in its length what a failed test has to say.

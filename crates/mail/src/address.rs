@@ -18,3 +18,35 @@ pub(crate) fn send(to: &str, body: String) -> Step {
         None => Step::Send { given: to.to_owned(), to: Address::Name(to.to_owned()), body },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(to: &str, address: Address, given: &str) {
+        let expected = Step::Send { to: address, given: given.to_owned(), body: "x".to_owned() };
+        assert_eq!(send(to, "x".to_owned()), expected);
+    }
+
+    fn id(text: &str) -> Address {
+        Address::Id(AgentId::parse(text).unwrap())
+    }
+
+    #[test]
+    fn an_id_needs_no_last_slash_and_is_told_with_it() {
+        check("1/", id("1/"), "1/");
+        check("1", id("1/"), "1/");
+        check("0/1", id("0/1/"), "0/1/");
+        check(" 0/1/ ", id("0/1/"), "0/1/");
+    }
+
+    #[test]
+    fn what_is_no_id_is_the_parent_or_a_name() {
+        check("parent", Address::Parent, "parent");
+        for name in ["reviewer", "Parent", "1//", "01", "-1", "+1", "", "1/a", "00/"] {
+            check(name, Address::Name(name.to_owned()), name);
+        }
+        check(" reviewer ", Address::Name("reviewer".to_owned()), "reviewer");
+    }
+}

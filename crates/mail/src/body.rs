@@ -14,3 +14,32 @@ pub(crate) fn checked(body: &str) -> Result<String, MailError> {
         _ => Ok(body),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_stored_without_white_space_around_it() {
+        assert_eq!(checked(" \n\t\u{2003}a  b\r\n\u{85}"), Ok("a  b".to_owned()));
+        for blank in ["", " ", "\n\r\n\t", "\u{a0}\u{2028}"] {
+            assert_eq!(checked(blank), Err(MailError::EmptyBody));
+        }
+    }
+
+    #[test]
+    fn the_limit_is_in_bytes_after_trimming() {
+        let largest = "x".repeat(BODY_LIMIT);
+        assert_eq!(checked(&format!("  {largest}\n")), Ok(largest));
+        assert_eq!(checked(&"x".repeat(16_385)), Err(MailError::BodyTooLarge(16_385)));
+        assert_eq!(checked(&"ü".repeat(8_193)), Err(MailError::BodyTooLarge(16_386)));
+        let text = MailError::BodyTooLarge(16_385).to_string();
+        let expected = "Message body too large (16385 bytes, at most 16384): put it in a file and send its path";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_nul_becomes_a_character_that_every_database_can_store() {
+        assert_eq!(checked("a\0b"), Ok("a\u{fffd}b".to_owned()));
+    }
+}

@@ -54,6 +54,8 @@ fn is_line_break(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -72,7 +74,7 @@ mod tests {
         let family = "👨‍👩‍👧";
         check(&family.repeat(15), &family.repeat(15));
         check(&"e\u{301}".repeat(51), &format!("{}...", "e\u{301}".repeat(50)));
-        check(&"🇩🇪".repeat(50), &"🇩🇪".repeat(49).chars().collect::<String>().add("..."));
+        check(&"🇩🇪".repeat(50), &"🇩🇪".repeat(50));
     }
 
     #[test]
@@ -94,5 +96,44 @@ mod tests {
         check("a\u{2028}b", "a b");
     }
 
-    use std::ops::Add;
+    #[test]
+    fn a_body_of_400_bytes_in_50_characters_is_whole_and_one_more_byte_is_cut() {
+        let character = "👍\u{301}\u{301}";
+        assert_eq!(character.len(), 8);
+        check(&character.repeat(50), &character.repeat(50));
+        let longer = format!("{}{character}\u{301}", character.repeat(49));
+        check(&longer, &format!("{}...", character.repeat(49)));
+        check(&character.repeat(51), &format!("{}...", character.repeat(49)));
+    }
+
+    /// A mail holds at most 16 KB; a preview of anything longer is no slower for its length.
+    #[test]
+    fn a_character_of_60_kilobytes_is_cut_between_code_points() {
+        let huge = format!("a{}b", "\u{20dd}".repeat(20_000));
+        check(&huge, &format!("a{}...", "\u{20dd}".repeat(132)));
+    }
+
+    #[test]
+    fn what_is_short_is_left_as_it_is() {
+        for body in ["", "x", "a  b", "tab\there", "\u{1b}[31m", "…"] {
+            check(body, body);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_preview_is_one_short_line_that_begins_as_the_body_does(
+            body in "(.|\\PC|[\r\n\u{301}\u{200d}🇩👍]){0,300}"
+        ) {
+            let shown = preview(&body);
+            prop_assert!(shown.len() <= BYTES);
+            prop_assert!(!shown.chars().any(is_line_break));
+            let folded = fold_line_breaks(&body);
+            if shown != folded {
+                let kept = shown.strip_suffix(DOTS).unwrap();
+                prop_assert!(folded.starts_with(kept) && folded.len() > kept.len());
+                prop_assert!(kept.graphemes(true).count() <= CHARACTERS);
+            }
+        }
+    }
 }

@@ -53,3 +53,70 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
         other => unreachable!("a result is an object, not {other}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ikigai_conversation::{AgentId, MailId, Time};
+    use ikigai_store::{InboxPage, Listed, Mail};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(outcome: &Outcome, expected: &str) {
+        assert_eq!(render_result(Some(outcome)).to_string(), expected);
+    }
+
+    fn id(number: i64) -> MailId {
+        MailId::new(number).unwrap()
+    }
+
+    fn listed(number: i64, unread: bool, body: &str) -> Listed {
+        Listed { id: id(number), from: AgentId::top_level(1), unread, body: body.to_owned() }
+    }
+
+    #[test]
+    fn an_inbox_has_its_messages_and_the_count_of_unread_ones() {
+        let page = |mail, unread, more| Outcome::Inbox(InboxPage { mail, unread, more });
+        check(&page(vec![], 0, 0), r#"{"messages":[],"unread_count":0}"#);
+        let mail = vec![listed(5, true, "a\nb"), listed(4, false, "c")];
+        check(
+            &page(mail, 2, 1),
+            concat!(
+                r#"{"messages":[{"id":5,"from":"1/","unread":true,"preview":"a b"},"#,
+                r#"{"id":4,"from":"1/","unread":false,"preview":"c"}],"unread_count":2,"more":1}"#
+            ),
+        );
+    }
+
+    #[test]
+    fn a_message_has_its_sender_its_time_to_the_second_and_its_whole_body() {
+        let mail = Mail {
+            id: id(5),
+            from: AgentId::parse("0/1/").unwrap(),
+            sent_at: Time::from_millis(1_705_314_600_999),
+            body: "a\n\"b\"".to_owned(),
+        };
+        let expected =
+            r#"{"id":5,"from":"0/1/","timestamp":"2024-01-15T10:30:00Z","body":"a\n\"b\""}"#;
+        check(&Outcome::Read(mail), expected);
+    }
+
+    #[test]
+    fn sending_names_the_recipient_and_the_message() {
+        let to = AgentId::top_level(1);
+        check(&Outcome::Sent { id: id(7), to }, r#"{"sent":true,"to":"1/","id":7}"#);
+        check(&Outcome::MadeUnread(id(7)), r#"{"id":7,"unread":true}"#);
+    }
+
+    #[test]
+    fn a_failure_has_the_single_field_error() {
+        let agent = AgentId::top_level(1);
+        check(&Outcome::NoMail(-3), r#"{"error":"Message #-3 not found"}"#);
+        check(&Outcome::NoAgent("99/".to_owned()), r#"{"error":"Agent 99/ not found"}"#);
+        let long = format!(r#"{{"error":"Agent {} not found"}}"#, "ä".repeat(64));
+        check(&Outcome::NoAgent("ä".repeat(65)), &long);
+        check(&Outcome::Dead(agent.clone()), r#"{"error":"Agent 1/ is dead"}"#);
+        check(&Outcome::Full(agent), r#"{"error":"Mailbox of agent 1/ is full (1000 unread)"}"#);
+        assert_eq!(render_result(None).to_string(), r#"{"error":"Database error"}"#);
+    }
+}

@@ -120,3 +120,189 @@ fn parse_send(arguments: &Arguments) -> Result<Step, MailError> {
     let body = body::checked(text("body")?)?;
     Ok(send(to, body))
 }
+
+#[cfg(test)]
+mod tests {
+    use ikigai_conversation::AgentId;
+    use ikigai_store::Address;
+    use ikigai_tools::{Dispatcher, Prepared};
+
+    use super::*;
+
+    /// The step that a call prepares, or its error.
+    #[track_caller]
+    fn check(arguments: &str, expected: Result<Step, &str>) {
+        let step = match Dispatcher::new(vec![TOOL]).dispatch("mail", arguments.as_bytes()) {
+            Ok(Prepared::Step(step)) => Ok(step),
+            Ok(Prepared::Call(_)) => panic!("mail is a step"),
+            Err(refusal) => Err(refusal.to_string()),
+        };
+        let expected = expected.map_err(|text| ToolResult::error(text).to_string());
+        assert_eq!(step, expected, "{arguments}");
+    }
+
+    #[track_caller]
+    fn check_read(id: &str, expected: Result<i64, &str>) {
+        check(&format!(r#"{{"action":"read","id":{id}}}"#), expected.map(Step::Read));
+    }
+
+    #[track_caller]
+    fn check_filter(filter: &str, expected: Result<InboxFilter, &str>) {
+        check(&format!(r#"{{"action":"inbox",{filter}}}"#), expected.map(Step::Inbox));
+    }
+
+    const ALL: InboxFilter = InboxFilter { unread: None, from: None, limit: 50, offset: 0 };
+
+    #[test]
+    fn arguments_are_a_json_object() {
+        for arguments in ["not valid json", "[]", "null", r#"{"action":"inbox""#] {
+            check(arguments, Err("Invalid JSON arguments"));
+        }
+    }
+
+    #[test]
+    fn an_action_is_required_and_one_of_three() {
+        check("", Err("Missing required parameter: action"));
+        check("{}", Err("Missing required parameter: action"));
+        check(r#"{"id":5,"to":"1/","body":"x"}"#, Err("Missing required parameter: action"));
+        for action in ["123", "null", "true", "[]", "{}", r#"["inbox"]"#] {
+            check(&format!(r#"{{"action":{action}}}"#), Err("Invalid action type"));
+        }
+        for action in ["delete", "", "Inbox", " inbox", "unread"] {
+            let arguments = format!(r#"{{"action":"{action}"}}"#);
+            check(&arguments, Err(&format!("Unknown action: {action}")));
+        }
+        let long = format!(r#"{{"action":"{}"}}"#, "ä".repeat(65));
+        check(&long, Err(&format!("Unknown action: {}", "ä".repeat(64))));
+        check(r#"{"action":"inbox"}"#, Ok(Step::Inbox(ALL)));
+    }
+
+    #[test]
+    fn filters_are_understood_alone_and_together() {
+        check_filter(r#""unread":true"#, Ok(InboxFilter { unread: Some(true), ..ALL }));
+        check_filter(r#""unread":false"#, Ok(InboxFilter { unread: Some(false), ..ALL }));
+        let child = AgentId::parse("0/1/").ok();
+        for from in ["0/1/", "0/1", " 0/1/ "] {
+            let filter = InboxFilter { from: child.clone(), ..ALL };
+            check_filter(&format!(r#""from":"{from}""#), Ok(filter));
+        }
+        for (limit, expected) in [("1", 1), ("200", 200), (r#""7""#, 7)] {
+            let filter = InboxFilter { limit: expected, ..ALL };
+            check_filter(&format!(r#""limit":{limit}"#), Ok(filter));
+        }
+        for (offset, expected) in
+            [("0", 0), (r#""3""#, 3), ("18446744073709551615", 18_446_744_073_709_551_615)]
+        {
+            let filter = InboxFilter { offset: expected, ..ALL };
+            check_filter(&format!(r#""offset":{offset}"#), Ok(filter));
+        }
+        let together =
+            r#""unread":true,"from":"0/1/","limit":2,"offset":3,"id":"no","to":7,"body":{}"#;
+        let filter = InboxFilter { unread: Some(true), from: child, limit: 2, offset: 3 };
+        check_filter(together, Ok(filter));
+        let nothing = r#""unread":null,"from":null,"limit":null,"offset":null"#;
+        check_filter(nothing, Ok(ALL));
+    }
+
+    #[test]
+    fn a_wrong_filter_is_named_and_the_first_one_first() {
+        let names = ["unread", "from", "limit", "offset"];
+        let wrong: [&[&str]; 4] = [
+            &[r#""true""#, "1", "[]"],
+            &["1", r#""reviewer""#, r#""parent""#, r#""""#, "{}"],
+            &["0", "201", "-1", "1.5", r#""x""#, r#""0""#, "true"],
+            &["-1", "0.5", r#""x""#, r#""-1""#, "[]"],
+        ];
+        for (name, values) in names.iter().zip(wrong) {
+            for value in values {
+                let error = format!("Invalid parameter: {name}");
+                check_filter(&format!(r#""{name}":{value}"#), Err(&error));
+            }
+        }
+        for first in 0..names.len() {
+            let filters: Vec<String> =
+                names[first..].iter().rev().map(|name| format!(r#""{name}":{{}}"#)).collect();
+            let error = format!("Invalid parameter: {}", names[first]);
+            check_filter(&filters.join(","), Err(&error));
+        }
+    }
+
+    #[test]
+    fn filters_are_looked_at_only_for_an_inbox() {
+        check(r#"{"action":"read","id":5,"limit":0,"unread":7}"#, Ok(Step::Read(5)));
+    }
+
+    #[test]
+    fn an_id_is_an_integer_or_a_numeric_string() {
+        check_read("5", Ok(5));
+        check_read("0", Ok(0));
+        check_read("-5", Ok(-5));
+        check_read("9223372036854775807", Ok(i64::MAX));
+        for text in ["5", " 5 ", "005"] {
+            check_read(&format!(r#""{text}""#), Ok(5));
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_none_is_refused() {
+        check(r#"{"action":"read"}"#, Err("Missing required parameter: id"));
+        for text in ["", "x", "0", "-5", "5x", "1.5", "#5", "5 6", "0x5"] {
+            check_read(&format!(r#""{text}""#), Err("Invalid message ID"));
+        }
+        for id in ["null", "1.5", "5.0", "true", "[5]", "{}", "1e3"] {
+            check_read(id, Err("Invalid id type"));
+        }
+    }
+
+    /// It was told as the largest number that the database can hold.
+    #[test]
+    fn an_id_beyond_all_ids_is_not_found_as_it_came() {
+        for id in ["9223372036854775808", "18446744073709551615"] {
+            let error = format!("Message #{id} not found");
+            check_read(id, Err(&error));
+            check_read(&format!(r#""{id}""#), Err(&error));
+        }
+    }
+
+    #[test]
+    fn mail_is_sent_trimmed_to_whom_it_is_for() {
+        let step = |to, given: &str, body: &str| Step::Send {
+            to,
+            given: given.to_owned(),
+            body: body.to_owned(),
+        };
+        let one = Address::Id(AgentId::top_level(1));
+        check(
+            r#"{"action":"send","to":"1/","body":" a\nb\n"}"#,
+            Ok(step(one.clone(), "1/", "a\nb")),
+        );
+        check(
+            r#"{"action":"send","to":"1","body":"x","from":"9/","timestamp":"1970","id":1}"#,
+            Ok(step(one, "1/", "x")),
+        );
+        let parent = step(Address::Parent, "parent", "x");
+        check(r#"{"action":"send","to":"parent","body":"x"}"#, Ok(parent));
+        let name = step(Address::Name("reviewer".to_owned()), "reviewer", "x");
+        check(r#"{"action":"send","to":"reviewer","body":"x"}"#, Ok(name));
+    }
+
+    #[test]
+    fn recipient_body_and_its_length_are_checked_in_this_order() {
+        for to in ["", r#""to":null,"#, r#""to":1,"#, r#""to":["1/"],"#] {
+            let arguments = format!(r#"{{"action":"send",{to}"body":""}}"#);
+            check(&arguments, Err("Missing required parameter: to"));
+        }
+        for body in ["", r#","body":null"#, r#","body":7"#, r#","body":{}"#] {
+            let arguments = format!(r#"{{"action":"send","to":"nobody"{body}}}"#);
+            check(&arguments, Err("Missing required parameter: body"));
+        }
+        for body in ["", " ", r"\n\t\r\n", r"\u00a0\u2003"] {
+            let arguments = format!(r#"{{"action":"send","to":"nobody","body":"{body}"}}"#);
+            check(&arguments, Err("Message body cannot be empty"));
+        }
+        let arguments =
+            format!(r#"{{"action":"send","to":"nobody","body":"{}"}}"#, "x".repeat(16_385));
+        let error = "Message body too large (16385 bytes, at most 16384): put it in a file and send its path";
+        check(&arguments, Err(error));
+    }
+}

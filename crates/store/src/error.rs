@@ -136,6 +136,13 @@ impl StoreError {
                 StoreError::ReadOnly { path }
             }
             Some(ErrorCode::DiskFull) => StoreError::Full { path },
+            // The shared memory of the write-ahead log is a file as well.
+            Some(ErrorCode::SystemIoFailure)
+                if error.sqlite_extended_error_code()
+                    == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) =>
+            {
+                StoreError::Full { path }
+            }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
             Some(ErrorCode::CannotOpen) => {
                 StoreError::Open { path, reason: "the file cannot be opened".to_owned() }

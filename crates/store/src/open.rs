@@ -4,14 +4,15 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Transaction};
 
 use crate::error::StoreError;
 
 /// The migrations in their order; the number of a database is how many it has seen.
 const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
+const KNOWN: i64 = MIGRATIONS.len() as i64;
 /// Marks our databases ("ikig"), so that no other program's file is ever changed.
 const APPLICATION: i64 = 0x696b_6967;
 /// Older ones can damage a write-ahead log that several processes use.
@@ -76,9 +77,11 @@ pub(crate) fn open_writer(
         .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(failed)?;
     // Before anything is set up: that alone would change another program's file.
-    version(&connection, path)?;
-    set_up(&connection, path)?;
-    migrate(&mut connection, path)?;
+    let found = version(&connection.unchecked_transaction().map_err(failed)?, path)?;
+    patiently(|| set_up(&connection, path))?;
+    if found < KNOWN {
+        migrate(&mut connection, path)?;
+    }
     // From here on the writer waits by itself.
     connection.busy_timeout(Duration::ZERO).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -129,8 +132,9 @@ fn create_file(path: &Path) -> Result<(), StoreError> {
             },
         )?;
     }
+    // SQLite takes a file of one byte for empty.
     if let Ok(metadata) = fs::metadata(path)
-        && !metadata.is_file()
+        && (!metadata.is_file() || metadata.len() == 1)
     {
         return Err(StoreError::NotADatabase { path: path.to_owned() });
     }
@@ -142,6 +146,20 @@ fn open_error(path: &Path, error: &io::Error) -> StoreError {
     let reason = error.to_string();
     let reason = reason.split(" (os error").next().unwrap_or(&reason).to_owned();
     StoreError::Open { path: path.to_owned(), reason }
+}
+
+/// Two processes that both turn the write-ahead log on stand in each other's way, and SQLite then tells one
+/// of them at once, without waiting.
+fn patiently(mut attempt: impl FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
+    let started = Instant::now();
+    loop {
+        match attempt() {
+            Err(StoreError::Busy { .. }) if started.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
 }
 
 fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
@@ -165,10 +183,6 @@ fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
 /// Brings the tables up to date, in one transaction.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
-    let known = MIGRATIONS.len() as i64;
-    if version(connection, path)? == known {
-        return Ok(());
-    }
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
@@ -178,27 +192,27 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
         transaction.execute_batch(migration).map_err(failed)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
-    transaction.pragma_update(None, "user_version", known).map_err(failed)?;
+    transaction.pragma_update(None, "user_version", KNOWN).map_err(failed)?;
     transaction.commit().map_err(failed)
 }
 
-/// How many migrations a database has seen. One of another program, or of a newer version, is refused.
-fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+/// How many migrations a database has seen. One of another program, or of a newer version, is refused. All
+/// is read from one view, or a database that is being made would look like another program's.
+fn version(view: &Transaction<'_>, path: &Path) -> Result<i64, StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let pragma = |name| view.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, found) =
         (pragma("application_id").map_err(failed)?, pragma("user_version").map_err(failed)?);
-    let known = MIGRATIONS.len() as i64;
     if application != APPLICATION {
-        let tables: i64 = connection
+        let tables: i64 = view
             .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
             .map_err(failed)?;
         if tables > 0 {
             return Err(StoreError::NotADatabase { path: path.to_owned() });
         }
     }
-    if found > known {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    if found > KNOWN {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: KNOWN });
     }
     Ok(found)
 }

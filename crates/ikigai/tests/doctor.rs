@@ -1,0 +1,57 @@
+//! `ikigai doctor`: what was looked at, and how it is.
+
+use crate::support::{Workspace, ended};
+
+#[test]
+fn a_healthy_installation_has_nothing_bad() {
+    let workspace = Workspace::with_agents(2);
+    workspace.print(["mail", "send", "1/", "x"]);
+    let database = workspace.open();
+    database.say("0/", "hello");
+    let expected = format!(
+        "ok  configuration  read; 'ikigai config' shows it\n\
+         ok  database       sqlite://{} (SQLite {}, 1 sessions, 1 messages, 1 mail)\n",
+        workspace.database().display(),
+        rusqlite::version()
+    );
+    assert_eq!(workspace.print(["doctor"]), expected);
+}
+
+#[test]
+fn a_bad_database_is_told_with_what_to_do() {
+    let workspace = Workspace::new();
+    workspace.write("file", "this is no database, as everybody can see who looks at it");
+    let address = format!("sqlite://{}", workspace.text("file"));
+    let expected = format!(
+        "ok  configuration  read; 'ikigai config' shows it\n\
+         BAD database       {} is not a database: move it away, or choose another place with --db sqlite://PATH\n",
+        workspace.text("file")
+    );
+    assert_eq!(workspace.run(["doctor", "--db", &address]), (1, expected, String::new()));
+}
+
+/// A page in the middle that is all zeros: it opens, and only a look at every page shows it.
+#[test]
+fn damage_that_no_command_has_met_yet_is_found() {
+    let workspace = Workspace::new();
+    workspace.print(["agents"]);
+    workspace.sql("PRAGMA wal_checkpoint(TRUNCATE)");
+    let mut bytes = std::fs::read(workspace.database()).unwrap();
+    let end = bytes.len();
+    bytes[end - 4096..].fill(0);
+    std::fs::write(workspace.database(), &bytes).unwrap();
+    let (code, stdout, stderr) = workspace.run(["doctor"]);
+    assert_eq!((code, &*stderr), (1, ""));
+    let told =
+        format!("BAD database       The database {} is damaged: ", workspace.database().display());
+    assert!(stdout.contains(&told), "{stdout}");
+}
+
+#[test]
+fn no_place_for_a_database_is_a_finding() {
+    let workspace = Workspace::new();
+    let (code, stdout, _) =
+        ended(workspace.ikigai().arg("doctor").env_remove("HOME").env_remove("XDG_DATA_HOME"));
+    assert_eq!(code, 1);
+    assert!(stdout.contains("BAD database       there is no place for the database"), "{stdout}");
+}

@@ -1,0 +1,128 @@
+//! `ikigai log`: an agent's canonical log.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout};
+
+use ikigai_conversation::Message;
+use rustix::process::{Signal, kill_process};
+
+use crate::support::{Workspace, finish, pid};
+
+fn decoded(lines: &str) -> Vec<Message> {
+    lines.lines().map(|line| Message::decode(line).unwrap()).collect()
+}
+
+#[test]
+fn every_line_of_json_is_a_canonical_message() {
+    let workspace = Workspace::with_agents(2);
+    let database = workspace.open();
+    workspace.print(["mail", "send", "0/", "mail", "--agent", "1/"]);
+    let messages = [
+        database.say("0/", "one\n\"two\"\u{2028}"),
+        database.announce("0/"),
+        database.say("0/", ""),
+    ];
+    let of_another = database.say("1/", "mine");
+    let lines = workspace.print(["log", "--json"]);
+    assert_eq!(decoded(&lines), messages);
+    assert_eq!(lines, messages.map(|message| message.encode() + "\n").concat());
+    assert_eq!(decoded(&workspace.print(["log", "--json", "--agent", "1"])), [of_another]);
+}
+
+#[test]
+fn a_log_is_shown_for_a_person() {
+    let workspace = Workspace::new();
+    workspace.print(["agents"]);
+    workspace.open().say("0/", "one\ntwo");
+    workspace.sql("UPDATE messages SET created_at = 1705314600123");
+    let expected = "#1 2024-01-15T10:30:00Z user\n    one\n    two\n";
+    assert_eq!(workspace.print(["log"]), expected);
+}
+
+#[test]
+fn only_what_comes_after_a_message_is_shown() {
+    let workspace = Workspace::new();
+    workspace.print(["agents"]);
+    let database = workspace.open();
+    let messages = ["one", "two", "three"].map(|text| database.say("0/", text));
+    let after = |id: &str| decoded(&workspace.print(["log", "--json", "--after", id]));
+    assert_eq!(after("0"), messages);
+    assert_eq!(after("1"), messages[1..]);
+    assert_eq!(after("3"), []);
+    assert_eq!(after("9223372036854775807"), []);
+    assert_eq!(workspace.run(["log", "--after", "x"]).0, 2);
+}
+
+#[test]
+fn a_log_that_is_empty_prints_nothing() {
+    let workspace = Workspace::new();
+    workspace.print(["agents"]);
+    assert_eq!(workspace.print(["log"]), "");
+    assert_eq!(workspace.print(["log", "--json"]), "");
+}
+
+#[test]
+fn a_directory_without_a_session_has_no_log_and_gets_none() {
+    let workspace = Workspace::new();
+    let told = format!("ikigai: there is no session in {} yet\n", workspace.directory().display());
+    assert_eq!(workspace.run(["log"]), (1, String::new(), told));
+    assert_eq!(workspace.print(["sessions"]), "No sessions yet\n");
+    workspace.print(["agents"]);
+    let told =
+        "ikigai: Agent 5/ not found in this session: 'ikigai agents' lists them\n".to_owned();
+    assert_eq!(workspace.run(["log", "--agent", "5/"]), (1, String::new(), told));
+}
+
+/// Starts following, and waits until the first message was printed.
+fn follow(workspace: &Workspace, first: &Message) -> (Child, BufReader<ChildStdout>) {
+    let mut child = workspace.ikigai().args(["log", "--json", "--follow"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    assert_eq!(next(&mut lines), *first);
+    (child, lines)
+}
+
+#[track_caller]
+fn next(lines: &mut BufReader<ChildStdout>) -> Message {
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    Message::decode(&line).unwrap()
+}
+
+#[test]
+fn what_another_process_appends_is_followed_until_an_interrupt() {
+    let workspace = Workspace::with_agents(2);
+    let database = workspace.open();
+    let first = database.say("0/", "one");
+    let (child, mut lines) = follow(&workspace, &first);
+    for text in ["two", "three"] {
+        let said = database.say("0/", text);
+        database.say("1/", "not for here");
+        assert_eq!(next(&mut lines), said);
+    }
+    kill_process(pid(&child), Signal::INT).unwrap();
+    let output = finish(child);
+    assert_eq!(
+        (output.status.code(), String::from_utf8_lossy(&output.stderr)),
+        (Some(130), "".into())
+    );
+    let mut rest = String::new();
+    lines.read_line(&mut rest).unwrap();
+    assert_eq!(rest, "");
+}
+
+/// It went on for ever: `ikigai log --follow | head -n 1` had to be interrupted.
+#[test]
+fn following_ends_when_nobody_reads_any_more() {
+    let workspace = Workspace::new();
+    workspace.print(["agents"]);
+    let database = workspace.open();
+    let first = database.say("0/", "one");
+    let (child, lines) = follow(&workspace, &first);
+    drop(lines);
+    database.say("0/", "two");
+    let output = finish(child);
+    assert_eq!(
+        (output.status.code(), String::from_utf8_lossy(&output.stderr)),
+        (Some(0), "".into())
+    );
+}
