@@ -25,6 +25,13 @@ pub(crate) fn out_to_reader(text: impl AsRef<[u8]>) -> anyhow::Result<Reader> {
     }
 }
 
+/// Text of agents, models and strangers as a terminal may get it: it cannot move the cursor, change a colour or
+/// ring a bell.
+pub(crate) fn safe(text: &str) -> String {
+    let is_harmless = |c: char| c == '\n' || c == '\t' || !c.is_control();
+    text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+}
+
 /// Tells on standard error why the program failed.
 pub(crate) fn error(error: &anyhow::Error) {
     note(&format!("ikigai: {error:#}"));
@@ -32,5 +39,5 @@ pub(crate) fn error(error: &anyhow::Error) {
 
 /// Tells something on standard error. Nobody is left to tell when that fails.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", safe(text));
 }

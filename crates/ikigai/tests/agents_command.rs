@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Workspace, finish, line_of};
+use crate::support::{Workspace, finish, line_of, run};
 
 fn agent(id: &str, parent: Value, name: Value, state: &str, unread: u32) -> Value {
     json!({
@@ -106,4 +106,17 @@ fn many_first_commands_at_once_make_one_session() {
     assert_eq!(added, (1..=12).map(|number| format!("{number}/")).collect::<Vec<_>>());
     assert_eq!(workspace.json(["sessions", "--json"])[0]["agents"], json!(13));
     assert_eq!(workspace.json(["sessions", "--json"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_name_that_mail_could_not_reach_is_refused() {
+    let workspace = Workspace::new();
+    for name in ["1", "parent", "a/b", "", "two words", "bell\u{7}", &"x".repeat(33)] {
+        let output = run(workspace.ikigai().args(["agents", "add", name]));
+        assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("is no name for an agent: use up to 32 letters"), "{told}");
+    }
+    let output = run(workspace.ikigai().args(["agents", "add", "reviewer-2.b_é"]));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 }

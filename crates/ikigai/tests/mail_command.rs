@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Ended, Workspace, ended, input};
+use crate::support::{Ended, Workspace, ended, input, run};
 
 fn done(text: &str) -> Ended {
     (0, format!("{text}\n"), String::new())
@@ -216,4 +216,17 @@ fn mail_of_a_person_refills_the_wakes() {
     person.args(["mail", "send", "1/", "x"]).env("IKIGAI_MAIL__MAX_WAKES", "7");
     assert_eq!(ended(&mut person), done("Mail sent to agent 1/"));
     assert!(row().ends_with("Integer(7), Integer(300), Integer(0)"), "{}", row());
+}
+
+#[test]
+fn what_a_sender_wrote_cannot_touch_the_terminal() {
+    let workspace = Workspace::new();
+    let body = "\u{1b}[2J\u{1b}]0;title\u{7} a\u{9b}31m\u{7f}b\r\nc";
+    run(workspace.ikigai().args(["mail", "send", "0/", body]));
+    for arguments in [["mail", "inbox"].as_slice(), &["mail", "read", "1"]] {
+        let text = String::from_utf8(run(workspace.ikigai().args(arguments)).stdout).unwrap();
+        assert!(text.contains("[2J") && text.contains("31m"), "{text}");
+        let dangerous: Vec<char> = text.chars().filter(|c| c.is_control() && *c != '\n').collect();
+        assert_eq!(dangerous, [], "{text}");
+    }
 }

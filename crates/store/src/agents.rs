@@ -115,6 +115,7 @@ impl Store {
         limits: AgentLimits,
     ) -> Result<AgentId, StoreError> {
         self.commit(move |unit| {
+            name.as_deref().map_or(Ok(()), require_name)?;
             let session = sessions::key_of(unit, &session)?;
             unit.touch(session);
             create_top_level(unit, session, name.as_deref(), &place, &limits)
@@ -150,6 +151,16 @@ pub(crate) fn create_top_level(
         ],
     )?;
     Ok(id)
+}
+
+/// A name must not look like an id, or mail to it would go elsewhere.
+pub(crate) fn require_name(name: &str) -> Result<(), StoreError> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_good = (1..=32).contains(&name.chars().count())
+        && name.chars().all(is_plain)
+        && !name.chars().all(|c| c.is_ascii_digit())
+        && name != "parent";
+    if is_good { Ok(()) } else { Err(StoreError::AgentName(name.chars().take(64).collect())) }
 }
 
 pub(crate) fn require_room(

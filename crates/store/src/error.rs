@@ -109,6 +109,11 @@ pub enum StoreError {
     /// There is no such session.
     #[error("Session {0} not found: 'ikigai sessions' lists them")]
     SessionNotFound(SessionId),
+    /// Nobody could write to an agent of this name.
+    #[error(
+        "'{0}' is no name for an agent: use up to 32 letters, digits, '-', '_' and '.', but not only digits and not 'parent'"
+    )]
+    AgentName(String),
     /// A limit of the session.
     #[error("{0}")]
     Limit(String),

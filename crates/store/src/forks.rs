@@ -3,7 +3,7 @@
 use ikigai_conversation::{AgentId, MessageId, NewMessage};
 use rusqlite::params;
 
-use crate::agents::{AgentLimits, AgentRow, require_room};
+use crate::agents::{AgentLimits, AgentRow, require_name, require_room};
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::log::append;
@@ -85,6 +85,7 @@ fn create_child(
     parent: &AgentRow,
     fork: &NewFork,
 ) -> Result<AgentRow, StoreError> {
+    fork.name.as_deref().map_or(Ok(()), require_name)?;
     require_room(unit, parent.session, &fork.limits)?;
     if parent.id.depth() >= fork.limits.depth as usize {
         let text = format!("Maximum agent depth ({}) exceeded", fork.limits.depth);

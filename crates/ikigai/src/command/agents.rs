@@ -22,7 +22,7 @@ pub(crate) fn run(environment: &Environment, arguments: &AgentsArguments) -> any
             let agents = session.wait(session.store().agents(session.id))?;
             match arguments.json {
                 true => format!("{}\n", agents.iter().map(to_json).collect::<Value>()),
-                false => render(&agents),
+                false => print::safe(&render(&agents)),
             }
         }
     };

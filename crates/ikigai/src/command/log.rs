@@ -61,7 +61,7 @@ fn show_new(
     *after = Some(last.id);
     let lines: String = match arguments.json {
         true => messages.iter().map(|message| format!("{}\n", message.encode())).collect(),
-        false => messages.iter().map(render).collect(),
+        false => print::safe(&messages.iter().map(render).collect::<String>()),
     };
     print::out_to_reader(lines)
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
         return Ok(Exit::Failed);
     };
     match Command::render(&session.agent, &outcome, now()) {
-        Ok(text) => print::out(format!("{text}\n")).map(|()| Exit::Done),
+        Ok(text) => print::out(print::safe(&format!("{text}\n"))).map(|()| Exit::Done),
         Err(text) => refuse(&text, false),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(
     print::out(match arguments.json {
         true => format!("{}\n", sessions.iter().map(to_json).collect::<Value>()),
         false if sessions.is_empty() => "No sessions yet\n".to_owned(),
-        false => sessions.iter().map(render).collect(),
+        false => print::safe(&sessions.iter().map(render).collect::<String>()),
     })?;
     Ok(Exit::Done)
 }
