@@ -62,13 +62,16 @@ pub(crate) fn open_writer(
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(StoreError::internal(format!("SQLite {} is too old", rusqlite::version())));
     }
-    create_file(path)?;
-    if let Some(kind) = path.parent().and_then(file_system) {
+    create_folder(path)?;
+    if let Some(kind) = file_system(folder_of(path)) {
         return Err(StoreError::NetworkFileSystem { path: path.into(), kind: kind.to_owned() });
     }
+    create_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
+    // Before anything is set: another program's file, or a newer version's, is left as it is.
+    version(&connection, path)?;
     set_up(&connection, path)?;
     migrate(&mut connection, path)?;
     // From here on the writer waits by itself.
@@ -92,25 +95,39 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// The folder is the user's alone, and so is the file; SQLite gives its helper files the same mode.
-fn create_file(path: &Path) -> Result<(), StoreError> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            StoreError::ReadOnly { path: path.to_owned() }
-        }
-        io::ErrorKind::StorageFull => StoreError::Full { path: path.to_owned() },
-        _ => open_error(path, &error),
-    };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+/// The folder that a path lies in; for a bare name, the working directory.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
     }
+}
+
+/// The folder is the user's alone.
+fn create_folder(path: &Path) -> Result<(), StoreError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder_of(path));
+    made.map_err(|error| create_error(path, &error))
+}
+
+/// The file is the user's alone; SQLite gives its helper files the same mode.
+fn create_file(path: &Path) -> Result<(), StoreError> {
     if let Ok(metadata) = fs::metadata(path)
         && !metadata.is_file()
     {
         return Err(StoreError::NotADatabase { path: path.to_owned() });
     }
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-    file.map(drop).map_err(failed)
+    file.map(drop).map_err(|error| create_error(path, &error))
+}
+
+fn create_error(path: &Path, error: &io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            StoreError::ReadOnly { path: path.to_owned() }
+        }
+        io::ErrorKind::StorageFull => StoreError::Full { path: path.to_owned() },
+        _ => open_error(path, error),
+    }
 }
 
 fn open_error(path: &Path, error: &io::Error) -> StoreError {
@@ -160,17 +177,19 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
 /// How many migrations a database has seen. One of another program, or of a newer version, is refused.
 fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let (application, found) =
-        (pragma("application_id").map_err(failed)?, pragma("user_version").map_err(failed)?);
+    // In one view: between two, another process may have made the tables, and ours would look like a
+    // stranger's.
+    let (application, found, tables): (i64, i64, i64) = connection
+        .query_row(
+            "SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema)
+                FROM pragma_application_id a, pragma_user_version v",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .map_err(failed)?;
     let known = MIGRATIONS.len() as i64;
-    if application != APPLICATION {
-        let tables: i64 = connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(failed)?;
-        if tables > 0 {
-            return Err(StoreError::NotADatabase { path: path.to_owned() });
-        }
+    if application != APPLICATION && tables > 0 {
+        return Err(StoreError::NotADatabase { path: path.to_owned() });
     }
     if found > known {
         return Err(StoreError::Newer { path: path.to_owned(), found, known });
@@ -219,5 +238,30 @@ pub(crate) fn network_file_system(folder: &Path) -> Option<&'static str> {
     {
         let _ = folder;
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The connection that the writer gets: what it is set to is what every commit is kept by.
+    #[test]
+    fn m1_the_writers_own_connection_flushes_every_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        // Both when it is made and when it is there.
+        for _ in 0..2 {
+            let (connection, _) = open_writer(&path, |_| None).unwrap();
+            let pragma = |name: &str| -> String {
+                let text = |row: &rusqlite::Row<'_>| {
+                    row.get(0).map(|value: rusqlite::types::Value| format!("{value:?}"))
+                };
+                connection.pragma_query_value(None, name, text).unwrap()
+            };
+            assert_eq!(pragma("synchronous"), "Integer(2)");
+            assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
+            assert_eq!(pragma("foreign_keys"), "Integer(1)");
+        }
     }
 }
