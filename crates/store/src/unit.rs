@@ -1,6 +1,7 @@
 //! A unit of work: what one step does to the database, all of it or nothing.
 
 use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
 use ikigai_conversation::Time;
@@ -38,7 +39,7 @@ impl<'a> Unit<'a> {
         self.broken.borrow().clone()
     }
 
-    /// Runs `work`; when it fails, its changes are taken back, and only its own.
+    /// Runs `work`; when it fails or panics, its changes are taken back, and only its own.
     pub(crate) fn in_savepoint<T>(
         &self,
         work: impl FnOnce(&Unit<'_>) -> Result<T, StoreError>,
@@ -47,17 +48,19 @@ impl<'a> Unit<'a> {
             return Err(error);
         }
         self.batch("SAVEPOINT unit")?;
-        let done = work(self);
-        match done {
-            Ok(value) => self.batch("RELEASE unit").map(|()| value),
+        // Strangers share this transaction and this thread: they outlive one whose text cannot be made. What
+        // a panic left half done is taken back with the savepoint.
+        let done = panic::catch_unwind(AssertUnwindSafe(|| work(self)))
+            .unwrap_or_else(|_| Err(StoreError::internal("a unit of work panicked")));
+        match done.and_then(|value| self.batch("RELEASE unit").map(|()| value)) {
+            Ok(value) => Ok(value),
             Err(error) => {
                 // A full disk makes SQLite take back the whole transaction. What follows would then run
                 // outside of one and be kept although everybody is told that it failed.
-                if self.connection.is_autocommit() {
+                if self.connection.is_autocommit()
+                    || self.batch("ROLLBACK TO unit; RELEASE unit").is_err()
+                {
                     self.broken.replace(Some(error.clone()));
-                } else {
-                    self.batch("ROLLBACK TO unit")?;
-                    self.batch("RELEASE unit")?;
                 }
                 Err(error)
             }

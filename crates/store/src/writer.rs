@@ -130,13 +130,18 @@ impl WriterThread {
         {
             answers.push(job(&unit));
         }
-        if let Some(error) = unit.broken() {
-            return Err(error);
-        }
-        self.connection.execute_batch("COMMIT").map_err(|error| {
+        let committed = match unit.broken() {
+            Some(error) => Err(error),
+            None => self
+                .connection
+                .execute_batch("COMMIT")
+                .map_err(|error| StoreError::from_sqlite(&error, &self.path)),
+        };
+        if committed.is_err() && !self.connection.is_autocommit() {
+            // Left open, it would let no other one begin.
             let _ = self.connection.execute_batch("ROLLBACK");
-            StoreError::from_sqlite(&error, &self.path)
-        })
+        }
+        committed
     }
 
     /// Takes the write lock.
