@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -72,7 +72,7 @@ pub(crate) fn open_writer(
     connection.busy_timeout(PATIENCE).map_err(failed)?;
     // Before anything is set: another program's file, or a newer version's, is left as it is.
     version(&connection, path)?;
-    set_up(&connection, path)?;
+    patiently(|| set_up(&connection, path))?;
     migrate(&mut connection, path)?;
     // From here on the writer waits by itself.
     connection.busy_timeout(Duration::ZERO).map_err(failed)?;
@@ -134,6 +134,20 @@ fn open_error(path: &Path, error: &io::Error) -> StoreError {
     let reason = error.to_string();
     let reason = reason.split(" (os error").next().unwrap_or(&reason).to_owned();
     StoreError::Open { path: path.to_owned(), reason }
+}
+
+/// Repeats what another process is in the way of. SQLite does not wait by itself while several want a fresh
+/// file to get its write-ahead log: each holds a lock that the others need.
+fn patiently<T>(step: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let started = Instant::now();
+    loop {
+        match step() {
+            Err(StoreError::Busy { .. }) if started.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
 }
 
 fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {

@@ -30,6 +30,20 @@ async fn m10_past_a_read_it_is_unread_and_untold() {
 }
 
 #[tokio::test]
+async fn m10_past_a_read_it_is_untold_also_when_the_notification_stays() {
+    let store = TestStore::new();
+    let (mut agents, mail) = story(&store).await;
+    let reader = &mut agents[1];
+    reader.announce(&store).await.unwrap().unwrap();
+    let mark = reader.mark(&store).await;
+    reader.read(&store, mail).await;
+    reader.rewind(&store, mark).await.unwrap();
+    assert_eq!((marks(&store)[0].1, marks(&store)[0].3), (None, true));
+    assert!(reader.announce(&store).await.unwrap().is_some());
+    check_books(&store.path(), &[]);
+}
+
+#[tokio::test]
 async fn m10_past_a_notification_it_is_untold() {
     let store = TestStore::new();
     let (mut agents, _) = story(&store).await;

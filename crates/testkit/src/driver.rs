@@ -390,8 +390,7 @@ impl Driver<'_> {
             return Ok(());
         }
         let mail = *self.random.one_of(&self.known);
-        self.store.perform(session, me, Step::Read(mail), None).await?;
-        say("ack step");
-        Ok(())
+        // Nothing is promised by that: of mail that was read already it changes nothing.
+        self.store.perform(session, me, Step::Read(mail), None).await.map(drop)
     }
 }
