@@ -1,11 +1,14 @@
 //! M2, M3, M9, M11: what a log says about mail and what the mailboxes hold are one thing.
 
-use ikigai_conversation::{Body, Message, NewMessage};
-use ikigai_store::{MAILBOX_LIMIT, Outcome, Step, StoreError, UnitKey};
-use ikigai_testkit::{TestStore, everything, send_to};
 use std::time::Duration;
 
-use crate::support::{agent, check_books};
+use ikigai_conversation::{AgentId, Body, Message, NewMessage};
+use ikigai_store::{
+    Address, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step, StoreError, UnitKey,
+};
+use ikigai_testkit::{TestStore, everything, send_to};
+
+use crate::support::{ROOM, agent, check_books};
 
 /// The log messages that sent, announced and read a mail, and whether it is unread.
 pub(crate) type Marks = (Option<i64>, Option<i64>, Option<i64>, bool);
@@ -190,4 +193,75 @@ async fn m11_a_repeated_unit_happens_once_and_is_answered_as_before() {
     store.advance(Duration::from_secs(3_601));
     close(UnitKey::new(), &heir).await.unwrap();
     assert_eq!(store.number("SELECT count(*) FROM units"), 1);
+}
+
+#[tokio::test]
+async fn mail_goes_by_id_to_the_parent_or_to_the_one_living_agent_of_a_name() {
+    let store = TestStore::new();
+    let (session, mut agents) = store.session_of(1).await;
+    let root = &mut agents[0];
+    let mut children = Vec::new();
+    for name in ["twin", "twin", "single"] {
+        let fork = NewFork {
+            name: Some(name.to_owned()),
+            context: Context::Fresh,
+            prompt: None,
+            limits: ROOM,
+        };
+        let (lease, id) = (root.lease.clone(), root.id.clone());
+        let forked = store.fork(lease, id, fork, |_| NewMessage::mark(None)).await.unwrap();
+        children.push(root.child(forked.agent));
+    }
+    let send = async |from: &AgentId, to: Address| {
+        let step = Step::Send { to, given: "given".to_owned(), body: "person".to_owned() };
+        match store.perform(session, from.clone(), step, None).await.unwrap() {
+            Outcome::Sent { to, .. } => to.to_string(),
+            Outcome::NoAgent(given) => format!("no agent {given}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    let name = |name: &str| Address::Name(name.to_owned());
+    assert_eq!(send(&children[0].id, Address::Parent).await, "0/");
+    assert_eq!(send(&root.id, Address::Parent).await, "no agent given");
+    assert_eq!(send(&root.id, Address::Id(agent("0/2/"))).await, "0/2/");
+    assert_eq!(send(&root.id, name("single")).await, "0/2/");
+    assert_eq!(send(&root.id, name("twin")).await, "no agent given", "which one?");
+    assert_eq!(send(&root.id, name("nobody")).await, "no agent given");
+    let kill = |dead: &[_]| NewMessage::kill(dead.to_vec());
+    store.kill(root.lease.clone(), root.id.clone(), agent("0/0/"), kill).await.unwrap();
+    assert_eq!(send(&root.id, name("twin")).await, "0/1/");
+}
+
+#[tokio::test]
+async fn m7_an_inbox_lists_the_unread_first_and_then_the_newest() {
+    let store = TestStore::new();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    for number in 1..=6 {
+        let from = if number % 2 == 0 { &mut *reader } else { &mut *sender };
+        from.send(&store, &agent("1/"), &format!("mail {number}")).await;
+    }
+    for mail in [3, 6] {
+        reader.call(&store, Step::Read(mail)).await.unwrap();
+    }
+    let list = async |unread, from: Option<&str>, limit, offset| {
+        let from = from.map(agent);
+        let filter = InboxFilter { unread, from, limit, offset };
+        let step = Step::Inbox(filter);
+        let Outcome::Inbox(page) = store.perform(session, agent("1/"), step, None).await.unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(page.unread, 4, "always of the whole mailbox");
+        let ids: Vec<i64> = page.mail.iter().map(|mail| mail.id.value()).collect();
+        (ids, page.more)
+    };
+    assert_eq!(list(None, None, 50, 0).await, (vec![5, 4, 2, 1, 6, 3], 0));
+    assert_eq!(list(None, None, 2, 1).await, (vec![4, 2], 3));
+    assert_eq!(list(Some(true), None, 50, 0).await, (vec![5, 4, 2, 1], 0));
+    assert_eq!(list(Some(false), None, 1, 0).await, (vec![6], 1));
+    assert_eq!(list(None, Some("0/"), 50, 0).await, (vec![5, 1, 3], 0));
+    assert_eq!(list(Some(true), Some("1/"), 50, 0).await, (vec![4, 2], 0));
+    assert_eq!(list(None, Some("9/"), 50, 0).await, (vec![], 0));
+    assert_eq!(list(None, None, 50, u64::MAX).await, (vec![], 0));
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::task::{Context, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{AgentLimits, Options, Store};
@@ -61,9 +61,17 @@ impl Running {
         self.0.wait().unwrap()
     }
 
-    /// Waits for its end, which does come.
+    /// Waits for its end; one that does not come fails the test.
+    #[track_caller]
     pub(crate) fn end(mut self) -> ExitStatus {
-        self.0.wait().unwrap()
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status;
+            }
+            assert!(started.elapsed() < PATIENCE, "a child hangs");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
