@@ -3,7 +3,7 @@
 use ikigai_conversation::{AgentId, MessageId, NewMessage};
 use rusqlite::params;
 
-use crate::agents::{AgentLimits, AgentRow, require_name, require_room};
+use crate::agents::{AgentLimits, AgentRow, find_agent, require_name, require_room};
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::log::append;
@@ -126,6 +126,11 @@ fn create_child(
 
 /// Marks an agent and its descendants dead. Deeper ones first, so that a list of them reads as it happened.
 fn kill(unit: &Unit<'_>, session: i64, victim: &AgentId) -> Result<Vec<AgentId>, StoreError> {
+    match find_agent(unit, session, victim)? {
+        None => return Err(StoreError::AgentNotFound(victim.clone())),
+        Some(agent) if agent.is_dead => return Err(StoreError::AgentDead(victim.clone())),
+        Some(_) => {}
+    }
     // Ids are digits and slashes, so a pattern made of one has nothing special in it.
     let sql = "UPDATE agents SET state = 'dead', notification_pending = 0
         WHERE session = ?1 AND id LIKE ?2 || '%' AND state <> 'dead' RETURNING id";
@@ -134,8 +139,5 @@ fn kill(unit: &Unit<'_>, session: i64, victim: &AgentId) -> Result<Vec<AgentId>,
     let mut dead =
         ids.iter().map(|id| crate::sessions::parse_agent(id)).collect::<Result<Vec<_>, _>>()?;
     dead.sort_by(|a, b| b.depth().cmp(&a.depth()).then_with(|| a.cmp(b)));
-    if dead.is_empty() {
-        return Err(StoreError::AgentNotFound(victim.clone()));
-    }
     Ok(dead)
 }

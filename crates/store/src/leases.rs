@@ -125,17 +125,17 @@ pub(crate) fn fence(
     }
     let top = find_agent(unit, row.session, &lease.top)?
         .ok_or_else(|| StoreError::AgentNotFound(lease.top.clone()))?;
-    let sql = "SELECT epoch, holder FROM leases WHERE agent = ?1";
-    let current =
-        unit.row(sql, [top.key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
-    match current {
-        Some((epoch, _)) if epoch == lease.epoch && agent.top() == lease.top => Ok(row),
-        Some((_, holder)) => {
-            let holder = decode(&holder)?.to_string();
-            Err(StoreError::LeaseLost { agent: agent.clone(), holder })
-        }
-        None => Err(StoreError::LeaseLost { agent: agent.clone(), holder: "nobody".to_owned() }),
-    }
+    let sql = "SELECT epoch, holder, until > 0 FROM leases WHERE agent = ?1";
+    let current = unit.row(sql, [top.key], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, bool>(2)?))
+    })?;
+    let holder = match current {
+        Some((epoch, ..)) if epoch == lease.epoch && agent.top() == lease.top => return Ok(row),
+        Some((_, holder, true)) => decode(&holder)?.to_string(),
+        // It was given back, and its last holder is named in the row still.
+        Some((_, _, false)) | None => "nobody".to_owned(),
+    };
+    Err(StoreError::LeaseLost { agent: agent.clone(), holder })
 }
 
 /// Refuses to go on while a process that may be alive runs an agent of the session.

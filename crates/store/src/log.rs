@@ -49,8 +49,13 @@ impl Store {
         .await
     }
 
-    /// Goes back to a message: what came after it is hidden from the model, and mail that only the hidden
-    /// part showed is unread and untold again, in the same commit (mail.md, M10).
+    /// Goes back to a message: what came after it is hidden from the model, and mail that the hidden part
+    /// showed is unread and untold again, in the same commit (mail.md, M10). What a person has read
+    /// stays read. Going back to where an earlier rewind came from shows that part again, and mail that was
+    /// read in it stays unread: an agent is rather told twice than never.
+    ///
+    /// # Errors
+    /// When `to` is no message of the agent's own log: such a rewind would hide nothing.
     pub async fn rewind(
         &self,
         lease: Lease,
@@ -60,10 +65,12 @@ impl Store {
     ) -> Result<Message, StoreError> {
         self.commit(move |unit| {
             let agent = fence(unit, &lease, &agent)?;
+            require_own(unit, &agent, to)?;
             let rewind = append(unit, &agent, message)?;
             let hidden = params![agent.key, to.value(), rewind.id.value()];
-            let sql = "UPDATE mail SET read_by = NULL, told_by = NULL, unread = 1
-                WHERE recipient = ?1 AND read_by > ?2 AND read_by < ?3 AND read_by_person = 0";
+            let sql =
+                "UPDATE mail SET read_by = NULL, told_by = NULL, unread = (read_by_person = 0)
+                WHERE recipient = ?1 AND read_by > ?2 AND read_by < ?3";
             unit.execute(sql, hidden)?;
             let sql = "UPDATE mail SET told_by = NULL
                 WHERE recipient = ?1 AND told_by > ?2 AND told_by < ?3";
@@ -116,6 +123,14 @@ pub(crate) fn append(
         body,
         created_at: unit.now(),
     })
+}
+
+/// Refuses what is no message of the agent's own log.
+fn require_own(unit: &Unit<'_>, agent: &AgentRow, id: MessageId) -> Result<(), StoreError> {
+    let sql = "SELECT 1 FROM messages WHERE agent = ?1 AND id = ?2";
+    let found = unit.row(sql, params![agent.key, id.value()], |_| Ok(()))?;
+    let none = || StoreError::internal(format!("agent {} has no message {id}", agent.id));
+    found.ok_or_else(none)
 }
 
 /// One message of any log.

@@ -252,8 +252,13 @@ fn read(unit: &Unit<'_>, agent: &AgentRow, id: i64, actor: Actor) -> Result<Perf
         return Ok(Performed::new(Outcome::NoMail(id)));
     };
     let by_person = matches!(actor, Actor::Person(_));
-    let sql = "UPDATE mail SET unread = 0, read_by_person = ?2 WHERE id = ?1 AND unread = 1";
-    let was_unread = unit.execute(sql, params![id, by_person])? > 0;
+    let was_unread =
+        unit.execute("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", [id])? > 0;
+    if by_person {
+        // Also of what the model has read: when that is taken back, the person's reading is not.
+        let sql = "UPDATE mail SET read_by_person = 1 WHERE id = ?1 AND read_by_person = 0";
+        unit.execute(sql, [id])?;
+    }
     clear_pending(unit, agent)?;
     let from = sessions::parse_agent(&from)?;
     let mail = Mail { id: mail_id(id)?, from, sent_at: Time::from_millis(sent_at), body };

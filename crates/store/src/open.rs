@@ -64,10 +64,11 @@ pub(crate) fn open_writer(
         return Err(StoreError::internal(format!("SQLite {} is too old", rusqlite::version())));
     }
     require_database_of_log(path)?;
-    create_file(path)?;
-    if let Some(kind) = path.parent().and_then(file_system) {
+    create_folder(path)?;
+    if let Some(kind) = file_system(folder_of(path)) {
         return Err(StoreError::NetworkFileSystem { path: path.into(), kind: kind.to_owned() });
     }
+    create_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
@@ -112,26 +113,29 @@ fn require_database_of_log(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The folder is the user's alone, and so is the file; SQLite gives its helper files the same mode.
-fn create_file(path: &Path) -> Result<(), StoreError> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            StoreError::ReadOnly { path: path.to_owned() }
-        }
-        io::ErrorKind::StorageFull => StoreError::Full { path: path.to_owned() },
-        _ => open_error(path, &error),
-    };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(
-            |error| match error.kind() {
-                io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-                    let reason = format!("{} is not a folder", folder.display());
-                    StoreError::Open { path: path.to_owned(), reason }
-                }
-                _ => failed(error),
-            },
-        )?;
+/// The folder that a path lies in; for a bare name, the working directory.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
     }
+}
+
+/// The folder is the user's alone.
+fn create_folder(path: &Path) -> Result<(), StoreError> {
+    let folder = folder_of(path);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            let reason = format!("{} is not a folder", folder.display());
+            StoreError::Open { path: path.to_owned(), reason }
+        }
+        _ => create_error(path, &error),
+    })
+}
+
+/// The file is the user's alone; SQLite gives its helper files the same mode.
+fn create_file(path: &Path) -> Result<(), StoreError> {
     // SQLite takes a file of one byte for empty.
     if let Ok(metadata) = fs::metadata(path)
         && (!metadata.is_file() || metadata.len() == 1)
@@ -139,7 +143,17 @@ fn create_file(path: &Path) -> Result<(), StoreError> {
         return Err(StoreError::NotADatabase { path: path.to_owned() });
     }
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-    file.map(drop).map_err(failed)
+    file.map(drop).map_err(|error| create_error(path, &error))
+}
+
+fn create_error(path: &Path, error: &io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            StoreError::ReadOnly { path: path.to_owned() }
+        }
+        io::ErrorKind::StorageFull => StoreError::Full { path: path.to_owned() },
+        _ => open_error(path, error),
+    }
 }
 
 fn open_error(path: &Path, error: &io::Error) -> StoreError {
@@ -258,5 +272,30 @@ pub(crate) fn network_file_system(folder: &Path) -> Option<&'static str> {
     {
         let _ = folder;
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The connection that the writer gets: what it is set to is what every commit is kept by.
+    #[test]
+    fn m1_the_writers_own_connection_flushes_every_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        // Both when it is made and when it is there.
+        for _ in 0..2 {
+            let (connection, _) = open_writer(&path, |_| None).unwrap();
+            let pragma = |name: &str| -> String {
+                let text = |row: &rusqlite::Row<'_>| {
+                    row.get(0).map(|value: rusqlite::types::Value| format!("{value:?}"))
+                };
+                connection.pragma_query_value(None, name, text).unwrap()
+            };
+            assert_eq!(pragma("synchronous"), "Integer(2)");
+            assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
+            assert_eq!(pragma("foreign_keys"), "Integer(1)");
+        }
     }
 }

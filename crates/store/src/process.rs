@@ -36,7 +36,7 @@ impl Process {
             host,
             boot: read("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
             pid,
-            start: start_time(pid).unwrap_or(0),
+            start: stat(pid).map_or(0, |stat| stat.start),
         }
     }
 
@@ -51,7 +51,7 @@ impl Process {
             .is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
         self.boot != other.boot
             || !exists
-            || start_time(other.pid).is_some_and(|start| start != other.start)
+            || stat(other.pid).is_some_and(|stat| stat.ended || stat.start != other.start)
     }
 }
 
@@ -61,9 +61,18 @@ impl fmt::Display for Process {
     }
 }
 
-/// The 22nd field of the process's line; the second may hold spaces and brackets of any kind.
-fn start_time(pid: u32) -> Option<u64> {
+/// What the system says about a process number.
+struct Stat {
+    /// It ended, and only waits for its parent to notice; some parents never do.
+    ended: bool,
+    start: u64,
+}
+
+/// The 3rd and the 22nd field of the process's line; the second may hold spaces and brackets of any kind.
+fn stat(pid: u32) -> Option<Stat> {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = line.rsplit_once(") ")?;
-    rest.split(' ').nth(19)?.parse().ok()
+    let mut fields = rest.split(' ');
+    let ended = matches!(fields.next()?, "Z" | "X");
+    Some(Stat { ended, start: fields.nth(18)?.parse().ok()? })
 }

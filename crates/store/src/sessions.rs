@@ -101,6 +101,8 @@ impl Store {
                 "DELETE FROM queued_inputs WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
                 "DELETE FROM leases WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
                 "DELETE FROM mail WHERE recipient IN (SELECT key FROM agents WHERE session = ?1)",
+                "DELETE FROM units WHERE outcome IN (SELECT m.id FROM messages m JOIN agents a ON a.key = m.agent
+                    WHERE a.session = ?1)",
                 "DELETE FROM messages WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
                 "UPDATE agents SET inherits = NULL WHERE session = ?1",
                 "DELETE FROM agents WHERE session = ?1",

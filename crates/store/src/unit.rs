@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
 use ikigai_conversation::Time;
@@ -62,7 +63,7 @@ impl<'a> Unit<'a> {
         self.broken.borrow().clone()
     }
 
-    /// Runs `work`; when it fails, its changes are taken back, and only its own.
+    /// Runs `work`; when it fails or panics, its changes are taken back, and only its own.
     pub(crate) fn in_savepoint<T>(
         &self,
         work: impl FnOnce(&Unit<'_>) -> Result<T, StoreError>,
@@ -71,17 +72,19 @@ impl<'a> Unit<'a> {
             return Err(error);
         }
         self.savepoint("SAVEPOINT unit")?;
-        let done = work(self);
-        match done {
-            Ok(value) => self.savepoint("RELEASE unit").map(|()| value),
+        // Strangers share this transaction and this thread: they outlive one whose text cannot be made. What
+        // a panic left half done is taken back with the savepoint.
+        let done = panic::catch_unwind(AssertUnwindSafe(|| work(self)))
+            .unwrap_or_else(|_| Err(StoreError::internal("a unit of work panicked")));
+        match done.and_then(|value| self.savepoint("RELEASE unit").map(|()| value)) {
+            Ok(value) => Ok(value),
             Err(error) => {
                 // A full disk makes SQLite take back the whole transaction. What follows would then run
                 // outside of one and be kept although everybody is told that it failed.
-                if self.connection.is_autocommit() {
+                if self.connection.is_autocommit()
+                    || self.connection.execute_batch("ROLLBACK TO unit; RELEASE unit").is_err()
+                {
                     self.broken.replace(Some(error.clone()));
-                } else {
-                    self.savepoint("ROLLBACK TO unit")?;
-                    self.savepoint("RELEASE unit")?;
                 }
                 Err(error)
             }

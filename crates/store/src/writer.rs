@@ -130,14 +130,16 @@ impl WriterThread {
         {
             answers.push(job(&unit));
         }
-        if let Err(error) = unit.finish() {
+        let committed = unit.finish().and_then(|()| {
+            self.connection
+                .execute_batch("COMMIT")
+                .map_err(|error| StoreError::from_sqlite(&error, &self.path))
+        });
+        if committed.is_err() && !self.connection.is_autocommit() {
+            // Left open, it would let no other one begin.
             let _ = self.connection.execute_batch("ROLLBACK");
-            return Err(error);
         }
-        self.connection.execute_batch("COMMIT").map_err(|error| {
-            let _ = self.connection.execute_batch("ROLLBACK");
-            StoreError::from_sqlite(&error, &self.path)
-        })
+        committed
     }
 
     /// Takes the write lock.

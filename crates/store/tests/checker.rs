@@ -1,0 +1,102 @@
+//! The judge is judged: each kind of damage to an orderly database is noticed, and named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ikigai_testkit::{TestStore, checker, send_to};
+use rusqlite::Connection;
+
+use crate::support::agent;
+
+/// A database in order, in one file: mail 1 was announced and read, mail 2 was listed, mail 3 is a
+/// person's, and mail 4 went the other way.
+async fn orderly_books() -> (tempfile::TempDir, PathBuf) {
+    let store = TestStore::new();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    let mail = sender.send(&store, &reader.id, "agent one").await;
+    reader.announce(&store).await.unwrap().unwrap();
+    reader.read(&store, mail).await;
+    sender.send(&store, &reader.id, "agent two").await;
+    reader.look(&store).await;
+    let step = send_to(&reader.id, "person three");
+    store.perform(session, agent("0/"), step, None).await.unwrap();
+    reader.send(&store, &sender.id, "agent four").await;
+    let (folder, path) = store.close();
+    let raw = Connection::open(&path).unwrap();
+    raw.pragma_update(None, "journal_mode", "delete").unwrap();
+    (folder, path)
+}
+
+/// What the checker says about a copy of `books` after `sql` was done to it.
+fn faults_after(books: &Path, sql: &str) -> Vec<String> {
+    let copy = books.with_file_name("copy.db");
+    fs::copy(books, &copy).unwrap();
+    let raw = Connection::open(&copy).unwrap();
+    raw.execute_batch(&format!("PRAGMA foreign_keys = OFF; {sql}")).unwrap();
+    drop(raw);
+    checker::check(&copy, &[])
+}
+
+#[tokio::test]
+async fn m8_the_checker_notices_each_kind_of_damage() {
+    let (_folder, books) = orderly_books().await;
+    assert_eq!(faults_after(&books, ""), Vec::<String>::new());
+    let result = |action: &str| {
+        format!(
+            "(SELECT id FROM messages WHERE kind = 'tool_result' AND data LIKE '%{action}%' LIMIT 1)"
+        )
+    };
+    let (sent, listed) = (result("agent one"), result("unread_count"));
+    for (sql, expected) in [
+        ("DELETE FROM mail WHERE id = 1", "sent mail 1, which is not there"),
+        (
+            "INSERT INTO mail (recipient, sender, body, sent_at) SELECT recipient, sender, body, 0 FROM mail
+                WHERE id = 1",
+            "mail 5: exists, and no log says that it was sent",
+        ),
+        ("UPDATE mail SET sent_by = NULL WHERE id = 2", "mail 2: exists, and no log says"),
+        ("UPDATE mail SET sent_by = 99 WHERE id = 2", "mail 2: was sent by 99, which is no such result"),
+        ("UPDATE mail SET recipient = sender WHERE id = 2", "sent mail 2 to 1/, and its row says"),
+        ("UPDATE mail SET unread = 1 WHERE id = 1", "mail 1: is unread although the row says who read it"),
+        ("UPDATE mail SET unread = 0 WHERE id = 2", "mail 2: is read, and nobody has read it"),
+        ("UPDATE mail SET unread = 1, read_by = NULL WHERE id = 1", "read mail 1, which is not marked"),
+        (&format!("UPDATE mail SET read_by = {listed} WHERE id = 1"), "which does not say so"),
+        (&format!("UPDATE mail SET told_by = {sent} WHERE id = 2"), "which does not say so"),
+        ("UPDATE mail SET told_by = NULL WHERE id = 1", "announced mail 1, whose row says None"),
+        ("UPDATE mail SET told_by = NULL WHERE id = 2", "listed mail 2, which is not told"),
+        (
+            "INSERT INTO messages (agent, kind, content, data, created_at)
+                SELECT agent, kind, content, data, 0 FROM messages WHERE kind = 'notification'",
+            "announced mail 1, whose row says Some",
+        ),
+        ("DELETE FROM messages WHERE kind = 'tool_call'", " closes no open call"),
+        ("UPDATE messages SET data = '{' WHERE kind = 'notification'", "does not decode"),
+        ("UPDATE mail SET id = 9 WHERE id = 1", "mail 9: was sent in "),
+        ("DELETE FROM agents WHERE id = '1/'", "foreign_key_check: "),
+    ] {
+        let faults = faults_after(&books, sql);
+        assert!(faults.iter().any(|fault| fault.contains(expected)), "{sql}: {faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn m8_the_checker_notices_a_broken_promise() {
+    let (folder, books) = orderly_books().await;
+    let promises = folder.path().join("acknowledged");
+    for (line, broken) in [
+        ("ack sent 1 1/ agent one\n", false),
+        ("ack sent 1 0/ agent one\n", true),
+        ("ack sent 1 1/ another text\n", true),
+        ("ack sent 9 1/ agent nine\n", true),
+        ("ack read 1\n", false),
+        ("ack read 9\n", true),
+        ("ack step\n", false),
+        // A line that a kill cut off promises nothing.
+        ("ack sent 9 1/ agent ni", false),
+    ] {
+        fs::write(&promises, line).unwrap();
+        let faults = checker::check(&books, std::slice::from_ref(&promises));
+        assert_eq!(!faults.is_empty(), broken, "{line}: {faults:?}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Opening: on which ground the database may stand, and who may open it at the same time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+
+use ikigai_conversation::SessionId;
+use ikigai_store::{Options, Store, StoreError};
+use ikigai_testkit::{PLENTY, TestStore, place, send_to};
+use rusqlite::Connection;
+use uuid::Uuid;
+
+use crate::support::{Running, agent, child, free_agents, open};
+
+fn refusal(path: &Path, options: Options) -> String {
+    Store::open(&format!("sqlite://{}", path.display()), options).unwrap_err().to_string()
+}
+
+#[test]
+fn a_network_file_system_is_refused_before_anything_is_written_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let options = Options { network_file_system: |_| Some("nfs"), ..Options::default() };
+    let text = format!(
+        "The database {} is on a network file system (nfs), where SQLite can lose data: put it on a local \
+         disk, or use PostgreSQL with database_url = \"postgres://…\"",
+        path.display()
+    );
+    assert_eq!(refusal(&path, options), text);
+    assert!(!path.exists(), "not even an empty file is left");
+}
+
+#[test]
+fn a_bare_name_is_looked_up_in_the_working_directory() {
+    fn nfs_here(folder: &Path) -> Option<&'static str> {
+        (folder == Path::new(".")).then_some("nfs")
+    }
+    let options = Options { network_file_system: nfs_here, ..Options::default() };
+    let refused = Store::open("sqlite:store-that-is-never-made.db", options).unwrap_err();
+    assert!(matches!(refused, StoreError::NetworkFileSystem { .. }), "{refused}");
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    drop(open(&path));
+    let raw = Connection::open(&path).unwrap();
+    raw.pragma_update(None, "user_version", 99).unwrap();
+    raw.pragma_update(None, "journal_mode", "delete").unwrap();
+    drop(raw);
+    let before = fs::read(&path).unwrap();
+    let text = format!(
+        "The database {} was made by a newer version of ikigai (schema 99, this version knows 1): update ikigai",
+        path.display()
+    );
+    assert_eq!(refusal(&path, Options::default()), text);
+    assert!(fs::read(&path).unwrap() == before, "not a byte has changed");
+}
+
+/// Its journal mode was changed before the look at whose it is.
+#[test]
+fn the_database_of_another_program_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("browser.db");
+    let raw = Connection::open(&path).unwrap();
+    raw.execute_batch("CREATE TABLE history (url TEXT); PRAGMA user_version = 1").unwrap();
+    drop(raw);
+    let before = fs::read(&path).unwrap();
+    let text = format!(
+        "{} is not a database: move it away, or choose another place with --db sqlite://PATH",
+        path.display()
+    );
+    assert_eq!(refusal(&path, Options::default()), text);
+    assert!(fs::read(&path).unwrap() == before, "not a byte has changed");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "and nothing lies beside it");
+}
+
+#[test]
+fn what_is_no_database_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    fs::write(&path, "some text of some length, which is not what a database begins with").unwrap();
+    assert!(refusal(&path, Options::default()).contains(" is not a database: "));
+    assert!(refusal(folder.path(), Options::default()).contains(" is not a database: "));
+    let refused = Store::open("postgres://me:secret@host/db", Options::default()).unwrap_err();
+    let text = "postgres:… is no address of a database: use sqlite://PATH";
+    assert_eq!(refused.to_string(), text, "a password is not repeated");
+}
+
+#[tokio::test]
+async fn a_file_that_vanished_or_was_replaced_takes_nothing_until_it_is_back() {
+    let store = TestStore::new();
+    let session = free_agents(&store, 2).await;
+    let send = || store.perform(session, agent("0/"), send_to(&agent("1/"), "person"), None);
+    send().await.unwrap();
+    let (path, away) = (store.path(), store.folder().join("away.db"));
+    let text = format!(
+        "The database {} was moved or deleted while it was in use: put it back, or start again",
+        path.display()
+    );
+    fs::rename(&path, &away).unwrap();
+    assert_eq!(send().await.unwrap_err().to_string(), text);
+    fs::write(&path, "").unwrap();
+    assert_eq!(send().await.unwrap_err().to_string(), text);
+    fs::rename(&away, &path).unwrap();
+    send().await.unwrap();
+    assert_eq!(store.number("SELECT count(*) FROM mail"), 2);
+}
+
+#[test]
+fn the_database_is_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/store.db");
+    let store = open(&path);
+    for (path, mode) in [
+        (folder.path().join("new"), 0o700),
+        (path.clone(), 0o600),
+        (folder.path().join("new/store.db-wal"), 0o600),
+    ] {
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode, "{path:?}");
+    }
+    drop(store);
+}
+
+/// Waits for the end of its input, then opens the database and makes a session.
+pub(crate) fn open_as_child(arguments: &[String]) -> ExitCode {
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+    let store = open(&PathBuf::from(&arguments[0]));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let new = SessionId::new(Uuid::now_v7());
+    runtime.block_on(store.create_session(place(), new, PLENTY)).unwrap();
+    ExitCode::SUCCESS
+}
+
+#[test]
+fn eight_processes_that_open_a_fresh_database_at_once_migrate_it_once() {
+    for round in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let arguments = [path.to_str().unwrap().to_owned()];
+        let start = || Running::start(child("open", &arguments).stdin(Stdio::piped()));
+        let mut processes: Vec<Running> = (0..8).map(|_| start()).collect();
+        // All wait for this.
+        processes.iter_mut().for_each(|process| drop(process.0.stdin.take()));
+        for process in processes {
+            assert_eq!(process.end().code(), Some(0), "round {round}");
+        }
+        let raw = Connection::open(&path).unwrap();
+        let sessions: i64 =
+            raw.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).unwrap();
+        let version: i64 = raw.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!((sessions, version), (8, 1), "round {round}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Child processes, and what several modules need.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_store::{AgentLimits, Options, Store};
+use ikigai_testkit::driver::Plan;
+use ikigai_testkit::{TestStore, checker, driver, place};
+use rusqlite::Connection;
+use tokio::task::unconstrained;
+
+/// No test waits longer for anything: what takes this long hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Tells a child what it is: `driver`, `checker` or a part of one test, and its arguments, one per line.
+const ROLE: &str = "STORE_TEST_CHILD";
+
+/// This test binary as another program.
+pub(crate) fn child(role: &str, arguments: &[String]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child", "--ignored", "--nocapture"]);
+    command.env(ROLE, [&[role.to_owned()], arguments].concat().join("\n"));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// What a child does, instead of a test.
+pub(crate) fn run_as_child() {
+    let role = std::env::var(ROLE).expect("only children of other tests run this");
+    let mut lines = role.lines().map(str::to_owned);
+    let role = lines.next().unwrap();
+    let arguments: Vec<String> = lines.collect();
+    let code = match role.as_str() {
+        "driver" => driver::main(&arguments),
+        "checker" => checker::main(&arguments),
+        "open" => crate::opening::open_as_child(&arguments),
+        "full-disk" => crate::writer::fill_disk_as_child(&arguments),
+        _ => panic!("no such child: {role}"),
+    };
+    // An exit code has no number of its own; only these are used.
+    let number = (0..=4).find(|number| std::process::ExitCode::from(*number) == code);
+    std::process::exit(number.map_or(99, i32::from));
+}
+
+/// A child that is gone when the test is, also one that fails.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        Running(command.spawn().unwrap())
+    }
+
+    /// Kills it, if it has not ended, and says how it ended.
+    pub(crate) fn kill(mut self) -> ExitStatus {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap()
+    }
+
+    /// Waits for its end; one that does not come fails the test.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> ExitStatus {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status;
+            }
+            assert!(started.elapsed() < PATIENCE, "a child hangs");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A driver that prints to `acknowledged`.
+pub(crate) fn driver_process(plan: &Plan, acknowledged: &Path) -> Running {
+    let out = File::options().append(true).create(true).open(acknowledged).unwrap();
+    Running::start(child("driver", &plan.arguments()).stdout(out))
+}
+
+/// What the checker, a process of its own, has to say; nothing when all is well.
+#[track_caller]
+pub(crate) fn verdict(database: &Path, acknowledged: &[PathBuf]) -> Vec<String> {
+    let files = [&[database.to_owned()], acknowledged].concat();
+    let arguments: Vec<String> =
+        files.iter().map(|path| path.to_str().unwrap().to_owned()).collect();
+    let output = child("checker", &arguments).stderr(Stdio::piped()).output().unwrap();
+    let faults: Vec<String> =
+        String::from_utf8(output.stderr).unwrap().lines().map(str::to_owned).collect();
+    assert_eq!(output.status.code(), Some(i32::from(!faults.is_empty())), "{faults:?}");
+    faults
+}
+
+#[track_caller]
+pub(crate) fn check_books(database: &Path, acknowledged: &[PathBuf]) {
+    assert_eq!(verdict(database, acknowledged), Vec::<String>::new());
+}
+
+/// A session with `agents` top-level agents that nobody runs.
+pub(crate) async fn free_agents(store: &TestStore, agents: u32) -> SessionId {
+    let session = store.session_with(ikigai_testkit::PLENTY).await;
+    for _ in 1..agents {
+        store.add_agent(session, None, place(), ROOM).await.unwrap();
+    }
+    session
+}
+
+/// Limits that no test reaches by chance.
+pub(crate) const ROOM: AgentLimits = AgentLimits { agents: 1_000, depth: 64 };
+
+pub(crate) fn agent(id: &str) -> AgentId {
+    AgentId::parse(id).unwrap()
+}
+
+pub(crate) fn open(path: &Path) -> Store {
+    Store::open(&format!("sqlite://{}", path.display()), Options::default()).unwrap()
+}
+
+/// Polls a future once: a unit of work is then in the writer's queue.
+pub(crate) fn submit<F: Future + ?Sized>(future: Pin<&mut F>) {
+    // Unconstrained: a task that polls more than a hundred of them would be made to pause.
+    let polled = pin!(unconstrained(future)).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending(), "nobody can have answered yet");
+}
+
+/// Keeps all writers waiting until it is dropped.
+pub(crate) struct Blockade(Connection);
+
+impl Blockade {
+    pub(crate) fn of(store: &TestStore) -> Blockade {
+        let connection = store.raw();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        Blockade(connection)
+    }
+}
+
+impl Drop for Blockade {
+    fn drop(&mut self) {
+        self.0.execute_batch("ROLLBACK").unwrap();
+    }
+}
+
+/// Says aloud that a test cannot run here.
+pub(crate) fn skip(reason: &str) {
+    use std::io::Write;
+    let test = std::thread::current();
+    let test = test.name().unwrap_or("a test");
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
+}

@@ -1,0 +1,8 @@
+//! The driver by hand: see `ikigai_testkit::driver`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    ikigai_testkit::driver::main(&arguments)
+}

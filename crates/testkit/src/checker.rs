@@ -1,0 +1,447 @@
+//! Accounts for every message of a database that drivers wrote, after whatever happened to them.
+//!
+//! It opens the file by itself, only for reading, and trusts nothing that the store says about it: it reads
+//! the rows, takes the logs at their word, and compares. Only what a driver never does is beyond it: a person
+//! who makes mail unread again leaves no trace.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ikigai_conversation::{AgentId, Body, Kind, Log, Message, MessageId, Time};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::test_agent::output_of;
+use crate::view::fault_of_view;
+
+/// Prints what is wrong, one line each, on the standard error. Arguments: the database, then files with the
+/// lines that drivers printed. The exit code is 1 when anything is wrong.
+pub fn main(arguments: &[String]) -> ExitCode {
+    let (database, acknowledged) = arguments.split_first().expect("DATABASE [ACKNOWLEDGED]…");
+    let acknowledged: Vec<PathBuf> = acknowledged.iter().map(PathBuf::from).collect();
+    let faults = check(Path::new(database), &acknowledged);
+    let mut out = std::io::stderr().lock();
+    for fault in &faults {
+        writeln!(out, "{fault}").unwrap();
+    }
+    if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// All that is wrong with a database, and with what was promised about it.
+pub fn check(database: &Path, acknowledged: &[PathBuf]) -> Vec<String> {
+    // Before the rows: drivers may go on meanwhile, and what they promise later is not looked for.
+    let promises: Vec<String> =
+        acknowledged.iter().map(|file| fs::read_to_string(file).unwrap_or_default()).collect();
+    let books = match Books::load(database) {
+        Ok(books) => books,
+        Err(fault) => return vec![fault],
+    };
+    let mut faults = books.damage.clone();
+    books.logs.values().for_each(|log| check_log(log, &mut faults));
+    let claims = books.logs.values().flat_map(claims_of).collect();
+    let claims = Claims::new(claims);
+    books.mail.values().for_each(|mail| check_mail(&books, &claims, mail, &mut faults));
+    claims.all.iter().for_each(|claim| check_claim(&books, &claims, claim, &mut faults));
+    check_order(&books, &mut faults);
+    let promises = promises.iter().flat_map(|text| text.split_inclusive('\n'));
+    // The last line may be cut by a kill; what it promised nobody has heard.
+    for line in promises.filter_map(|line| line.strip_suffix('\n')) {
+        check_acknowledged(&books, line, &mut faults);
+    }
+    faults
+}
+
+/// The rows, as they are.
+struct Books {
+    damage: Vec<String>,
+    /// By the key of the agent.
+    logs: HashMap<i64, AgentLog>,
+    mail: HashMap<i64, MailRow>,
+    by_body: HashMap<String, Vec<i64>>,
+}
+
+struct AgentLog {
+    key: i64,
+    agent: AgentId,
+    inherited: Vec<Message>,
+    own: Vec<Message>,
+    /// The own messages that a rewind took back.
+    rewound: HashSet<MessageId>,
+    /// The last rewind, if there is one.
+    last_rewind: i64,
+}
+
+#[derive(Debug)]
+struct MailRow {
+    id: i64,
+    recipient: i64,
+    sender: i64,
+    body: String,
+    unread: bool,
+    sent_by: Option<i64>,
+    told_by: Option<i64>,
+    read_by: Option<i64>,
+    read_by_person: bool,
+}
+
+impl Books {
+    fn load(database: &Path) -> Result<Books, String> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection =
+            Connection::open_with_flags(database, flags).map_err(|error| error.to_string())?;
+        connection.busy_timeout(Duration::from_secs(60)).map_err(|error| error.to_string())?;
+        // One view of everything, also while others write.
+        connection.execute_batch("BEGIN").map_err(|error| error.to_string())?;
+        let damage = load_damage(&connection).map_err(|error| error.to_string())?;
+        let logs = load_logs(&connection)?;
+        let mail = load_mail(&connection).map_err(|error| error.to_string())?;
+        let mut by_body: HashMap<String, Vec<i64>> = HashMap::new();
+        for mail in mail.values() {
+            by_body.entry(mail.body.clone()).or_default().push(mail.id);
+        }
+        Ok(Books { damage, logs, mail, by_body })
+    }
+
+    /// The log message `id`, if it is an own one of the agent `key`.
+    fn message(&self, key: i64, id: i64) -> Option<&Message> {
+        let own = &self.logs.get(&key)?.own;
+        let at = own.binary_search_by_key(&id, |message| message.id.value()).ok()?;
+        own.get(at)
+    }
+}
+
+fn load_damage(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut damage = Vec::new();
+    for pragma in ["quick_check", "foreign_key_check"] {
+        connection.pragma_query(None, pragma, |row| {
+            let found = row.get_ref(0)?.as_str().unwrap_or("?").to_owned();
+            if found != "ok" {
+                damage.push(format!("{pragma}: {found}"));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(damage)
+}
+
+fn load_logs(connection: &Connection) -> Result<HashMap<i64, AgentLog>, String> {
+    let failed = |error: rusqlite::Error| error.to_string();
+    let mut statement = connection
+        .prepare("SELECT key, id, inherits, inherits_up_to FROM agents")
+        .map_err(failed)?;
+    let agents: Vec<(i64, String, Option<i64>, Option<i64>)> = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .and_then(Iterator::collect)
+        .map_err(failed)?;
+    let mut own = HashMap::new();
+    for (key, id, ..) in &agents {
+        let id = AgentId::parse(id).map_err(|error| error.to_string())?;
+        own.insert(*key, (id.clone(), load_messages(connection, *key, &id)?));
+    }
+    let parents: HashMap<i64, (i64, i64)> = agents
+        .iter()
+        .filter_map(|(key, _, parent, up_to)| Some((*key, ((*parent)?, up_to.unwrap_or(0)))))
+        .collect();
+    let inherited_of = |key: i64| {
+        let (mut inherited, mut key, mut up_to) = (Vec::new(), key, i64::MAX);
+        while let Some((parent, last)) = parents.get(&key) {
+            up_to = up_to.min(*last);
+            let messages = own[parent].1.iter();
+            let part: Vec<_> = messages.filter(|message| message.id.value() <= up_to).collect();
+            inherited.splice(0..0, part.into_iter().cloned());
+            key = *parent;
+        }
+        inherited
+    };
+    let logs = own.iter().map(|(key, (agent, own))| {
+        let inherited = inherited_of(*key);
+        let log = Log::forked(&inherited, own);
+        let rewound = log.rewound().iter().map(|message| message.id).collect();
+        let rewinds = own.iter().filter(|message| message.kind() == Kind::Rewind);
+        let last_rewind = rewinds.map(|message| message.id.value()).max().unwrap_or(0);
+        let (agent, own) = (agent.clone(), own.clone());
+        (*key, AgentLog { key: *key, agent, inherited, own, rewound, last_rewind })
+    });
+    Ok(logs.collect())
+}
+
+fn load_messages(
+    connection: &Connection,
+    key: i64,
+    agent: &AgentId,
+) -> Result<Vec<Message>, String> {
+    let sql =
+        "SELECT id, kind, content, data, created_at FROM messages WHERE agent = ?1 ORDER BY id";
+    let mut statement = connection.prepare(sql).map_err(|error| error.to_string())?;
+    let rows: Vec<(i64, String, String, String, i64)> = statement
+        .query_map([key], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        })
+        .and_then(Iterator::collect)
+        .map_err(|error| error.to_string())?;
+    let decode = |(id, kind, content, data, created_at): (i64, String, String, String, i64)| {
+        let body = Body::from_parts(&kind, &data)
+            .map_err(|error| format!("message {id} of {agent} does not decode: {error}"))?;
+        let id = MessageId::new(id).ok_or("a message's id is not positive")?;
+        let created_at = Time::from_millis(created_at);
+        Ok(Message { id, agent: agent.clone(), content, body, created_at })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+fn load_mail(connection: &Connection) -> rusqlite::Result<HashMap<i64, MailRow>> {
+    let sql =
+        "SELECT id, recipient, sender, body, unread, sent_by, told_by, read_by, read_by_person
+        FROM mail";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| {
+        Ok(MailRow {
+            id: row.get(0)?,
+            recipient: row.get(1)?,
+            sender: row.get(2)?,
+            body: row.get(3)?,
+            unread: row.get(4)?,
+            sent_by: row.get(5)?,
+            told_by: row.get(6)?,
+            read_by: row.get(7)?,
+            read_by_person: row.get(8)?,
+        })
+    })?;
+    rows.map(|row| row.map(|mail| (mail.id, mail))).collect()
+}
+
+/// Calls and results are pairs once the log is repaired, the view is valid, and no process wrote to the log
+/// after another had taken it over.
+fn check_log(log: &AgentLog, faults: &mut Vec<String>) {
+    let agent = &log.agent;
+    let mut open: HashMap<(&str, &str), i64> = HashMap::new();
+    let mut runs: Vec<&str> = Vec::new();
+    for message in &log.own {
+        match &message.body {
+            Body::ToolCall(call) => {
+                *open.entry((call.tool_call_id.as_str(), &call.name)).or_default() += 1;
+                let run = call.tool_call_id.as_str().split(':').next().unwrap_or_default();
+                if runs.last() != Some(&run) {
+                    if runs.contains(&run) {
+                        let id = message.id;
+                        faults.push(format!("{agent}: {run} calls in {id} after another process"));
+                    }
+                    runs.push(run);
+                }
+            }
+            Body::ToolResult(result) => {
+                let left = open.entry((result.tool_call_id.as_str(), &result.name)).or_default();
+                *left -= 1;
+                if *left < 0 {
+                    let id = message.id;
+                    faults.push(format!("{agent}: result {id} closes no open call"));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut repaired = log.own.clone();
+    let next = (log.own.last().map_or(1, |last| last.id.value() + 1)..).filter_map(MessageId::new);
+    for (result, id) in Log::forked(&log.inherited, &log.own).open_calls().into_iter().zip(next) {
+        repaired.push(result.into_message(id, agent.clone(), Time::from_millis(0)));
+    }
+    let repaired = Log::forked(&log.inherited, &repaired);
+    if !repaired.open_calls().is_empty() {
+        faults.push(format!("{agent}: calls stay open after the repair"));
+    }
+    if let Some(fault) = fault_of_view(&repaired.view()) {
+        faults.push(format!("{agent}: the view is not valid: {fault}"));
+    }
+}
+
+/// What a log message says about mail.
+#[derive(Debug)]
+struct Claim {
+    agent: i64,
+    message: i64,
+    said: Said,
+    /// A rewind took it back.
+    rewound: bool,
+    /// A rewind came later; it may have led into a part that was taken back.
+    rewound_after: bool,
+}
+
+#[derive(Debug)]
+enum Said {
+    Sent { mail: i64, to: String },
+    Read(i64),
+    Listed(Vec<i64>),
+    Announced(Vec<i64>),
+}
+
+fn claims_of(log: &AgentLog) -> Vec<Claim> {
+    let claim = |message: &Message| {
+        let output = output_of(message);
+        let said = match &message.body {
+            Body::Notification(notification) => {
+                Said::Announced(notification.mail.iter().map(|mail| mail.value()).collect())
+            }
+            _ if output["sent"] == true => {
+                Said::Sent { mail: output["id"].as_i64()?, to: output["to"].as_str()?.to_owned() }
+            }
+            _ if output["body"].is_string() => Said::Read(output["id"].as_i64()?),
+            _ => {
+                let listed = output["messages"].as_array()?;
+                Said::Listed(listed.iter().filter_map(|mail| mail["id"].as_i64()).collect())
+            }
+        };
+        let (agent, id) = (log.key, message.id.value());
+        let (rewound, rewound_after) = (log.rewound.contains(&message.id), log.last_rewind > id);
+        Some(Claim { agent, message: id, said, rewound, rewound_after })
+    };
+    log.own.iter().filter_map(claim).collect()
+}
+
+struct Claims {
+    all: Vec<Claim>,
+    by_message: HashMap<i64, usize>,
+}
+
+impl Claims {
+    fn new(all: Vec<Claim>) -> Claims {
+        let by_message = all.iter().enumerate().map(|(at, claim)| (claim.message, at)).collect();
+        Claims { all, by_message }
+    }
+
+    fn of(&self, message: i64) -> Option<&Claim> {
+        self.by_message.get(&message).map(|at| &self.all[*at])
+    }
+}
+
+/// What a row says must be said by the log message that it names.
+fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<String>) {
+    let id = mail.id;
+    let mut wrong = |what: &str| faults.push(format!("mail {id}: {what}"));
+    match mail.sent_by.map(|message| (message, claims.of(message))) {
+        Some((_, Some(claim))) => {
+            let says_so = matches!(claim.said, Said::Sent { mail, .. } if mail == id);
+            if !says_so || claim.agent != mail.sender {
+                wrong("was sent by a message that does not say so");
+            }
+        }
+        Some((message, None)) => wrong(&format!("was sent by {message}, which is no such result")),
+        None if mail.body.starts_with("person") => {}
+        None => wrong("exists, and no log says that it was sent"),
+    }
+    match (mail.unread, mail.read_by, mail.read_by_person) {
+        (true, None, false) | (false, None, true) | (false, Some(_), _) => {}
+        (true, ..) => wrong("is unread although the row says who read it"),
+        (false, None, false) => wrong("is read, and nobody has read it"),
+    }
+    if let Some(message) = mail.read_by {
+        let kind = books.message(mail.recipient, message).map(Message::kind);
+        match claims.of(message) {
+            Some(Claim { said: Said::Read(read), rewound: false, .. })
+                if *read == id && kind == Some(Kind::ToolResult) => {}
+            _ => wrong(&format!("was read by {message}, which does not say so")),
+        }
+    }
+    if let Some(message) = mail.told_by {
+        let kind = books.message(mail.recipient, message).map(Message::kind);
+        let tells = claims.of(message).is_some_and(|claim| {
+            !claim.rewound
+                && match &claim.said {
+                    Said::Announced(all) => kind == Some(Kind::Notification) && all.contains(&id),
+                    Said::Listed(all) => kind == Some(Kind::ToolResult) && all.contains(&id),
+                    Said::Read(read) => kind == Some(Kind::ToolResult) && *read == id,
+                    Said::Sent { .. } => false,
+                }
+        });
+        if !tells {
+            wrong(&format!("was told by {message}, which does not say so"));
+        }
+    }
+}
+
+/// What a log says must be so.
+fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<String>) {
+    let message = claim.message;
+    let agent = &books.logs[&claim.agent].agent;
+    let mut wrong = |what: String| faults.push(format!("{agent} says in {message}: {what}"));
+    match &claim.said {
+        // Sent stays sent, whatever a rewind hides.
+        Said::Sent { mail, to } => match books.mail.get(mail) {
+            Some(row) => {
+                let to_is_right =
+                    books.logs.get(&row.recipient).is_some_and(|log| log.agent.to_string() == *to);
+                if row.sent_by != Some(message) || row.sender != claim.agent || !to_is_right {
+                    wrong(format!("sent mail {mail} to {to}, and its row says {row:?}"));
+                }
+            }
+            None => wrong(format!("sent mail {mail}, which is not there")),
+        },
+        Said::Read(mail) => match books.mail.get(mail) {
+            Some(row) if row.recipient != claim.agent => {
+                wrong(format!("read mail {mail} of somebody else"));
+            }
+            Some(row) if !claim.rewound_after && (row.unread || row.told_by.is_none()) => {
+                wrong(format!("read mail {mail}, which is not marked"));
+            }
+            Some(_) => {}
+            None => wrong(format!("read mail {mail}, which is not there")),
+        },
+        Said::Listed(listed) => {
+            for mail in listed {
+                let row = books.mail.get(mail).filter(|row| row.recipient == claim.agent);
+                let told = row.is_some_and(|row| row.told_by.is_some());
+                if row.is_none() || (!told && !claim.rewound_after) {
+                    wrong(format!("listed mail {mail}, which is not told"));
+                }
+            }
+        }
+        Said::Announced(announced) => {
+            for mail in announced {
+                let row = books.mail.get(mail).filter(|row| row.recipient == claim.agent);
+                let told_by = row.and_then(|row| row.told_by);
+                let twice =
+                    told_by.filter(|told| *told != message).and_then(|told| claims.of(told));
+                if row.is_none() || (!claim.rewound_after && told_by != Some(message)) {
+                    wrong(format!("announced mail {mail}, whose row says {told_by:?} {twice:?}"));
+                }
+            }
+        }
+    }
+}
+
+/// The order of a mailbox is the order of its ids, and that is the order in which the logs say sent.
+fn check_order(books: &Books, faults: &mut Vec<String>) {
+    let mut mail: Vec<&MailRow> = books.mail.values().collect();
+    mail.sort_by_key(|mail| mail.id);
+    let mut newest = 0;
+    for (sent_by, mail) in mail.iter().filter_map(|mail| Some((mail.sent_by?, mail.id))) {
+        if sent_by <= newest {
+            faults.push(format!("mail {mail}: was sent in {sent_by}, before an older one"));
+        }
+        newest = sent_by;
+    }
+}
+
+/// What was promised is there, once.
+fn check_acknowledged(books: &Books, line: &str, faults: &mut Vec<String>) {
+    let Some(promise) = line.strip_prefix("ack ") else { return };
+    let mut words = promise.splitn(4, ' ');
+    let (what, id) = (words.next(), words.next().and_then(|id| id.parse::<i64>().ok()));
+    let row = id.and_then(|id| books.mail.get(&id));
+    match what {
+        Some("sent") => {
+            let (to, body) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let copies = books.by_body.get(body).map_or(0, Vec::len);
+            let in_its_mailbox = row.is_some_and(|row| {
+                row.body == body && books.logs[&row.recipient].agent.to_string() == to
+            });
+            if !in_its_mailbox || copies != 1 {
+                faults.push(format!("{line:?} was promised, and it is there {copies} times"));
+            }
+        }
+        Some("read") if row.is_none() => faults.push(format!("{line:?} was promised")),
+        _ => {}
+    }
+}

@@ -1,0 +1,396 @@
+//! A process that writes to the database like an agent does, and may die or misbehave on purpose.
+//!
+//! After every accepted step it prints one line that begins with `ack`, flushed: what stands there was
+//! promised. The other lines are `paused`, when it waits for a line on its standard input, and `lost`, when
+//! somebody else has its agent. Exit codes: 0 for all steps done, 3 for a lost lease, 4 for an agent that a
+//! live process runs.
+
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::task::{Context, Waker};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId, ToolCall};
+use ikigai_store::{Clock, Options, Outcome, Sleep, State, Step, Store, StoreError};
+use rusqlite::{Connection, params};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::random::Random;
+use crate::test_agent::{TestAgent, everything, output_of, result_of, send_to};
+use crate::test_store::PLENTY;
+
+/// How the driver is told what to do: `--name value` each, as [`arguments`](Plan::arguments) writes them.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The file of the database.
+    pub database: PathBuf,
+    /// The session, which has the agents `0/` to `agents - 1`.
+    pub session: SessionId,
+    /// How many top-level agents write to each other.
+    pub agents: u32,
+    /// Which of them this process runs.
+    pub agent: u32,
+    /// What it does follows from this.
+    pub seed: u64,
+    /// How many steps it takes.
+    pub steps: u32,
+    /// From which step on it kills itself, at that point of a call, if it does.
+    pub death: Option<(u32, Point)>,
+    /// In which step it waits, with an open call, for a line on its standard input.
+    pub pause: Option<u32>,
+    /// How far its clock is ahead of the machine's.
+    pub ahead: Duration,
+    /// What it does wrong.
+    pub fault: Fault,
+}
+
+/// A moment in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// The call is in the log and has not run.
+    Opened,
+    /// The unit of work is on its way; nobody knows how far it gets.
+    Submitted,
+    /// The commit was answered, nothing was acknowledged.
+    Closed,
+}
+
+/// What a driver may do wrong, to see that somebody notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// Sends mail in one commit and writes the result in another; dies between them when it dies while a
+    /// unit is on its way.
+    Torn,
+    /// Writes results without asking whether the lease still holds. The store has no way to do that, so it
+    /// is a connection of the driver's own.
+    Unfenced,
+    /// Only sends, through a connection of its own that flushes nothing.
+    Unflushed,
+}
+
+const POINTS: [(&str, Point); 3] =
+    [("opened", Point::Opened), ("submitted", Point::Submitted), ("closed", Point::Closed)];
+const FAULTS: [(&str, Fault); 4] = [
+    ("none", Fault::None),
+    ("torn", Fault::Torn),
+    ("unfenced", Fault::Unfenced),
+    ("unflushed", Fault::Unflushed),
+];
+
+impl Plan {
+    /// A faultless run without a death.
+    pub fn new(database: &Path, session: SessionId, agents: u32, agent: u32) -> Plan {
+        Plan {
+            database: database.to_owned(),
+            session,
+            agents,
+            agent,
+            seed: u64::from(agent),
+            steps: 20,
+            death: None,
+            pause: None,
+            ahead: Duration::ZERO,
+            fault: Fault::None,
+        }
+    }
+
+    /// The command line of this plan.
+    pub fn arguments(&self) -> Vec<String> {
+        let name = |fault| FAULTS.iter().find(|(_, value)| *value == fault).unwrap().0;
+        let mut arguments = vec![
+            ("--database", self.database.to_str().unwrap().to_owned()),
+            ("--session", self.session.to_string()),
+            ("--agents", self.agents.to_string()),
+            ("--agent", self.agent.to_string()),
+            ("--seed", self.seed.to_string()),
+            ("--steps", self.steps.to_string()),
+            ("--ahead-seconds", self.ahead.as_secs().to_string()),
+            ("--fault", name(self.fault).to_owned()),
+        ];
+        if let Some((step, point)) = self.death {
+            let point = POINTS.iter().find(|(_, value)| *value == point).unwrap().0;
+            arguments.push(("--die", format!("{step}:{point}")));
+        }
+        if let Some(step) = self.pause {
+            arguments.push(("--pause", step.to_string()));
+        }
+        arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
+    }
+
+    /// Reads what [`arguments`](Plan::arguments) writes.
+    ///
+    /// # Panics
+    /// When it is something else.
+    pub fn parse(arguments: &[String]) -> Plan {
+        let value = |name: &str| {
+            let at = arguments.iter().position(|argument| argument == name)?;
+            arguments.get(at + 1).cloned()
+        };
+        let number = |name: &str| value(name).map_or(0, |value| value.parse::<u64>().unwrap());
+        let small = |name: &str| u32::try_from(number(name)).unwrap();
+        let session = value("--session").expect("--session UUID is needed");
+        let fault = value("--fault").unwrap_or_else(|| "none".to_owned());
+        Plan {
+            database: value("--database").expect("--database PATH is needed").into(),
+            session: SessionId::parse(&session).unwrap(),
+            agents: small("--agents"),
+            agent: small("--agent"),
+            seed: number("--seed"),
+            steps: small("--steps"),
+            death: value("--die").map(|death| {
+                let (step, point) = death.split_once(':').unwrap();
+                let point = POINTS.iter().find(|(name, _)| *name == point).unwrap().1;
+                (step.parse().unwrap(), point)
+            }),
+            pause: value("--pause").map(|step| step.parse().unwrap()),
+            ahead: Duration::from_secs(number("--ahead-seconds")),
+            fault: FAULTS.iter().find(|(name, _)| *name == fault).unwrap().1,
+        }
+    }
+}
+
+/// Runs a driver with the arguments of a [`Plan`].
+pub fn main(arguments: &[String]) -> ExitCode {
+    let plan = Plan::parse(arguments);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match runtime.block_on(run(&plan)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(StoreError::LeaseLost { holder, .. }) => {
+            say(&format!("lost {holder}"));
+            ExitCode::from(3)
+        }
+        Err(StoreError::LeaseHeld { holder, .. }) => {
+            say(&format!("held {holder}"));
+            ExitCode::from(4)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+async fn run(plan: &Plan) -> Result<(), StoreError> {
+    let mut options = Options::default();
+    if plan.ahead > Duration::ZERO {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + plan.ahead;
+        let now = i64::try_from(now.as_millis()).unwrap();
+        options.clock = Clock::Manual(Arc::new(AtomicI64::new(now)));
+    }
+    let store = Store::open(&format!("sqlite://{}", plan.database.display()), options)?;
+    let agent = TestAgent::claim(&store, plan.session, AgentId::top_level(plan.agent)).await?;
+    let random = Random::new(plan.seed);
+    let mut driver = Driver { plan, store, agent, random, step: 0, known: Vec::new(), mark: None };
+    while driver.step < plan.steps {
+        driver.take_step().await?;
+        driver.step += 1;
+    }
+    driver.store.release(driver.agent.lease).await
+}
+
+/// Prints a line and flushes it.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // In one piece: a line is there or not.
+    out.write_all(format!("{line}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+fn die() -> ! {
+    kill_process(getpid(), Signal::KILL).unwrap();
+    unreachable!("nobody outlives SIGKILL")
+}
+
+struct Driver<'a> {
+    plan: &'a Plan,
+    store: Store,
+    agent: TestAgent,
+    random: Random,
+    step: u32,
+    /// Mail that the last inbox listed.
+    known: Vec<i64>,
+    mark: Option<MessageId>,
+}
+
+impl Driver<'_> {
+    async fn take_step(&mut self) -> Result<(), StoreError> {
+        let send = self.plan.fault != Fault::None || self.plan.pause == Some(self.step);
+        match if send { 0 } else { self.random.below(20) } {
+            0..8 => {
+                let (to, body) = (self.anybody(), self.body("agent"));
+                self.call(send_to(&to, &body)).await
+            }
+            8..11 => self.call(everything()).await,
+            11..15 if !self.known.is_empty() => {
+                let mail = *self.random.one_of(&self.known);
+                self.call(Step::Read(mail)).await
+            }
+            11..15 => self.call(everything()).await,
+            15..17 => self.sleep_or_be_told().await,
+            17 => self.mark_or_rewind().await,
+            18 => self.person_sends().await,
+            _ => self.person_reads().await,
+        }
+    }
+
+    fn anybody(&mut self) -> AgentId {
+        AgentId::top_level(u32::try_from(self.random.below(self.plan.agents.into())).unwrap())
+    }
+
+    /// A text that nobody else ever sends, and that says who sends it.
+    fn body(&self, who: &str) -> String {
+        let Plan { agent, seed, .. } = self.plan;
+        format!("{who} {agent}/ {}.{seed}.{}", std::process::id(), self.step)
+    }
+
+    fn is_time_to_die(&self, point: Point) -> bool {
+        self.plan.death.is_some_and(|(step, wanted)| step <= self.step && wanted == point)
+    }
+
+    /// A call of the mail tool, from its opening to its acknowledgement.
+    async fn call(&mut self, step: Step) -> Result<(), StoreError> {
+        let call = self.agent.open(&self.store).await?;
+        if self.is_time_to_die(Point::Opened) {
+            die();
+        }
+        if self.plan.pause == Some(self.step) {
+            say("paused");
+            std::io::stdin().lock().read_line(&mut String::new()).unwrap();
+        }
+        let result = match self.plan.fault {
+            Fault::None => self.close(call, step).await?,
+            Fault::Torn => self.close_in_two_commits(&call, step).await?,
+            Fault::Unfenced => self.close_without_the_store(&call, step, "full"),
+            Fault::Unflushed => self.close_without_the_store(&call, step, "off"),
+        };
+        if self.is_time_to_die(Point::Closed) {
+            die();
+        }
+        self.acknowledge(&result);
+        Ok(())
+    }
+
+    async fn close(&self, call: ToolCall, step: Step) -> Result<Message, StoreError> {
+        let mut closing = pin!(self.agent.close(&self.store, call, step));
+        if self.is_time_to_die(Point::Submitted) {
+            // After this the writer's thread has it.
+            let _ = closing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            die();
+        }
+        closing.await
+    }
+
+    /// What the store never does.
+    async fn close_in_two_commits(
+        &self,
+        call: &ToolCall,
+        step: Step,
+    ) -> Result<Message, StoreError> {
+        let (session, id) = (self.plan.session, self.agent.id.clone());
+        let outcome = self.store.perform(session, id, step, None).await?;
+        if self.is_time_to_die(Point::Submitted) {
+            die();
+        }
+        self.agent.append(&self.store, result_of(call, &outcome), State::Waiting).await
+    }
+
+    /// Sends as the store does, marks and all, but asks nobody.
+    fn close_without_the_store(&self, call: &ToolCall, step: Step, synchronous: &str) -> Message {
+        let Step::Send { given, body, .. } = step else { panic!("only sending is written twice") };
+        let mut connection = Connection::open(&self.plan.database).unwrap();
+        connection.busy_timeout(Duration::from_secs(60)).unwrap();
+        connection.pragma_update(None, "synchronous", synchronous).unwrap();
+        let transaction = connection.transaction().unwrap();
+        let key = |id: &str| -> i64 {
+            let sql = "SELECT a.key FROM agents a JOIN sessions s ON s.key = a.session
+                WHERE s.id = ?1 AND a.id = ?2";
+            let params = [self.plan.session.to_string(), id.to_owned()];
+            transaction.query_row(sql, params, |row| row.get(0)).unwrap()
+        };
+        let (me, to) = (key(&self.agent.id.to_string()), key(&given));
+        let sql = "INSERT INTO mail (recipient, sender, body, sent_at) VALUES (?1, ?2, ?3, 0)";
+        transaction.execute(sql, params![to, me, body]).unwrap();
+        let mail = transaction.last_insert_rowid();
+        let to = AgentId::parse(&given).unwrap();
+        let outcome = Outcome::Sent { id: mail.try_into().unwrap(), to };
+        let NewMessage { content, body } = result_of(call, &outcome);
+        let sql = "INSERT INTO messages (agent, kind, content, data, created_at)
+            VALUES (?1, 'tool_result', ?2, ?3, 0)";
+        transaction.execute(sql, params![me, content, body.data_json()]).unwrap();
+        let message = transaction.last_insert_rowid();
+        let sql = "UPDATE mail SET sent_by = ?2 WHERE id = ?1";
+        transaction.execute(sql, [mail, message]).unwrap();
+        transaction.commit().unwrap();
+        let time = ikigai_conversation::Time::from_millis(0);
+        NewMessage { content, body }.into_message(
+            message.try_into().unwrap(),
+            self.agent.id.clone(),
+            time,
+        )
+    }
+
+    /// Says what was accepted: `ack sent ID TO BODY`, `ack read ID` or `ack step`.
+    fn acknowledge(&mut self, result: &Message) {
+        let output = output_of(result);
+        let id = output["id"].as_i64().unwrap_or_default();
+        if let Some(listed) = output["messages"].as_array() {
+            self.known = listed.iter().filter_map(|mail| mail["id"].as_i64()).collect();
+        }
+        if output["sent"] == true {
+            let to = output["to"].as_str().unwrap();
+            say(&format!("ack sent {id} {to} {}", self.body("agent")));
+        } else if output["body"].is_string() {
+            say(&format!("ack read {id}"));
+        } else {
+            say("ack step");
+        }
+    }
+
+    async fn sleep_or_be_told(&mut self) -> Result<(), StoreError> {
+        match self.agent.sleep(&self.store).await? {
+            Sleep::MailWaits => {
+                let told = self.agent.announce(&self.store).await?;
+                assert!(told.is_some_and(|told| matches!(told.body, Body::Notification(_))));
+            }
+            Sleep::Asleep => {
+                let (lease, agent) = (self.agent.lease.clone(), self.agent.id.clone());
+                let message = NewMessage::user("go on");
+                self.store.append_from_person(lease, agent, message, PLENTY).await?;
+            }
+        }
+        say("ack step");
+        Ok(())
+    }
+
+    async fn mark_or_rewind(&mut self) -> Result<(), StoreError> {
+        match self.mark.take() {
+            Some(mark) => self.agent.rewind(&self.store, mark).await.map(drop)?,
+            None => self.mark = Some(self.agent.mark(&self.store).await),
+        }
+        say("ack step");
+        Ok(())
+    }
+
+    async fn person_sends(&mut self) -> Result<(), StoreError> {
+        let (to, body) = (self.anybody(), self.body("person"));
+        let (session, me) = (self.plan.session, self.agent.id.clone());
+        let outcome = self.store.perform(session, me, send_to(&to, &body), Some(PLENTY)).await?;
+        if let Outcome::Sent { id, to } = outcome {
+            say(&format!("ack sent {id} {to} {body}"));
+        }
+        Ok(())
+    }
+
+    async fn person_reads(&mut self) -> Result<(), StoreError> {
+        let (session, me) = (self.plan.session, self.agent.id.clone());
+        if self.known.is_empty() {
+            return Ok(());
+        }
+        let mail = *self.random.one_of(&self.known);
+        // Nothing is promised by that: of mail that was read already it changes nothing.
+        self.store.perform(session, me, Step::Read(mail), None).await.map(drop)
+    }
+}

@@ -1,0 +1,26 @@
+//! What tests of several crates need: fakes, faults and judges. Never a normal dependency.
+//!
+//! - [`TestStore`]: a database per test, in a folder that goes with it, with a clock that the test turns.
+//! - [`TestAgent`]: an agent that works on its mail as the real one does: call, step, result.
+//! - [`driver`]: a process that writes like an agent, says aloud what was accepted, and can be made to die at
+//!   a chosen moment or to do it wrong on purpose.
+//! - [`checker`]: a process that opens the database after the crash, and accounts for every message.
+//!
+//! The driver and the checker are functions here, so that a test program can be its own child; the programs
+//! `store-driver` and `store-checker` are the same for use by hand.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+pub mod checker;
+pub mod driver;
+
+mod random;
+mod test_agent;
+mod test_store;
+mod view;
+
+pub use random::Random;
+pub use test_agent::{TestAgent, everything, send_to};
+pub use test_store::{PLENTY, TestStore, place};
+pub use view::fault_of_view;

@@ -1,0 +1,174 @@
+//! An agent that works on its mail as the real one does.
+
+use ikigai_conversation::{
+    AgentId, Body, Log, MailId, Message, MessageId, NewMessage, ResponseId, SessionId, ToolCall,
+    ToolCallId,
+};
+use ikigai_store::{
+    Address, InboxFilter, Lease, Outcome, Process, Sleep, State, Step, Store, StoreError, Unread,
+};
+use serde_json::{Value, json};
+
+/// An agent with its lease. Its calls are named after the process that makes them, so that a log tells who
+/// wrote what.
+#[derive(Debug, Clone)]
+pub struct TestAgent {
+    /// Which agent.
+    pub id: AgentId,
+    /// The right to write.
+    pub lease: Lease,
+    run: String,
+    calls: u32,
+}
+
+impl TestAgent {
+    /// Takes an agent for this process, and closes what its log has left open.
+    pub async fn claim(
+        store: &Store,
+        session: SessionId,
+        id: AgentId,
+    ) -> Result<TestAgent, StoreError> {
+        let process = Process::current();
+        let run = format!("{}.{}", process.pid, process.start);
+        let lease = store.claim(session, id.clone(), process).await?;
+        let agent = TestAgent { id, lease, run, calls: 0 };
+        let own = store.own_log(session, agent.id.clone(), None).await?;
+        for result in Log::new(&own).open_calls() {
+            agent.append(store, result, State::Waiting).await?;
+        }
+        Ok(agent)
+    }
+
+    /// A child of this agent, under the same lease.
+    pub fn child(&self, id: AgentId) -> TestAgent {
+        TestAgent { id, ..self.clone() }
+    }
+
+    /// The session it is in.
+    pub fn session(&self) -> SessionId {
+        *self.lease.session()
+    }
+
+    /// Appends a message.
+    pub async fn append(
+        &self,
+        store: &Store,
+        message: NewMessage,
+        state: State,
+    ) -> Result<Message, StoreError> {
+        store.append(self.lease.clone(), self.id.clone(), message, state).await
+    }
+
+    /// Commits a call of the mail tool, before it runs.
+    pub async fn open(&mut self, store: &Store) -> Result<ToolCall, StoreError> {
+        self.calls += 1;
+        let id = ToolCallId::new(format!("{}:{}", self.run, self.calls));
+        let response = ResponseId::new(format!("{}:{}", self.run, self.calls));
+        let call = NewMessage::tool_call(id, "mail", "{}", response);
+        let opened = store.open_call(self.lease.clone(), self.id.clone(), call).await?;
+        match opened.body {
+            Body::ToolCall(call) => Ok(call),
+            _ => panic!("an opened call is a call"),
+        }
+    }
+
+    /// Performs the step of an open call and closes it.
+    pub async fn close(
+        &self,
+        store: &Store,
+        call: ToolCall,
+        step: Step,
+    ) -> Result<Message, StoreError> {
+        let render = move |outcome: &Outcome| result_of(&call, outcome);
+        store.close_call(self.lease.clone(), self.id.clone(), step, render).await
+    }
+
+    /// A whole call.
+    pub async fn call(&mut self, store: &Store, step: Step) -> Result<Message, StoreError> {
+        let call = self.open(store).await?;
+        self.close(store, call, step).await
+    }
+
+    /// Sends mail that must be accepted.
+    pub async fn send(&mut self, store: &Store, to: &AgentId, body: &str) -> MailId {
+        let result = self.call(store, send_to(to, body)).await.unwrap();
+        let output = output_of(&result);
+        MailId::new(output["id"].as_i64().unwrap_or_default()).unwrap_or_else(|| {
+            panic!("not sent: {output}");
+        })
+    }
+
+    /// Reads a message, and returns the log's result.
+    pub async fn read(&mut self, store: &Store, mail: MailId) -> Message {
+        self.call(store, Step::Read(mail.value())).await.unwrap()
+    }
+
+    /// Looks into the whole inbox.
+    pub async fn look(&mut self, store: &Store) -> Message {
+        self.call(store, everything()).await.unwrap()
+    }
+
+    /// Is told of new mail, if there is some that would wake it.
+    pub async fn announce(&self, store: &Store) -> Result<Option<Message>, StoreError> {
+        store.announce(self.lease.clone(), self.id.clone(), notification_of).await
+    }
+
+    /// Goes to sleep, unless there is mail.
+    pub async fn sleep(&self, store: &Store) -> Result<Sleep, StoreError> {
+        store.go_idle(self.lease.clone(), self.id.clone(), ikigai_store::Ending::Answered).await
+    }
+
+    /// Marks a point to return to.
+    pub async fn mark(&self, store: &Store) -> MessageId {
+        self.append(store, NewMessage::mark(None), State::Waiting).await.unwrap().id
+    }
+
+    /// Goes back to a message.
+    pub async fn rewind(&self, store: &Store, to: MessageId) -> Result<Message, StoreError> {
+        let message = NewMessage::rewind(to, None);
+        store.rewind(self.lease.clone(), self.id.clone(), to, message).await
+    }
+}
+
+/// The step that sends `body` to an agent.
+pub fn send_to(to: &AgentId, body: &str) -> Step {
+    Step::Send { to: Address::Id(to.clone()), given: to.to_string(), body: body.to_owned() }
+}
+
+/// The step that lists a whole mailbox, as far as one page goes.
+pub fn everything() -> Step {
+    Step::Inbox(InboxFilter { unread: None, from: None, limit: 200, offset: 0 })
+}
+
+/// A notification of all that is new.
+pub(crate) fn notification_of(unread: &Unread) -> NewMessage {
+    let text = format!("[Notification: {} unread]", unread.count);
+    NewMessage::notification(text, unread.all_new.clone())
+}
+
+/// The result that a model is given, in the shape of the mail tool's.
+pub(crate) fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
+    let output = match outcome {
+        Outcome::Inbox(page) => {
+            let listed = page.mail.iter();
+            let messages: Vec<Value> = listed.map(|mail| json!({"id": mail.id.value()})).collect();
+            json!({"messages": messages, "unread_count": page.unread})
+        }
+        Outcome::Read(mail) => json!({"id": mail.id.value(), "body": mail.body}),
+        Outcome::Sent { id, to } => json!({"sent": true, "to": to.to_string(), "id": id.value()}),
+        Outcome::MadeUnread(id) => json!({"unread": id.value()}),
+        Outcome::NoMail(id) => json!({"error": format!("Message #{id} not found")}),
+        Outcome::NoAgent(agent) => json!({"error": format!("Agent {agent} not found")}),
+        Outcome::Dead(agent) => json!({"error": format!("Agent {agent} is dead")}),
+        Outcome::Full(agent) => json!({"error": format!("Mailbox of agent {agent} is full")}),
+    };
+    NewMessage::tool_result(call, output.to_string())
+}
+
+/// The JSON of a result.
+pub(crate) fn output_of(message: &Message) -> Value {
+    match &message.body {
+        Body::ToolResult(result) => serde_json::from_str(&result.output).unwrap_or_default(),
+        _ => Value::Null,
+    }
+}
