@@ -113,12 +113,9 @@ fn require_database_of_log(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The folder that a path lies in; for a bare name, the working directory.
+/// The folder that a path, which is absolute, lies in.
 fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        Some(_) | None => Path::new("."),
-    }
+    path.parent().unwrap_or(path)
 }
 
 /// The folder is the user's alone.

@@ -72,6 +72,7 @@ impl<'a> Unit<'a> {
             return Err(error);
         }
         self.savepoint("SAVEPOINT unit")?;
+        let written_before = self.written.borrow().clone();
         // Strangers share this transaction and this thread: they outlive one whose text cannot be made. What
         // a panic left half done is taken back with the savepoint.
         let done = panic::catch_unwind(AssertUnwindSafe(|| work(self)))
@@ -79,6 +80,7 @@ impl<'a> Unit<'a> {
         match done.and_then(|value| self.savepoint("RELEASE unit").map(|()| value)) {
             Ok(value) => Ok(value),
             Err(error) => {
+                self.written.replace(written_before);
                 // A full disk makes SQLite take back the whole transaction. What follows would then run
                 // outside of one and be kept although everybody is told that it failed.
                 if self.connection.is_autocommit()

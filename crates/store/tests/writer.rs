@@ -72,23 +72,24 @@ async fn what_waits_together_shares_a_commit_of_at_most_256() {
 async fn a_unit_that_fails_between_31_good_ones_fails_alone() {
     let store = TestStore::new();
     let (session, other) = (store.session_with(PLENTY).await, store.session_with(PLENTY).await);
-    let updated = "SELECT updated_at FROM sessions ORDER BY key DESC LIMIT 1";
-    let before = store.number(updated);
+    // The poison works when the unit has changed the other session's row already.
+    let poison = "CREATE TRIGGER poison BEFORE INSERT ON agents
+        WHEN NEW.session = (SELECT max(key) FROM sessions)
+        BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
+    store.raw().execute_batch(poison).unwrap();
+    let other_row = "SELECT next_agent + updated_at FROM sessions ORDER BY key DESC LIMIT 1";
+    let before = store.number(other_row);
     store.advance(std::time::Duration::from_secs(1));
     let mut units = sends(&store, session, 31);
-    // It has changed the other session's row when it fails.
     units.insert(
         15,
-        Box::pin(async {
-            let limits = ikigai_store::AgentLimits { agents: 1, ..ROOM };
-            store.add_agent(other, None, place(), limits).await.map(drop)
-        }),
+        Box::pin(async { store.add_agent(other, None, place(), ROOM).await.map(drop) }),
     );
     let (mut outcomes, commits) = share(&store, units).await;
-    assert_eq!(outcomes.remove(15), Err("Maximum agents (1) reached".to_owned()));
+    assert_eq!(outcomes.remove(15), Err("Database error: poisoned".to_owned()));
     assert_eq!((outcomes, commits), (vec![Ok(()); 31], 1));
     assert_eq!(store.number("SELECT count(*) FROM mail"), 31);
-    assert_eq!(store.number(updated), before);
+    assert_eq!(store.number(other_row), before);
 }
 
 /// It took the writer's thread with it, and with that the others' units and the store for good.
