@@ -31,9 +31,11 @@ CREATE TABLE agents (
     -- The first line of what it was asked to do.
     task                 TEXT NOT NULL DEFAULT '',
     next_child           INTEGER NOT NULL DEFAULT 0,
-    -- How many unread messages are in its mailbox: kept by the triggers of the mail table alone, so that a
-    -- full mailbox is seen without counting it.
+    -- How many unread messages are in its mailbox, and of how many of these its model was not told: kept by
+    -- the triggers of the mail table alone, so that a full mailbox and mail that may wake are seen without
+    -- counting.
     unread               INTEGER NOT NULL DEFAULT 0,
+    untold               INTEGER NOT NULL DEFAULT 0,
     -- From a notification until the agent looks into its mailbox.
     notification_pending INTEGER NOT NULL DEFAULT 0,
     -- Its turn ended by an interrupt or an error: mail does not wake it until the next turn starts.
@@ -73,14 +75,16 @@ CREATE TABLE mail (
 );
 -- The order of an inbox: unread first, then newest first.
 CREATE INDEX mail_by_mailbox ON mail (recipient, unread DESC, id DESC);
--- What may wake an agent.
-CREATE INDEX mail_untold ON mail (recipient) WHERE unread = 1 AND told_by IS NULL;
 
 CREATE TRIGGER mail_arrives AFTER INSERT ON mail BEGIN
-    UPDATE agents SET unread = unread + NEW.unread WHERE key = NEW.recipient;
+    UPDATE agents SET unread = unread + NEW.unread,
+            untold = untold + (NEW.unread AND NEW.told_by IS NULL)
+        WHERE key = NEW.recipient;
 END;
-CREATE TRIGGER mail_changes AFTER UPDATE OF unread ON mail WHEN NEW.unread <> OLD.unread BEGIN
-    UPDATE agents SET unread = unread + NEW.unread - OLD.unread WHERE key = NEW.recipient;
+CREATE TRIGGER mail_changes AFTER UPDATE OF unread, told_by ON mail BEGIN
+    UPDATE agents SET unread = unread + NEW.unread - OLD.unread,
+            untold = untold + (NEW.unread AND NEW.told_by IS NULL) - (OLD.unread AND OLD.told_by IS NULL)
+        WHERE key = NEW.recipient;
 END;
 
 -- Who runs a top-level agent and its descendants. The row stays when the lease is given back, so that its

@@ -183,6 +183,8 @@ pub(crate) struct AgentRow {
     pub(crate) session: i64,
     pub(crate) id: AgentId,
     pub(crate) is_dead: bool,
+    /// How much unread mail it had when the row was read.
+    pub(crate) unread: u32,
 }
 
 /// Finds an agent and locks its row for the rest of the transaction. Sender, sleeper and killer do this
@@ -192,7 +194,7 @@ pub(crate) fn lock_agent(
     session: &SessionId,
     id: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    let sql = "SELECT a.key, a.session, a.state = 'dead' FROM agents a JOIN sessions s ON s.key = a.session
+    let sql = "SELECT a.key, a.session, a.state = 'dead', a.unread FROM agents a JOIN sessions s ON s.key = a.session
         WHERE s.id = ?1 AND a.id = ?2";
     let found = unit.row(sql, params![session.to_string(), id.to_string()], |row| {
         Ok(AgentRow {
@@ -200,6 +202,7 @@ pub(crate) fn lock_agent(
             session: row.get(1)?,
             id: id.clone(),
             is_dead: row.get(2)?,
+            unread: row.get(3)?,
         })
     })?;
     match found {
@@ -216,9 +219,15 @@ pub(crate) fn find_agent(
     session: i64,
     id: &AgentId,
 ) -> Result<Option<AgentRow>, StoreError> {
-    let sql = "SELECT key, state = 'dead' FROM agents WHERE session = ?1 AND id = ?2";
+    let sql = "SELECT key, state = 'dead', unread FROM agents WHERE session = ?1 AND id = ?2";
     unit.row(sql, params![session, id.to_string()], |row| {
-        Ok(AgentRow { key: row.get(0)?, session, id: id.clone(), is_dead: row.get(1)? })
+        Ok(AgentRow {
+            key: row.get(0)?,
+            session,
+            id: id.clone(),
+            is_dead: row.get(1)?,
+            unread: row.get(2)?,
+        })
     })
 }
 

@@ -121,7 +121,7 @@ fn create_child(
             unit.now().as_millis(),
         ],
     )?;
-    Ok(AgentRow { key, session: parent.session, id, is_dead: false })
+    Ok(AgentRow { key, session: parent.session, id, is_dead: false, unread: 0 })
 }
 
 /// Marks an agent and its descendants dead. Deeper ones first, so that a list of them reads as it happened.

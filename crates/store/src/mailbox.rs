@@ -239,7 +239,7 @@ fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Inbox
     let behind = offset.saturating_add(i64::from(filter.limit));
     let params = params![agent.key, filter.unread, sender, MORE_LIMIT, behind];
     let more = unit.row(&sql, params, |row| row.get(0))?.unwrap_or(0);
-    Ok(InboxPage { mail, unread: count_unread(unit, agent.key)?, more })
+    Ok(InboxPage { mail, unread: agent.unread, more })
 }
 
 fn read(unit: &Unit<'_>, agent: &AgentRow, id: i64, actor: Actor) -> Result<Performed, StoreError> {
@@ -290,7 +290,7 @@ fn send(
     if recipient.is_dead {
         return Ok(Performed::new(Outcome::Dead(recipient.id)));
     }
-    if count_unread(unit, recipient.key)? >= MAILBOX_LIMIT {
+    if recipient.unread >= MAILBOX_LIMIT {
         return Ok(Performed::new(Outcome::Full(recipient.id)));
     }
     let id = unit.insert(
@@ -327,11 +327,6 @@ fn resolve(
             }
         }
     }
-}
-
-pub(crate) fn count_unread(unit: &Unit<'_>, agent: i64) -> Result<u32, StoreError> {
-    let sql = "SELECT unread FROM agents WHERE key = ?1";
-    Ok(unit.row(sql, [agent], |row| row.get(0))?.unwrap_or(0))
 }
 
 /// The agent has looked into its mailbox.

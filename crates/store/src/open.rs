@@ -17,6 +17,10 @@ const KNOWN: i64 = MIGRATIONS.len() as i64;
 const APPLICATION: i64 = 0x696b_6967;
 /// Older ones can damage a write-ahead log that several processes use.
 const OLDEST_SQLITE: i32 = 3_051_003;
+/// Pages in the write-ahead log before it is emptied, for a process that makes few commits.
+const SHORT_LOG: u32 = 250;
+/// The same for one that makes many, for which emptying costs more than reading once.
+pub(crate) const LONG_LOG: u32 = 1_000;
 /// How long a reader, or the migration, waits for another process.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -181,6 +185,8 @@ fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     // FULL: every commit is flushed before it is answered (mail.md, M1).
     connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    // The first process to open the database reads the whole log, so short commands keep it short.
+    connection.pragma_update(None, "wal_autocheckpoint", SHORT_LOG).map_err(failed)?;
     let synchronous: i64 =
         connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(failed)?;
     if mode != "wal" || synchronous != 2 {

@@ -11,7 +11,7 @@ use crate::agents::{AgentRow, State, set_state};
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::log::append;
-use crate::mailbox::{count_unread, mail_id};
+use crate::mailbox::mail_id;
 use crate::sessions;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -59,8 +59,7 @@ pub struct Announced {
 /// A notification shows so many messages; of the others it gives the number.
 const SHOWN: usize = 5;
 
-const WOULD_WAKE: &str =
-    "m.unread = 1 AND m.told_by IS NULL AND a.mail_held = 0 AND s.wakes_left > 0";
+const WOULD_WAKE: &str = "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0";
 
 impl Store {
     /// Makes an agent idle, unless there is mail that would wake it (mail.md, M5).
@@ -118,8 +117,7 @@ impl Store {
         self.read(move |unit| {
             let session = sessions::key_of(unit, &session)?;
             let sql = format!(
-                "SELECT DISTINCT a.id FROM agents a JOIN sessions s ON s.key = a.session
-                    JOIN mail m ON m.recipient = a.key
+                "SELECT a.id FROM agents a JOIN sessions s ON s.key = a.session
                     WHERE a.session = ?1 AND a.state = 'idle' AND {WOULD_WAKE}"
             );
             let ids: Vec<String> = unit.rows(&sql, [session], |row| row.get(0))?;
@@ -131,8 +129,7 @@ impl Store {
 
 fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
     let sql = format!(
-        "SELECT 1 FROM agents a JOIN sessions s ON s.key = a.session JOIN mail m ON m.recipient = a.key
-            WHERE a.key = ?1 AND {WOULD_WAKE} LIMIT 1"
+        "SELECT 1 FROM agents a JOIN sessions s ON s.key = a.session WHERE a.key = ?1 AND {WOULD_WAKE}"
     );
     Ok(unit.row(&sql, [agent.key], |_| Ok(()))?.is_some())
 }
@@ -150,5 +147,5 @@ fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
             Ok(Announced { id: mail_id(id)?, from: sessions::parse_agent(&from)?, body })
         })
         .collect::<Result<_, StoreError>>()?;
-    Ok(Unread { count: count_unread(unit, agent.key)?, new, all_new })
+    Ok(Unread { count: agent.unread, new, all_new })
 }

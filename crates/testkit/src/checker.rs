@@ -124,6 +124,14 @@ fn load_damage(connection: &Connection) -> rusqlite::Result<Vec<String>> {
             Ok(())
         })?;
     }
+    // The registry counts what the mailboxes hold.
+    let sql = "SELECT id FROM agents a WHERE
+        unread <> (SELECT count(*) FROM mail WHERE recipient = a.key AND unread)
+        OR untold <> (SELECT count(*) FROM mail WHERE recipient = a.key AND unread AND told_by IS NULL)";
+    let mut miscounted = connection.prepare(sql)?;
+    for agent in miscounted.query_map([], |row| row.get::<_, String>(0))? {
+        damage.push(format!("the mailbox of {} is not as its agent counts it", agent?));
+    }
     Ok(damage)
 }
 
