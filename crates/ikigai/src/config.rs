@@ -8,7 +8,7 @@
 //!
 //! Two invariants. A project's file comes with a clone: what it may do is decided in [`project`]
 //! before its values join the others. An address may hold a password: it lives in an
-//! [`Address`](address::Address), which prints itself masked, also in `Debug`.
+//! [`Address`], which prints itself masked, also in `Debug`.
 
 mod address;
 mod defaults;
