@@ -6,7 +6,7 @@ use rusqlite::params;
 use crate::agents::{AgentLimits, AgentRow, find_agent, require_name, require_room};
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::append;
+use crate::log::{append, task_of};
 use crate::store::Store;
 use crate::unit::Unit;
 
@@ -102,7 +102,7 @@ fn create_child(
         Context::Full(up_to) => (Some(parent.key), up_to.map(MessageId::value)),
     };
     let prompt = fork.prompt.as_ref().map(|prompt| prompt.content.as_str());
-    let task = prompt.and_then(|text| text.lines().next()).unwrap_or_default();
+    let task = prompt.map(task_of).unwrap_or_default();
     let state = if prompt.is_some() { "waiting" } else { "idle" };
     let key = unit.insert(
         "INSERT INTO agents (session, id, name, state, model, machine, directory, task, owes_report,

@@ -54,6 +54,9 @@ impl Store {
         process: Process,
     ) -> Result<Lease, StoreError> {
         self.commit(move |unit| {
+            if top.depth() != 1 {
+                return Err(StoreError::internal(format!("{top} is run with its top-level agent")));
+            }
             let agent = lock_agent(unit, &session, &top)?;
             if agent.is_dead {
                 return Err(StoreError::AgentDead(top));

@@ -13,7 +13,7 @@
 //! - The log is only ever appended to.
 //! - Who writes to a log holds the lease of its top-level agent; the check is inside the same transaction.
 //! - A unit that reads a condition and acts on it first locks the row that the condition hangs on
-//!   (`lock_agent`, `lock_session`). Embedded, the single writer would do; a shared database needs it.
+//!   (`lock_agent`). Embedded, the single writer would do; a shared database needs it.
 //! - Conditions that fail are values (an [`Outcome`], a [`Sleep`]); `Err` means that nothing was done.
 //! - Nothing here knows what a tool or a model is. Texts for a model are made by functions that are passed
 //!   in, from facts that are only known inside the transaction.

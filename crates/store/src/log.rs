@@ -38,7 +38,7 @@ impl Store {
         self.commit(move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             sessions::refill(unit, agent.session, budget)?;
-            let task = message.content.lines().next().unwrap_or_default();
+            let task = &task_of(&message.content);
             let sql = "UPDATE sessions SET title = ?2 WHERE key = ?1 AND title = ''";
             unit.execute(sql, params![agent.session, task])?;
             let sql =
@@ -102,6 +102,13 @@ impl Store {
     ) -> Result<Vec<Message>, StoreError> {
         self.read(move |unit| whole(unit, &lock_agent(unit, &session, &agent)?)).await
     }
+}
+
+/// The first line that says something, for lists.
+pub(crate) fn task_of(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().take(LONGEST).collect()
 }
 
 /// Appends a message to the log of an agent whose lease was checked.

@@ -9,7 +9,8 @@ use crate::sessions::{self, Budget};
 use crate::store::Store;
 use crate::unit::Unit;
 
-/// A mailbox takes no more unread messages than this: who does not read is not written to for ever.
+/// A mailbox takes no more unread messages than this: who does not read is not written to for ever. Only a
+/// rewind may exceed it.
 pub const MAILBOX_LIMIT: u32 = 1_000;
 /// What lies behind a page is counted up to here.
 const MORE_LIMIT: u32 = 1_000;
@@ -252,8 +253,7 @@ fn read(unit: &Unit<'_>, agent: &AgentRow, id: i64, actor: Actor) -> Result<Perf
         return Ok(Performed::new(Outcome::NoMail(id)));
     };
     let by_person = matches!(actor, Actor::Person(_));
-    let was_unread =
-        unit.execute("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", [id])? > 0;
+    unit.execute("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", [id])?;
     if by_person {
         // Also of what the model has read: when that is taken back, the person's reading is not.
         let sql = "UPDATE mail SET read_by_person = 1 WHERE id = ?1 AND read_by_person = 0";
@@ -262,12 +262,15 @@ fn read(unit: &Unit<'_>, agent: &AgentRow, id: i64, actor: Actor) -> Result<Perf
     clear_pending(unit, agent)?;
     let from = sessions::parse_agent(&from)?;
     let mail = Mail { id: mail_id(id)?, from, sent_at: Time::from_millis(sent_at), body };
-    let read = if was_unread { Some((Mark::Read, id)) } else { None };
-    let marks = [(Mark::Told, id)].into_iter().chain(read).collect();
-    Ok(Performed { outcome: Outcome::Read(mail), marks })
+    Ok(Performed { outcome: Outcome::Read(mail), marks: vec![(Mark::Told, id), (Mark::Read, id)] })
 }
 
 fn make_unread(unit: &Unit<'_>, agent: &AgentRow, id: i64) -> Result<Performed, StoreError> {
+    let sql = "SELECT unread FROM mail WHERE id = ?1 AND recipient = ?2";
+    let is_unread = unit.row(sql, params![id, agent.key], |row| row.get(0))?;
+    if is_unread == Some(false) && agent.unread >= MAILBOX_LIMIT {
+        return Ok(Performed::new(Outcome::Full(agent.id.clone())));
+    }
     let sql = "UPDATE mail SET unread = 1, told_by = NULL, read_by = NULL, read_by_person = 0
         WHERE id = ?1 AND recipient = ?2";
     Ok(Performed::new(match unit.execute(sql, params![id, agent.key])? {
@@ -284,6 +287,10 @@ fn send(
     body: &str,
     actor: Actor,
 ) -> Result<Performed, StoreError> {
+    // What a killed agent left running writes no more in its name.
+    if sender.is_dead {
+        return Ok(Performed::new(Outcome::Dead(sender.id.clone())));
+    }
     let Some(recipient) = resolve(unit, sender, to)? else {
         return Ok(Performed::new(Outcome::NoAgent(given)));
     };

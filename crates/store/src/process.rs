@@ -16,6 +16,8 @@ pub struct Process {
     pub host: String,
     /// Different after every start of the machine.
     pub boot: String,
+    /// Where process numbers mean the same: containers of one machine have each their own.
+    pub namespace: String,
     /// The process number.
     pub pid: u32,
     /// When the process started, in the system's own counting; another one with this number started later.
@@ -35,6 +37,9 @@ impl Process {
                 .unwrap_or_else(|| host.clone()),
             host,
             boot: read("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
+            namespace: fs::read_link("/proc/self/ns/pid")
+                .map(|link| link.to_string_lossy().into_owned())
+                .unwrap_or_default(),
             pid,
             start: stat(pid).map_or(0, |stat| stat.start),
         }
@@ -43,6 +48,9 @@ impl Process {
     /// Whether this process can see that `other` is gone. Of another machine's processes nobody here knows.
     pub fn sees_dead(&self, other: &Process) -> bool {
         if self.machine != other.machine {
+            return false;
+        }
+        if self.boot == other.boot && self.namespace != other.namespace {
             return false;
         }
         let exists = i32::try_from(other.pid)

@@ -58,7 +58,7 @@ impl Store {
         &self.path
     }
 
-    /// How many commits this process has made so far; fewer than units when they share one.
+    /// How many shared commits this process has tried so far; fewer than units when they share one.
     pub fn commits(&self) -> u64 {
         *self.writer.committed().borrow()
     }

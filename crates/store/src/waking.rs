@@ -57,7 +57,7 @@ pub struct Announced {
 }
 
 /// A notification shows so many messages; of the others it gives the number.
-const SHOWN: usize = 5;
+const SHOWN: u32 = 5;
 
 const WOULD_WAKE: &str = "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0";
 
@@ -135,14 +135,17 @@ fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
 }
 
 fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
+    let sql = "SELECT id FROM mail
+        WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL ORDER BY id DESC";
+    let ids: Vec<i64> = unit.rows(sql, [agent.key], |row| row.get(0))?;
+    let all_new = ids.into_iter().map(mail_id).collect::<Result<_, _>>()?;
     let sql = "SELECT m.id, s.id, m.body FROM mail m JOIN agents s ON s.key = m.sender
-        WHERE m.recipient = ?1 AND m.unread = 1 AND m.told_by IS NULL ORDER BY m.id DESC";
-    let found = unit
-        .rows(sql, [agent.key], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?)))?;
-    let all_new = found.iter().map(|(id, _, _)| mail_id(*id)).collect::<Result<_, _>>()?;
-    let new = found
+        WHERE m.recipient = ?1 AND m.unread = 1 AND m.told_by IS NULL ORDER BY m.id DESC LIMIT ?2";
+    let new = unit
+        .rows(sql, params![agent.key, SHOWN], |row| {
+            Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?))
+        })?
         .into_iter()
-        .take(SHOWN)
         .map(|(id, from, body)| {
             Ok(Announced { id: mail_id(id)?, from: sessions::parse_agent(&from)?, body })
         })

@@ -129,10 +129,14 @@ impl WriterThread {
 
     /// One transaction for `first` and all that wait behind it.
     fn shared_commit(&mut self, first: Job, answers: &mut Vec<Answer>) -> Result<(), StoreError> {
-        let begun = self.identity.require_same(&self.path).and_then(|()| self.begin());
-        if let Err(error) = begun {
-            // Run outside of a transaction, it would do nothing but answer.
-            answers.push(first(&Unit::refused(&self.connection, error.clone())));
+        if let Err(error) = self.begin_here() {
+            // Run outside of a transaction, they do nothing but answer; who has waited with the first has
+            // waited long enough.
+            let refused = Unit::refused(&self.connection, error.clone());
+            answers.push(first(&refused));
+            while let Ok(job) = self.jobs.try_recv() {
+                answers.push(job(&refused));
+            }
             return Err(error);
         }
         let unit = Unit::new(&self.connection, self.clock.now(), &self.path);
@@ -152,6 +156,15 @@ impl WriterThread {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         committed
+    }
+
+    /// Takes the write lock, and then looks whether the file is still the one that others would open: it may
+    /// have been moved while we waited.
+    fn begin_here(&self) -> Result<(), StoreError> {
+        self.begin()?;
+        self.identity.require_same(&self.path).inspect_err(|_| {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        })
     }
 
     /// Takes the write lock.

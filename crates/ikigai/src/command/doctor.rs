@@ -9,7 +9,7 @@ use crate::print;
 pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     let findings = [configuration(), database(environment)];
     let text: String = findings.iter().map(Finding::render).collect();
-    print::out(text)?;
+    print::out(print::safe(&text))?;
     let healthy = findings.iter().all(|finding| finding.healthy);
     Ok(if healthy { Exit::Done } else { Exit::Failed })
 }
