@@ -24,11 +24,13 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  ikigai tools                                        what a model can do here
-  ikigai tool grep '{\"pattern\":\"TODO\",\"glob\":\"*.rs\"}'  one call, its result as JSON
-  ikigai -C ~/project tool bash '{\"command\":\"make\"}'  the same, elsewhere
-  ikigai mail send 1/ 'please review src/main.rs'     mail to an agent; it is never lost
-  ikigai config                                       every setting, and where it came from
+  ikigai tools                                   what a model can do here
+  ikigai tool grep '{\"pattern\":\"TODO\"}'          one call, its result as JSON
+  ikigai mail send 1/ 'please review main.rs'    mail to an agent
+  ikigai config                                  all settings, their sources
+
+A directory has its session, made when it is first needed. You act as its agent
+0/ unless --agent names another.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.";
 
@@ -42,13 +44,13 @@ pub(crate) struct Options {
     /// Read FILE instead of the user's configuration file
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// Use the database at URL (sqlite://… or postgres://…)
+    /// Use the database at URL (sqlite://PATH; postgres://… is not possible yet)
     #[arg(long, value_name = "URL", global = true)]
     pub(crate) db: Option<String>,
     /// Use the session ID instead of the newest one of the directory
     #[arg(long, value_name = "ID", global = true)]
     pub(crate) session: Option<String>,
-    /// Act as the agent ID
+    /// Act as the agent ID, 0/ by default
     #[arg(long, value_name = "ID", global = true)]
     pub(crate) agent: Option<String>,
     /// Use the model NAME, as provider/name

@@ -44,7 +44,10 @@ fn run() -> anyhow::Result<Exit> {
         Command::Agents(arguments) => command::agents::run(&load()?, &arguments),
         Command::Sessions(arguments) => command::sessions::run(&load()?, &arguments),
         Command::Log(arguments) => command::log::run(&load()?, &arguments),
-        Command::Doctor => command::doctor::run(&load()?),
+        Command::Doctor => match load() {
+            Ok(environment) => command::doctor::run(&environment),
+            Err(error) => command::doctor::run_without_configuration(&error),
+        },
         Command::Config => command::config::run(&load()?),
         Command::Completions { shell } => command::completions::run(shell),
         Command::Man => command::man::run(),

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 
-use anyhow::Context;
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{Options, Outcome, Place, Process, Step, Store, StoreError};
 use tokio::runtime::Runtime;
@@ -136,6 +135,9 @@ pub(crate) fn place(environment: &Environment) -> Place {
 fn chosen_agent(environment: &Environment) -> anyhow::Result<AgentId> {
     let named = environment.chosen.agent.as_deref().unwrap_or("0/");
     let slashed = format!("{}/", named.trim_end_matches('/'));
-    AgentId::parse(&slashed)
-        .with_context(|| format!("'{named}' is no agent: agents are called 0/, 1/, 0/2/ …"))
+    AgentId::parse(&slashed).map_err(|_| {
+        anyhow::anyhow!(
+            "'{named}' is no agent: they are called 0/, 1/, 0/2/ …; 'ikigai agents' lists them"
+        )
+    })
 }

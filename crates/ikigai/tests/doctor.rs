@@ -10,7 +10,7 @@ fn a_healthy_installation_has_nothing_bad() {
     database.say("0/", "hello");
     let expected = format!(
         "ok  configuration  read; 'ikigai config' shows it\n\
-         ok  database       sqlite://{} (SQLite {}, 1 sessions, 1 messages, 1 mail)\n",
+         ok  database       sqlite://{} (SQLite {}; sessions: 1, log messages: 1, mail: 1)\n",
         workspace.database().display(),
         rusqlite::version()
     );
@@ -54,4 +54,13 @@ fn no_place_for_a_database_is_a_finding() {
         ended(workspace.ikigai().arg("doctor").env_remove("HOME").env_remove("XDG_DATA_HOME"));
     assert_eq!(code, 1);
     assert!(stdout.contains("BAD database       there is no place for the database"), "{stdout}");
+}
+
+#[test]
+fn a_wrong_configuration_is_a_finding_too() {
+    let workspace = Workspace::new();
+    workspace.write_config("max_agent = 3");
+    let (code, text, told) = ended(workspace.ikigai().arg("doctor"));
+    assert_eq!((code, told.as_str()), (1, ""), "{text}");
+    assert!(text.starts_with("BAD configuration  ") && text.contains("config.toml:1: "), "{text}");
 }

@@ -94,7 +94,7 @@ fn errors_have_the_texts_of_the_tool_and_exit_code_1() {
     assert_eq!(workspace.run(["mail", "inbox", "--agent", "7/"]), failed(unknown));
     let no_agent = workspace.run(["mail", "inbox", "--agent", "me"]);
     assert_eq!((no_agent.0, &*no_agent.1), (1, ""));
-    assert!(no_agent.2.starts_with("ikigai: 'me' is no agent: agents are called 0/, 1/, 0/2/"));
+    assert!(no_agent.2.starts_with("ikigai: 'me' is no agent: they are called 0/, 1/, 0/2/"));
 }
 
 #[test]

@@ -248,7 +248,7 @@ pub(crate) fn check(path: &Path) -> Result<String, StoreError> {
         connection.query_row(&sql, [], |row| row.get(0)).map_err(failed)
     };
     Ok(format!(
-        "SQLite {}, {} sessions, {} messages, {} mail",
+        "SQLite {}; sessions: {}, log messages: {}, mail: {}",
         rusqlite::version(),
         count("sessions")?,
         count("messages")?,

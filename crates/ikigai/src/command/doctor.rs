@@ -14,6 +14,14 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     Ok(if healthy { Exit::Done } else { Exit::Failed })
 }
 
+/// What can be said when the configuration itself is wrong.
+pub(crate) fn run_without_configuration(error: &anyhow::Error) -> anyhow::Result<Exit> {
+    let text = format!("{error:#}\n    (nothing else was checked)");
+    let finding = Finding { what: "configuration", healthy: false, text };
+    print::out(print::safe(&finding.render()))?;
+    Ok(Exit::Failed)
+}
+
 /// One thing that was looked at.
 struct Finding {
     what: &'static str,
