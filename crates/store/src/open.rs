@@ -17,12 +17,29 @@ const KNOWN: i64 = MIGRATIONS.len() as i64;
 const APPLICATION: i64 = 0x696b_6967;
 /// Older ones can damage a write-ahead log that several processes use.
 const OLDEST_SQLITE: i32 = 3_051_003;
-/// Pages in the write-ahead log before it is emptied, for a process that makes few commits.
-const SHORT_LOG: u32 = 250;
-/// The same for one that makes many, for which emptying costs more than reading once.
-pub(crate) const LONG_LOG: u32 = 1_000;
 /// How long a reader, or the migration, waits for another process.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a database is opened for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Use {
+    /// Many commits, for as long as agents work.
+    #[default]
+    Session,
+    /// One or two commits, as fast as possible.
+    Command,
+}
+
+impl Use {
+    /// Pages in the write-ahead log before it is emptied. Emptying costs flushes; but the first process to open
+    /// the database reads the whole log, so commands, which are often the first, keep it short.
+    fn log_pages(self) -> u32 {
+        match self {
+            Use::Session => 1_000,
+            Use::Command => 64,
+        }
+    }
+}
 
 /// Which file was opened, to notice when another takes its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +78,7 @@ pub(crate) fn parse_address(address: &str) -> Result<PathBuf, StoreError> {
 /// Opens the database for its writer, making it when it is not there.
 pub(crate) fn open_writer(
     path: &Path,
+    use_for: Use,
     file_system: impl Fn(&Path) -> Option<&'static str>,
 ) -> Result<(Connection, FileIdentity), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
@@ -83,7 +101,7 @@ pub(crate) fn open_writer(
         .map_err(failed)?;
     // Before anything is set up: that alone would change another program's file.
     let found = version(&connection.unchecked_transaction().map_err(failed)?, path)?;
-    patiently(|| set_up(&connection, path))?;
+    patiently(|| set_up(&connection, path, use_for))?;
     if found < KNOWN {
         migrate(&mut connection, path)?;
     }
@@ -177,7 +195,7 @@ fn patiently(mut attempt: impl FnMut() -> Result<(), StoreError>) -> Result<(), 
     }
 }
 
-fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+fn set_up(connection: &Connection, path: &Path, use_for: Use) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
     let mode: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
@@ -185,8 +203,7 @@ fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     // FULL: every commit is flushed before it is answered (mail.md, M1).
     connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
-    // The first process to open the database reads the whole log, so short commands keep it short.
-    connection.pragma_update(None, "wal_autocheckpoint", SHORT_LOG).map_err(failed)?;
+    connection.pragma_update(None, "wal_autocheckpoint", use_for.log_pages()).map_err(failed)?;
     let synchronous: i64 =
         connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(failed)?;
     if mode != "wal" || synchronous != 2 {
@@ -289,7 +306,7 @@ mod tests {
         let path = folder.path().join("store.db");
         // Both when it is made and when it is there.
         for _ in 0..2 {
-            let (connection, _) = open_writer(&path, |_| None).unwrap();
+            let (connection, _) = open_writer(&path, Use::Session, |_| None).unwrap();
             let pragma = |name: &str| -> String {
                 let text = |row: &rusqlite::Row<'_>| {
                     row.get(0).map(|value: rusqlite::types::Value| format!("{value:?}"))

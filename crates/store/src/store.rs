@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::open::{check, network_file_system, open_reader, open_writer, parse_address};
+use crate::open::{Use, check, network_file_system, open_reader, open_writer, parse_address};
 use crate::readers::Readers;
 use crate::unit::Unit;
 use crate::writer::Writer;
@@ -25,18 +25,20 @@ pub struct Store {
     readers: Readers,
 }
 
-/// What a test may choose, and a program leaves as it is.
+/// How a database is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the time comes from.
+    /// What for.
+    pub use_for: Use,
+    /// Where the time comes from: the machine, but in tests.
     pub clock: Clock,
-    /// Tells the name of a folder's file system when it is one of a network.
+    /// Tells the name of a folder's file system when it is one of a network; replaced only in tests.
     pub network_file_system: fn(&Path) -> Option<&'static str>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { clock: Clock::Machine, network_file_system }
+        Options { use_for: Use::Session, clock: Clock::Machine, network_file_system }
     }
 }
 
@@ -47,7 +49,8 @@ impl Store {
     /// Says what is wrong with the ground it should stand on, and what to do about it.
     pub fn open(address: &str, options: Options) -> Result<Store, StoreError> {
         let path = std::path::absolute(parse_address(address)?).map_err(StoreError::internal)?;
-        let (connection, identity) = open_writer(&path, options.network_file_system)?;
+        let (connection, identity) =
+            open_writer(&path, options.use_for, options.network_file_system)?;
         let writer = Writer::start(connection, path.clone(), identity, options.clock.clone())?;
         let readers = Readers::new(path.clone(), options.clock);
         Ok(Store { path, writer, readers })

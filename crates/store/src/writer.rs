@@ -13,15 +13,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::open::{FileIdentity, LONG_LOG};
+use crate::open::FileIdentity;
 use crate::unit::Unit;
 
 /// How many units may wait. A sender that finds the queue full waits for room.
 const QUEUE: usize = 1_024;
 /// How many units share a commit at most, so that the first of them is not kept waiting for long.
 const SHARED: usize = 256;
-/// From here on a process counts as one that makes many commits.
-const MANY_COMMITS: u64 = 64;
 /// How long another process may keep the database to itself. A commit takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -107,7 +105,6 @@ struct WriterThread {
 
 impl WriterThread {
     fn run(mut self) {
-        let mut commits: u64 = 0;
         while let Some(first) = self.jobs.blocking_recv() {
             let mut answers = Vec::new();
             let outcome = self.shared_commit(first, &mut answers);
@@ -115,15 +112,6 @@ impl WriterThread {
                 answer(outcome.clone());
             }
             self.commits.send_modify(|count| *count += 1);
-            commits += 1;
-            if commits == MANY_COMMITS {
-                // Only a matter of speed, whether it takes or not.
-                let _ = self.connection.pragma_update(None, "wal_autocheckpoint", LONG_LOG);
-            }
-        }
-        if commits >= MANY_COMMITS {
-            // Whoever comes next finds a short log.
-            let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
         }
     }
 
