@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{Options, Outcome, Place, Process, Step, Store, StoreError, Use};
+use ikigai_store::{Options, Outcome, Place, Process, Step, Store, StoreError};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
@@ -85,10 +85,7 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn open(environment: &Environment) -> anyhow::Result<Database> {
-        let store = Store::open(
-            environment.settings.database_url()?,
-            Options { use_for: Use::Command, ..Options::default() },
-        )?;
+        let store = Store::open(environment.settings.database_url()?, Options::default())?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Database { store, runtime })
     }

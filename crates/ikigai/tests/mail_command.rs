@@ -230,3 +230,17 @@ fn what_a_sender_wrote_cannot_touch_the_terminal() {
         assert_eq!(dangerous, [], "{text}");
     }
 }
+
+/// Each process read the whole log and could not tell what of it was in the database already, so the log grew
+/// for ever.
+#[test]
+fn the_write_ahead_log_stays_short_when_only_short_commands_come() {
+    let workspace = Workspace::new();
+    for number in 0..60 {
+        run(workspace.ikigai().args(["mail", "send", "0/", &number.to_string()]));
+    }
+    let mut log = workspace.database().into_os_string();
+    log.push("-wal");
+    let length = std::fs::metadata(log).map_or(0, |log| log.len());
+    assert!(length < 512 * 1024, "{length} bytes");
+}

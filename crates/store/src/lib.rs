@@ -48,7 +48,6 @@ pub use leases::Lease;
 pub use mailbox::{
     Actor, Address, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail, Outcome, Step,
 };
-pub use open::Use;
 pub use process::Process;
 pub use sessions::{Budget, Place, Session};
 pub use store::{Changes, Options, Store};

@@ -20,27 +20,6 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// How long a reader, or the migration, waits for another process.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a database is opened for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Use {
-    /// Many commits, for as long as agents work.
-    #[default]
-    Session,
-    /// One or two commits, as fast as possible.
-    Command,
-}
-
-impl Use {
-    /// Pages in the write-ahead log before it is emptied. Emptying costs flushes; but the first process to open
-    /// the database reads the whole log, so commands, which are often the first, keep it short.
-    fn log_pages(self) -> u32 {
-        match self {
-            Use::Session => 1_000,
-            Use::Command => 64,
-        }
-    }
-}
-
 /// Which file was opened, to notice when another takes its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
@@ -78,7 +57,6 @@ pub(crate) fn parse_address(address: &str) -> Result<PathBuf, StoreError> {
 /// Opens the database for its writer, making it when it is not there.
 pub(crate) fn open_writer(
     path: &Path,
-    use_for: Use,
     file_system: impl Fn(&Path) -> Option<&'static str>,
 ) -> Result<(Connection, FileIdentity), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
@@ -94,14 +72,14 @@ pub(crate) fn open_writer(
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
-    // The write-ahead log stays when the last process leaves: emptying it would cost a short command more
-    // flushes than its own commit does. It is emptied as it grows.
+    // A short log stays when the last process leaves: emptying it would cost a short command more flushes than
+    // its own commit does. `leave` sees to it that it does not grow.
     connection
         .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(failed)?;
     // Before anything is set up: that alone would change another program's file.
     let found = version(&connection.unchecked_transaction().map_err(failed)?, path)?;
-    patiently(|| set_up(&connection, path, use_for))?;
+    patiently(|| set_up(&connection, path))?;
     if found < KNOWN {
         migrate(&mut connection, path)?;
     }
@@ -110,6 +88,25 @@ pub(crate) fn open_writer(
     connection.set_prepared_statement_cache_capacity(64);
     let identity = FileIdentity::of(path).map_err(|error| open_error(path, &error))?;
     Ok((connection, identity))
+}
+
+/// Closes the writer's connection. The last process to leave empties a log that has grown: whoever comes first
+/// reads all of it, and does not know how much of it was emptied before.
+pub(crate) fn leave(connection: Connection, path: &Path) {
+    const SHORT_LOG: u64 = 256 * 1024;
+    if fs::metadata(log_of(path)).is_ok_and(|log| log.len() > SHORT_LOG) {
+        let keep_log = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        // Should it fail, the next one does it.
+        let _ = connection.set_db_config(keep_log, false);
+    }
+    drop(connection);
+}
+
+/// The write-ahead log of a database.
+fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    PathBuf::from(log)
 }
 
 /// A further connection, only for reading.
@@ -125,9 +122,7 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 /// nowhere else.
 fn require_database_of_log(path: &Path) -> Result<(), StoreError> {
     let is_empty = |path: &Path| fs::metadata(path).map_or(true, |metadata| metadata.len() == 0);
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let log = PathBuf::from(log);
+    let log = log_of(path);
     // In this order: of a database that is being made, the file is there before its log.
     match !is_empty(&log) && is_empty(path) {
         true => Err(StoreError::LogWithoutDatabase { path: path.to_owned(), log }),
@@ -195,7 +190,7 @@ fn patiently(mut attempt: impl FnMut() -> Result<(), StoreError>) -> Result<(), 
     }
 }
 
-fn set_up(connection: &Connection, path: &Path, use_for: Use) -> Result<(), StoreError> {
+fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
     let mode: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
@@ -203,7 +198,6 @@ fn set_up(connection: &Connection, path: &Path, use_for: Use) -> Result<(), Stor
     // FULL: every commit is flushed before it is answered (mail.md, M1).
     connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
-    connection.pragma_update(None, "wal_autocheckpoint", use_for.log_pages()).map_err(failed)?;
     let synchronous: i64 =
         connection.pragma_query_value(None, "synchronous", |row| row.get(0)).map_err(failed)?;
     if mode != "wal" || synchronous != 2 {
@@ -306,7 +300,7 @@ mod tests {
         let path = folder.path().join("store.db");
         // Both when it is made and when it is there.
         for _ in 0..2 {
-            let (connection, _) = open_writer(&path, Use::Session, |_| None).unwrap();
+            let (connection, _) = open_writer(&path, |_| None).unwrap();
             let pragma = |name: &str| -> String {
                 let text = |row: &rusqlite::Row<'_>| {
                     row.get(0).map(|value: rusqlite::types::Value| format!("{value:?}"))

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::open::{Use, check, network_file_system, open_reader, open_writer, parse_address};
+use crate::open::{check, network_file_system, open_reader, open_writer, parse_address};
 use crate::readers::Readers;
 use crate::unit::Unit;
 use crate::writer::Writer;
@@ -28,8 +28,6 @@ pub struct Store {
 /// How a database is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What for.
-    pub use_for: Use,
     /// Where the time comes from: the machine, but in tests.
     pub clock: Clock,
     /// Tells the name of a folder's file system when it is one of a network; replaced only in tests.
@@ -38,7 +36,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { use_for: Use::Session, clock: Clock::Machine, network_file_system }
+        Options { clock: Clock::Machine, network_file_system }
     }
 }
 
@@ -49,8 +47,7 @@ impl Store {
     /// Says what is wrong with the ground it should stand on, and what to do about it.
     pub fn open(address: &str, options: Options) -> Result<Store, StoreError> {
         let path = std::path::absolute(parse_address(address)?).map_err(StoreError::internal)?;
-        let (connection, identity) =
-            open_writer(&path, options.use_for, options.network_file_system)?;
+        let (connection, identity) = open_writer(&path, options.network_file_system)?;
         let writer = Writer::start(connection, path.clone(), identity, options.clock.clone())?;
         let readers = Readers::new(path.clone(), options.clock);
         Ok(Store { path, writer, readers })

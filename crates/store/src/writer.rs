@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::open::FileIdentity;
+use crate::open::{FileIdentity, leave};
 use crate::unit::Unit;
 
 /// How many units may wait. A sender that finds the queue full waits for room.
@@ -113,6 +113,7 @@ impl WriterThread {
             }
             self.commits.send_modify(|count| *count += 1);
         }
+        leave(self.connection, &self.path);
     }
 
     /// One transaction for `first` and all that wait behind it.
