@@ -227,6 +227,9 @@ fn m9_mail_to_a_dead_agent_is_refused_and_a_dead_senders_mail_stays_readable() {
     let before = workspace.rows();
     let arguments = json!({"action": "send", "to": "1/", "body": "x"});
     check_error(&workspace, "0/", arguments, "Agent 1/ is dead");
+    // What it left running writes no more in its name.
+    let arguments = json!({"action": "send", "to": "0/", "body": "x"});
+    check_error(&workspace, "1/", arguments, "Agent 1/ is dead");
     assert_eq!(workspace.rows(), before);
     let mail = call(&workspace, "0/", read(id));
     assert_eq!((&mail["from"], &mail["body"]), (&json!("1/"), &json!("last words")));
@@ -288,6 +291,8 @@ fn a_mailbox_takes_1000_unread_messages_and_no_more() {
     let before = workspace.rows();
     let full = "Mailbox of agent 0/ is full (1000 unread)";
     check_error(&workspace, "0/", arguments.clone(), full);
+    let unread = workspace.run(["mail", "unread", "1", "--json"]);
+    assert_eq!(unread.1, format!("{}\n", json!({"error": full})));
     assert_eq!(workspace.rows(), before);
     call(&workspace, "0/", read(1500));
     check(&workspace, "0/", arguments, json!({"sent": true, "to": "0/", "id": 1501}));
