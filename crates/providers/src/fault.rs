@@ -1,0 +1,95 @@
+//! What went wrong between us and a model, sorted by what can be done about it.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A request that got no response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{category}: {message}")]
+pub struct Fault {
+    /// Which sort it is.
+    pub category: Category,
+    /// What exactly happened, where possible in the server's own words. Bounded, on one line, and without a key.
+    pub message: String,
+    /// How long the server wants to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+impl Fault {
+    /// A fault without a wish to be left alone.
+    pub fn new(category: Category, message: impl Into<String>) -> Fault {
+        Fault { category, message: message.into(), retry_after: None }
+    }
+}
+
+/// The sorts of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// The key is missing, wrong or not allowed to do this.
+    KeyRefused,
+    /// Too many requests for now.
+    RateLimit,
+    /// Nothing is left to spend.
+    Quota,
+    /// There is no such model.
+    ModelUnknown,
+    /// The conversation is longer than the model can take.
+    ContextTooLong,
+    /// The provider does not want to answer this.
+    Blocked,
+    /// Any other request that the server refuses.
+    Refused,
+    /// The server failed or is overloaded.
+    Server,
+    /// The server was not reached, or the connection broke off.
+    Network,
+    /// What came back is no model's answer.
+    Unreadable,
+}
+
+impl Category {
+    /// Whether the same request may succeed a moment later.
+    pub fn is_passing(self) -> bool {
+        match self {
+            Category::RateLimit | Category::Server | Category::Network => true,
+            Category::KeyRefused | Category::Quota | Category::ModelUnknown => false,
+            Category::ContextTooLong | Category::Blocked | Category::Refused => false,
+            Category::Unreadable => false,
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Category::KeyRefused => {
+                "check the key, and that its variable is the one the provider uses"
+            }
+            Category::RateLimit => "wait a little, or use another model",
+            Category::Quota => "add credit at the provider, or use another model",
+            Category::ModelUnknown => "check the model's name, given by --model or `model`",
+            Category::ContextTooLong => "start a new session, or use a model with a larger context",
+            Category::Blocked => "say it differently, or use another model",
+            Category::Refused => "see the server's own words",
+            Category::Server => "try again later, or use another model",
+            Category::Network => "check the connection and the provider's base_url",
+            Category::Unreadable => "check the provider's base_url and kind",
+        }
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Category::KeyRefused => "the key was refused",
+            Category::RateLimit => "too many requests",
+            Category::Quota => "the quota is used up",
+            Category::ModelUnknown => "the model is not known",
+            Category::ContextTooLong => "the conversation is too long for the model",
+            Category::Blocked => "the provider blocked the request",
+            Category::Refused => "the server refused the request",
+            Category::Server => "the server failed",
+            Category::Network => "the connection failed",
+            Category::Unreadable => "the answer cannot be read",
+        })
+    }
+}

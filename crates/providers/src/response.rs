@@ -1,0 +1,54 @@
+//! What came back from a model, in no provider's format.
+
+use ikigai_conversation::{Extras, ToolCallId};
+
+/// A whole response. What broke off in the middle is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// All its text, in order; possibly none.
+    pub text: String,
+    /// The calls it asks for, in order.
+    pub calls: Vec<Call>,
+    /// What the provider wants back with this response.
+    pub extras: Option<Extras>,
+    /// Why it ended.
+    pub stop: Stop,
+    /// What it cost, if the server said so.
+    pub tokens: Option<Tokens>,
+}
+
+/// A call that a model asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// What the server called it; where that was missing or stood for an earlier call of this response,
+    /// one that was made here. So it is unique within the response.
+    pub id: ToolCallId,
+    /// The tool, known or not.
+    pub name: String,
+    /// The arguments as they came, JSON or not. An object is written as its JSON.
+    pub arguments: String,
+}
+
+/// Why a response ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// It was complete, be it an answer or calls.
+    Complete,
+    /// The limit of tokens was reached.
+    Length,
+    /// The provider did not let the model go on.
+    Blocked,
+}
+
+/// What a response cost, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tokens {
+    /// Sent, those from a cache included.
+    pub input: u64,
+    /// Received.
+    pub output: u64,
+    /// How many of those sent came from a cache, where the provider says so.
+    pub cache_read: Option<u64>,
+    /// How many of those sent were put into a cache, where the provider says so.
+    pub cache_write: Option<u64>,
+}
