@@ -13,7 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
-use ikigai_store::{AgentLimits, Lease, NewFork, Process, Store};
+use ikigai_store::{AgentLimits, Lease, NewFork, Next, Process, Store};
 use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, Prepared, ToolResult};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -392,11 +392,10 @@ impl OpenDatabase {
     pub(crate) fn say(&self, agent: &str, text: &str) -> Message {
         let lease = self.claim(agent);
         let id = AgentId::parse(agent).unwrap();
-        let message = NewMessage::user(text);
-        let said =
-            self.wait(self.store.append(lease.clone(), id, message, ikigai_store::State::Waiting));
+        let message = vec![NewMessage::user(text)];
+        let said = self.wait(self.store.append(lease.clone(), id, message, Next::Request));
         self.wait(self.store.release(lease));
-        said
+        said.messages.into_iter().next().unwrap()
     }
 
     /// Makes a child and returns its id.

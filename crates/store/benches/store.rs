@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, Fork, Log, NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{
-    Address, AgentLimits, Budget, Context, InboxFilter, Lease, NewFork, Options, Place, Process,
-    State, Step, Store,
+    Address, AgentLimits, Budget, Context, InboxFilter, Lease, NewFork, Next, Options, Place,
+    Process, Step, Store,
 };
 use rusqlite::{Connection, params};
 use tokio::runtime::Runtime;
@@ -79,7 +79,7 @@ fn append(world: &World) -> f64 {
     world.rate(1_000, |world| {
         let message = NewMessage::user("x".repeat(100));
         let agent = AgentId::top_level(0);
-        world.wait(world.store.append(world.lease.clone(), agent, message, State::Waiting))
+        world.wait(world.store.append(world.lease.clone(), agent, vec![message], Next::Tool))
     })
 }
 
@@ -232,10 +232,15 @@ impl World {
         let agent = AgentId::top_level(0);
         let (call, response) = (ToolCallId::new("call"), ResponseId::new("response"));
         let opened = NewMessage::tool_call(call, "mail", "{}", response);
-        self.wait(self.store.open_call(self.lease.clone(), agent.clone(), opened))
+        self.wait(self.store.append(self.lease.clone(), agent.clone(), vec![opened], Next::Tool))
             .expect("it opens");
-        let close =
-            self.store.close_call(self.lease.clone(), agent, step, |_| NewMessage::user("done"));
+        let close = self.store.close_call(
+            self.lease.clone(),
+            agent,
+            step,
+            |_| NewMessage::user("done"),
+            Next::Tool,
+        );
         self.wait(close).expect("it closes");
     }
 

@@ -153,6 +153,20 @@ pub(crate) fn create_top_level(
     Ok(id)
 }
 
+/// The top-level agents of a session that live, the lowest first.
+pub(crate) fn living_top_level(unit: &Unit<'_>, session: i64) -> Result<Vec<AgentId>, StoreError> {
+    // An id with one slash.
+    let sql = format!(
+        "SELECT id FROM agents WHERE session = ?1 AND {} AND id NOT LIKE '%/%/'",
+        State::ALIVE
+    );
+    let ids: Vec<String> = unit.rows(&sql, [session], |row| row.get(0))?;
+    let mut ids: Vec<AgentId> =
+        ids.iter().map(|id| sessions::parse_agent(id)).collect::<Result<_, _>>()?;
+    ids.sort();
+    Ok(ids)
+}
+
 /// A name must not look like an id, or mail to it would go elsewhere.
 pub(crate) fn require_name(name: &str) -> Result<(), StoreError> {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');

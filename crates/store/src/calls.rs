@@ -4,25 +4,15 @@ use ikigai_conversation::{AgentId, Message, MessageId, NewMessage};
 use rusqlite::params;
 use uuid::Uuid;
 
-use crate::agents::{State, set_state};
+use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::{self, append};
+use crate::log::{self, Next, Recorded, append};
 use crate::mailbox::{Actor, Outcome, Step, perform};
 use crate::store::Store;
 use crate::unit::Unit;
 
 impl Store {
-    /// Appends a call, before it runs: whatever happens then, the log knows that it was made.
-    pub async fn open_call(
-        &self,
-        lease: Lease,
-        agent: AgentId,
-        call: NewMessage,
-    ) -> Result<Message, StoreError> {
-        self.append(lease, agent, call, State::Tool).await
-    }
-
     /// Closes a call in one commit: the step's effect on mail, and the result that `render` makes of its
     /// outcome (an id or a "not found" is only known in here). The log says sent or read if and only if it
     /// is so (mail.md, M2 and M3). Refused when the lease is lost.
@@ -32,8 +22,14 @@ impl Store {
         agent: AgentId,
         step: Step,
         render: impl FnOnce(&Outcome) -> NewMessage + Send + 'static,
-    ) -> Result<Message, StoreError> {
-        self.commit(move |unit| close(unit, &lease, &agent, step, render)).await
+        next: Next,
+    ) -> Result<Recorded, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            let message = close(unit, &agent, step, render)?;
+            Ok(Recorded { messages: vec![message], requests: next.note(unit, &agent)? })
+        })
+        .await
     }
 
     /// Like [`close_call`](Store::close_call), for a unit that may be sent twice because the answer to the
@@ -51,7 +47,8 @@ impl Store {
             if let Some(message) = outcome_of(unit, &key)? {
                 return log::message(unit, message);
             }
-            let message = close(unit, &lease, &agent, step, render)?;
+            let agent = fence(unit, &lease, &agent)?;
+            let message = close(unit, &agent, step, render)?;
             note_outcome(unit, &key, message.id)?;
             Ok(message)
         })
@@ -91,15 +88,12 @@ fn note_outcome(unit: &Unit<'_>, key: &UnitKey, message: MessageId) -> Result<()
 
 fn close(
     unit: &Unit<'_>,
-    lease: &Lease,
-    agent: &AgentId,
+    agent: &AgentRow,
     step: Step,
     render: impl FnOnce(&Outcome) -> NewMessage,
 ) -> Result<Message, StoreError> {
-    let agent = fence(unit, lease, agent)?;
-    let done = perform(unit, &agent, step, Actor::Model)?;
-    let message = append(unit, &agent, render(&done.outcome))?;
+    let done = perform(unit, agent, step, Actor::Model)?;
+    let message = append(unit, agent, render(&done.outcome))?;
     done.trace_to(unit, message.id)?;
-    set_state(unit, &agent, State::Waiting)?;
     Ok(message)
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, SessionId};
 use rusqlite::params;
 
-use crate::agents::{AgentRow, find_agent, lock_agent};
+use crate::agents::{self, AgentLimits, AgentRow, find_agent, lock_agent};
 use crate::error::StoreError;
+use crate::log::{Input, Recorded};
 use crate::process::Process;
-use crate::sessions;
+use crate::sessions::{self, Place};
 use crate::store::Store;
 use crate::unit::Unit;
 
@@ -53,26 +54,46 @@ impl Store {
         top: AgentId,
         process: Process,
     ) -> Result<Lease, StoreError> {
+        self.commit(move |unit| claim(unit, session, &top, &process)).await
+    }
+
+    /// Takes the lowest top-level agent of a session that no live process runs; when there is none, a new one
+    /// is made for `place` (agents.md, Several processes).
+    pub async fn claim_free(
+        &self,
+        session: SessionId,
+        place: Place,
+        process: Process,
+        limits: AgentLimits,
+    ) -> Result<Lease, StoreError> {
         self.commit(move |unit| {
-            if top.depth() != 1 {
-                return Err(StoreError::internal(format!("{top} is run with its top-level agent")));
+            let key = sessions::key_of(unit, &session)?;
+            for top in agents::living_top_level(unit, key)? {
+                match claim(unit, session, &top, &process) {
+                    Err(StoreError::LeaseHeld { .. }) => {}
+                    claimed => return claimed,
+                }
             }
-            let agent = lock_agent(unit, &session, &top)?;
-            if agent.is_dead {
-                return Err(StoreError::AgentDead(top));
-            }
-            if let Some(holder) = holder(unit, agent.key)?
-                && holder != process
-                && !process.sees_dead(&holder)
-            {
-                return Err(StoreError::LeaseHeld { agent: top, holder: holder.to_string() });
-            }
-            let sql = "INSERT INTO leases (agent, epoch, holder, until) VALUES (?1, 1, ?2, ?3)
-                ON CONFLICT (agent) DO UPDATE SET epoch = epoch + 1, holder = ?2, until = ?3
-                RETURNING epoch";
-            let params = params![agent.key, encode(&process)?, end_of_lease(unit)];
-            let epoch = unit.row(sql, params, |row| row.get(0))?.unwrap_or(1);
-            Ok(Lease { session, top, epoch })
+            unit.touch(key);
+            let top = agents::create_top_level(unit, key, None, &place, &limits)?;
+            claim(unit, session, &top, &process)
+        })
+        .await
+    }
+
+    /// Makes a session with agent `0/`, which `process` runs, and appends the first thing that a person said.
+    pub async fn begin_session(
+        &self,
+        place: Place,
+        new: SessionId,
+        process: Process,
+        input: Input,
+    ) -> Result<(Lease, Recorded), StoreError> {
+        self.commit(move |unit| {
+            sessions::create(unit, &place, new, input.budget)?;
+            let lease = claim(unit, new, &AgentId::top_level(0), &process)?;
+            let recorded = input.append(unit, &fence(unit, &lease, lease.top())?)?;
+            Ok((lease, recorded))
         })
         .await
     }
@@ -113,6 +134,33 @@ impl Store {
     ) -> Result<Option<Process>, StoreError> {
         self.read(move |unit| holder(unit, lock_agent(unit, &session, &top)?.key)).await
     }
+}
+
+fn claim(
+    unit: &Unit<'_>,
+    session: SessionId,
+    top: &AgentId,
+    process: &Process,
+) -> Result<Lease, StoreError> {
+    if top.depth() != 1 {
+        return Err(StoreError::internal(format!("{top} is run with its top-level agent")));
+    }
+    let agent = lock_agent(unit, &session, top)?;
+    if agent.is_dead {
+        return Err(StoreError::AgentDead(top.clone()));
+    }
+    if let Some(holder) = holder(unit, agent.key)?
+        && holder != *process
+        && !process.sees_dead(&holder)
+    {
+        return Err(StoreError::LeaseHeld { agent: top.clone(), holder: holder.to_string() });
+    }
+    let sql = "INSERT INTO leases (agent, epoch, holder, until) VALUES (?1, 1, ?2, ?3)
+        ON CONFLICT (agent) DO UPDATE SET epoch = epoch + 1, holder = ?2, until = ?3
+        RETURNING epoch";
+    let params = params![agent.key, encode(process)?, end_of_lease(unit)];
+    let epoch = unit.row(sql, params, |row| row.get(0))?.unwrap_or(1);
+    Ok(Lease { session, top: top.clone(), epoch })
 }
 
 /// Finds and locks the agent that a write is about, and refuses the write of a process that lost its lease

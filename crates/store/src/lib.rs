@@ -6,7 +6,8 @@
 //! database, its result in the log and the marks that go with them stand or fall together.
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by subject:
-//! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `calls.rs`, `mailbox.rs`, `waking.rs`, `forks.rs`.
+//! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `mailbox.rs`, `waking.rs`,
+//! `forks.rs`.
 //!
 //! # Invariants
 //!
@@ -28,6 +29,7 @@ mod forks;
 mod leases;
 mod log;
 mod mailbox;
+mod queue;
 mod sessions;
 mod waking;
 
@@ -45,10 +47,11 @@ pub use clock::Clock;
 pub use error::StoreError;
 pub use forks::{Context, Forked, NewFork};
 pub use leases::Lease;
+pub use log::{Input, Next, Recorded, Requests};
 pub use mailbox::{
     Actor, Address, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail, Outcome, Step,
 };
 pub use process::Process;
 pub use sessions::{Budget, Place, Session};
 pub use store::{Changes, Options, Store};
-pub use waking::{Announced, Ending, Sleep, Unread};
+pub use waking::{Announced, Ended, Ending, Sleep, Unread};

@@ -11,42 +11,31 @@ use crate::store::Store;
 use crate::unit::Unit;
 
 impl Store {
-    /// Appends a message to an agent's log, and notes what the agent does from then on.
+    /// Appends messages to an agent's log, all in one commit, and notes what the agent does from then on.
     pub async fn append(
         &self,
         lease: Lease,
         agent: AgentId,
-        message: NewMessage,
-        state: State,
-    ) -> Result<Message, StoreError> {
+        messages: Vec<NewMessage>,
+        next: Next,
+    ) -> Result<Recorded, StoreError> {
         self.commit(move |unit| {
             let agent = fence(unit, &lease, &agent)?;
-            set_state(unit, &agent, state)?;
-            append(unit, &agent, message)
+            let messages = append_all(unit, &agent, messages)?;
+            Ok(Recorded { messages, requests: next.note(unit, &agent)? })
         })
         .await
     }
 
-    /// Appends what a person said. It starts a turn: budgets are full again, and held mail is free.
+    /// Appends what a person said, and before it what a log begins with, if it is new. It starts a turn:
+    /// budgets are full again, held mail is free, and a request follows.
     pub async fn append_from_person(
         &self,
         lease: Lease,
         agent: AgentId,
-        message: NewMessage,
-        budget: Budget,
-    ) -> Result<Message, StoreError> {
-        self.commit(move |unit| {
-            let agent = fence(unit, &lease, &agent)?;
-            sessions::refill(unit, agent.session, budget)?;
-            let task = &task_of(&message.content);
-            let sql = "UPDATE sessions SET title = ?2 WHERE key = ?1 AND title = ''";
-            unit.execute(sql, params![agent.session, task])?;
-            let sql =
-                "UPDATE agents SET mail_held = 0, state = 'waiting', task = ?2 WHERE key = ?1";
-            unit.execute(sql, params![agent.key, task])?;
-            append(unit, &agent, message)
-        })
-        .await
+        input: Input,
+    ) -> Result<Recorded, StoreError> {
+        self.commit(move |unit| input.append(unit, &fence(unit, &lease, &agent)?)).await
     }
 
     /// Goes back to a message: what came after it is hidden from the model, and mail that the hidden part
@@ -104,11 +93,82 @@ impl Store {
     }
 }
 
+/// What a person sets going.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// What was said, and before it what a log begins with, if it is new. The last one is what is to be done.
+    pub messages: Vec<NewMessage>,
+    /// What may be done about it.
+    pub budget: Budget,
+    /// The model that will be asked.
+    pub model: String,
+}
+
+impl Input {
+    pub(crate) fn append(self, unit: &Unit<'_>, agent: &AgentRow) -> Result<Recorded, StoreError> {
+        sessions::refill(unit, agent.session, self.budget)?;
+        let task = &self.messages.last().map_or_else(String::new, |last| task_of(&last.content));
+        let sql = "UPDATE sessions SET title = ?2 WHERE key = ?1 AND title = ''";
+        unit.execute(sql, params![agent.session, task])?;
+        let sql = "UPDATE agents SET mail_held = 0, task = ?2, model = ?3 WHERE key = ?1";
+        unit.execute(sql, params![agent.key, task, self.model])?;
+        let messages = append_all(unit, agent, self.messages)?;
+        Ok(Recorded { messages, requests: Next::Request.note(unit, agent)? })
+    }
+}
+
+/// What an agent does after a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It runs a tool.
+    Tool,
+    /// It asks a model, which takes one from the session's budget.
+    Request,
+}
+
+impl Next {
+    pub(crate) fn note(self, unit: &Unit<'_>, agent: &AgentRow) -> Result<Requests, StoreError> {
+        match self {
+            Next::Tool => set_state(unit, agent, State::Tool).map(|()| Requests::Granted),
+            Next::Request => {
+                set_state(unit, agent, State::Waiting)?;
+                sessions::take_request(unit, agent.session)
+            }
+        }
+    }
+}
+
+/// What was written, and whether the request that follows is within the budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// In the order in which they were given.
+    pub messages: Vec<Message>,
+    /// Always granted where none follows.
+    pub requests: Requests,
+}
+
+/// Whether a model may be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requests {
+    /// Once; that one is taken from the budget.
+    Granted,
+    /// Not until a person speaks again.
+    UsedUp,
+}
+
 /// The first line that says something, for lists.
 pub(crate) fn task_of(text: &str) -> String {
     const LONGEST: usize = 200;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line.chars().take(LONGEST).collect()
+}
+
+pub(crate) fn append_all(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    messages: Vec<NewMessage>,
+) -> Result<Vec<Message>, StoreError> {
+    messages.into_iter().map(|message| append(unit, agent, message)).collect()
 }
 
 /// Appends a message to the log of an agent whose lease was checked.

@@ -6,6 +6,7 @@ use rusqlite::{Row, params};
 use crate::agents::{self, AgentLimits, State};
 use crate::error::StoreError;
 use crate::leases;
+use crate::log::Requests;
 use crate::process::Process;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -91,6 +92,17 @@ impl Store {
         self.commit(move |unit| create(unit, &place, new, budget)).await
     }
 
+    /// The prompt that the session began with, once it has begun.
+    pub async fn system_prompt(&self, session: SessionId) -> Result<Option<String>, StoreError> {
+        self.read(move |unit| {
+            let session = key_of(unit, &session)?;
+            let sql = "SELECT m.content FROM messages m JOIN agents a ON a.key = m.agent
+                WHERE a.session = ?1 AND m.kind = 'system' ORDER BY m.id LIMIT 1";
+            unit.row(sql, [session], |row| row.get(0))
+        })
+        .await
+    }
+
     /// Deletes a session with its agents, logs and mail, unless a live process runs one of its agents.
     pub async fn remove_session(&self, id: SessionId, by: Process) -> Result<(), StoreError> {
         self.commit(move |unit| {
@@ -124,7 +136,7 @@ fn newest(unit: &Unit<'_>, place: &Place) -> Result<Option<SessionId>, StoreErro
     id.map(|id| parse_id(&id)).transpose()
 }
 
-fn create(
+pub(crate) fn create(
     unit: &Unit<'_>,
     place: &Place,
     id: SessionId,
@@ -157,6 +169,16 @@ pub(crate) fn refill(unit: &Unit<'_>, session: i64, budget: Budget) -> Result<()
     let sql =
         "UPDATE sessions SET wakes_left = ?2, requests_left = ?3, held_told = 0 WHERE key = ?1";
     unit.execute(sql, params![session, budget.wakes, budget.requests]).map(drop)
+}
+
+/// Takes one request from the session's budget, if there is one left (conversation.md, The loop).
+pub(crate) fn take_request(unit: &Unit<'_>, session: i64) -> Result<Requests, StoreError> {
+    let sql = "UPDATE sessions SET requests_left = requests_left - 1
+        WHERE key = ?1 AND requests_left > 0";
+    Ok(match unit.execute(sql, [session])? {
+        0 => Requests::UsedUp,
+        _ => Requests::Granted,
+    })
 }
 
 /// A person has written mail: agents may wake each other again.

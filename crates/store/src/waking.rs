@@ -1,8 +1,8 @@
 //! Going idle and being woken: the two transactions between which no mail is ever missed.
 //!
 //! Mail *would wake* an agent when it is unread, the agent's model was not told of it, the agent does not
-//! hold its mail (its last turn was interrupted or failed), and the session has wakes left. Nothing of that
-//! is stored per message: whatever frees held mail changes one number.
+//! hold its mail (its last turn was interrupted or failed), and the session has wakes and requests left.
+//! Nothing of that is stored per message: whatever frees held mail changes one number.
 
 use ikigai_conversation::{AgentId, MailId, Message, NewMessage, SessionId};
 use rusqlite::params;
@@ -10,7 +10,7 @@ use rusqlite::params;
 use crate::agents::{AgentRow, State, set_state};
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::append;
+use crate::log::{append, append_all};
 use crate::mailbox::mail_id;
 use crate::sessions;
 use crate::store::Store;
@@ -23,6 +23,15 @@ pub enum Ending {
     Answered,
     /// By an interrupt or an error: mail is held until the next turn starts for another reason.
     BrokenOff,
+}
+
+/// What ending a turn came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// What was appended.
+    pub messages: Vec<Message>,
+    /// Whether the agent went to sleep.
+    pub sleep: Sleep,
 }
 
 /// Whether an agent went to sleep.
@@ -59,32 +68,36 @@ pub struct Announced {
 /// A notification shows so many messages; of the others it gives the number.
 const SHOWN: u32 = 5;
 
-const WOULD_WAKE: &str = "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0";
+const WOULD_WAKE: &str =
+    "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0 AND s.requests_left > 0";
 
 impl Store {
-    /// Makes an agent idle, unless there is mail that would wake it (mail.md, M5).
-    pub async fn go_idle(
+    /// Ends a turn: appends what is left to say, and makes the agent idle unless there is mail that would
+    /// wake it (mail.md, M5).
+    pub async fn end_turn(
         &self,
         lease: Lease,
         agent: AgentId,
+        messages: Vec<NewMessage>,
         ending: Ending,
-    ) -> Result<Sleep, StoreError> {
+    ) -> Result<Ended, StoreError> {
         self.commit(move |unit| {
             let agent = fence(unit, &lease, &agent)?;
+            let messages = append_all(unit, &agent, messages)?;
             if ending == Ending::BrokenOff {
                 unit.execute("UPDATE agents SET mail_held = 1 WHERE key = ?1", [agent.key])?;
             }
             if would_wake(unit, &agent)? {
-                return Ok(Sleep::MailWaits);
+                return Ok(Ended { messages, sleep: Sleep::MailWaits });
             }
             set_state(unit, &agent, State::Idle)?;
-            Ok(Sleep::Asleep)
+            Ok(Ended { messages, sleep: Sleep::Asleep })
         })
         .await
     }
 
     /// Tells an agent of its new mail, if there is some that would wake it: the notification, the mark on
-    /// every message that it announces and the wake that it takes are one commit (mail.md, M4).
+    /// every message that it announces, the wake and the request that it takes are one commit (mail.md, M4).
     pub async fn announce(
         &self,
         lease: Lease,
@@ -104,7 +117,9 @@ impl Store {
             let sql =
                 "UPDATE agents SET notification_pending = 1, state = 'waiting' WHERE key = ?1";
             unit.execute(sql, [agent.key])?;
-            let sql = "UPDATE sessions SET wakes_left = wakes_left - 1 WHERE key = ?1";
+            let sql =
+                "UPDATE sessions SET wakes_left = wakes_left - 1, requests_left = requests_left - 1
+                WHERE key = ?1";
             unit.execute(sql, [agent.session])?;
             Ok(Some(message))
         })

@@ -1,7 +1,7 @@
 //! The registry: limits, forks by reference, kills.
 
 use ikigai_conversation::{AgentId, Body, Fork, Message, MessageId, NewMessage};
-use ikigai_store::{AgentLimits, Context, NewFork, State, StoreError};
+use ikigai_store::{AgentLimits, Context, NewFork, Next, State, StoreError};
 use ikigai_testkit::{TestAgent, TestStore, place};
 
 use crate::support::{ROOM, agent, check_books};
@@ -28,7 +28,7 @@ async fn fork(
 }
 
 async fn say(store: &TestStore, agent: &TestAgent, text: &str) -> MessageId {
-    agent.append(store, NewMessage::user(text), State::Waiting).await.unwrap().id
+    agent.append(store, NewMessage::user(text), Next::Request).await.unwrap().id
 }
 
 async fn kill(store: &TestStore, killer: &TestAgent, id: &str) -> Result<Vec<AgentId>, StoreError> {
@@ -139,7 +139,7 @@ async fn what_the_parent_does_later_does_not_touch_the_child() {
     let session = child.session();
     let before = store.whole_log(session, child.id.clone()).await.unwrap();
     parent.rewind(&store, mark).await.unwrap();
-    parent.append(&store, NewMessage::clear(), State::Waiting).await.unwrap();
+    parent.append(&store, NewMessage::clear(), Next::Request).await.unwrap();
     say(&store, parent, "another way").await;
     assert_eq!(store.whole_log(session, child.id.clone()).await.unwrap(), before);
     // Not even its death does.

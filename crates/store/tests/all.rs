@@ -17,6 +17,7 @@ mod order;
 mod rewinds;
 mod sessions;
 mod support;
+mod turns;
 mod waking;
 mod writer;
 

@@ -5,7 +5,7 @@
 //! and then sleeps in two steps can miss mail that came in between, for which nobody signalled.
 
 use ikigai_conversation::{NewMessage, SessionId};
-use ikigai_store::{Outcome, Sleep, State, StoreError};
+use ikigai_store::{Next, Outcome, Sleep, StoreError};
 use ikigai_testkit::{TestAgent, TestStore, send_to};
 use rusqlite::Connection;
 
@@ -61,7 +61,7 @@ impl<'a> World<'a> {
     async fn new(store: &'a TestStore, raw: &'a Connection, sleeper: Sleeper) -> World<'a> {
         let (session, mut agents) = store.session_of(2).await;
         let (other, receiver) = (agents.remove(0), agents.remove(0));
-        receiver.append(store, NewMessage::user("begin"), State::Waiting).await.unwrap();
+        receiver.append(store, NewMessage::user("begin"), Next::Request).await.unwrap();
         let at = Receiver::EndOfTurn;
         let (wake_pending, turns, sends, kills) = (false, 6, [2, 1], 1);
         World {
@@ -124,9 +124,10 @@ impl<'a> World<'a> {
             (Receiver::Looked(true), _) => Ok(Receiver::ToBeTold),
             (Receiver::Looked(false), _) => {
                 // Sets the state and asks nothing.
-                let slept = NewMessage::mark(None);
-                let slept = self.receiver.append(self.store, slept, State::Idle).await;
-                slept.map(|_| Receiver::Asleep)
+                let database = Connection::open(self.store.path()).unwrap();
+                let sql = "UPDATE agents SET state = 'idle' WHERE id = ?1 AND state <> 'dead'";
+                database.execute(sql, [self.receiver.id.to_string()]).unwrap();
+                Ok(Receiver::Asleep)
             }
             (Receiver::ToBeTold, _) => {
                 let told = self.receiver.announce(self.store).await;

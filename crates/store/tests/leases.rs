@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ikigai_conversation::{MessageId, NewMessage};
 use ikigai_store::{
-    Context, Ending, Lease, NewFork, Outcome, Process, State, Step, StoreError, UnitKey,
+    Context, Ending, Lease, NewFork, Next, Outcome, Process, Step, StoreError, UnitKey,
 };
 use ikigai_testkit::{TestAgent, TestStore, send_to};
 
@@ -92,7 +92,7 @@ async fn a_released_lease_is_free_at_once_and_writes_no_more() {
     let mine = TestAgent::claim(&store, session, agent("0/")).await.unwrap();
     store.release(mine.lease.clone()).await.unwrap();
     let before = rows(&store);
-    let refused = mine.append(&store, NewMessage::user("hi"), State::Waiting).await.unwrap_err();
+    let refused = mine.append(&store, NewMessage::user("hi"), Next::Request).await.unwrap_err();
     assert_eq!(refused.to_string(), "Agent 0/ was taken over by another process (nobody)");
     store.release(mine.lease).await.unwrap();
     assert_eq!(rows(&store), before);
@@ -144,12 +144,18 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
     let fork = NewFork { name: None, context: Context::Fresh, prompt: Some(hi()), limits: ROOM };
     let step = || send_to(&agent("1/"), "no");
     let mut errors = Vec::new();
-    errors.extend(store.append(lease.clone(), id.clone(), hi(), State::Waiting).await.err());
+    errors.extend(store.append(lease.clone(), id.clone(), vec![hi()], Next::Tool).await.err());
     let budget = ikigai_testkit::PLENTY;
-    errors.extend(store.append_from_person(lease.clone(), id.clone(), hi(), budget).await.err());
-    errors.extend(store.open_call(lease.clone(), id.clone(), hi()).await.err());
-    errors.extend(store.close_call(lease.clone(), id.clone(), step(), mark).await.err());
-    errors.extend(store.close_call(lease.clone(), id.clone(), Step::Read(1), mark).await.err());
+    let input = ikigai_testkit::said("hi", budget);
+    errors.extend(store.append_from_person(lease.clone(), id.clone(), input).await.err());
+    errors.extend(store.queue_input(lease.clone(), id.clone(), "hi".to_owned()).await.err());
+    let model = "test/model".to_owned();
+    errors.extend(store.append_queued(lease.clone(), id.clone(), budget, model).await.err());
+    errors.extend(store.resume(lease.clone(), id.clone(), Some(budget)).await.err());
+    for step in [step(), Step::Read(1)] {
+        let closed = store.close_call(lease.clone(), id.clone(), step, mark, Next::Request);
+        errors.extend(closed.await.err());
+    }
     let once = store.close_call_once(UnitKey::new(), lease.clone(), id.clone(), step(), mark);
     errors.extend(once.await.err());
     errors.extend(stale.rewind(store, to).await.err());
@@ -158,11 +164,11 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
     let kill = |dead: &[_]| NewMessage::kill(dead.to_vec());
     errors.extend(store.kill(lease.clone(), id.clone(), agent("1/"), kill).await.err());
     for ending in [Ending::Answered, Ending::BrokenOff] {
-        errors.extend(store.go_idle(lease.clone(), id.clone(), ending).await.err());
+        errors.extend(store.end_turn(lease.clone(), id.clone(), vec![hi()], ending).await.err());
     }
     errors.extend(stale.announce(store).await.err());
     errors.extend(store.renew(lease.clone()).await.err());
-    assert_eq!(errors.len(), 13, "every one is refused: {errors:?}");
+    assert_eq!(errors.len(), 15, "every one is refused: {errors:?}");
     store.release(lease).await.unwrap();
     errors
 }
@@ -210,7 +216,7 @@ async fn a_lease_is_for_its_own_agent_and_its_descendants_only() {
     let (_, agents) = store.session_of(2).await;
     let mixed = agents[0].child(agent("1/"));
     let before = rows(&store);
-    let refused = mixed.append(&store, NewMessage::user("hi"), State::Waiting).await.unwrap_err();
+    let refused = mixed.append(&store, NewMessage::user("hi"), Next::Request).await.unwrap_err();
     assert!(matches!(refused, StoreError::LeaseLost { .. }), "{refused}");
     assert_eq!(rows(&store), before);
 }

@@ -3,7 +3,7 @@
 use ikigai_conversation::{
     Body, Log, Message, NewMessage, ResponseId, ToolCall, ToolCallId, Usage,
 };
-use ikigai_store::State;
+use ikigai_store::Next;
 use ikigai_testkit::{Random, TestAgent, TestStore, fault_of_view};
 
 /// A conversation of all kinds, with calls that share a response, and ids that servers repeat.
@@ -42,7 +42,7 @@ async fn write_log(store: &TestStore, agent: &TestAgent, random: &mut Random) ->
         if let Body::ToolCall(call) = &message.body {
             open.push(call.clone());
         }
-        log.push(agent.append(store, message, State::Waiting).await.unwrap());
+        log.push(agent.append(store, message, Next::Request).await.unwrap());
     }
     log
 }

@@ -1,7 +1,7 @@
 //! M10: going back makes mail unread and untold again, in the same commit.
 
 use ikigai_conversation::NewMessage;
-use ikigai_store::{Context, NewFork, State, Step};
+use ikigai_store::{Context, NewFork, Next, Step};
 use ikigai_testkit::{TestAgent, TestStore};
 
 use crate::mail::marks;
@@ -159,6 +159,6 @@ async fn m10_a_rewind_that_hides_nothing_takes_nothing_back() {
         format!("Database error: agent 1/0/ has no message {inherited}")
     );
     assert_eq!(marks(&store), before);
-    child.append(&store, NewMessage::user("go on"), State::Waiting).await.unwrap();
+    child.append(&store, NewMessage::user("go on"), Next::Request).await.unwrap();
     check_books(&store.path(), &[]);
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ikigai_conversation::{Body, Message, NewMessage};
+use ikigai_conversation::{Body, Message};
 use ikigai_store::{Budget, Ending, Sleep, Step};
 use ikigai_testkit::driver::Plan;
-use ikigai_testkit::{PLENTY, TestAgent, TestStore, send_to};
+use ikigai_testkit::{PLENTY, TestAgent, TestStore, said, send_to};
 
 use crate::mail::marks;
 use crate::support::{PATIENCE, agent, check_books, child, free_agents};
@@ -20,13 +20,13 @@ fn announced(message: &Message) -> Vec<i64> {
 }
 
 async fn end_turn(store: &TestStore, agent: &TestAgent, ending: Ending) -> Sleep {
-    store.go_idle(agent.lease.clone(), agent.id.clone(), ending).await.unwrap()
+    let (lease, id) = (agent.lease.clone(), agent.id.clone());
+    store.end_turn(lease, id, Vec::new(), ending).await.unwrap().sleep
 }
 
 async fn person_says(store: &TestStore, agent: &TestAgent, budget: Budget) {
-    let message = NewMessage::user("go on");
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
-    store.append_from_person(lease, id, message, budget).await.unwrap();
+    store.append_from_person(lease, id, said("go on", budget)).await.unwrap();
 }
 
 #[tokio::test]

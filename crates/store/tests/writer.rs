@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::process::{Command, ExitCode, Stdio};
 
 use ikigai_conversation::{NewMessage, SessionId};
-use ikigai_store::{Outcome, StoreError};
+use ikigai_store::{Next, Outcome, StoreError};
 use ikigai_testkit::driver::Plan;
 use ikigai_testkit::{PLENTY, TestStore, place, send_to};
 use uuid::Uuid;
@@ -104,7 +104,8 @@ async fn a_unit_that_panics_between_31_good_ones_fails_alone() {
             // The mail is in when the text is to be made.
             let (lease, id) = (agents[0].lease.clone(), agents[0].id.clone());
             let render = |_: &Outcome| -> NewMessage { panic!("a test's panic, to be caught") };
-            store.close_call(lease, id, send_to(&agent("0/"), "lost"), render).await.map(drop)
+            let step = send_to(&agent("0/"), "lost");
+            store.close_call(lease, id, step, render, Next::Request).await.map(drop)
         }),
     );
     let (mut outcomes, commits) = share(&store, units).await;

@@ -15,12 +15,12 @@ use std::task::{Context, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId, ToolCall};
-use ikigai_store::{Clock, Options, Outcome, Sleep, State, Step, Store, StoreError};
+use ikigai_store::{Clock, Next, Options, Outcome, Sleep, Step, Store, StoreError};
 use rusqlite::{Connection, params};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::random::Random;
-use crate::test_agent::{TestAgent, everything, output_of, result_of, send_to};
+use crate::test_agent::{TestAgent, everything, output_of, result_of, said, send_to};
 use crate::test_store::PLENTY;
 
 /// How the driver is told what to do: `--name value` each, as [`arguments`](Plan::arguments) writes them.
@@ -294,7 +294,7 @@ impl Driver<'_> {
         if self.is_time_to_die(Point::Submitted) {
             die();
         }
-        self.agent.append(&self.store, result_of(call, &outcome), State::Waiting).await
+        self.agent.append(&self.store, result_of(call, &outcome), Next::Request).await
     }
 
     /// Sends as the store does, marks and all, but asks nobody.
@@ -357,8 +357,7 @@ impl Driver<'_> {
             }
             Sleep::Asleep => {
                 let (lease, agent) = (self.agent.lease.clone(), self.agent.id.clone());
-                let message = NewMessage::user("go on");
-                self.store.append_from_person(lease, agent, message, PLENTY).await?;
+                self.store.append_from_person(lease, agent, said("go on", PLENTY)).await?;
             }
         }
         say("ack step");

@@ -21,6 +21,6 @@ mod test_store;
 mod view;
 
 pub use random::Random;
-pub use test_agent::{TestAgent, everything, send_to};
+pub use test_agent::{TestAgent, everything, said, send_to};
 pub use test_store::{PLENTY, TestStore, place};
 pub use view::fault_of_view;

@@ -5,7 +5,8 @@ use ikigai_conversation::{
     ToolCallId,
 };
 use ikigai_store::{
-    Address, InboxFilter, Lease, Outcome, Process, Sleep, State, Step, Store, StoreError, Unread,
+    Address, Budget, Ending, InboxFilter, Input, Lease, Next, Outcome, Process, Sleep, Step, Store,
+    StoreError, Unread,
 };
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ impl TestAgent {
         let agent = TestAgent { id, lease, run, calls: 0 };
         let own = store.own_log(session, agent.id.clone(), None).await?;
         for result in Log::new(&own).open_calls() {
-            agent.append(store, result, State::Waiting).await?;
+            agent.append(store, result, Next::Request).await?;
         }
         Ok(agent)
     }
@@ -54,9 +55,11 @@ impl TestAgent {
         &self,
         store: &Store,
         message: NewMessage,
-        state: State,
+        next: Next,
     ) -> Result<Message, StoreError> {
-        store.append(self.lease.clone(), self.id.clone(), message, state).await
+        let (lease, agent) = (self.lease.clone(), self.id.clone());
+        let recorded = store.append(lease, agent, vec![message], next).await?;
+        Ok(only(recorded.messages))
     }
 
     /// Commits a call of the mail tool, before it runs.
@@ -65,8 +68,7 @@ impl TestAgent {
         let id = ToolCallId::new(format!("{}:{}", self.run, self.calls));
         let response = ResponseId::new(format!("{}:{}", self.run, self.calls));
         let call = NewMessage::tool_call(id, "mail", "{}", response);
-        let opened = store.open_call(self.lease.clone(), self.id.clone(), call).await?;
-        match opened.body {
+        match self.append(store, call, Next::Tool).await?.body {
             Body::ToolCall(call) => Ok(call),
             _ => panic!("an opened call is a call"),
         }
@@ -80,7 +82,9 @@ impl TestAgent {
         step: Step,
     ) -> Result<Message, StoreError> {
         let render = move |outcome: &Outcome| result_of(&call, outcome);
-        store.close_call(self.lease.clone(), self.id.clone(), step, render).await
+        let (lease, agent) = (self.lease.clone(), self.id.clone());
+        let recorded = store.close_call(lease, agent, step, render, Next::Request).await?;
+        Ok(only(recorded.messages))
     }
 
     /// A whole call.
@@ -115,12 +119,14 @@ impl TestAgent {
 
     /// Goes to sleep, unless there is mail.
     pub async fn sleep(&self, store: &Store) -> Result<Sleep, StoreError> {
-        store.go_idle(self.lease.clone(), self.id.clone(), ikigai_store::Ending::Answered).await
+        let (lease, agent) = (self.lease.clone(), self.id.clone());
+        let ended = store.end_turn(lease, agent, Vec::new(), Ending::Answered).await?;
+        Ok(ended.sleep)
     }
 
     /// Marks a point to return to.
     pub async fn mark(&self, store: &Store) -> MessageId {
-        self.append(store, NewMessage::mark(None), State::Waiting).await.unwrap().id
+        self.append(store, NewMessage::mark(None), Next::Request).await.unwrap().id
     }
 
     /// Goes back to a message.
@@ -128,6 +134,15 @@ impl TestAgent {
         let message = NewMessage::rewind(to, None);
         store.rewind(self.lease.clone(), self.id.clone(), to, message).await
     }
+}
+
+fn only(messages: Vec<Message>) -> Message {
+    messages.into_iter().next().expect("one was appended")
+}
+
+/// What a person says, and what may be done about it.
+pub fn said(text: &str, budget: Budget) -> Input {
+    Input { messages: vec![NewMessage::user(text)], budget, model: "test/model".to_owned() }
 }
 
 /// The step that sends `body` to an agent.

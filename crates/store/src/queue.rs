@@ -1,0 +1,90 @@
+//! What a person says while the agent is at work: kept until the agent comes to a boundary.
+
+use ikigai_conversation::{AgentId, NewMessage};
+use rusqlite::params;
+
+use crate::agents::AgentRow;
+use crate::error::StoreError;
+use crate::leases::{Lease, fence};
+use crate::log::{Input, Recorded, Requests};
+use crate::sessions::{self, Budget};
+use crate::store::Store;
+use crate::unit::Unit;
+
+/// How much may wait: far more than anybody types, and an end to what a stuck program would send.
+const QUEUE_LIMIT: u32 = 1_000;
+
+impl Store {
+    /// Keeps what a person said for the agent's next boundary.
+    ///
+    /// # Errors
+    /// [`StoreError::Limit`] when too much waits already.
+    pub async fn queue_input(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        text: String,
+    ) -> Result<(), StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            let sql = "SELECT count(*) FROM queued_inputs WHERE agent = ?1";
+            let waiting: u32 = unit.row(sql, [agent.key], |row| row.get(0))?.unwrap_or(0);
+            if waiting >= QUEUE_LIMIT {
+                let text = format!("Too many messages wait for agent {} ({waiting})", agent.id);
+                return Err(StoreError::Limit(text));
+            }
+            let sql = "INSERT INTO queued_inputs (agent, content, created_at) VALUES (?1, ?2, ?3)";
+            unit.execute(sql, params![agent.key, text, unit.now().as_millis()])?;
+            unit.touch(agent.session);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Moves what waits into the log, as messages of the person; `None` when nothing waits.
+    pub async fn append_queued(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        budget: Budget,
+        model: String,
+    ) -> Result<Option<Recorded>, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            let messages = take_queued(unit, &agent)?;
+            if messages.is_empty() {
+                return Ok(None);
+            }
+            Input { messages, budget, model }.append(unit, &agent).map(Some)
+        })
+        .await
+    }
+
+    /// Notes that an agent goes on with a turn that had stopped, and that a request follows. With a budget it
+    /// is the person who wants that.
+    pub async fn resume(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        refill: Option<Budget>,
+    ) -> Result<Requests, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            if let Some(budget) = refill {
+                sessions::refill(unit, agent.session, budget)?;
+                unit.execute("UPDATE agents SET mail_held = 0 WHERE key = ?1", [agent.key])?;
+            }
+            crate::log::Next::Request.note(unit, &agent)
+        })
+        .await
+    }
+}
+
+fn take_queued(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<NewMessage>, StoreError> {
+    let sql = "SELECT content FROM queued_inputs WHERE agent = ?1 ORDER BY id";
+    let texts: Vec<String> = unit.rows(sql, [agent.key], |row| row.get(0))?;
+    if !texts.is_empty() {
+        unit.execute("DELETE FROM queued_inputs WHERE agent = ?1", [agent.key])?;
+    }
+    Ok(texts.into_iter().map(NewMessage::user).collect())
+}
