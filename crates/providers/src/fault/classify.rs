@@ -191,8 +191,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(status: impl Into<Option<u16>>, body: Value, category: Category, message: &str) {
-        let status = status.into();
+    fn check(
+        status: impl Into<Option<u16>>,
+        body: impl Into<Value>,
+        category: Category,
+        message: &str,
+    ) {
+        let (status, body) = (status.into(), body.into());
         let expected = Fault::new(category, message);
         assert_eq!(Fault::from_error(status, &body), expected);
         if let Some(status) = status {
