@@ -1,5 +1,9 @@
 //! What went wrong between us and a model, sorted by what can be done about it.
 
+mod classify;
+mod complaint;
+mod words;
+
 use std::fmt;
 use std::time::Duration;
 
