@@ -27,7 +27,9 @@ mod provider;
 mod request;
 mod response;
 
+mod call_ids;
 mod sse;
+mod wire_call;
 
 mod fault;
 
