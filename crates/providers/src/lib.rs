@@ -10,6 +10,7 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
+//! | [`Anthropic`] | a wire format | `anthropic.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
 //!
@@ -27,12 +28,21 @@ mod provider;
 mod request;
 mod response;
 
+mod anthropic;
+
+mod bounds;
 mod call_ids;
+mod given_ids;
+mod json;
 mod sse;
 mod wire_call;
 
+#[cfg(test)]
+mod testing;
+
 mod fault;
 
+pub use anthropic::Anthropic;
 pub use fault::{Category, Fault};
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
