@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
-//! | [`Anthropic`] | a wire format | `anthropic.rs` |
+//! | [`ChatCompletions`], [`Anthropic`] | wire formats | `chat.rs`, `anthropic.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
 //!
@@ -29,6 +29,7 @@ mod request;
 mod response;
 
 mod anthropic;
+mod chat;
 
 mod bounds;
 mod call_ids;
@@ -43,6 +44,7 @@ mod testing;
 mod fault;
 
 pub use anthropic::Anthropic;
+pub use chat::ChatCompletions;
 pub use fault::{Category, Fault};
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
