@@ -336,7 +336,7 @@ mod tests {
         let message = "the server ended its answer with an error";
         check_fault(&[&ended("error")], Category::Server, message);
 
-        let mut decoder = ChatCompletions.decode();
+        let mut decoder = Decoder::default();
         let fault = decoder.event(Some("error"), "went wrong", &mut |_| {});
         assert_eq!(fault, Err(Fault::new(Category::Server, "went wrong")));
     }

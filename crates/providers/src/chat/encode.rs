@@ -259,3 +259,164 @@ impl<'b, 'a> Messages<'b, 'a> {
 fn or_empty(text: &str) -> &str {
     if is_blank(text) { EMPTY } else { text }
 }
+
+#[cfg(test)]
+mod tests {
+    use ikigai_conversation::NewMessage;
+
+    use super::*;
+    use crate::chat::ChatCompletions;
+    use crate::testing::{
+        answer, call, extras, from_field, glob_tool, messages, result, sent, sent_for,
+    };
+
+    /// The messages that are sent for a log, one in a line.
+    #[track_caller]
+    fn check(news: impl IntoIterator<Item = NewMessage>, expected: &[&str]) {
+        let body = sent(&ChatCompletions, "m", &[], news);
+        let messages = from_field(&body, "messages");
+        assert_eq!(messages, format!(r#""messages":[{}]}}"#, expected.join(",")));
+    }
+
+    #[test]
+    fn what_may_change_stands_behind_the_messages() {
+        let log = messages("0/", 1, [NewMessage::system("p"), NewMessage::user("u")]);
+        let send =
+            |tools: &[Tool], tool_use| sent_for(&ChatCompletions, "m", tools, tool_use, &log);
+        let head = r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"#;
+        let tools = r#""tools":[{"type":"function","function":{"name":"glob","description":"Find files","parameters":{"type":"object","properties":{"pattern":{"type":"string"}}}}}],"#;
+        let messages = r#""messages":[{"role":"system","content":"p"},{"role":"user","content":"[You are agent 0/]\n\nu"}]"#;
+        assert_eq!(send(&[], ToolUse::Auto), format!("{head}{messages}}}"));
+        assert_eq!(send(&[], ToolUse::None), format!("{head}{messages}}}"));
+        assert_eq!(send(&[glob_tool()], ToolUse::Auto), format!("{head}{tools}{messages}}}"));
+        assert_eq!(
+            send(&[glob_tool()], ToolUse::None),
+            format!(r#"{head}{tools}{messages},"tool_choice":"none"}}"#)
+        );
+    }
+
+    #[test]
+    fn text_and_calls_of_a_response_are_one_message() {
+        check(
+            [
+                NewMessage::user("u"),
+                answer("t", "r"),
+                call("glob", "a", r#"{"pattern":"*"}"#, "r"),
+                result("glob", "a", r#"{"output":"x"}"#),
+                call("glob", "b", "", "r"),
+                result("glob", "b", r#"{"error":"y"}"#),
+                call("glob", "c", "{}", "r2"),
+                result("glob", "c", "{}"),
+                answer("done", "r3"),
+                NewMessage::notification("mail", Vec::new()),
+                NewMessage::user("v"),
+            ],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"assistant","content":"t","tool_calls":[{"id":"a","type":"function","function":{"name":"glob","arguments":"{\"pattern\":\"*\"}"}},{"id":"b","type":"function","function":{"name":"glob","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"a","content":"{\"output\":\"x\"}"}"#,
+                r#"{"role":"tool","tool_call_id":"b","content":"{\"error\":\"y\"}"}"#,
+                r#"{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"glob","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"c","content":"{}"}"#,
+                r#"{"role":"assistant","content":"done"}"#,
+                r#"{"role":"user","content":"mail"}"#,
+                r#"{"role":"user","content":"v"}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn two_answers_never_follow_each_other_and_none_is_last() {
+        check(
+            [NewMessage::user("u"), answer("a", "r1"), answer("b", "r2")],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"assistant","content":"a"}"#,
+                r#"{"role":"user","content":"Go on."}"#,
+                r#"{"role":"assistant","content":"b"}"#,
+                r#"{"role":"user","content":"Go on."}"#,
+            ],
+        );
+        check([], &[r#"{"role":"user","content":"Go on."}"#]);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_left_out_or_said() {
+        check(
+            [
+                NewMessage::system(" "),
+                answer(" \n", "r1"),
+                NewMessage::user(""),
+                answer("", "r2"),
+                call("glob", "a", "{}", "r2"),
+                result("glob", "a", ""),
+            ],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]"}"#,
+                r#"{"role":"user","content":"(empty)"}"#,
+                r#"{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"glob","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"a","content":"(empty)"}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn a_prompt_stands_only_at_the_beginning() {
+        check(
+            [NewMessage::system("p"), NewMessage::user("u"), NewMessage::system("q")],
+            &[
+                r#"{"role":"system","content":"p"}"#,
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"user","content":"q"}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn names_ids_and_arguments_are_what_servers_take() {
+        check(
+            [
+                NewMessage::user("u"),
+                call("a b", "x", "{", "r"),
+                result("a b", "x", "{}"),
+                call("", "x", "{}", "r"),
+                result("", "x", "{}"),
+            ],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"assistant","content":"","tool_calls":[{"id":"x","type":"function","function":{"name":"a_b","arguments":"{\"not_json\":\"{\"}"}},{"id":"x_2","type":"function","function":{"name":"unknown","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"x","content":"{}"}"#,
+                r#"{"role":"tool","tool_call_id":"x_2","content":"{}"}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn extras_of_this_format_go_back_with_calls() {
+        let own = extras(
+            r#"{"chat_completions":{"reasoning_content":"h\u006d","calls":{"a":{"extra_content":{"n":1.0}}}}}"#,
+        );
+        let other = extras(r#"{"anthropic":{"thinking":[]}}"#);
+        check(
+            [
+                NewMessage::user("u"),
+                answer("t", "r1").with_extras(own.clone()),
+                call("f", "a", "{}", "r1"),
+                result("f", "a", "{}"),
+                call("f", "b", "{}", "r2").with_extras(other),
+                result("f", "b", "{}"),
+                answer("done", "r3").with_extras(own),
+                NewMessage::user("v"),
+            ],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"assistant","content":"t","reasoning_content":"h\u006d","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"n":1.0}}]}"#,
+                r#"{"role":"tool","tool_call_id":"a","content":"{}"}"#,
+                r#"{"role":"assistant","content":"","tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"b","content":"{}"}"#,
+                r#"{"role":"assistant","content":"done"}"#,
+                r#"{"role":"user","content":"v"}"#,
+            ],
+        );
+    }
+}
