@@ -32,8 +32,10 @@ mod anthropic;
 
 mod bounds;
 mod call_ids;
+mod entries;
 mod given_ids;
 mod json;
+mod kept;
 mod sse;
 mod wire_call;
 
