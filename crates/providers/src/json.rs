@@ -27,8 +27,3 @@ pub(crate) fn raw(json: String) -> Box<RawValue> {
 fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).expect("this is JSON")
 }
-
-/// Whether nothing of a text can be seen. Some APIs refuse such texts.
-pub(crate) fn is_blank(text: &str) -> bool {
-    text.trim().is_empty()
-}

@@ -33,8 +33,10 @@ mod chat;
 
 mod bounds;
 mod call_ids;
+mod entries;
 mod given_ids;
 mod json;
+mod kept;
 mod sse;
 mod wire_call;
 

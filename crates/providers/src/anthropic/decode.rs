@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use super::thinking::{Thinking, ThinkingBlock, Thought};
+use super::thinking::{FORMAT, ThinkingBlock};
 use crate::bounds::Bounds;
 use crate::fault::{Category, Fault};
 use crate::given_ids::GivenIds;
 use crate::json::parse;
+use crate::kept::{Kept, Placed};
 use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
 
@@ -250,12 +251,12 @@ impl Decoder {
                 }
                 Content::Thinking(block) if block.is_complete() => {
                     let (text, calls) = (response.text.len(), response.calls.len());
-                    thinking.push(Thought { text, calls, block });
+                    thinking.push(Placed { text, calls, block });
                 }
                 Content::Thinking(_) | Content::Ignored => {}
             }
         }
-        response.extras = Thinking { model: self.model, thinking }.into_extras();
+        response.extras = Kept { model: self.model, blocks: thinking }.into_extras(FORMAT);
         response
     }
 }
@@ -473,7 +474,7 @@ mod tests {
         let redacted = r#"{"type":"content_block_start","index":2,"content_block":{"type":"redacted_thinking","data":"EmwK"}}"#;
         let unsigned = start.replace("\"index\":0", "\"index\":3");
         let call = tool_use(4, r#""id":"a","name":"glob","input":{}"#);
-        let kept = r#"{"anthropic":{"model":"claude-opus-5-5","thinking":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm \"é","signature":"Eq/+=="}},{"text":2,"calls":0,"block":{"type":"redacted_thinking","data":"EmwK"}}]}}"#;
+        let kept = r#"{"anthropic":{"model":"claude-opus-5-5","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm \"é","signature":"Eq/+=="}},{"text":2,"calls":0,"block":{"type":"redacted_thinking","data":"EmwK"}}]}}"#;
         let start_of_message = r#"{"type":"message_start","message":{"model":"claude-opus-5-5"}}"#;
         let expected = Response {
             calls: vec![a_call("a", "glob", "{}")],
@@ -519,7 +520,7 @@ mod tests {
     #[test]
     fn a_message_that_was_not_streamed_is_taken_whole() {
         let body = r#"{"id":"msg_1","type":"message","model":"m","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"hi"},{"type":"tool_use","id":"a","name":"glob","input":{"pattern":"*"}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":9}}"#;
-        let kept = r#"{"anthropic":{"model":"m","thinking":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s"}}]}}"#;
+        let kept = r#"{"anthropic":{"model":"m","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s"}}]}}"#;
         let expected = Response {
             calls: vec![a_call("a", "glob", r#"{"pattern":"*"}"#)],
             extras: Some(extras(kept)),

@@ -6,14 +6,16 @@
 //! cache up to the last block by itself, and the one at the end of the prompt serves an agent that has only the
 //! prompt in common with another.
 
-use ikigai_conversation::{Extras, ResponseId, Seen, ToolCall};
+use ikigai_conversation::Seen;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::thinking::{Thinking, ThinkingBlock, Thought};
+use super::thinking::{ThinkingBlock, thinking};
 use crate::call_ids::{CallIds, IdRule};
-use crate::json::{body, is_blank, raw};
+use crate::entries::{Answer, Entry, entries, is_blank};
+use crate::json::{body, raw};
+use crate::kept::Piece;
 use crate::request::{Request, Tool, ToolUse};
 use crate::wire_call::{wire_arguments, wire_name};
 
@@ -22,7 +24,7 @@ const GO_ON: &str = "Go on.";
 
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     let mut messages = Messages::new(request.model);
-    request.view.iter().for_each(|seen| messages.add(seen));
+    entries(request.view).into_iter().for_each(|entry| messages.add(entry));
     let system = system_blocks(request.view);
     let mut tools: Vec<ToolBlock<'_>> = request.tools.iter().map(ToolBlock::of).collect();
     if let (true, Some(last)) = (system.is_empty(), tools.last_mut()) {
@@ -171,149 +173,50 @@ enum Block<'a> {
 struct Messages<'a> {
     model: &'a str,
     messages: Vec<Message<'a>>,
-    /// The line that waits for the text it stands before.
-    identity: Option<String>,
-    /// What has come of the response that is being put together.
-    answer: Option<Answer<'a>>,
     ids: CallIds,
-}
-
-/// The parts of one response.
-struct Answer<'a> {
-    response: &'a ResponseId,
-    extras: Option<&'a Extras>,
-    text: &'a str,
-    calls: Vec<&'a ToolCall>,
-}
-
-impl Answer<'_> {
-    fn has_begun(&self) -> bool {
-        !self.text.is_empty() || !self.calls.is_empty()
-    }
 }
 
 impl<'a> Messages<'a> {
     fn new(model: &'a str) -> Messages<'a> {
-        Messages {
-            model,
-            messages: Vec::new(),
-            identity: None,
-            answer: None,
-            ids: CallIds::new(IdRule::ANTHROPIC),
-        }
+        Messages { model, messages: Vec::new(), ids: CallIds::new(IdRule::ANTHROPIC) }
     }
 
-    fn add(&mut self, seen: &Seen<'a>) {
-        match seen {
-            Seen::System(_) => {}
-            Seen::Identity(identity) => {
-                self.end_answer();
-                self.end_identity();
-                self.identity = Some(identity.to_string());
+    fn add(&mut self, entry: Entry<'a>) {
+        match entry {
+            Entry::Said(text) => self.push(Role::User, Block::Text { text }),
+            Entry::Answer(answer) => self.answer(&answer),
+            Entry::Result { output, success, .. } => {
+                let Some(tool_use_id) = self.ids.result() else { return };
+                let content = Some(output).filter(|output| !is_blank(output));
+                let result = Block::ToolResult { tool_use_id, content, is_error: !success };
+                self.push(Role::User, result);
             }
-            Seen::User(text) | Seen::Notification(text) | Seen::Summary(text) => self.say(text),
-            Seen::Assistant { text, response, extras } => {
-                // A response has one text, before its calls. Another one is another response.
-                if self.answer.as_ref().is_some_and(Answer::has_begun) {
-                    self.end_answer();
-                }
-                let answer = self.answer_of(response);
-                answer.text = text;
-                answer.extras = answer.extras.or(*extras);
-            }
-            Seen::ToolCall(call) => {
-                let answer = self.answer_of(&call.response);
-                answer.calls.push(call);
-                answer.extras = answer.extras.or(call.extras.as_ref());
-            }
-            Seen::ToolResult { output, success, .. } => self.result(output, *success),
         }
     }
 
     fn finish(mut self) -> Vec<Message<'a>> {
-        self.end_answer();
-        self.end_identity();
-        if self.messages.last().is_some_and(|last| last.role == Role::Assistant) {
+        if self.ends_in_an_answer() {
             self.push(Role::User, text_block(GO_ON));
         }
         self.messages
     }
 
-    fn say(&mut self, text: &str) {
-        self.end_answer();
-        if is_blank(text) {
-            return;
-        }
-        let text = match self.identity.take() {
-            Some(identity) => format!("{identity}\n\n{text}"),
-            None => text.to_owned(),
-        };
-        self.push(Role::User, Block::Text { text });
-    }
-
-    fn result(&mut self, output: &'a str, success: bool) {
-        self.end_answer();
-        let Some(tool_use_id) = self.ids.result() else { return };
-        let content = Some(output).filter(|output| !is_blank(output));
-        self.push(Role::User, Block::ToolResult { tool_use_id, content, is_error: !success });
-    }
-
-    /// The response with this id, begun if it is another than before.
-    fn answer_of(&mut self, response: &'a ResponseId) -> &mut Answer<'a> {
-        if self.answer.as_ref().is_some_and(|answer| answer.response != response) {
-            self.end_answer();
-        }
-        self.end_identity();
-        self.answer.get_or_insert_with(|| Answer {
-            response,
-            extras: None,
-            text: "",
-            calls: Vec::new(),
-        })
-    }
-
-    /// Writes an identity that no text follows.
-    fn end_identity(&mut self) {
-        if let Some(text) = self.identity.take() {
-            self.push(Role::User, Block::Text { text });
-        }
-    }
-
-    /// Writes the response that was put together.
-    fn end_answer(&mut self) {
-        let Some(answer) = self.answer.take() else { return };
-        let thoughts = self.thoughts_of(&answer);
-        let blocks = self.blocks_of(&answer, thoughts);
+    fn answer(&mut self, answer: &Answer<'a>) {
+        let blocks = self.blocks_of(answer);
         if self.messages.is_empty() && !blocks.is_empty() {
             self.push(Role::User, text_block(GO_ON));
         }
         blocks.into_iter().for_each(|block| self.push(Role::Assistant, block));
     }
 
-    /// The thinking that goes back with a response.
-    fn thoughts_of(&self, answer: &Answer<'_>) -> Vec<Thought> {
+    fn blocks_of(&mut self, answer: &Answer<'a>) -> Vec<Block<'a>> {
         // Behind another response's blocks in one message the API takes no thinking.
-        if self.messages.last().is_some_and(|last| last.role == Role::Assistant) {
-            return Vec::new();
-        }
-        let thoughts = Thinking::from_extras(answer.extras, self.model);
-        let has_its_place = |thought: &Thought| {
-            answer.text.is_char_boundary(thought.text) && thought.calls <= answer.calls.len()
-        };
-        if thoughts.iter().all(has_its_place) { thoughts } else { Vec::new() }
-    }
-
-    fn blocks_of(&mut self, answer: &Answer<'_>, thoughts: Vec<Thought>) -> Vec<Block<'a>> {
-        let mut blocks = Vec::new();
-        let (mut text, mut calls) = (0, 0);
-        for thought in thoughts {
-            blocks.extend(said(&answer.text[text..thought.text]));
-            blocks.extend(answer.calls[calls..thought.calls].iter().map(|call| self.call(call)));
-            (text, calls) = (thought.text, thought.calls);
-            blocks.push(Block::Thinking(thought.block));
-        }
-        blocks.extend(said(&answer.text[text..]));
-        blocks.extend(answer.calls[calls..].iter().map(|call| self.call(call)));
+        let thinking =
+            if self.ends_in_an_answer() { None } else { thinking(answer.extras, self.model) };
+        let pieces = thinking.and_then(|thinking| answer.split(thinking));
+        let pieces = pieces.or_else(|| answer.split(Vec::new())).unwrap_or_default();
+        let mut blocks: Vec<Block<'a>> =
+            pieces.into_iter().filter_map(|piece| self.block(piece)).collect();
         // The API refuses a message that ends in thinking; a response that was cut off in it has said nothing.
         while matches!(blocks.last(), Some(Block::Thinking(_))) {
             blocks.pop();
@@ -321,12 +224,21 @@ impl<'a> Messages<'a> {
         blocks
     }
 
-    fn call(&mut self, call: &ToolCall) -> Block<'a> {
-        Block::ToolUse {
-            id: self.ids.call(call.tool_call_id.as_str()).to_owned(),
-            name: wire_name(&call.name).into_owned(),
-            input: raw(wire_arguments(&call.arguments).into_owned()),
+    fn block(&mut self, piece: Piece<'a, ThinkingBlock>) -> Option<Block<'a>> {
+        match piece {
+            // The API refuses blocks of which nothing can be seen.
+            Piece::Text(text) => (!is_blank(text)).then(|| text_block(text)),
+            Piece::Call(call) => Some(Block::ToolUse {
+                id: self.ids.call(call.tool_call_id.as_str()).to_owned(),
+                name: wire_name(&call.name).into_owned(),
+                input: raw(wire_arguments(&call.arguments).into_owned()),
+            }),
+            Piece::Block(thinking) => Some(Block::Thinking(thinking)),
         }
+    }
+
+    fn ends_in_an_answer(&self) -> bool {
+        self.messages.last().is_some_and(|last| last.role == Role::Assistant)
     }
 
     fn push(&mut self, role: Role, block: Block<'a>) {
@@ -335,11 +247,6 @@ impl<'a> Messages<'a> {
             Some(_) | None => self.messages.push(Message { role, content: vec![block] }),
         }
     }
-}
-
-/// A block for a piece of an answer, unless nothing of it can be seen: the API refuses such blocks.
-fn said<'a>(text: &str) -> Option<Block<'a>> {
-    (!is_blank(text)).then(|| text_block(text))
 }
 
 fn text_block<'a>(text: &str) -> Block<'a> {
@@ -467,7 +374,7 @@ mod tests {
         );
     }
 
-    const THINKING: &str = r#"{"anthropic":{"model":"claude-opus-5-5","thinking":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s1"}},{"text":2,"calls":0,"block":{"type":"redacted_thinking","data":"d"}},{"text":2,"calls":1,"block":{"type":"thinking","thinking":"","signature":"s2"}}]}}"#;
+    const THINKING: &str = r#"{"anthropic":{"model":"claude-opus-5-5","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s1"}},{"text":2,"calls":0,"block":{"type":"redacted_thinking","data":"d"}},{"text":2,"calls":1,"block":{"type":"thinking","thinking":"","signature":"s2"}}]}}"#;
 
     #[test]
     fn thinking_goes_back_to_where_it_was() {
@@ -506,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_response_that_only_thought_is_left_out() {
-        let thought = r#"{"anthropic":{"thinking":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s1"}}]}}"#;
+        let thought = r#"{"anthropic":{"blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s1"}}]}}"#;
         check(
             [hi(), answer("", "r1").with_extras(extras(thought)), NewMessage::user("so?")],
             &format!(r#"{IDENTITY},{{"type":"text","text":"so?"}}]}}]"#),
