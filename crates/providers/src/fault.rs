@@ -1,5 +1,9 @@
 //! What went wrong between us and a model, sorted by what can be done about it.
 
+mod classify;
+mod complaint;
+mod words;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -19,6 +23,16 @@ impl Fault {
     /// A fault without a wish to be left alone.
     pub fn new(category: Category, message: impl Into<String>) -> Fault {
         Fault { category, message: message.into(), retry_after: None }
+    }
+
+    /// A response that ended before it was complete.
+    pub(crate) fn broke_off() -> Fault {
+        Fault::new(Category::Network, "the stream broke off")
+    }
+
+    /// A response without anything in it.
+    pub(crate) fn no_answer() -> Fault {
+        Fault::new(Category::Server, "the server ended its stream without an answer")
     }
 }
 

@@ -10,6 +10,8 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
+//! | [`ChatCompletions`], [`Anthropic`] | wire formats | `chat.rs`, `anthropic.rs` |
+//! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
 //!
 //! # Invariants
@@ -26,9 +28,27 @@ mod provider;
 mod request;
 mod response;
 
+mod anthropic;
+mod chat;
+
+mod bounds;
+mod call_ids;
+mod entries;
+mod given_ids;
+mod json;
+mod kept;
+mod sse;
+mod wire_call;
+
+#[cfg(test)]
+mod testing;
+
 mod fault;
 
+pub use anthropic::Anthropic;
+pub use chat::ChatCompletions;
 pub use fault::{Category, Fault};
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};
+pub use sse::{OnEvent, SseDecoder, SseEvent};

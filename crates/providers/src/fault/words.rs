@@ -1,0 +1,70 @@
+//! A server's words, made fit for one line of a terminal.
+
+/// The text on one line: white space folded, control characters out, at most `limit` characters.
+///
+/// Characters that turn the direction of writing go too: they would reorder what stands around them.
+pub(crate) fn scrub(text: &str, limit: usize) -> String {
+    let mut line = String::new();
+    let mut length = 0;
+    let mut gap = false;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            gap = true;
+            continue;
+        }
+        if c.is_control() || turns_direction(c) {
+            continue;
+        }
+        let wanted = if gap && length > 0 { 2 } else { 1 };
+        // One place is kept for the mark of the cut.
+        if length + wanted > limit - 1 {
+            line.push('…');
+            break;
+        }
+        if wanted == 2 {
+            line.push(' ');
+        }
+        line.push(c);
+        length += wanted;
+        gap = false;
+    }
+    line
+}
+
+/// What a web page calls itself.
+pub(super) fn page_title(page: &str) -> Option<&str> {
+    // ASCII only, so that positions stay the same.
+    let lower = page.to_ascii_lowercase();
+    let start = lower.find("<title>")? + "<title>".len();
+    let length = lower[start..].find("</title>")?;
+    Some(&page[start..start + length])
+}
+
+fn turns_direction(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(scrub(text, 10), expected);
+    }
+
+    #[test]
+    fn a_text_becomes_one_clean_line() {
+        check("  a \r\n\t b\u{2028}c  ", "a b c");
+        check("a\u{1b}[2Jb\u{7f}\u{85}c", "a[2Jb c");
+        check("a\u{202e}b", "ab");
+        check("", "");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_with_a_mark() {
+        check("123456789", "123456789");
+        check("12345678 9", "12345678…");
+        check("éééééééééééé", "ééééééééé…");
+    }
+}
