@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
-//! | [`Anthropic`] | a wire format | `anthropic.rs` |
+//! | [`Anthropic`], [`Responses`] | the wire formats | `anthropic.rs`, `responses.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
 //!
@@ -29,6 +29,7 @@ mod request;
 mod response;
 
 mod anthropic;
+mod responses;
 
 mod bounds;
 mod call_ids;
@@ -49,4 +50,5 @@ pub use fault::{Category, Fault};
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};
+pub use responses::Responses;
 pub use sse::{OnEvent, SseDecoder, SseEvent};
