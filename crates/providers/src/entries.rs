@@ -13,6 +13,7 @@ pub(crate) enum Entry<'a> {
     Answer(Answer<'a>),
     /// What came out of a call; results come in the order of the calls, right behind their answer.
     Result {
+        call: &'a ToolCall,
         output: &'a str,
         success: bool,
     },
@@ -108,9 +109,9 @@ impl<'a> Writer<'a> {
                 answer.calls.push(call);
                 answer.extras = answer.extras.or(call.extras.as_ref());
             }
-            Seen::ToolResult { output, success, .. } => {
+            Seen::ToolResult { call, output, success } => {
                 self.end_answer();
-                self.entries.push(Entry::Result { output, success: *success });
+                self.entries.push(Entry::Result { call, output, success: *success });
             }
         }
     }
