@@ -24,6 +24,11 @@ impl Fault {
     pub fn new(category: Category, message: impl Into<String>) -> Fault {
         Fault { category, message: message.into(), retry_after: None }
     }
+
+    /// A response that ended before it was complete.
+    pub(crate) fn broke_off() -> Fault {
+        Fault::new(Category::Network, "the stream broke off")
+    }
 }
 
 /// The sorts of faults.

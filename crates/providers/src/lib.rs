@@ -10,6 +10,7 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
+//! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
 //!
 //! # Invariants
@@ -26,9 +27,14 @@ mod provider;
 mod request;
 mod response;
 
+mod call_ids;
+mod sse;
+mod wire_call;
+
 mod fault;
 
 pub use fault::{Category, Fault};
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};
+pub use sse::{OnEvent, SseDecoder, SseEvent};
