@@ -11,6 +11,7 @@
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
+//! | [`Client`] | the way to a server and back, with its retries | `client.rs`, `retry.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
 //!
 //! # Invariants
@@ -31,10 +32,16 @@ mod call_ids;
 mod sse;
 mod wire_call;
 
+mod client;
+mod retry;
+mod secret;
+
 mod fault;
 
+pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};
+pub use secret::Secret;
 pub use sse::{OnEvent, SseDecoder, SseEvent};
