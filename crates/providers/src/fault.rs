@@ -31,6 +31,11 @@ impl Fault {
     pub(crate) fn broke_off() -> Fault {
         Fault::new(Category::Network, "the stream broke off")
     }
+
+    /// A response without anything in it.
+    pub(crate) fn no_answer() -> Fault {
+        Fault::new(Category::Server, "the server ended its stream without an answer")
+    }
 }
 
 /// The sorts of faults.

@@ -10,6 +10,7 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
+//! | [`Anthropic`] | a wire format | `anthropic.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Client`] | the way to a server and back, with its retries | `client.rs`, `retry.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
@@ -28,7 +29,14 @@ mod provider;
 mod request;
 mod response;
 
+mod anthropic;
+
+mod bounds;
 mod call_ids;
+mod entries;
+mod given_ids;
+mod json;
+mod kept;
 mod sse;
 mod wire_call;
 
@@ -36,8 +44,12 @@ mod client;
 mod retry;
 mod secret;
 
+#[cfg(test)]
+mod testing;
+
 mod fault;
 
+pub use anthropic::Anthropic;
 pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
 pub use provider::{Decode, Provider};

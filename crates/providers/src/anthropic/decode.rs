@@ -1,0 +1,550 @@
+//! From the events of a Messages stream to a response.
+
+use serde_json::Value;
+
+use super::thinking::{FORMAT, ThinkingBlock};
+use crate::bounds::Bounds;
+use crate::fault::{Category, Fault};
+use crate::given_ids::GivenIds;
+use crate::json::parse;
+use crate::kept::{Kept, Placed};
+use crate::provider::Decode;
+use crate::response::{Call, Response, Stop, Tokens};
+
+type OnText<'a> = dyn FnMut(&str) + 'a;
+
+/// Puts one response together.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    progress: Progress,
+    model: Option<String>,
+    /// In the order in which they began.
+    blocks: Vec<Block>,
+    stop: Option<Stop>,
+    usage: Option<Usage>,
+    bounds: Bounds,
+}
+
+/// How far the stream has come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    #[default]
+    Nothing,
+    /// Events came, but none that this format has.
+    Strange,
+    Begun,
+    Ended,
+}
+
+/// A block of the response's content.
+#[derive(Debug)]
+struct Block {
+    /// What the stream calls it.
+    index: Option<u64>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Text(String),
+    Call {
+        id: Option<String>,
+        name: String,
+        /// The arguments that stood in the block's first event, if there were any.
+        whole: Option<String>,
+        arguments: String,
+    },
+    Thinking(ThinkingBlock),
+    /// Of a tool that runs at the server, or of a later version.
+    Ignored,
+}
+
+/// The counts grow in the course of a stream, and some servers send zeros first or last.
+#[derive(Debug, Default)]
+struct Usage {
+    input: u64,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+    output: u64,
+}
+
+impl Decode for Decoder {
+    fn event(
+        &mut self,
+        event: Option<&str>,
+        data: &str,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<(), Fault> {
+        // Not of this format, but gateways that speak several end all their streams with it.
+        if data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let data = parse(data.as_bytes())?;
+        let name = data["type"].as_str().or(event).unwrap_or_default();
+        if name == "error" || data["error"].is_object() {
+            return Err(Fault::from_error(None, &data));
+        }
+        let is_known = self.known_event(name, &data, on_text)?;
+        self.progress = match self.progress {
+            Progress::Ended => Progress::Ended,
+            _ if name == "message_stop" => Progress::Ended,
+            Progress::Nothing | Progress::Strange if !is_known => Progress::Strange,
+            Progress::Nothing | Progress::Strange | Progress::Begun => Progress::Begun,
+        };
+        Ok(())
+    }
+
+    fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
+        let message = parse(body)?;
+        if message["error"].is_object() {
+            return Err(Fault::from_error(None, &message));
+        }
+        let Some(content) = message["content"].as_array() else {
+            return Err(strange());
+        };
+        self.message(&message);
+        for block in content {
+            self.start_block(None, block, on_text)?;
+        }
+        self.progress = Progress::Ended;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Response, Fault> {
+        match (self.progress, self.stop) {
+            (Progress::Nothing, _) => Err(Fault::no_answer()),
+            (Progress::Strange, _) => Err(strange()),
+            (Progress::Begun, None) => Err(Fault::broke_off()),
+            (Progress::Begun, Some(stop)) => Ok(self.into_response(stop)),
+            (Progress::Ended, stop) => Ok(self.into_response(stop.unwrap_or(Stop::Complete))),
+        }
+    }
+}
+
+impl Decoder {
+    /// Takes an event, and says whether this format has it.
+    fn known_event(
+        &mut self,
+        name: &str,
+        data: &Value,
+        on_text: &mut OnText<'_>,
+    ) -> Result<bool, Fault> {
+        let index = data["index"].as_u64();
+        match name {
+            "message_start" => self.message(&data["message"]),
+            "content_block_start" => self.start_block(index, &data["content_block"], on_text)?,
+            "content_block_delta" => self.grow_block(index, &data["delta"], on_text)?,
+            "message_delta" => {
+                self.stop_because(&data["delta"]);
+                self.count(&data["usage"]);
+            }
+            "content_block_stop" | "ping" | "message_stop" => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Takes what a message says of itself.
+    fn message(&mut self, message: &Value) {
+        self.model = message["model"].as_str().map(str::to_owned);
+        self.stop_because(message);
+        self.count(&message["usage"]);
+    }
+
+    fn stop_because(&mut self, delta: &Value) {
+        let Some(reason) = delta["stop_reason"].as_str() else { return };
+        self.stop = Some(match reason {
+            "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+            "refusal" => Stop::Blocked,
+            // `end_turn`, `stop_sequence`, `tool_use`, and what a later version may say.
+            _ => Stop::Complete,
+        });
+    }
+
+    fn count(&mut self, usage: &Value) {
+        if !usage.is_object() {
+            return;
+        }
+        let counted = self.usage.get_or_insert_default();
+        let number = |name: &str| usage[name].as_u64();
+        counted.input = counted.input.max(number("input_tokens").unwrap_or_default());
+        counted.output = counted.output.max(number("output_tokens").unwrap_or_default());
+        counted.cache_read = counted.cache_read.max(number("cache_read_input_tokens"));
+        counted.cache_write = counted.cache_write.max(number("cache_creation_input_tokens"));
+    }
+
+    /// Takes a block as it begins; from a server that does not stream, that is all of it.
+    fn start_block(
+        &mut self,
+        index: Option<u64>,
+        block: &Value,
+        on_text: &mut OnText<'_>,
+    ) -> Result<(), Fault> {
+        self.bounds.add_part()?;
+        let content = Content::of(block);
+        self.bounds.add_bytes(content.bytes())?;
+        if let Content::Text(text) = &content
+            && !text.is_empty()
+        {
+            on_text(text);
+        }
+        self.blocks.push(Block { index, content });
+        Ok(())
+    }
+
+    fn grow_block(
+        &mut self,
+        index: Option<u64>,
+        delta: &Value,
+        on_text: &mut OnText<'_>,
+    ) -> Result<(), Fault> {
+        let position = self.blocks.iter().rposition(|block| block.index == index);
+        let Some(content) = position.map(|position| &mut self.blocks[position].content) else {
+            return Ok(());
+        };
+        let (grown, piece) = match (delta["type"].as_str(), content) {
+            (Some("text_delta"), Content::Text(text)) => {
+                let piece = delta["text"].as_str().unwrap_or_default();
+                if !piece.is_empty() {
+                    on_text(piece);
+                }
+                (text, piece)
+            }
+            (Some("input_json_delta"), Content::Call { arguments, .. }) => {
+                (arguments, delta["partial_json"].as_str().unwrap_or_default())
+            }
+            (
+                Some("thinking_delta"),
+                Content::Thinking(ThinkingBlock::Thinking { thinking, .. }),
+            ) => (thinking, delta["thinking"].as_str().unwrap_or_default()),
+            (
+                Some("signature_delta"),
+                Content::Thinking(ThinkingBlock::Thinking { signature, .. }),
+            ) => (signature, delta["signature"].as_str().unwrap_or_default()),
+            _ => return Ok(()),
+        };
+        self.bounds.add_bytes(piece.len())?;
+        grown.push_str(piece);
+        Ok(())
+    }
+
+    fn into_response(self, stop: Stop) -> Response {
+        let mut response = Response {
+            text: String::new(),
+            calls: Vec::new(),
+            extras: None,
+            stop,
+            tokens: self.usage.as_ref().map(Usage::tokens),
+        };
+        let mut ids = GivenIds::default();
+        let mut thinking = Vec::new();
+        for block in self.blocks {
+            match block.content {
+                Content::Text(text) => response.text.push_str(&text),
+                Content::Call { id, name, whole, arguments } => {
+                    let arguments = if arguments.is_empty() { whole } else { Some(arguments) };
+                    response.calls.push(Call {
+                        id: ids.next(id.as_deref()),
+                        name,
+                        arguments: arguments.unwrap_or_else(|| no_arguments(stop)),
+                    });
+                }
+                Content::Thinking(block) if block.is_complete() => {
+                    let (text, calls) = (response.text.len(), response.calls.len());
+                    thinking.push(Placed { text, calls, block });
+                }
+                Content::Thinking(_) | Content::Ignored => {}
+            }
+        }
+        response.extras = Kept { model: self.model, blocks: thinking }.into_extras(FORMAT);
+        response
+    }
+}
+
+impl Content {
+    fn of(block: &Value) -> Content {
+        let string = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+        match block["type"].as_str() {
+            Some("text") => Content::Text(string("text")),
+            Some("tool_use") => Content::Call {
+                id: block["id"].as_str().map(str::to_owned),
+                name: string("name"),
+                whole: whole_input(&block["input"]),
+                arguments: String::new(),
+            },
+            Some("thinking") => Content::Thinking(ThinkingBlock::Thinking {
+                thinking: string("thinking"),
+                signature: string("signature"),
+            }),
+            Some("redacted_thinking") => {
+                Content::Thinking(ThinkingBlock::RedactedThinking { data: string("data") })
+            }
+            _ => Content::Ignored,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Content::Text(text) => text.len(),
+            Content::Call { id, name, whole, arguments } => {
+                let given = [id, whole].into_iter().flatten().map(String::len).sum::<usize>();
+                given + name.len() + arguments.len()
+            }
+            Content::Thinking(ThinkingBlock::Thinking { thinking, signature }) => {
+                thinking.len() + signature.len()
+            }
+            Content::Thinking(ThinkingBlock::RedactedThinking { data }) => data.len(),
+            Content::Ignored => 0,
+        }
+    }
+}
+
+/// The input of a block's first event. In a stream it is empty there, and the arguments follow.
+fn whole_input(input: &Value) -> Option<String> {
+    match input {
+        Value::Null => None,
+        Value::Object(fields) if fields.is_empty() => None,
+        // Some servers write the arguments into a string, as other formats do.
+        Value::String(arguments) => Some(arguments.clone()).filter(|text| !text.is_empty()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// The arguments of a call that has none. One that was cut off before them must not run as if it were whole.
+fn no_arguments(stop: Stop) -> String {
+    match stop {
+        Stop::Complete => "{}".to_owned(),
+        Stop::Length | Stop::Blocked => String::new(),
+    }
+}
+
+impl Usage {
+    fn tokens(&self) -> Tokens {
+        let cached = [self.cache_read, self.cache_write].into_iter().flatten();
+        Tokens {
+            input: cached.fold(self.input, u64::saturating_add),
+            output: self.output,
+            cache_read: self.cache_read,
+            cache_write: self.cache_write,
+        }
+    }
+}
+
+fn strange() -> Fault {
+    Fault::new(Category::Unreadable, "what the server sent is not of the Messages format")
+}
+
+#[cfg(test)]
+mod tests {
+    use ikigai_conversation::ToolCallId;
+
+    use super::*;
+    use crate::anthropic::Anthropic;
+    use crate::testing::{extras, received, received_whole};
+
+    const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[],"stop_reason":null,"usage":{"input_tokens":3,"cache_creation_input_tokens":5,"cache_read_input_tokens":7,"output_tokens":1}}}"#;
+    const TEXT: &str =
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+    const HI: &str =
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}"#;
+    const END: &str = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":9}}"#;
+    const STOP: &str = r#"{"type":"message_stop"}"#;
+
+    fn plain(text: &str) -> Response {
+        Response {
+            text: text.to_owned(),
+            calls: Vec::new(),
+            extras: None,
+            stop: Stop::Complete,
+            tokens: None,
+        }
+    }
+
+    fn a_call(id: &str, name: &str, arguments: &str) -> Call {
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        Call { id: ToolCallId::new(id), name, arguments }
+    }
+
+    #[track_caller]
+    fn check(events: &[&str], expected: &Response) {
+        let (response, text) = received(&Anthropic, events);
+        assert_eq!(response.as_ref(), Ok(expected));
+        assert_eq!(text, expected.text, "what was passed on");
+    }
+
+    #[track_caller]
+    fn check_fault(events: &[&str], category: Category, message: &str) {
+        let (response, _) = received(&Anthropic, events);
+        assert_eq!(response, Err(Fault::new(category, message)));
+    }
+
+    #[test]
+    fn a_text_comes_with_what_it_cost() {
+        let tokens = Tokens { input: 15, output: 9, cache_read: Some(7), cache_write: Some(5) };
+        let expected = Response { tokens: Some(tokens), ..plain("hi") };
+        check(&[START, r#"{"type":"ping"}"#, TEXT, HI, END, STOP], &expected);
+        check(&[START, TEXT, HI, END], &expected);
+    }
+
+    #[test]
+    fn counts_that_come_late_count() {
+        let late = END.replace(r#""output_tokens":9"#, r#""input_tokens":4,"output_tokens":9"#);
+        let early = r#"{"type":"message_start","message":{"usage":{"input_tokens":0}}}"#;
+        let tokens = Tokens { input: 4, output: 9, cache_read: None, cache_write: None };
+        check(&[early, &late], &Response { tokens: Some(tokens), ..plain("") });
+    }
+
+    #[test]
+    fn what_this_version_does_not_know_is_passed_over() {
+        let server_tool = r#"{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{"q":1}}}"#;
+        let its_input = r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#;
+        let citation = r#"{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{}}}"#;
+        let nowhere =
+            r#"{"type":"content_block_delta","index":9,"delta":{"type":"text_delta","text":"x"}}"#;
+        let later = r#"{"type":"message_thought_twice"}"#;
+        let events = [TEXT, later, HI, citation, server_tool, its_input, nowhere, STOP, "[DONE]"];
+        check(&events, &plain("hi"));
+    }
+
+    #[test]
+    fn each_reason_to_stop_has_its_meaning() {
+        for (reason, stop) in [
+            ("end_turn", Stop::Complete),
+            ("stop_sequence", Stop::Complete),
+            ("tool_use", Stop::Complete),
+            ("pause_turn", Stop::Complete),
+            ("max_tokens", Stop::Length),
+            ("model_context_window_exceeded", Stop::Length),
+            ("refusal", Stop::Blocked),
+        ] {
+            let end = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#);
+            check(&[TEXT, HI, &end, STOP], &Response { stop, ..plain("hi") });
+        }
+    }
+
+    fn tool_use(index: u64, fields: &str) -> String {
+        format!(
+            r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use",{fields}}}}}"#
+        )
+    }
+
+    fn arguments(index: u64, piece: &str) -> String {
+        let delta = serde_json::json!({"type": "input_json_delta", "partial_json": piece});
+        format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#)
+    }
+
+    #[test]
+    fn arguments_come_in_pieces_or_whole_or_not_at_all() {
+        let calls = [
+            tool_use(0, r#""id":"a","name":"glob","input":{}"#),
+            arguments(0, ""),
+            arguments(0, r#"{"pat"#),
+            arguments(0, r#"tern":"*"}"#),
+            tool_use(1, r#""id":"a","name":"bash","input":{"n":1,"a":[2]}"#),
+            tool_use(2, r#""name":"wait""#),
+            tool_use(3, r#""id":"d","name":"x","input":"{\"a\": 1}""#),
+            STOP.to_owned(),
+        ];
+        let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
+        let expected = vec![
+            a_call("a", "glob", r#"{"pattern":"*"}"#),
+            a_call("call_2", "bash", r#"{"n":1,"a":[2]}"#),
+            a_call("call_3", "wait", "{}"),
+            a_call("d", "x", r#"{"a": 1}"#),
+        ];
+        check(&calls, &Response { calls: expected, ..plain("") });
+    }
+
+    #[test]
+    fn a_call_that_was_cut_off_is_not_whole() {
+        let end = r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#;
+        let call = tool_use(0, r#""id":"a","name":"glob","input":{}"#);
+        let expected = vec![a_call("a", "glob", "")];
+        let stop = Stop::Length;
+        check(&[&call, end, STOP], &Response { calls: expected, stop, ..plain("") });
+    }
+
+    #[test]
+    fn thinking_is_kept_with_its_place_and_signature() {
+        let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#;
+        let think = r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"h\u006d \"é"}}"#;
+        let sign = r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"Eq/+=="}}"#;
+        let text = TEXT.replace("\"index\":0", "\"index\":1");
+        let hi = HI.replace("\"index\":0", "\"index\":1");
+        let redacted = r#"{"type":"content_block_start","index":2,"content_block":{"type":"redacted_thinking","data":"EmwK"}}"#;
+        let unsigned = start.replace("\"index\":0", "\"index\":3");
+        let call = tool_use(4, r#""id":"a","name":"glob","input":{}"#);
+        let kept = r#"{"anthropic":{"model":"claude-opus-5-5","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm \"é","signature":"Eq/+=="}},{"text":2,"calls":0,"block":{"type":"redacted_thinking","data":"EmwK"}}]}}"#;
+        let start_of_message = r#"{"type":"message_start","message":{"model":"claude-opus-5-5"}}"#;
+        let expected = Response {
+            calls: vec![a_call("a", "glob", "{}")],
+            extras: Some(extras(kept)),
+            ..plain("hi")
+        };
+        check(
+            &[start_of_message, start, think, sign, &text, &hi, redacted, &unsigned, &call, STOP],
+            &expected,
+        );
+    }
+
+    #[test]
+    fn a_stream_that_is_not_complete_is_a_fault() {
+        check_fault(&[START, TEXT, HI], Category::Network, "the stream broke off");
+        check_fault(&[r#"{"type":"ping"}"#], Category::Network, "the stream broke off");
+        let nothing = "the server ended its stream without an answer";
+        check_fault(&[], Category::Server, nothing);
+        let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;
+        let strange = "what the server sent is not of the Messages format";
+        check_fault(&[chat, "[1]", "7"], Category::Unreadable, strange);
+        let no_json = "what the server sent is no JSON: expected value at line 1 column 1";
+        check_fault(&["x"], Category::Unreadable, no_json);
+    }
+
+    #[test]
+    fn an_error_in_the_stream_is_the_servers() {
+        for (kind, category) in [
+            ("overloaded_error", Category::Server),
+            ("api_error", Category::Server),
+            ("rate_limit_error", Category::RateLimit),
+            ("authentication_error", Category::KeyRefused),
+            ("invalid_request_error", Category::Refused),
+        ] {
+            let error =
+                format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"Sorry"}}}}"#);
+            check_fault(&[START, TEXT, HI, &error], category, "Sorry");
+            let whole = received_whole(&Anthropic, &error);
+            assert_eq!(whole, Err(Fault::new(category, "Sorry")));
+        }
+    }
+
+    #[test]
+    fn a_message_that_was_not_streamed_is_taken_whole() {
+        let body = r#"{"id":"msg_1","type":"message","model":"m","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"hi"},{"type":"tool_use","id":"a","name":"glob","input":{"pattern":"*"}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":9}}"#;
+        let kept = r#"{"anthropic":{"model":"m","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s"}}]}}"#;
+        let expected = Response {
+            calls: vec![a_call("a", "glob", r#"{"pattern":"*"}"#)],
+            extras: Some(extras(kept)),
+            tokens: Some(Tokens { input: 3, output: 9, cache_read: None, cache_write: None }),
+            ..plain("hi")
+        };
+        assert_eq!(received_whole(&Anthropic, body), Ok(expected));
+        for (body, message) in [
+            ("{}", "what the server sent is not of the Messages format"),
+            ("<html>", "what the server sent is no JSON: expected value at line 1 column 1"),
+        ] {
+            let fault = Fault::new(Category::Unreadable, message);
+            assert_eq!(received_whole(&Anthropic, body), Err(fault));
+        }
+    }
+
+    #[test]
+    fn a_response_has_limits() {
+        let block = TEXT.to_owned();
+        let many = vec![block.as_str(); 1_001];
+        check_fault(&many, Category::Unreadable, "the response has more than 1000 parts");
+        let piece = "x".repeat(4 * 1024 * 1024);
+        let delta = HI.replace("hi", &piece);
+        let long: Vec<&str> = [TEXT].into_iter().chain([delta.as_str(); 9]).collect();
+        check_fault(&long, Category::Unreadable, "the response is longer than 32 MiB");
+    }
+}

@@ -1,0 +1,69 @@
+//! The thinking of a response, which the API wants back as it came.
+//!
+//! A block that another model made is refused by some models and dropped by others, so only the model that
+//! made it gets it back. That also keeps thinking away from models that do not think.
+
+use ikigai_conversation::Extras;
+use serde::{Deserialize, Serialize};
+
+use crate::kept::{Kept, Placed};
+
+/// What this format's extras are called.
+pub(super) const FORMAT: &str = "anthropic";
+
+/// The two sorts of blocks, with the fields that the API takes back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ThinkingBlock {
+    /// Its text may be empty: some models show only the signature.
+    Thinking {
+        thinking: String,
+        signature: String,
+    },
+    RedactedThinking {
+        data: String,
+    },
+}
+
+impl ThinkingBlock {
+    /// Whether the API would take it. One without a signature would be refused with every later request.
+    pub(super) fn is_complete(&self) -> bool {
+        match self {
+            ThinkingBlock::Thinking { signature, .. } => !signature.is_empty(),
+            ThinkingBlock::RedactedThinking { data } => !data.is_empty(),
+        }
+    }
+}
+
+/// What can be sent to `model` of a response's extras.
+pub(super) fn thinking(extras: Option<&Extras>, model: &str) -> Option<Vec<Placed<ThinkingBlock>>> {
+    let kept = Kept::<ThinkingBlock>::from_extras(extras, FORMAT)?;
+    let is_taken = kept.is_of(model) && kept.blocks.iter().all(|placed| placed.block.is_complete());
+    is_taken.then_some(kept.blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(block: &str, is_sent: bool) {
+        let json = format!(
+            r#"{{"anthropic":{{"model":"m","blocks":[{{"text":0,"calls":0,"block":{block}}}]}}}}"#
+        );
+        let extras = Extras::parse(&json).unwrap();
+        assert_eq!(thinking(Some(&extras), "m").is_some(), is_sent, "{block}");
+        assert_eq!(thinking(Some(&extras), "another"), None);
+    }
+
+    #[test]
+    fn thinking_that_the_api_would_refuse_is_not_sent() {
+        check(r#"{"type":"thinking","thinking":"hm","signature":"s"}"#, true);
+        check(r#"{"type":"thinking","thinking":"","signature":"s"}"#, true);
+        check(r#"{"type":"redacted_thinking","data":"d"}"#, true);
+        check(r#"{"type":"thinking","thinking":"hm","signature":""}"#, false);
+        check(r#"{"type":"thinking","thinking":"hm"}"#, false);
+        check(r#"{"type":"redacted_thinking","data":""}"#, false);
+        check(r#"{"type":"text","text":"x"}"#, false);
+    }
+}

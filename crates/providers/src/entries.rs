@@ -1,0 +1,153 @@
+//! What a model may see, put together as wire formats want it: who a model is stands before the text behind it,
+//! and the text and calls of one response are one answer.
+
+use ikigai_conversation::{Extras, ResponseId, Seen, ToolCall};
+
+use crate::kept::{Piece, Placed};
+
+/// One thing to write.
+#[derive(Debug)]
+pub(crate) enum Entry<'a> {
+    /// Something that a user says. It is never blank: some APIs refuse that.
+    Said(String),
+    Answer(Answer<'a>),
+    /// What came out of a call; results come in the order of the calls, right behind their answer.
+    Result {
+        call: &'a ToolCall,
+        output: &'a str,
+        success: bool,
+    },
+}
+
+/// The parts of one response. It may have none.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    response: &'a ResponseId,
+    pub(crate) text: &'a str,
+    pub(crate) calls: Vec<&'a ToolCall>,
+    pub(crate) extras: Option<&'a Extras>,
+}
+
+impl<'a> Answer<'a> {
+    /// The parts in the order in which they came, with `blocks` at their places. `None` if a place is not in
+    /// this answer: then the blocks are not of it.
+    pub(crate) fn split<B>(&self, blocks: Vec<Placed<B>>) -> Option<Vec<Piece<'a, B>>> {
+        let mut pieces = Vec::new();
+        let (mut text, mut calls) = (0, 0);
+        for placed in blocks {
+            pieces.push(Piece::Text(self.text.get(text..placed.text)?));
+            pieces
+                .extend(self.calls.get(calls..placed.calls)?.iter().map(|call| Piece::Call(call)));
+            pieces.push(Piece::Block(placed.block));
+            (text, calls) = (placed.text, placed.calls);
+        }
+        pieces.push(Piece::Text(self.text.get(text..)?));
+        pieces.extend(self.calls.get(calls..)?.iter().map(|call| Piece::Call(call)));
+        pieces.retain(|piece| !matches!(piece, Piece::Text("")));
+        Some(pieces)
+    }
+
+    fn has_begun(&self) -> bool {
+        !self.text.is_empty() || !self.calls.is_empty()
+    }
+}
+
+/// The prompt, its parts joined.
+pub(crate) fn prompt(view: &[Seen<'_>]) -> Option<String> {
+    let text = |seen: &Seen<'_>| match seen {
+        Seen::System(text) => Some((*text).to_owned()),
+        _ => None,
+    };
+    let parts: Vec<String> = view.iter().filter_map(text).filter(|text| !is_blank(text)).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
+
+/// All but the prompt, in order.
+pub(crate) fn entries<'a>(view: &[Seen<'a>]) -> Vec<Entry<'a>> {
+    let mut writer = Writer::default();
+    view.iter().for_each(|seen| writer.add(seen));
+    writer.end_answer();
+    writer.end_identity();
+    writer.entries
+}
+
+/// Whether nothing of a text can be seen.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+#[derive(Default)]
+struct Writer<'a> {
+    entries: Vec<Entry<'a>>,
+    /// The line that waits for the text it stands before.
+    identity: Option<String>,
+    /// The response that is being put together.
+    answer: Option<Answer<'a>>,
+}
+
+impl<'a> Writer<'a> {
+    fn add(&mut self, seen: &Seen<'a>) {
+        match seen {
+            Seen::System(_) => {}
+            Seen::Identity(identity) => {
+                self.end_answer();
+                self.end_identity();
+                self.identity = Some(identity.to_string());
+            }
+            Seen::User(text) | Seen::Notification(text) | Seen::Summary(text) => self.say(text),
+            Seen::Assistant { text, response, extras } => {
+                // A response has one text, before its calls. Another one is another response.
+                if self.answer.as_ref().is_some_and(Answer::has_begun) {
+                    self.end_answer();
+                }
+                let answer = self.answer_of(response);
+                answer.text = text;
+                answer.extras = answer.extras.or(*extras);
+            }
+            Seen::ToolCall(call) => {
+                let answer = self.answer_of(&call.response);
+                answer.calls.push(call);
+                answer.extras = answer.extras.or(call.extras.as_ref());
+            }
+            Seen::ToolResult { call, output, success } => {
+                self.end_answer();
+                self.entries.push(Entry::Result { call, output, success: *success });
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.end_answer();
+        if is_blank(text) {
+            return;
+        }
+        let said = match self.identity.take() {
+            Some(identity) => format!("{identity}\n\n{text}"),
+            None => text.to_owned(),
+        };
+        self.entries.push(Entry::Said(said));
+    }
+
+    /// The response with this id, begun if it is another than before.
+    fn answer_of(&mut self, response: &'a ResponseId) -> &mut Answer<'a> {
+        if self.answer.as_ref().is_some_and(|answer| answer.response != response) {
+            self.end_answer();
+        }
+        self.end_identity();
+        self.answer.get_or_insert_with(|| Answer {
+            response,
+            text: "",
+            calls: Vec::new(),
+            extras: None,
+        })
+    }
+
+    fn end_answer(&mut self) {
+        self.entries.extend(self.answer.take().map(Entry::Answer));
+    }
+
+    /// Writes an identity that no text follows.
+    fn end_identity(&mut self) {
+        self.entries.extend(self.identity.take().map(Entry::Said));
+    }
+}

@@ -1,0 +1,29 @@
+//! The few things that all formats do with JSON.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::fault::{Category, Fault};
+
+/// Reads what a server sent.
+pub(crate) fn parse(json: &[u8]) -> Result<Value, Fault> {
+    serde_json::from_slice(json).map_err(|error| {
+        Fault::new(Category::Unreadable, format!("what the server sent is no JSON: {error}"))
+    })
+}
+
+/// Writes the body of a request.
+pub(crate) fn body(request: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(request).expect("texts, numbers and lists always become JSON")
+}
+
+/// JSON that goes into a request byte by byte. It was checked where it came from; were it none, the request
+/// would have `{}` in its place.
+pub(crate) fn raw(json: String) -> Box<RawValue> {
+    RawValue::from_string(json).unwrap_or_else(|_| empty_object())
+}
+
+fn empty_object() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).expect("this is JSON")
+}

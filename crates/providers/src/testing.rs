@@ -1,0 +1,104 @@
+//! What the tests of all wire formats need.
+
+use ikigai_conversation::{AgentId, Extras, Log, Message, MessageId, NewMessage, ResponseId, Time};
+use ikigai_conversation::{Body, ToolCallId};
+use serde_json::json;
+
+use crate::fault::Fault;
+use crate::provider::Provider;
+use crate::request::{Request, Tool, ToolUse};
+use crate::response::Response;
+
+/// Messages of an agent, numbered from `first`.
+pub(crate) fn messages(
+    agent: &str,
+    first: i64,
+    news: impl IntoIterator<Item = NewMessage>,
+) -> Vec<Message> {
+    let agent = AgentId::parse(agent).unwrap();
+    let number = |(new, id): (NewMessage, i64)| {
+        new.into_message(MessageId::new(id).unwrap(), agent.clone(), Time::from_millis(0))
+    };
+    news.into_iter().zip(first..).map(number).collect()
+}
+
+pub(crate) fn answer(text: &str, response: &str) -> NewMessage {
+    NewMessage::assistant(text, ResponseId::new(response))
+}
+
+pub(crate) fn call(name: &str, id: &str, arguments: &str, response: &str) -> NewMessage {
+    NewMessage::tool_call(ToolCallId::new(id), name, arguments, ResponseId::new(response))
+}
+
+/// The result of a call that was made with [`call`].
+pub(crate) fn result(name: &str, id: &str, output: &str) -> NewMessage {
+    match call(name, id, "{}", "").body {
+        Body::ToolCall(call) => NewMessage::tool_result(&call, output),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+pub(crate) fn extras(json: &str) -> Extras {
+    Extras::parse(json).unwrap()
+}
+
+pub(crate) fn glob_tool() -> Tool {
+    Tool {
+        name: "glob".to_owned(),
+        description: "Find files".to_owned(),
+        parameters: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}),
+    }
+}
+
+/// What is sent for a log of agent `0/`.
+pub(crate) fn sent(
+    provider: &dyn Provider,
+    model: &str,
+    tools: &[Tool],
+    news: impl IntoIterator<Item = NewMessage>,
+) -> String {
+    sent_for(provider, model, tools, ToolUse::Auto, &messages("0/", 1, news))
+}
+
+/// What is sent for a log.
+pub(crate) fn sent_for(
+    provider: &dyn Provider,
+    model: &str,
+    tools: &[Tool],
+    tool_use: ToolUse,
+    log: &[Message],
+) -> String {
+    let view = Log::new(log).view();
+    let request = Request { model, view: &view, tools, tool_use };
+    String::from_utf8(provider.encode(&request)).unwrap()
+}
+
+/// The part of a body from `"field":` on.
+pub(crate) fn from_field<'a>(body: &'a str, field: &str) -> &'a str {
+    &body[body.find(&format!("\"{field}\":")).unwrap()..]
+}
+
+/// What comes of the data of some events, and the text that was passed on meanwhile.
+pub(crate) fn received(
+    provider: &dyn Provider,
+    events: &[&str],
+) -> (Result<Response, Fault>, String) {
+    let mut decoder = provider.decode();
+    let mut text = String::new();
+    for data in events {
+        if let Err(fault) = decoder.event(None, data, &mut |piece| text.push_str(piece)) {
+            return (Err(fault), text);
+        }
+    }
+    (decoder.finish(), text)
+}
+
+/// What comes of a body that was not streamed.
+pub(crate) fn received_whole(provider: &dyn Provider, body: &str) -> Result<Response, Fault> {
+    let mut decoder = provider.decode();
+    let mut text = String::new();
+    decoder.whole(body.as_bytes(), &mut |piece| text.push_str(piece))?;
+    let response = decoder.finish()?;
+    assert_eq!(text, response.text, "the text that was passed on is the response's");
+    Ok(response)
+}
