@@ -24,6 +24,10 @@ impl Provider for Anthropic {
         "/v1/messages".to_owned()
     }
 
+    fn models_path(&self) -> &'static str {
+        "/v1/models"
+    }
+
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
         let version = ("anthropic-version", "2023-06-01".to_owned());
         key.map(|key| ("x-api-key", key.to_owned())).into_iter().chain([version]).collect()

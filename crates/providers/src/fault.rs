@@ -7,6 +7,8 @@ mod words;
 use std::fmt;
 use std::time::Duration;
 
+pub(crate) use words::scrub;
+
 /// A request that got no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{category}: {message}")]

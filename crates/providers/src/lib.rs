@@ -12,6 +12,7 @@
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
 //! | [`ChatCompletions`], [`Responses`], [`Anthropic`], [`Google`] | the wire formats | `chat.rs`, `responses.rs`, `anthropic.rs`, `google.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
+//! | [`Client`] | the way to a server and back, with its retries | `client.rs`, `retry.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
 //!
 //! # Invariants
@@ -42,6 +43,10 @@ mod kept;
 mod sse;
 mod wire_call;
 
+mod client;
+mod retry;
+mod secret;
+
 #[cfg(test)]
 mod testing;
 
@@ -49,10 +54,12 @@ mod fault;
 
 pub use anthropic::Anthropic;
 pub use chat::ChatCompletions;
+pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
 pub use google::Google;
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};
 pub use responses::Responses;
+pub use secret::Secret;
 pub use sse::{OnEvent, SseDecoder, SseEvent};

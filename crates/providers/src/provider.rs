@@ -17,6 +17,11 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Where requests for `model` go, behind the provider's base address.
     fn path(&self, model: &str) -> String;
 
+    /// Where its models are listed, behind the provider's base address.
+    fn models_path(&self) -> &'static str {
+        "/models"
+    }
+
     /// The headers that carry the key, and those that every request of this format has.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
 }

@@ -4,10 +4,11 @@
 //! - [`TestAgent`]: an agent that works on its mail as the real one does: call, step, result.
 //! - [`driver`]: a process that writes like an agent, says aloud what was accepted, and can be made to die at
 //!   a chosen moment or to do it wrong on purpose.
+//! - [`ModelServer`]: a model server that follows a script, its faults included.
 //! - [`checker`]: a process that opens the database after the crash, and accounts for every message.
 //!
 //! The driver and the checker are functions here, so that a test program can be its own child; the programs
-//! `store-driver` and `store-checker` are the same for use by hand.
+//! `store-driver` and `store-checker` are the same for use by hand, and `scripted-model` is the model server.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -15,11 +16,13 @@
 pub mod checker;
 pub mod driver;
 
+mod model_server;
 mod random;
 mod test_agent;
 mod test_store;
 mod view;
 
+pub use model_server::{Captured, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model};
 pub use random::Random;
 pub use test_agent::{TestAgent, everything, said, send_to};
 pub use test_store::{PLENTY, TestStore, place};

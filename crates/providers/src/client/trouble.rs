@@ -1,0 +1,116 @@
+//! What went wrong on the way, in short words for a person.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::iter;
+use std::time::Duration;
+
+use rustls::CertificateError;
+
+use crate::fault::{Category, Fault, scrub};
+
+/// Characters of a library's own words, where there are none of ours.
+const WORDS: usize = 200;
+
+/// A request that got no answer.
+pub(super) fn unreachable(shown: &str, error: &reqwest::Error) -> Fault {
+    if !error.is_connect() && !error.is_timeout() {
+        return broken(shown, error);
+    }
+    let message = format!("cannot reach {shown} ({})", cause(error));
+    Fault::new(Category::Network, message)
+}
+
+/// A connection that ended too early.
+pub(super) fn broken(shown: &str, error: &reqwest::Error) -> Fault {
+    let message = format!("the connection to {shown} broke off ({})", cause(error));
+    Fault::new(Category::Network, message)
+}
+
+/// An answer that does not go on.
+pub(super) fn stalled(shown: &str, limit: Duration) -> Fault {
+    let message = format!("nothing came from {shown} for {} s", limit.as_secs_f32());
+    Fault::new(Category::Network, message)
+}
+
+/// A page for people.
+pub(super) fn web_page(shown: &str) -> Fault {
+    let message = "the server answered with a web page, not with a model's stream";
+    Fault::new(Category::Unreadable, format!("{message}: {shown}"))
+}
+
+/// An answer without an end.
+pub(super) fn too_long() -> Fault {
+    Fault::new(Category::Unreadable, "it is longer than any answer")
+}
+
+/// Whether the server's certificate was signed by somebody we do not know.
+pub(super) fn is_unknown_issuer(error: &reqwest::Error) -> bool {
+    matches!(
+        tls_error(error),
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer))
+    )
+}
+
+/// Neither address nor key is in it: it names what the operating system or the protocol found.
+fn cause(error: &reqwest::Error) -> String {
+    if let Some(error) = tls_error(error) {
+        return tls_cause(error);
+    }
+    let io_error = chain(error).find_map(|error| error.downcast_ref::<io::Error>());
+    if let Some(words) = io_error.and_then(|error| io_cause(error.kind())) {
+        return words.to_owned();
+    }
+    // The resolver's error is of no type that could be asked for.
+    if chain(error).any(|error| error.to_string().starts_with("dns error")) {
+        return "unknown host".to_owned();
+    }
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    // The innermost error; the outer ones name the address.
+    chain(error).last().map_or_else(String::new, |error| scrub(&error.to_string(), WORDS))
+}
+
+fn io_cause(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::ConnectionRefused => "connection refused",
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
+            "connection reset"
+        }
+        ErrorKind::UnexpectedEof => "connection closed",
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "no way to this host",
+        ErrorKind::TimedOut => "no answer in time",
+        _ => return None,
+    })
+}
+
+fn tls_cause(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(error) => match error {
+            CertificateError::UnknownIssuer => "its certificate is of an unknown issuer",
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "its certificate has expired"
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "its certificate is for another name"
+            }
+            _ => "its certificate is not valid",
+        }
+        .to_owned(),
+        error => format!("TLS: {}", scrub(&error.to_string(), WORDS)),
+    }
+}
+
+/// An error of TLS travels inside an error of input and output, where `source` does not lead.
+fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
+    chain(error).find_map(|error| match error.downcast_ref::<io::Error>() {
+        Some(error) => error.get_ref()?.downcast_ref(),
+        None => error.downcast_ref(),
+    })
+}
+
+/// The error and what caused it.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |&error| error.source())
+}

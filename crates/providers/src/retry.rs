@@ -1,0 +1,122 @@
+//! When a request is made again. Pure: nobody waits here.
+
+use std::time::Duration;
+
+use crate::fault::Fault;
+
+/// A server that wants to be left alone for longer is not waited for: the person should know, and decide.
+const LONGEST_WISH: Duration = Duration::from_secs(5 * 60);
+
+/// The retries of one request.
+#[derive(Debug)]
+pub(crate) struct Retries {
+    left: u32,
+    /// The delay before jitter; it doubles every time.
+    delay: Duration,
+    random: Random,
+}
+
+impl Retries {
+    pub(crate) fn new(count: u32, first_delay: Duration, seed: u64) -> Retries {
+        Retries { left: count, delay: first_delay, random: Random(seed) }
+    }
+
+    /// How long to wait before the next attempt; none when there is to be none.
+    pub(crate) fn next(&mut self, fault: &Fault) -> Option<Duration> {
+        if !fault.category.is_passing() || self.left == 0 {
+            return None;
+        }
+        let wish = fault.retry_after.unwrap_or_default();
+        if wish > LONGEST_WISH {
+            return None;
+        }
+        self.left -= 1;
+        // Between 50 and 100 %: agents that failed together must not come back together.
+        let jittered = self.delay / 2 + self.random.below(self.delay / 2);
+        self.delay = self.delay.saturating_mul(2);
+        Some(match wish.is_zero() {
+            true => jittered,
+            false => wish + self.random.below(wish / 10),
+        })
+    }
+}
+
+/// splitmix64, which is enough to spread retries.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: Duration) -> Duration {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let share = (mixed ^ (mixed >> 31)) >> 32;
+        // A share of 2^32 parts; a delay of some minutes in nanoseconds has 40 bits.
+        let nanoseconds = (end.as_nanos() * u128::from(share)) >> 32;
+        Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Category;
+
+    fn delays(fault: &Fault, seed: u64) -> Vec<Duration> {
+        let mut retries = Retries::new(5, Duration::from_millis(500), seed);
+        std::iter::from_fn(|| retries.next(fault)).collect()
+    }
+
+    #[test]
+    fn delays_double_and_are_spread_over_their_upper_half() {
+        let fault = Fault::new(Category::Server, "x");
+        let mut all = Vec::new();
+        for seed in 0..1000 {
+            let delays = delays(&fault, seed);
+            assert_eq!(delays.len(), 5);
+            for (delay, full) in delays.iter().zip([500, 1000, 2000, 4000, 8000]) {
+                let full = Duration::from_millis(full);
+                assert!((full / 2..=full).contains(delay), "{delay:?} of {full:?}");
+            }
+            all.push(delays[0]);
+        }
+        all.sort();
+        assert!(all[0] < Duration::from_millis(260) && all[999] > Duration::from_millis(490));
+    }
+
+    #[test]
+    fn only_what_passes_is_tried_again() {
+        let categories = [Category::KeyRefused, Category::Quota, Category::Refused];
+        for category in categories {
+            assert_eq!(delays(&Fault::new(category, "x"), 1), []);
+        }
+        for category in [Category::RateLimit, Category::Server, Category::Network] {
+            assert_eq!(delays(&Fault::new(category, "x"), 1).len(), 5);
+        }
+    }
+
+    #[test]
+    fn a_wish_is_obeyed_unless_it_is_too_long() {
+        let mut fault = Fault::new(Category::RateLimit, "x");
+        let minute = Duration::from_secs(60);
+        fault.retry_after = Some(minute);
+        let delays_of_a_minute = delays(&fault, 1);
+        assert_eq!(delays_of_a_minute.len(), 5);
+        assert!(delays_of_a_minute.iter().all(|delay| (minute..minute * 11 / 10).contains(delay)));
+        fault.retry_after = Some(5 * minute);
+        assert_eq!(delays(&fault, 1).len(), 5);
+        fault.retry_after = Some(5 * minute + Duration::from_millis(1));
+        assert_eq!(delays(&fault, 1), []);
+        fault.retry_after = Some(Duration::MAX);
+        assert_eq!(delays(&fault, 1), []);
+        fault.retry_after = Some(Duration::ZERO);
+        assert!(delays(&fault, 1)[0] >= Duration::from_millis(250));
+    }
+
+    #[test]
+    fn no_retries_and_no_delay_are_possible() {
+        let fault = Fault::new(Category::Server, "x");
+        assert_eq!(Retries::new(0, Duration::from_secs(1), 1).next(&fault), None);
+        assert_eq!(Retries::new(1, Duration::ZERO, 1).next(&fault), Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,79 @@
+//! A key. It can be sent, and cannot be shown.
+
+use std::fmt;
+
+/// A key of a provider. `Debug` hides it, and there is no `Display`.
+#[derive(Clone)]
+pub struct Secret(String);
+
+/// What is shown where a key was.
+const MASK: &str = "[key]";
+
+/// A shorter one is a placeholder such as `none`, for a server that wants any key: it is no secret, and to
+/// cut it out of texts would spoil them.
+const SHORTEST: usize = 6;
+
+impl Secret {
+    /// Takes a key, without the white space that comes with a file or a copied line.
+    pub fn new(key: impl AsRef<str>) -> Secret {
+        Secret(key.as_ref().trim().to_owned())
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The text without the key: servers repeat what they were sent.
+    pub(crate) fn cut_out_of(&self, text: &str) -> String {
+        let key = &self.0;
+        if key.len() < SHORTEST {
+            return text.to_owned();
+        }
+        let mut text = text.replace(key.as_str(), MASK);
+        // Where a text was cut, the cut may have gone through the key.
+        if let Some(cut) = text.rfind('…') {
+            let beginnings = (SHORTEST..key.len()).rev().filter_map(|length| key.get(..length));
+            let left = { beginnings }.find(|beginning| text[..cut].ends_with(beginning));
+            if let Some(left) = left {
+                text.replace_range(cut - left.len()..cut, MASK);
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(Secret::new(" sk-12345678\n").cut_out_of(text), expected);
+    }
+
+    #[test]
+    fn a_key_is_cut_out_whole_or_in_part() {
+        check("bad key sk-12345678 (sk-12345678)", "bad key [key] ([key])");
+        check("bad key sk-1234…", "bad key [key]…");
+        check("bad key sk-1234567… (hint)", "bad key [key]… (hint)");
+        check("bad key sk-…", "bad key sk-…");
+        check("nothing…", "nothing…");
+    }
+
+    #[test]
+    fn a_placeholder_is_no_secret() {
+        assert_eq!(Secret::new("none").cut_out_of("none of it"), "none of it");
+        assert_eq!(Secret::new("").cut_out_of("x"), "x");
+    }
+
+    #[test]
+    fn a_key_does_not_show_itself() {
+        assert_eq!(format!("{:?}", Secret::new("sk-12345678")), "Secret");
+    }
+}

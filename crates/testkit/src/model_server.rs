@@ -1,0 +1,236 @@
+//! A model server that says what the test tells it to, and fails where the test wants it to.
+//!
+//! It is a real HTTP server on the loopback device, written on plain sockets: a test decides over every byte
+//! and over the end of every connection. What is asked is captured and can be looked at.
+//!
+//! ```
+//! use ikigai_testkit::{ModelServer, Reply};
+//! use serde_json::json;
+//!
+//! let server = ModelServer::start([
+//!     Reply::status(429).retry_after(1),
+//!     Reply::call("call_1", "bash", json!({"command": "ls"})),
+//!     Reply::text("There is nothing."),
+//! ]);
+//! println!("{}/chat/completions", server.base_url());
+//! ```
+
+mod answer;
+mod anthropic;
+mod captured;
+mod chat;
+mod connection;
+mod gate;
+mod http;
+mod program;
+mod reply;
+mod scenario;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+pub use captured::{Captured, assert_prefix};
+pub use gate::Gate;
+pub use program::main as scripted_model;
+pub use reply::{Point, Reply};
+
+/// How long anything is waited for. Nothing takes this long unless it never comes.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A running server. It ends, and its connections with it, when this is dropped.
+pub struct ModelServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl ModelServer {
+    /// A server that gives these replies, one per request. Later requests get a 500.
+    pub fn start(script: impl IntoIterator<Item = Reply>) -> ModelServer {
+        ModelServer::on_port(0, Script::List(Mutex::new(script.into_iter().collect())))
+    }
+
+    /// A server whose replies follow from the request: so agents can be told apart by what they ask.
+    pub fn choosing(choose: impl Fn(&Captured) -> Reply + Send + Sync + 'static) -> ModelServer {
+        ModelServer::on_port(0, Script::Choice(Box::new(choose)))
+    }
+
+    /// A server on this port; 0 is any.
+    fn on_port(port: u16, script: Script) -> ModelServer {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared =
+            Arc::new(Shared { script, seen: Mutex::default(), changed: Condvar::default() });
+        let for_accepting = Arc::clone(&shared);
+        thread::spawn(move || accept(&listener, &for_accepting));
+        ModelServer { address, shared }
+    }
+
+    /// `http://127.0.0.1:12345`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// `http://127.0.0.1:12345/v1`, which is what servers of the chat format have as their base address.
+    pub fn base_url(&self) -> String {
+        format!("{}/v1", self.url())
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What was asked so far, in order.
+    pub fn requests(&self) -> Vec<Arc<Captured>> {
+        self.shared.seen.lock().unwrap().requests.clone()
+    }
+
+    /// How many connections there were so far.
+    pub fn connections(&self) -> usize {
+        self.shared.seen.lock().unwrap().accepted
+    }
+
+    /// Blocks until there were `count` requests, and returns all there are.
+    pub fn wait_for_requests(&self, count: usize) -> Vec<Arc<Captured>> {
+        self.shared.wait_until("requests", count, |seen| seen.requests.len());
+        self.requests()
+    }
+
+    /// Blocks until `count` replies have come to where they stall.
+    pub fn wait_for_stalls(&self, count: usize) {
+        self.shared.wait_until("stalls", count, |seen| seen.stalls);
+    }
+
+    /// Blocks until `count` clients have left a reply that was stalling.
+    pub fn wait_for_departures(&self, count: usize) {
+        self.shared.wait_until("departures", count, |seen| seen.departures);
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        let mut seen = self.shared.seen.lock().unwrap();
+        seen.is_over = true;
+        for stream in seen.streams.iter().flatten() {
+            // One that the client has closed already is as good as shut down.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        drop(seen);
+        // Wakes the one that accepts.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl fmt::Debug for ModelServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelServer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else { return };
+        let Some(place) = shared.enter(&stream) else { return };
+        if shared.script.hangs_up_on_connect() {
+            shared.leave(place);
+            continue;
+        }
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            connection::serve(&stream, &shared);
+            shared.leave(place);
+        });
+    }
+}
+
+/// Where replies come from.
+enum Script {
+    List(Mutex<VecDeque<Reply>>),
+    Choice(Box<Choose>),
+}
+
+type Choose = dyn Fn(&Captured) -> Reply + Send + Sync;
+
+impl Script {
+    fn hangs_up_on_connect(&self) -> bool {
+        let Script::List(replies) = self else { return false };
+        let mut replies = replies.lock().unwrap();
+        replies.pop_front_if(|reply| reply.hangs_up).is_some()
+    }
+}
+
+/// What the server's threads and the test share.
+struct Shared {
+    script: Script,
+    seen: Mutex<Seen>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Seen {
+    requests: Vec<Arc<Captured>>,
+    stalls: usize,
+    departures: usize,
+    accepted: usize,
+    is_over: bool,
+    /// By order of arrival; those that ended are empty.
+    streams: Vec<Option<TcpStream>>,
+}
+
+impl Shared {
+    /// Notes a connection and gives it a place, unless the server is over.
+    fn enter(&self, stream: &TcpStream) -> Option<usize> {
+        let mut seen = self.seen.lock().unwrap();
+        if seen.is_over {
+            return None;
+        }
+        seen.accepted += 1;
+        seen.streams.push(stream.try_clone().ok());
+        Some(seen.streams.len() - 1)
+    }
+
+    fn leave(&self, place: usize) {
+        self.seen.lock().unwrap().streams[place] = None;
+    }
+
+    /// Keeps a request and says what it gets. One lock around both: the order of requests is that of replies.
+    fn answer(&self, captured: Captured) -> (Arc<Captured>, Reply) {
+        let captured = Arc::new(captured);
+        let mut seen = self.seen.lock().unwrap();
+        let scripted = match &self.script {
+            Script::List(replies) => replies.lock().unwrap().pop_front(),
+            Script::Choice(_) => None,
+        };
+        seen.requests.push(Arc::clone(&captured));
+        drop(seen);
+        self.changed.notify_all();
+        // A choice is made outside the lock: it may take its time, or look at the server.
+        let reply = scripted.unwrap_or_else(|| match &self.script {
+            Script::List(_) => Reply::error(500, "script is at its end"),
+            Script::Choice(choose) => choose(&captured),
+        });
+        (captured, reply)
+    }
+
+    fn note(&self, what: impl FnOnce(&mut Seen)) {
+        what(&mut self.seen.lock().unwrap());
+        self.changed.notify_all();
+    }
+
+    #[track_caller]
+    fn wait_until(&self, what: &str, wanted: usize, count: impl Fn(&Seen) -> usize) {
+        let seen = self.seen.lock().unwrap();
+        let (seen, waited) =
+            self.changed.wait_timeout_while(seen, LIMIT, |seen| count(seen) < wanted).unwrap();
+        let came = count(&seen);
+        // A panic under the lock would poison it, and the server could not be dropped.
+        drop(seen);
+        assert!(!waited.timed_out(), "{came} {what} came, not {wanted}");
+    }
+}
