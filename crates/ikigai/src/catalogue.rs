@@ -1,22 +1,19 @@
-//! All tools that there are: those on files and commands, and those on the database.
+//! The tools, as the configuration has them.
 
+use ikigai_agents::catalogue;
 use ikigai_store::Step;
 use ikigai_tools::Dispatcher;
 
 use crate::config::Settings;
 
-pub(crate) fn all() -> Dispatcher<Step> {
-    Dispatcher::new(vec![ikigai_mail::TOOL])
-}
-
 /// The tools that the configuration enables.
 pub(crate) fn offered(settings: &Settings) -> Dispatcher<Step> {
     match settings.enabled_tools() {
-        Some(enabled) => all().only(|name| enabled.iter().any(|tool| tool == name)),
-        None => all(),
+        Some(enabled) => catalogue().only(|name| enabled.iter().any(|tool| tool == name)),
+        None => catalogue(),
     }
 }
 
 pub(crate) fn names() -> Vec<&'static str> {
-    all().declarations().map(|declaration| declaration.name).collect()
+    catalogue().declarations().map(|declaration| declaration.name).collect()
 }

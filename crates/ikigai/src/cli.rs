@@ -11,19 +11,23 @@ use clap_complete::Shell;
 #[command(
     name = "ikigai",
     version,
-    arg_required_else_help = true,
     max_term_width = 100,
     after_help = EXAMPLES
 )]
 pub(crate) struct Cli {
+    /// Without one, ikigai opens on the terminal.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) options: Options,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  ikigai                                         talk to an agent here
+  ikigai run 'fix the failing test'              one turn, the answer on stdout
+  ikigai run -c 'now commit it'                  go on with the newest session
+  ikigai tour                                    a walk through ikigai; needs no key
   ikigai tools                                   what a model can do here
   ikigai tool grep '{\"pattern\":\"TODO\"}'          one call, its result as JSON
   ikigai mail send 1/ 'please review main.rs'    mail to an agent
@@ -47,9 +51,15 @@ pub(crate) struct Options {
     /// Use the database at URL (sqlite://PATH; postgres://… is not possible yet)
     #[arg(long, value_name = "URL", global = true)]
     pub(crate) db: Option<String>,
-    /// Use the session ID instead of the newest one of the directory
-    #[arg(long, value_name = "ID", global = true)]
+    /// Go on with the newest session of the directory
+    #[arg(short = 'c', long = "continue", global = true)]
+    pub(crate) continues: bool,
+    /// Use the session ID (or its beginning) instead of the newest one of the directory
+    #[arg(long, value_name = "ID", global = true, conflicts_with = "continues")]
     pub(crate) session: Option<String>,
+    /// Begin a new session, also where one runs
+    #[arg(long, global = true, conflicts_with_all = ["continues", "session"])]
+    pub(crate) new: bool,
     /// Act as the agent ID, 0/ by default
     #[arg(long, value_name = "ID", global = true)]
     pub(crate) agent: Option<String>,
@@ -59,10 +69,18 @@ pub(crate) struct Options {
     /// What agents may touch: read, work or full (not in force yet)
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) mode: Option<String>,
+    /// Talk line by line (there is no full screen yet, so this changes nothing)
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Give an agent one task and print its answer
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArguments),
+    /// Walk through ikigai with a scripted model; needs no key
+    Tour,
     /// List the tools that a model is offered
     Tools(ToolsArguments),
     /// Run one tool call and print its result as JSON
@@ -90,6 +108,15 @@ pub(crate) enum Command {
     Man,
 }
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ikigai run 'what does this project do?'
+  git diff | ikigai run - > review.md
+  ikigai run --json --timeout 600 'fix the failing test'
+
+A new session is begun, unless -c or --session says otherwise. The answer goes to standard output,
+everything else to standard error.";
+
 const TOOL_EXAMPLES: &str = "\
 Examples:
   ikigai tool file_read '{\"path\":\"README.md\",\"limit\":5}'
@@ -103,6 +130,18 @@ Examples:
   ikigai completions bash > ~/.local/share/bash-completion/completions/ikigai
   ikigai completions zsh > ~/.zfunc/_ikigai
   ikigai completions fish > ~/.config/fish/completions/ikigai.fish";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// What is to be done; - reads it from stdin
+    pub(crate) prompt: String,
+    /// Print one JSON event per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Interrupt the run after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub(crate) timeout: Option<u64>,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArguments {

@@ -11,6 +11,7 @@
 //! [`Address`], which prints itself masked, also in `Debug`.
 
 mod address;
+mod chosen;
 mod defaults;
 mod environment;
 mod error;
@@ -39,9 +40,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub(crate) use chosen::{ChosenModel, Format, NoModel};
 pub(crate) use error::ConfigError;
 use ikigai_store::{AgentLimits, Budget};
 use ikigai_tools::OutputSize;
+pub(crate) use nearest::name as nearest_name;
 
 use address::Address;
 use file::{Document, Lookup};
@@ -123,6 +126,16 @@ impl Settings {
     /// How many notifications and requests there are until a person speaks again.
     pub(crate) fn budget(&self) -> Budget {
         Budget { wakes: self.number("mail.max_wakes"), requests: self.number("max_requests") }
+    }
+
+    /// How many responses with tool calls one turn may have.
+    pub(crate) fn max_tool_turns(&self) -> u32 {
+        self.number("max_tool_turns")
+    }
+
+    /// The model to talk to, and how to reach it.
+    pub(crate) fn chosen_model(&self) -> Result<ChosenModel, NoModel> {
+        chosen::choose(&self.layers, &self.keys_present)
     }
 
     /// How many agents a session may have.

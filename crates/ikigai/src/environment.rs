@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use ikigai_conversation::{AgentId, SessionId};
 use tokio::signal::unix::SignalKind;
 
 use crate::cli::Options;
@@ -12,6 +13,10 @@ use crate::config::{Flag, Settings, Sources};
 
 /// The argument by which the program is told to be its own watchdog.
 pub(crate) const WATCHDOG: &str = "__watchdog";
+
+/// The variables by which a command of an agent knows whose it is.
+const AGENT: &str = "IKIGAI_AGENT";
+const SESSION: &str = "IKIGAI_SESSION";
 
 /// The surroundings of a command: where it works, and with which settings. It holds keys, hence no `Debug`.
 pub(crate) struct Environment {
@@ -27,6 +32,10 @@ pub(crate) struct Environment {
 pub(crate) struct Chosen {
     pub(crate) session: Option<String>,
     pub(crate) agent: Option<String>,
+    /// The newest session is to be continued.
+    pub(crate) continues: bool,
+    /// No session that runs is to be joined.
+    pub(crate) new: bool,
     /// We are inside a command that an agent runs, and act as that agent.
     pub(crate) inside_agent: bool,
 }
@@ -44,6 +53,26 @@ impl Environment {
         let settings = Settings::load(&sources)?;
         let chosen = Chosen::read(options, &variables)?;
         Ok(Environment { directory, settings, chosen, variables })
+    }
+
+    /// A variable's value, if it is set and not empty.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let value = self.variables.get(OsStr::new(name)).filter(|value| !value.is_empty());
+        value.map(|value| value.to_string_lossy().into_owned())
+    }
+
+    /// The variables that a command of an agent may see: those of [`for_commands`](Self::for_commands), and
+    /// who it is that runs it.
+    pub(crate) fn for_commands_of(
+        &self,
+        session: SessionId,
+        agent: &AgentId,
+    ) -> Vec<(OsString, OsString)> {
+        let mut variables = self.for_commands();
+        variables.retain(|(name, _)| name != AGENT && name != SESSION);
+        variables.push((AGENT.into(), agent.to_string().into()));
+        variables.push((SESSION.into(), session.to_string().into()));
+        variables
     }
 
     /// The variables that a command may see: no key, no address of the database.
@@ -66,7 +95,7 @@ impl Chosen {
             let value = variables.get(OsStr::new(name)).filter(|value| !value.is_empty());
             value.map(|value| value.to_string_lossy().into_owned())
         };
-        let (agent, session) = (variable("IKIGAI_AGENT"), variable("IKIGAI_SESSION"));
+        let (agent, session) = (variable(AGENT), variable(SESSION));
         let inside_agent = agent.is_some() || session.is_some();
         if inside_agent && options.db.is_some() {
             anyhow::bail!("--db cannot be used inside an agent's command");
@@ -84,6 +113,8 @@ impl Chosen {
         Ok(Chosen {
             session: session.or_else(|| options.session.clone()),
             agent: agent.or_else(|| options.agent.clone()),
+            continues: options.continues,
+            new: options.new,
             inside_agent,
         })
     }

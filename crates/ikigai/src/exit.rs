@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
-/// What the shell is told. Wrong usage is 2 and comes from the command line's parser.
+/// What the shell is told. Most wrong usage is told by the command line's parser, with the same code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
     Failed,
+    WrongUsage,
     Interrupted,
 }
 
@@ -15,6 +16,7 @@ impl From<Exit> for ExitCode {
         ExitCode::from(match exit {
             Exit::Done => 0,
             Exit::Failed => 1,
+            Exit::WrongUsage => 2,
             Exit::Interrupted => 130,
         })
     }

@@ -11,8 +11,13 @@ mod command;
 mod config;
 mod environment;
 mod exit;
+mod line;
+mod model;
+mod opening;
 mod print;
 mod session;
+mod signals;
+mod transcript;
 
 use std::process::ExitCode;
 
@@ -37,7 +42,10 @@ fn run() -> anyhow::Result<Exit> {
     }
     let cli = Cli::parse();
     let load = || Environment::read(&cli.options);
-    match cli.command {
+    let Some(command) = cli.command else { return line::run(&load()?) };
+    match command {
+        Command::Run(arguments) => command::run::run(&load()?, &arguments),
+        Command::Tour => anyhow::bail!("not yet"),
         Command::Tools(arguments) => command::tools::run(&load()?, &arguments),
         Command::Tool(arguments) => command::tool::run(&load()?, &arguments),
         Command::Mail(arguments) => command::mail::run(&load()?, &arguments),

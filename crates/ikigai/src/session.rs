@@ -92,25 +92,28 @@ impl Database {
 
     /// The session whose id begins so.
     pub(crate) fn find_session(&self, named: &str) -> anyhow::Result<SessionId> {
-        if let Ok(id) = SessionId::parse(named) {
-            return Ok(id);
-        }
-        let sessions = self.wait(self.store.sessions())?;
-        let mut matching = sessions
-            .iter()
-            .map(|session| session.id)
-            .filter(|id| id.to_string().starts_with(named));
-        match (matching.next(), matching.next()) {
-            (Some(id), None) if !named.is_empty() => Ok(id),
-            (Some(_), Some(_)) => anyhow::bail!(
-                "more than one session begins with '{named}': 'ikigai sessions' lists them"
-            ),
-            _ => anyhow::bail!("Session {named} not found: 'ikigai sessions' lists them"),
-        }
+        self.wait(find_session(&self.store, named))
     }
 
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
+    }
+}
+
+/// The session whose id begins so.
+pub(crate) async fn find_session(store: &Store, named: &str) -> anyhow::Result<SessionId> {
+    if let Ok(id) = SessionId::parse(named) {
+        return Ok(id);
+    }
+    let sessions = store.sessions().await?;
+    let mut matching =
+        sessions.iter().map(|session| session.id).filter(|id| id.to_string().starts_with(named));
+    match (matching.next(), matching.next()) {
+        (Some(id), None) if !named.is_empty() => Ok(id),
+        (Some(_), Some(_)) => anyhow::bail!(
+            "more than one session begins with '{named}': 'ikigai sessions' lists them"
+        ),
+        _ => anyhow::bail!("Session {named} not found: 'ikigai sessions' lists them"),
     }
 }
 
@@ -133,7 +136,11 @@ pub(crate) fn place(environment: &Environment) -> Place {
 }
 
 fn chosen_agent(environment: &Environment) -> anyhow::Result<AgentId> {
-    let named = environment.chosen.agent.as_deref().unwrap_or("0/");
+    parse_agent(environment.chosen.agent.as_deref().unwrap_or("0/"))
+}
+
+/// An agent's id as it is typed, with its last slash or without.
+pub(crate) fn parse_agent(named: &str) -> anyhow::Result<AgentId> {
     let slashed = format!("{}/", named.trim_end_matches('/'));
     AgentId::parse(&slashed).map_err(|_| {
         anyhow::anyhow!(

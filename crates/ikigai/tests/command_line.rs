@@ -73,7 +73,7 @@ fn wrong_usage_ends_with_2_and_says_why_on_standard_error() {
         assert_eq!((code, &*stdout), (2, ""));
         assert!(stderr.contains(reason), "{stderr}");
     }
-    check([], "Usage: ikigai");
+    check([], "there is no terminal to talk on: use 'ikigai run PROMPT'");
     check(["tool"], "<NAME>");
     check(["tool", "glob", "{}", "{}"], "unexpected argument");
     check(["no-such-command"], "unrecognized subcommand");
@@ -198,7 +198,7 @@ fn bash_takes_its_completions() {
         _ikigai ikigai to ikigai
         echo "${COMPREPLY[@]}"
     "#;
-    let expected = (0, "tools tool\n".to_owned(), String::new());
+    let expected = (0, "tour tools tool\n".to_owned(), String::new());
     assert_eq!(ended(&mut Workspace::new().script(script)), expected);
 }
 

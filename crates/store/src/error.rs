@@ -126,6 +126,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the same may succeed a little later, without anybody asking again.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, StoreError::Busy { .. } | StoreError::Full { .. })
+    }
+
     pub(crate) fn internal(error: impl std::fmt::Display) -> StoreError {
         StoreError::Internal(error.to_string().into())
     }

@@ -81,6 +81,31 @@ impl Store {
         .await
     }
 
+    /// The session of `place` that was last written to among those of which a live process runs an agent.
+    pub async fn running_session(
+        &self,
+        place: Place,
+        by: Process,
+    ) -> Result<Option<SessionId>, StoreError> {
+        self.read(move |unit| {
+            let sql = "SELECT s.id, l.holder FROM sessions s JOIN agents a ON a.session = s.key
+                    JOIN leases l ON l.agent = a.key
+                WHERE s.machine = ?1 AND s.directory = ?2 AND l.until > ?3
+                ORDER BY s.updated_at DESC, s.key DESC";
+            let params = params![place.machine, place.directory, unit.now().as_millis()];
+            let held = unit.rows(sql, params, |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+            for (session, holder) in held {
+                if !by.sees_dead(&decode(&holder)?) {
+                    return sessions::parse_id(&session).map(Some);
+                }
+            }
+            Ok(None)
+        })
+        .await
+    }
+
     /// Makes a session with agent `0/`, which `process` runs, and appends the first thing that a person said.
     pub async fn begin_session(
         &self,

@@ -43,6 +43,18 @@ pub enum ParameterType {
 impl Declaration {
     /// The tool as an OpenAI function schema; other providers' forms are derived from this one.
     pub fn schema(&self) -> Value {
+        json!({
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": self.parameters_schema(),
+            },
+        })
+    }
+
+    /// The JSON schema of the parameters alone.
+    pub fn parameters_schema(&self) -> Value {
         let properties: Map<String, Value> = self
             .parameters
             .iter()
@@ -50,18 +62,7 @@ impl Declaration {
             .collect();
         let required: Vec<&str> =
             self.parameters.iter().filter(|p| p.required).map(|p| p.name).collect();
-        json!({
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.description,
-                "parameters": {
-                    "type": "object",
-                    "properties": properties,
-                    "required": required,
-                },
-            },
-        })
+        json!({"type": "object", "properties": properties, "required": required})
     }
 }
 

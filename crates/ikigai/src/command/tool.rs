@@ -9,7 +9,6 @@ use std::time::Duration;
 use ikigai_mail::render_result;
 use ikigai_store::Step;
 use ikigai_tools::{Call, Commands, Context, Prepared, ToolResult};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue;
@@ -19,6 +18,7 @@ use crate::environment::{self, Environment};
 use crate::exit::Exit;
 use crate::print;
 use crate::session::OpenSession;
+use crate::signals::Signals;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyhow::Result<Exit> {
     let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
@@ -71,23 +71,6 @@ fn execute(environment: &Environment, call: Call) -> anyhow::Result<Option<ToolR
     result
 }
 
-/// A signal that interrupts us, unless the program was started with it ignored.
-struct Signals(Option<Signal>);
-
-impl Signals {
-    fn of(kind: SignalKind) -> std::io::Result<Signals> {
-        let listens = !environment::is_ignored(kind);
-        Ok(Signals(listens.then(|| signal(kind)).transpose()?))
-    }
-
-    async fn next(&mut self) {
-        match &mut self.0 {
-            Some(signal) => drop(signal.recv().await),
-            None => std::future::pending().await,
-        }
-    }
-}
-
 /// Waits for the call; a signal interrupts it, a second one does not even wait for its end.
 async fn until_interrupted(
     call: impl Future<Output = ToolResult>,
@@ -95,26 +78,15 @@ async fn until_interrupted(
 ) -> anyhow::Result<Option<ToolResult>> {
     /// Longer than a command is given to end by itself.
     const PATIENCE: Duration = Duration::from_secs(3);
-    let (mut interrupt_signal, mut terminate, mut hangup) = (
-        Signals::of(SignalKind::interrupt())?,
-        Signals::of(SignalKind::terminate())?,
-        Signals::of(SignalKind::hangup())?,
-    );
-    let mut signalled = async || {
-        tokio::select! {
-            () = interrupt_signal.next() => {}
-            () = terminate.next() => {}
-            () = hangup.next() => {}
-        }
-    };
+    let mut signals = Signals::listen()?;
     tokio::pin!(call);
     tokio::select! {
         result = &mut call => return Ok(Some(result)),
-        () = signalled() => interrupt.cancel(),
+        _ = signals.next() => interrupt.cancel(),
     }
     tokio::select! {
         _ = call => {}
-        () = signalled() => {}
+        _ = signals.next() => {}
         () = tokio::time::sleep(PATIENCE) => {}
     }
     Ok(None)

@@ -10,7 +10,7 @@ use crate::print;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyhow::Result<Exit> {
     let dispatcher = match arguments.set {
-        Some(Set::Core) => catalogue::all().only(|name| CORE.contains(&name)),
+        Some(Set::Core) => ikigai_agents::catalogue().only(|name| CORE.contains(&name)),
         None => catalogue::offered(&environment.settings),
     };
     print::out(match arguments.json {

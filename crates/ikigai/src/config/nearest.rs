@@ -16,7 +16,7 @@ pub(super) fn key(key: &str) -> Option<String> {
 }
 
 /// The name among `names` that `name` is probably a slip of.
-pub(super) fn name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     best(name, names.map(str::to_owned))
 }
 

@@ -18,6 +18,8 @@ pub(super) struct BuiltIn {
     kind: &'static str,
     base_url: &'static str,
     api_key_env: &'static str,
+    /// The model that is used when only a key is there.
+    model: &'static str,
     /// The variable with another address, as the provider's own libraries have it.
     pub(super) base_url_env: &'static str,
 }
@@ -29,6 +31,7 @@ pub(super) const BUILT_IN: &[BuiltIn] = &[
         kind: "openai",
         base_url: "https://api.openai.com/v1",
         api_key_env: "OPENAI_API_KEY",
+        model: "gpt-5",
         base_url_env: "OPENAI_BASE_URL",
     },
     BuiltIn {
@@ -36,6 +39,7 @@ pub(super) const BUILT_IN: &[BuiltIn] = &[
         kind: "anthropic",
         base_url: "https://api.anthropic.com",
         api_key_env: "ANTHROPIC_API_KEY",
+        model: "claude-sonnet-4-5",
         base_url_env: "ANTHROPIC_BASE_URL",
     },
     BuiltIn {
@@ -43,6 +47,7 @@ pub(super) const BUILT_IN: &[BuiltIn] = &[
         kind: "google",
         base_url: "https://generativelanguage.googleapis.com",
         api_key_env: "GEMINI_API_KEY",
+        model: "gemini-2.5-pro",
         base_url_env: "GEMINI_BASE_URL",
     },
 ];
@@ -62,6 +67,11 @@ pub(super) fn defaults() -> impl Iterator<Item = (String, String)> {
 /// The key of a provider's setting.
 pub(super) fn key(provider: &str, field: &str) -> String {
     format!("providers.{provider}.{field}")
+}
+
+/// The model of a built-in provider that is used when only its key is there.
+pub(super) fn usual_model(provider: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|built_in| built_in.name == provider).map(|built_in| built_in.model)
 }
 
 /// All providers: the built-in ones in their order, then the user's by name.
@@ -152,7 +162,7 @@ fn no_base_url(layers: &Layers, name: &str) -> Fault {
     Fault::value(place, &format!("providers.{name}"), Wrong::NoBaseUrl)
 }
 
-fn text(value: Option<&Value>) -> Option<&str> {
+pub(super) fn text(value: Option<&Value>) -> Option<&str> {
     match value {
         Some(Value::Text(text)) => Some(text),
         _ => None,

@@ -1,0 +1,197 @@
+//! An agent with all that it needs to work.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ikigai_conversation::{AgentId, Body, Log, Message, NewMessage};
+use ikigai_providers::{Client, Tool};
+use ikigai_store::{Budget, State, Step, StoreError};
+use ikigai_tools::{Commands, Context, Dispatcher, OutputSize};
+use tokio_util::sync::CancellationToken;
+
+use crate::event::{Event, Happening, Sink};
+use crate::seat::Seat;
+
+/// The model that an agent talks to.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// The way to its server.
+    pub client: Arc<Client>,
+    /// Its name, as the provider knows it.
+    pub name: String,
+    /// `provider/name`, for people.
+    pub label: String,
+}
+
+/// What an agent can do.
+pub struct Toolbox {
+    /// The tools on offer.
+    pub dispatcher: Dispatcher<Step>,
+    /// Starts commands.
+    pub commands: Arc<Commands>,
+    /// Where they work; absolute.
+    pub directory: PathBuf,
+    /// How much of an output a model gets.
+    pub output_size: OutputSize,
+}
+
+impl Toolbox {
+    /// The tools as a model is told of them.
+    fn declared(&self) -> Vec<Tool> {
+        let tool = |declaration: &ikigai_tools::Declaration| Tool {
+            name: declaration.name.to_owned(),
+            description: declaration.description.to_owned(),
+            parameters: declaration.parameters_schema(),
+        };
+        self.dispatcher.declarations().map(tool).collect()
+    }
+}
+
+/// How much an agent may do until a person speaks again.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Wakes and requests, of the whole session.
+    pub budget: Budget,
+    /// Responses with calls in one turn.
+    pub tool_turns: u32,
+}
+
+/// An agent that this process runs.
+pub struct Agent {
+    pub(crate) seat: Seat,
+    pub(crate) model: Model,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) declared: Vec<Tool>,
+    pub(crate) limits: Limits,
+    /// Written at the beginning of the agent's log when it has none.
+    pub(crate) prompt: String,
+    /// A copy of the agent's log; the first `inherited` messages are its parent's.
+    pub(crate) log: Vec<Message>,
+    inherited: usize,
+    /// Whether something may wait in the queue of what the person said; set by whoever puts it there.
+    pub(crate) queued: Arc<AtomicBool>,
+    /// Ends the turn that runs; a new one for every turn.
+    pub(crate) interrupt: CancellationToken,
+    events: Sink,
+}
+
+impl Agent {
+    /// An agent at its seat. What its log holds is read by [`load`](Agent::load).
+    pub fn new(
+        seat: Seat,
+        model: Model,
+        toolbox: Toolbox,
+        limits: Limits,
+        prompt: String,
+        events: Sink,
+    ) -> Agent {
+        let declared = toolbox.declared();
+        Agent {
+            seat,
+            model,
+            toolbox,
+            declared,
+            limits,
+            prompt,
+            log: Vec::new(),
+            inherited: 0,
+            queued: Arc::new(AtomicBool::new(true)),
+            interrupt: CancellationToken::new(),
+            events,
+        }
+    }
+
+    /// Who it is.
+    pub fn id(&self) -> &AgentId {
+        &self.seat.agent
+    }
+
+    /// Reads the log, and closes the calls that a crash has left open (conversation.md, The loop). Says
+    /// whether a turn was cut off that is to go on.
+    pub async fn load(&mut self) -> Result<Unfinished, StoreError> {
+        if self.seat.lease.is_none() {
+            return Ok(Unfinished::Nothing);
+        }
+        let (session, id) = (self.seat.session, self.seat.agent.clone());
+        self.log = self.seat.store.whole_log(session, id.clone()).await?;
+        self.inherited = self.log.partition_point(|message| message.agent != id);
+        let open = self.log().open_calls();
+        if !open.is_empty() {
+            self.record(open, ikigai_store::Next::Tool).await?;
+        }
+        let agents = self.seat.store.agents(session).await?;
+        let was_idle = agents.iter().any(|agent| agent.id == id && agent.state == State::Idle);
+        if !self.has_system_prompt()
+            && let Some(prompt) = self.seat.store.system_prompt(session).await?
+        {
+            self.prompt = prompt;
+        }
+        Ok(match self.log().needs_turn() && !was_idle {
+            true => Unfinished::Turn,
+            false => Unfinished::Nothing,
+        })
+    }
+
+    pub(crate) fn log(&self) -> Log<'_> {
+        let (inherited, own) = self.log.split_at(self.inherited);
+        Log::forked(inherited, own)
+    }
+
+    /// What a person says, and before it the prompt if the log has none yet.
+    pub(crate) fn opening(&self, text: String) -> Vec<NewMessage> {
+        let prompt = (!self.has_system_prompt()).then(|| NewMessage::system(self.prompt.clone()));
+        prompt.into_iter().chain([NewMessage::user(text)]).collect()
+    }
+
+    fn has_system_prompt(&self) -> bool {
+        self.log.iter().any(|message| message.body == Body::System)
+    }
+
+    /// The surroundings of a call in this turn.
+    pub(crate) fn context(&self) -> Context {
+        let Toolbox { commands, directory, output_size, .. } = &self.toolbox;
+        Context::new(directory, *output_size, Arc::clone(commands), self.interrupt.clone())
+    }
+
+    pub(crate) fn emit(&mut self, happening: Happening) {
+        (self.events)(Event { agent: self.seat.agent.clone(), happening });
+    }
+
+    pub(crate) fn parts(&mut self) -> Parts<'_> {
+        let (inherited, own) = self.log.split_at(self.inherited);
+        Parts {
+            log: Log::forked(inherited, own),
+            model: &self.model,
+            tools: &self.declared,
+            agent: &self.seat.agent,
+            events: &mut self.events,
+            interrupt: &self.interrupt,
+        }
+    }
+}
+
+/// What asking a model needs, borrowed apart.
+pub(crate) struct Parts<'a> {
+    pub(crate) log: Log<'a>,
+    pub(crate) model: &'a Model,
+    pub(crate) tools: &'a [Tool],
+    pub(crate) interrupt: &'a CancellationToken,
+    agent: &'a AgentId,
+    events: &'a mut Sink,
+}
+
+impl Parts<'_> {
+    pub(crate) fn emit(&mut self, happening: Happening) {
+        (self.events)(Event { agent: self.agent.clone(), happening });
+    }
+}
+
+/// What a log was left with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfinished {
+    /// Nothing is to be done.
+    Nothing,
+    /// A turn that goes on.
+    Turn,
+}

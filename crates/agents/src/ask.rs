@@ -1,0 +1,42 @@
+//! One request to the model.
+
+use ikigai_providers::{Fault, Progress, Request, Response, ToolUse};
+
+use crate::agent::Agent;
+use crate::event::Happening;
+
+/// What became of a request.
+pub(crate) enum Asked {
+    Answered(Response),
+    /// The person has heard enough; this is what had arrived.
+    Interrupted(String),
+    /// Trying again did not help, or would not.
+    Failed(Fault),
+}
+
+impl Agent {
+    /// Asks the model what to do next. Text is passed on as it arrives.
+    pub(crate) async fn ask(&mut self, tool_use: ToolUse) -> Asked {
+        let mut parts = self.parts();
+        let (model, interrupt) = (parts.model, parts.interrupt.clone());
+        let view = parts.log.view();
+        let request = Request { model: &model.name, view: &view, tools: parts.tools, tool_use };
+        let mut arrived = String::new();
+        let mut on_progress = |progress: Progress<'_>| match progress {
+            Progress::Text(text) => {
+                arrived.push_str(text);
+                parts.emit(Happening::Text(text.to_owned()));
+            }
+            Progress::Retry { attempt, fault, delay } => {
+                arrived.clear();
+                parts.emit(Happening::Retry { attempt, reason: fault.to_string(), delay });
+            }
+        };
+        let asked = model.client.ask(&request, &mut on_progress);
+        match interrupt.run_until_cancelled(asked).await {
+            Some(Ok(response)) => Asked::Answered(response),
+            Some(Err(fault)) => Asked::Failed(fault),
+            None => Asked::Interrupted(arrived),
+        }
+    }
+}

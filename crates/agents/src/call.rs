@@ -1,0 +1,91 @@
+//! The calls of one response: committed, run, closed, one after another.
+
+use ikigai_conversation::{Body, NewMessage, ToolCall};
+use ikigai_mail::render_result;
+use ikigai_store::{Next, Outcome, Requests, StoreError};
+use ikigai_tools::{Prepared, ToolResult};
+
+use crate::agent::Agent;
+use crate::written::Written;
+
+/// What became of a response's calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// All are closed, and the model may be asked again.
+    All,
+    /// All are closed, but no request is left.
+    BudgetUsedUp,
+    /// The person has stopped them. What was begun is closed.
+    Interrupted,
+}
+
+/// Whether the calls are the last that this turn may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Round {
+    Ordinary,
+    Last,
+}
+
+impl Agent {
+    /// Runs the calls of a response. Its text and its cost are committed together with the first call: a
+    /// log that ended in the text alone would pass for an answer.
+    pub(crate) async fn run_calls(
+        &mut self,
+        response: Written,
+        round: Round,
+    ) -> Result<Ran, StoreError> {
+        let mut opening = response.words;
+        let count = response.calls.len();
+        for (number, call) in (1..).zip(response.calls) {
+            opening.push(call);
+            let call = self.open_call(std::mem::take(&mut opening)).await?;
+            let is_last = number == count;
+            let limit = (is_last && round == Round::Last).then_some(self.limits.tool_turns);
+            let next = if is_last { Next::Request } else { Next::Tool };
+            let requests = self.run_call(call, limit, next).await?;
+            if self.interrupt.is_cancelled() {
+                return Ok(Ran::Interrupted);
+            }
+            if requests == Requests::UsedUp {
+                return Ok(Ran::BudgetUsedUp);
+            }
+        }
+        Ok(Ran::All)
+    }
+
+    /// Commits a call with what stands before it.
+    async fn open_call(&mut self, opening: Vec<NewMessage>) -> Result<ToolCall, StoreError> {
+        self.record(opening, Next::Tool).await?;
+        match self.log.last().map(|message| &message.body) {
+            Some(Body::ToolCall(call)) => Ok(call.clone()),
+            other => unreachable!("the call was the last to be recorded, not {other:?}"),
+        }
+    }
+
+    /// Runs a committed call and commits its result.
+    async fn run_call(
+        &mut self,
+        call: ToolCall,
+        limit: Option<u32>,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let result = match self.toolbox.dispatcher.dispatch(&call.name, call.arguments.as_bytes()) {
+            Ok(Prepared::Call(prepared)) => prepared.run(&self.context()).await,
+            Ok(Prepared::Step(step)) => {
+                let render =
+                    move |outcome: &Outcome| close(&call, render_result(Some(outcome)), limit);
+                return self.record_step(step, render, next).await;
+            }
+            Err(refusal) => refusal,
+        };
+        self.record(vec![close(&call, result, limit)], next).await
+    }
+}
+
+/// The result's message; with the limit's words, if it is the last that this turn may have.
+fn close(call: &ToolCall, mut result: ToolResult, limit: Option<u32>) -> NewMessage {
+    if let Some(turns) = limit {
+        result.mark_limit_reached(turns);
+    }
+    NewMessage::tool_result(call, result.to_string())
+}

@@ -1,0 +1,80 @@
+//! What others see of an agent at work.
+
+use std::time::Duration;
+
+use ikigai_conversation::{AgentId, Message};
+
+/// Takes events, one at a time, in the order in which they happen. It must not wait for an agent.
+pub type Sink = Box<dyn FnMut(Event) + Send>;
+
+/// Something that happened to an agent.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Whose it is.
+    pub agent: AgentId,
+    /// What it is.
+    pub happening: Happening,
+}
+
+/// The things that happen.
+#[derive(Debug, Clone)]
+pub enum Happening {
+    /// A message is in the log.
+    Logged(Message),
+    /// A piece of an answer. It is not in the log until the answer is complete.
+    Text(String),
+    /// The model is asked again, which voids the text since the last result, retry or start.
+    Retry {
+        /// Which retry it is, from 1.
+        attempt: u32,
+        /// What went wrong.
+        reason: String,
+        /// How long is waited first.
+        delay: Duration,
+    },
+    /// The database cannot be reached; it is tried again.
+    StoreWaits(String),
+    /// A turn has ended.
+    Done(Done),
+    /// The agent is not run here any more.
+    Lost(String),
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// Why.
+    pub stop: Stop,
+    /// The whole answer, or as much of it as there was.
+    pub text: String,
+    /// What went wrong, and what to do about it.
+    pub error: Option<String>,
+}
+
+/// Why a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// By an answer.
+    Stop,
+    /// By an answer that was cut at the model's limit of tokens.
+    Length,
+    /// By the limit of tool calls; the answer says where the work stands.
+    ToolLimit,
+    /// By the person.
+    Interrupted,
+    /// By a fault.
+    Error,
+}
+
+impl Stop {
+    /// Its name in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stop::Stop => "stop",
+            Stop::Length => "length",
+            Stop::ToolLimit => "tool_limit",
+            Stop::Interrupted => "interrupted",
+            Stop::Error => "error",
+        }
+    }
+}

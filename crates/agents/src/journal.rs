@@ -1,0 +1,173 @@
+//! Writing to the log: the commit first, then the copy in memory, then the news.
+
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ikigai_conversation::{AgentId, Message, NewMessage};
+use ikigai_store::{
+    Budget, Ending, Input, Lease, Next, Outcome, Recorded, Requests, Sleep, Step, StoreError,
+};
+
+use crate::agent::Agent;
+use crate::event::Happening;
+
+/// How often a database that cannot be reached is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+impl Agent {
+    /// Appends what a person said. In a new session it is what makes it.
+    pub(crate) async fn say(&mut self, text: String) -> Result<Requests, StoreError> {
+        let messages = self.opening(text);
+        let (budget, model) = (self.limits.budget, self.model.label.clone());
+        let input = Input { messages, budget, model };
+        let recorded = match self.seat.lease.clone() {
+            Some(lease) => {
+                let agent = self.seat.agent.clone();
+                self.seat.store.append_from_person(lease, agent, input).await?
+            }
+            None => {
+                let (place, process) = (self.seat.place.clone(), self.seat.process.clone());
+                let begun =
+                    self.seat.store.begin_session(place, self.seat.session, process, input).await?;
+                self.seat.lease = Some(begun.0);
+                begun.1
+            }
+        };
+        Ok(self.keep(recorded))
+    }
+
+    /// Appends messages in one commit.
+    pub(crate) async fn record(
+        &mut self,
+        messages: Vec<NewMessage>,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let recorded = self
+            .insist(|agent| {
+                let (lease, id) = agent.right()?;
+                let store = agent.seat.store.clone();
+                let messages = messages.clone();
+                Ok(async move { store.append(lease, id, messages, next).await })
+            })
+            .await?;
+        Ok(self.keep(recorded))
+    }
+
+    /// Performs a call's step and appends its result, in one commit.
+    pub(crate) async fn record_step(
+        &mut self,
+        step: Step,
+        render: impl Fn(&Outcome) -> NewMessage + Clone + Send + 'static,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let recorded = self
+            .insist(|agent| {
+                let (lease, id) = agent.right()?;
+                let (store, step, render) =
+                    (agent.seat.store.clone(), step.clone(), render.clone());
+                Ok(async move { store.close_call(lease, id, step, render, next).await })
+            })
+            .await?;
+        Ok(self.keep(recorded))
+    }
+
+    /// Moves into the log what the person said meanwhile. Says whether there was something.
+    pub(crate) async fn record_queued(&mut self) -> Result<Option<Requests>, StoreError> {
+        if !self.queued.swap(false, Ordering::Relaxed) || self.seat.lease.is_none() {
+            return Ok(None);
+        }
+        let (lease, id) = self.right()?;
+        let (budget, model) = (self.limits.budget, self.model.label.clone());
+        let queued = self.seat.store.append_queued(lease, id, budget, model).await?;
+        Ok(queued.map(|recorded| self.keep(recorded)))
+    }
+
+    /// Appends the last messages of a turn and goes idle, unless there is mail.
+    pub(crate) async fn record_end(
+        &mut self,
+        messages: Vec<NewMessage>,
+        ending: Ending,
+    ) -> Result<Sleep, StoreError> {
+        let ended = self
+            .insist(|agent| {
+                let (lease, id) = agent.right()?;
+                let (store, messages) = (agent.seat.store.clone(), messages.clone());
+                Ok(async move { store.end_turn(lease, id, messages, ending).await })
+            })
+            .await?;
+        ended.messages.into_iter().for_each(|message| self.log_message(message));
+        Ok(ended.sleep)
+    }
+
+    /// Tells the agent of new mail, if there is some that would wake it. Says whether it was told.
+    pub(crate) async fn record_news(&mut self) -> Result<bool, StoreError> {
+        let (lease, id) = self.right()?;
+        let told = self.seat.store.announce(lease, id, ikigai_mail::notification).await?;
+        let is_told = told.is_some();
+        told.into_iter().for_each(|message| self.log_message(message));
+        Ok(is_told)
+    }
+
+    /// Goes on with a turn that had stopped.
+    pub(crate) async fn resume(&mut self, refill: Option<Budget>) -> Result<Requests, StoreError> {
+        let (lease, id) = self.right()?;
+        self.seat.store.resume(lease, id, refill).await
+    }
+
+    /// Begins a fresh context.
+    pub(crate) async fn clear(&mut self) -> Result<(), StoreError> {
+        if self.seat.lease.is_some() {
+            self.record_end(vec![NewMessage::clear()], Ending::Answered).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the lease last.
+    pub(crate) async fn renew(&self) -> Result<(), StoreError> {
+        match self.seat.lease.clone() {
+            Some(lease) => self.seat.store.renew(lease).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The right to write to the agent's log.
+    pub(crate) fn right(&self) -> Result<(Lease, AgentId), StoreError> {
+        let lease = self.seat.lease.clone().ok_or(StoreError::Closed)?;
+        Ok((lease, self.seat.agent.clone()))
+    }
+
+    fn keep(&mut self, recorded: Recorded) -> Requests {
+        recorded.messages.into_iter().for_each(|message| self.log_message(message));
+        recorded.requests
+    }
+
+    fn log_message(&mut self, message: Message) {
+        self.log.push(message.clone());
+        self.emit(Happening::Logged(message));
+    }
+
+    /// Commits, and waits for a database that cannot be reached for now: what a tool has done must get into
+    /// the log (mail.md, The tool). The person is told once, and may end the wait by an interrupt.
+    async fn insist<T, F, W>(&mut self, work: F) -> Result<T, StoreError>
+    where
+        F: Fn(&Agent) -> Result<W, StoreError>,
+        W: Future<Output = Result<T, StoreError>>,
+    {
+        let mut is_told = false;
+        loop {
+            match work(self)?.await {
+                Err(error) if error.is_passing() => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        self.emit(Happening::StoreWaits(error.to_string()));
+                    }
+                    let pause = tokio::time::sleep(TRY_AGAIN);
+                    if self.interrupt.run_until_cancelled(pause).await.is_none() {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Agents at work: a prompt goes in, a model streams, tools run, the answer is in the log.
+//!
+//! An agent is a task that owns its state: [`serve`] takes [`Command`]s and emits [`Event`]s, and nobody
+//! reaches into it. Its log in the database is the truth; what it holds in memory is a copy of it.
+//!
+//! In reading order:
+//!
+//! | | is | lives in |
+//! | --- | --- | --- |
+//! | [`serve`], [`Command`] | the task: idle, at work, interrupted, woken | `task.rs` |
+//! | the loop | ask the model, run its calls, ask again | `turn.rs`, `call.rs`, `ask.rs` |
+//! | [`Event`], [`Done`] | what others see of it | `event.rs` |
+//! | [`Agent`], [`Seat`] | an agent with its log, and the right to write to it | `agent.rs`, `seat.rs`, `journal.rs` |
+//! | [`system_prompt`] | what every model is told first | `prompt.rs` |
+//! | [`catalogue`] | all tools that there are | `catalogue.rs` |
+//!
+//! # Invariants
+//!
+//! - A call is committed before it runs, its result right after; what a tool did to the database is
+//!   committed together with its result.
+//! - Half a call is never run: calls are taken from complete responses only.
+//! - An agent becomes idle only by a transaction that finds no news.
+//! - A process that lost its lease writes nothing more.
+//! - No wire format and no colour is known here.
+
+#![forbid(unsafe_code)]
+
+mod task;
+
+mod ask;
+mod call;
+mod turn;
+mod written;
+
+mod event;
+
+mod agent;
+mod journal;
+mod seat;
+
+mod catalogue;
+mod prompt;
+
+pub use agent::{Agent, Limits, Model, Toolbox, Unfinished};
+pub use catalogue::catalogue;
+pub use event::{Done, Event, Happening, Sink, Stop};
+pub use prompt::{Surroundings, system_prompt};
+pub use seat::{Seat, SeatError, Which};
+pub use task::{Command, serve};

@@ -1,0 +1,196 @@
+//! An agent as a task: it owns its state, takes commands and emits events.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ikigai_store::{Changes, Ending, Lease, Requests, Sleep, StoreError};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Agent, Unfinished};
+use crate::event::Happening;
+use crate::turn::Turn;
+
+/// What an agent is told. When nobody is left to tell it anything, it ends as soon as it is idle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A person says this. While the agent works it waits for the next boundary.
+    Say(String),
+    /// A person wants a turn to go on that had stopped for want of requests or by a fault.
+    GoOn,
+    /// The turn is to end at once.
+    Interrupt,
+    /// A fresh context.
+    Clear,
+}
+
+/// A signal may be lost, so a look is due from time to time all the same (mail.md, M6).
+const SWEEP: Duration = Duration::from_secs(2);
+
+/// Runs an agent until it is idle and nobody can tell it anything any more. Cancelling `shutdown` interrupts
+/// its turn, and every further one. The lease is given back at the end.
+///
+/// # Errors
+/// When the database refuses, or another process has taken the agent over.
+pub async fn serve(
+    mut agent: Agent,
+    mut commands: mpsc::Receiver<Command>,
+    shutdown: CancellationToken,
+) -> Result<(), StoreError> {
+    let served = Task { agent: &mut agent, commands: &mut commands, shutdown, changes: None };
+    let served = served.run().await;
+    if let Err(error) = &served {
+        agent.emit(Happening::Lost(error.to_string()));
+    }
+    agent.toolbox.commands.close().await;
+    if let Some(lease) = agent.seat.lease.take() {
+        let released = agent.seat.store.release(lease).await;
+        return served.and(released);
+    }
+    served
+}
+
+struct Task<'a> {
+    agent: &'a mut Agent,
+    commands: &'a mut mpsc::Receiver<Command>,
+    shutdown: CancellationToken,
+    /// Watched from the first time that the agent waits for mail.
+    changes: Option<Changes>,
+}
+
+/// Why a turn starts.
+enum Start {
+    Said(String),
+    /// Something that was said before may wait still.
+    Queued,
+    /// A turn was cut off.
+    GoOn,
+    /// The person wants it.
+    Resumed,
+    Mail,
+}
+
+impl Task<'_> {
+    async fn run(mut self) -> Result<(), StoreError> {
+        let unfinished = self.agent.load().await?;
+        // What somebody has to say already goes in before the model is asked again.
+        if unfinished == Unfinished::Turn && self.commands.is_empty() {
+            self.work(Start::GoOn).await?;
+        } else if self.commands.is_empty() {
+            self.work(Start::Queued).await?;
+        }
+        while let Some(start) = self.next().await? {
+            self.work(start).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits, idle, for a reason to work; `None` when there will be none.
+    async fn next(&mut self) -> Result<Option<Start>, StoreError> {
+        let mut renewal = renewal();
+        loop {
+            tokio::select! {
+                biased;
+                command = self.commands.recv() => match command {
+                    Some(Command::Say(text)) => return Ok(Some(Start::Said(text))),
+                    Some(Command::GoOn) if self.agent.log().needs_turn() => return Ok(Some(Start::Resumed)),
+                    Some(Command::Clear) => self.agent.clear().await?,
+                    Some(Command::GoOn | Command::Interrupt) => {}
+                    None => return Ok(None),
+                },
+                _ = renewal.tick() => self.agent.renew().await?,
+                woken = wait_for_mail(self.agent, &mut self.changes) => if woken? {
+                    return Ok(Some(Start::Mail));
+                },
+            }
+        }
+    }
+
+    /// Works until the agent is idle.
+    async fn work(&mut self, start: Start) -> Result<(), StoreError> {
+        self.agent.interrupt = self.shutdown.child_token();
+        let Some(mut requests) = self.begin(start).await? else { return Ok(()) };
+        loop {
+            let turn = self.attend(requests).await?;
+            self.agent.emit(Happening::Done(turn.done));
+            self.agent.interrupt = self.shutdown.child_token();
+            requests = match self.agent.record_queued().await? {
+                Some(requests) => requests,
+                None if turn.sleep == Sleep::Asleep => return Ok(()),
+                None if self.agent.record_news().await? => Requests::Granted,
+                None => {
+                    // The mail was read or taken back in the meantime.
+                    self.agent.record_end(Vec::new(), Ending::Answered).await?;
+                    return Ok(());
+                }
+            };
+        }
+    }
+
+    /// Writes down why a turn starts; `None` when there is no reason any more.
+    async fn begin(&mut self, start: Start) -> Result<Option<Requests>, StoreError> {
+        let budget = self.agent.limits.budget;
+        match start {
+            Start::Said(text) => {
+                self.agent.record_queued().await?;
+                self.agent.say(text).await.map(Some)
+            }
+            Start::Queued => self.agent.record_queued().await,
+            Start::GoOn => match self.agent.record_queued().await? {
+                Some(requests) => Ok(Some(requests)),
+                None => self.agent.resume(None).await.map(Some),
+            },
+            Start::Resumed => self.agent.resume(Some(budget)).await.map(Some),
+            Start::Mail => Ok(self.agent.record_news().await?.then_some(Requests::Granted)),
+        }
+    }
+
+    /// Runs a turn, and listens meanwhile.
+    async fn attend(&mut self, requests: Requests) -> Result<Turn, StoreError> {
+        let interrupt = self.agent.interrupt.clone();
+        let (store, queued) = (self.agent.seat.store.clone(), self.agent.queued.clone());
+        let (lease, id) = self.agent.right()?;
+        let mut renewal = renewal();
+        let mut turn = std::pin::pin!(self.agent.run_turn(requests));
+        let mut is_open = true;
+        loop {
+            tokio::select! {
+                done = &mut turn => return done,
+                command = self.commands.recv(), if is_open => match command {
+                    Some(Command::Say(text)) => {
+                        store.queue_input(lease.clone(), id.clone(), text).await?;
+                        queued.store(true, Ordering::Relaxed);
+                    }
+                    Some(Command::Interrupt) => interrupt.cancel(),
+                    Some(Command::GoOn | Command::Clear) => {}
+                    None => is_open = false,
+                },
+                _ = renewal.tick() => store.renew(lease.clone()).await?,
+            }
+        }
+    }
+}
+
+/// Waits until something may have come, and says whether the agent has mail that would wake it.
+///
+/// # Cancel safety
+/// A change that is noticed and not looked at is found by the next sweep.
+async fn wait_for_mail(agent: &Agent, changes: &mut Option<Changes>) -> Result<bool, StoreError> {
+    let (store, session) = (&agent.seat.store, agent.seat.session);
+    if agent.seat.lease.is_none() {
+        return std::future::pending().await;
+    }
+    match changes {
+        Some(changes) => changes.wait(SWEEP).await?,
+        // Mail that came before is found by the first look.
+        None => *changes = Some(store.changes()?),
+    }
+    Ok(store.agents_to_wake(session).await?.contains(agent.id()))
+}
+
+fn renewal() -> Interval {
+    let mut renewal = interval_at(Instant::now() + Lease::RENEWAL, Lease::RENEWAL);
+    renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    renewal
+}

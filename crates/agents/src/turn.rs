@@ -1,0 +1,114 @@
+//! The loop: from a new message until the agent is idle (conversation.md, The loop).
+
+use ikigai_conversation::NewMessage;
+use ikigai_providers::{Category, Fault, Response, Stop as ModelStop, ToolUse};
+use ikigai_store::{Ending, Requests, Sleep, StoreError};
+
+use crate::agent::Agent;
+use crate::ask::Asked;
+use crate::call::{Ran, Round};
+use crate::event::{Done, Stop};
+use crate::written::{Written, new_response};
+
+/// What a turn came to, and whether mail waits behind it.
+pub(crate) struct Turn {
+    pub(crate) done: Done,
+    pub(crate) sleep: Sleep,
+}
+
+impl Agent {
+    /// Runs one turn: its first message is in the log, and `requests` says whether the model may be asked.
+    pub(crate) async fn run_turn(&mut self, mut requests: Requests) -> Result<Turn, StoreError> {
+        let mut rounds = 0;
+        loop {
+            if requests == Requests::UsedUp {
+                return self.end_by_budget().await;
+            }
+            let tool_use = match rounds < self.limits.tool_turns {
+                true => ToolUse::Auto,
+                false => ToolUse::None,
+            };
+            let response = match self.ask(tool_use).await {
+                Asked::Answered(response) => response,
+                Asked::Interrupted(arrived) => return self.end_by_interrupt(arrived).await,
+                Asked::Failed(fault) => return self.end_by_fault(&fault).await,
+            };
+            if tool_use == ToolUse::None {
+                return self.answer_at_limit(response).await;
+            }
+            if response.calls.is_empty() {
+                return self.answer(response).await;
+            }
+            rounds += 1;
+            let round = if rounds < self.limits.tool_turns { Round::Ordinary } else { Round::Last };
+            let written = Written::of(response, &self.model.label);
+            requests = match self.run_calls(written, round).await? {
+                Ran::All => Requests::Granted,
+                Ran::BudgetUsedUp => Requests::UsedUp,
+                Ran::Interrupted => return self.end_by_interrupt(String::new()).await,
+            };
+            if let Some(granted) = self.record_queued().await? {
+                requests = granted;
+            }
+        }
+    }
+
+    async fn answer(&mut self, response: Response) -> Result<Turn, StoreError> {
+        let text = response.text.clone();
+        let (stop, ending, error) = match response.stop {
+            ModelStop::Complete => (Stop::Stop, Ending::Answered, None),
+            ModelStop::Length => (Stop::Length, Ending::Answered, None),
+            ModelStop::Blocked => {
+                let fault = Fault::new(Category::Blocked, "the model was not let go on");
+                (Stop::Error, Ending::BrokenOff, Some(explain(&fault)))
+            }
+        };
+        let written = Written::of(response, &self.model.label);
+        let sleep = self.record_end(written.words, ending).await?;
+        Ok(Turn { done: Done { stop, text, error }, sleep })
+    }
+
+    /// The answer to the last request that a turn may make: calls in it are neither run nor logged.
+    async fn answer_at_limit(&mut self, mut response: Response) -> Result<Turn, StoreError> {
+        response.calls.clear();
+        let mut turn = self.answer(response).await?;
+        if turn.done.stop != Stop::Error {
+            turn.done.stop = Stop::ToolLimit;
+        }
+        Ok(turn)
+    }
+
+    /// Keeps what had arrived, and marks it.
+    async fn end_by_interrupt(&mut self, arrived: String) -> Result<Turn, StoreError> {
+        let response = new_response();
+        let mut messages = Vec::new();
+        let has_arrived = !arrived.trim().is_empty();
+        if has_arrived {
+            messages.push(NewMessage::assistant(arrived.clone(), response.clone()));
+        }
+        messages.push(NewMessage::interrupted(has_arrived.then_some(response)));
+        let sleep = self.record_end(messages, Ending::BrokenOff).await?;
+        let done = Done { stop: Stop::Interrupted, text: arrived, error: None };
+        Ok(Turn { done, sleep })
+    }
+
+    async fn end_by_fault(&mut self, fault: &Fault) -> Result<Turn, StoreError> {
+        self.end_by_error(explain(fault)).await
+    }
+
+    async fn end_by_budget(&mut self) -> Result<Turn, StoreError> {
+        let used_up = format!("Request budget used up ({})", self.limits.budget.requests);
+        self.end_by_error(used_up).await
+    }
+
+    async fn end_by_error(&mut self, error: String) -> Result<Turn, StoreError> {
+        let sleep = self.record_end(Vec::new(), Ending::BrokenOff).await?;
+        let done = Done { stop: Stop::Error, text: String::new(), error: Some(error) };
+        Ok(Turn { done, sleep })
+    }
+}
+
+/// What went wrong, and what a person can do about it.
+fn explain(fault: &Fault) -> String {
+    format!("{fault} ({})", fault.category.advice())
+}

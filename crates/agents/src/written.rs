@@ -1,0 +1,54 @@
+//! A response as messages of the log.
+
+use ikigai_conversation::{NewMessage, ResponseId, Usage};
+use ikigai_providers::{Response, Tokens};
+use uuid::Uuid;
+
+/// The messages that a response becomes.
+pub(crate) struct Written {
+    /// What it cost and what it says.
+    pub(crate) words: Vec<NewMessage>,
+    /// What it asks for.
+    pub(crate) calls: Vec<NewMessage>,
+}
+
+impl Written {
+    /// Text of nothing but white space is not written where there are calls: it says nothing, and no
+    /// provider takes it back. What the provider wants back goes with the first message.
+    pub(crate) fn of(response: Response, model: &str) -> Written {
+        let id = new_response();
+        let calls = response
+            .calls
+            .into_iter()
+            .map(|call| NewMessage::tool_call(call.id, call.name, call.arguments, id.clone()));
+        let mut calls: Vec<NewMessage> = calls.collect();
+        let is_silent = response.text.trim().is_empty() && !calls.is_empty();
+        let mut text = (!is_silent).then(|| NewMessage::assistant(response.text, id.clone()));
+        if let Some(extras) = response.extras {
+            match (&mut text, calls.first_mut()) {
+                (Some(first), _) | (None, Some(first)) => {
+                    *first = first.clone().with_extras(extras);
+                }
+                (None, None) => {}
+            }
+        }
+        let usage = response.tokens.map(|tokens| NewMessage::usage(usage(tokens, model, id)));
+        Written { words: usage.into_iter().chain(text).collect(), calls }
+    }
+}
+
+/// An id like no other: neighbouring responses must not be taken for one.
+pub(crate) fn new_response() -> ResponseId {
+    ResponseId::new(Uuid::now_v7().simple().to_string())
+}
+
+fn usage(tokens: Tokens, model: &str, response: ResponseId) -> Usage {
+    Usage {
+        input_tokens: tokens.input,
+        output_tokens: tokens.output,
+        cache_read_tokens: tokens.cache_read,
+        cache_write_tokens: tokens.cache_write,
+        model: model.to_owned(),
+        response,
+    }
+}

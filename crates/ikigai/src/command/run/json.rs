@@ -1,0 +1,92 @@
+//! Events as JSON, one per line (cli.md, Events of `run --json`).
+
+use ikigai_agents::{Done, Event, Happening, Seat};
+use ikigai_conversation::{AgentId, Body, Message};
+use serde_json::{Map, Value, json};
+
+use super::Output;
+use crate::print::{self, Reader};
+
+pub(super) struct JsonLines;
+
+impl JsonLines {
+    /// Says which session and model it is.
+    pub(super) fn begin(seat: &Seat, model: &str) -> anyhow::Result<JsonLines> {
+        let fields = json!({"session": seat.session(), "model": model});
+        line("session", seat.agent(), None, fields)?;
+        Ok(JsonLines)
+    }
+}
+
+impl Output for JsonLines {
+    fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
+        let agent = &event.agent;
+        match &event.happening {
+            Happening::Logged(message) => logged(agent, message),
+            Happening::Text(delta) => line("text", agent, None, json!({"delta": delta})),
+            Happening::Retry { attempt, reason, delay } => {
+                let delay = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+                let fields = json!({"attempt": attempt, "reason": reason, "delay_ms": delay});
+                line("retry", agent, None, fields)
+            }
+            Happening::StoreWaits(reason) => {
+                print::note(&format!("ikigai: {reason}; waiting"));
+                Ok(Reader::Listening)
+            }
+            Happening::Done(_) | Happening::Lost(_) => Ok(Reader::Listening),
+        }
+    }
+
+    fn done(&mut self, event: &Event, done: &Done) -> anyhow::Result<Reader> {
+        let mut fields = json!({"stop": done.stop.name(), "text": done.text});
+        if let Some(error) = &done.error {
+            fields["error"] = Value::from(error.as_str());
+        }
+        line("done", &event.agent, None, fields)
+    }
+}
+
+fn logged(agent: &AgentId, message: &Message) -> anyhow::Result<Reader> {
+    let log = Some(message.id.value());
+    match &message.body {
+        Body::ToolCall(call) => {
+            let fields =
+                json!({"id": call.tool_call_id, "name": call.name, "arguments": call.arguments});
+            line("tool_call", agent, log, fields)
+        }
+        Body::ToolResult(result) => {
+            let output: Value = serde_json::from_str(&result.output).unwrap_or_default();
+            let fields = json!({"id": result.tool_call_id, "name": result.name, "result": output});
+            line("tool_result", agent, log, fields)
+        }
+        Body::Notification(_) => line("notification", agent, log, json!({"text": message.content})),
+        Body::Usage(usage) => {
+            let fields = json!({
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+            });
+            line("usage", agent, log, fields)
+        }
+        Body::System | Body::User | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {
+            Ok(Reader::Listening)
+        }
+        Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => {
+            Ok(Reader::Listening)
+        }
+        Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => Ok(Reader::Listening),
+    }
+}
+
+/// Prints an event, at once.
+fn line(kind: &str, agent: &AgentId, log: Option<i64>, fields: Value) -> anyhow::Result<Reader> {
+    let mut event = Map::new();
+    event.insert("type".to_owned(), kind.into());
+    event.insert("agent".to_owned(), agent.to_string().into());
+    if let Some(log) = log {
+        event.insert("log".to_owned(), log.into());
+    }
+    if let Value::Object(fields) = fields {
+        event.extend(fields);
+    }
+    print::out_to_reader(format!("{}\n", Value::Object(event)))
+}

@@ -1,0 +1,66 @@
+//! The answer on standard output, everything else on standard error.
+
+use ikigai_agents::{Done, Event, Happening, Stop};
+use ikigai_conversation::{Body, Message};
+
+use super::Output;
+use crate::print::{self, Reader};
+use crate::transcript;
+
+/// Prints answers when they are complete.
+#[derive(Default)]
+pub(super) struct PlainText {
+    /// Text of which it is not yet known whether it is an answer or comes with calls.
+    text: Option<String>,
+}
+
+impl Output for PlainText {
+    fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
+        match &event.happening {
+            Happening::Logged(message) => self.logged(message),
+            Happening::Retry { attempt, reason, delay } => {
+                print::note(&transcript::retry(*attempt, reason, *delay));
+            }
+            Happening::StoreWaits(reason) => print::note(&format!("⚠ {reason}; waiting")),
+            Happening::Text(_) | Happening::Done(_) | Happening::Lost(_) => {}
+        }
+        Ok(Reader::Listening)
+    }
+
+    fn done(&mut self, _event: &Event, done: &Done) -> anyhow::Result<Reader> {
+        self.text = None;
+        let mut reader = Reader::Listening;
+        if !done.text.trim().is_empty() {
+            let end = if done.text.ends_with('\n') { "" } else { "\n" };
+            reader = print::out_to_reader(format!("{}{end}", done.text))?;
+        }
+        match done.stop {
+            Stop::Stop => {}
+            Stop::Length => print::note("⚠ the answer was cut at the model's limit of tokens"),
+            Stop::ToolLimit => print::note("⚠ stopped at the limit of tool calls (max_tool_turns)"),
+            Stop::Interrupted => print::note("✗ interrupted"),
+            Stop::Error => {
+                let error = done.error.as_deref().unwrap_or("the turn failed");
+                print::note(&format!("ikigai: {error}"));
+            }
+        }
+        Ok(reader)
+    }
+}
+
+impl PlainText {
+    fn logged(&mut self, message: &Message) {
+        match &message.body {
+            Body::Assistant(_) => self.text = Some(message.content.clone()),
+            Body::ToolCall(_) | Body::ToolResult(_) | Body::Notification(_) => {
+                if let Some(text) = self.text.take() {
+                    print::note(&text);
+                }
+                print::note(&transcript::line(message));
+            }
+            Body::System | Body::User | Body::Summary(_) | Body::Fork(_) | Body::Usage(_) => {}
+            Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => {}
+            Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => {}
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The model that is talked to, and how it is reached.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use super::layers::Layers;
+use super::place::Place;
+use super::providers::{self, key, text};
+use super::value::Value;
+
+/// A model and the way to it. The address may hold a password, hence no `Debug`.
+pub(crate) struct ChosenModel {
+    pub(crate) provider: String,
+    pub(crate) name: String,
+    pub(crate) format: Format,
+    /// With its password: for connecting, never for showing.
+    pub(crate) base_url: String,
+    /// The variable that holds the key. It may be unset where the server is not the provider's own.
+    pub(crate) key_variable: Option<String>,
+}
+
+impl ChosenModel {
+    /// `provider/name`.
+    pub(crate) fn label(&self) -> String {
+        format!("{}/{}", self.provider, self.name)
+    }
+}
+
+/// The wire formats, by their names in the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    ChatCompletions,
+    Responses,
+    Anthropic,
+    Google,
+}
+
+impl Format {
+    fn parse(kind: &str) -> Format {
+        match kind {
+            "openai" => Format::ChatCompletions,
+            "openai-responses" => Format::Responses,
+            "anthropic" => Format::Anthropic,
+            "google" => Format::Google,
+            other => unreachable!("the kinds are checked: {other}"),
+        }
+    }
+}
+
+/// Why there is no model to talk to.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoModel {
+    #[error("no model is connected")]
+    Nothing,
+    #[error("{label} needs a key: set {variable}")]
+    NoKey { label: String, variable: String },
+    #[error(
+        "provider {provider} has a key, but no model is chosen: use --model {provider}/NAME, or set model = \"{provider}/NAME\""
+    )]
+    NoName { provider: String },
+}
+
+/// The model that is set, else the usual one of the first provider with a key.
+pub(super) fn choose(
+    layers: &Layers,
+    keys_present: &BTreeSet<OsString>,
+) -> Result<ChosenModel, NoModel> {
+    let (provider, name) = match text(layers.value("model")) {
+        Some(model) => {
+            let (provider, name) = model.split_once('/').unwrap_or((model, ""));
+            (provider.to_owned(), name.to_owned())
+        }
+        None => {
+            let provider =
+                providers::first_with_key(layers, keys_present).ok_or(NoModel::Nothing)?;
+            match providers::usual_model(&provider) {
+                Some(model) => (provider, model.to_owned()),
+                None => return Err(NoModel::NoName { provider }),
+            }
+        }
+    };
+    let model = reach(layers, provider, name);
+    require_key(layers, &model, keys_present).map(|()| model)
+}
+
+fn reach(layers: &Layers, provider: String, name: String) -> ChosenModel {
+    let base_url = match layers.value(&key(&provider, "base_url")) {
+        Some(Value::Address(address)) => address.secret().to_owned(),
+        other => unreachable!("every provider has an address: {other:?}"),
+    };
+    let kind = text(layers.value(&key(&provider, "kind"))).unwrap_or(providers::KINDS[0]);
+    let key_variable = text(layers.value(&key(&provider, "api_key_env"))).map(str::to_owned);
+    ChosenModel { format: Format::parse(kind), provider, name, base_url, key_variable }
+}
+
+/// A provider's own server takes nobody without a key; one at another address may.
+fn require_key(
+    layers: &Layers,
+    model: &ChosenModel,
+    keys_present: &BTreeSet<OsString>,
+) -> Result<(), NoModel> {
+    let address = layers.holding(&key(&model.provider, "base_url"));
+    let is_own_server = address.is_some_and(|entry| entry.place == Place::Default);
+    match &model.key_variable {
+        Some(variable) if is_own_server && !keys_present.contains(&OsString::from(variable)) => {
+            Err(NoModel::NoKey { label: model.label(), variable: variable.clone() })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{World, world};
+    use super::*;
+
+    #[track_caller]
+    fn check(world: &World, expected: Result<(&str, Format, &str, Option<&str>), &str>) {
+        let chosen = world.load().unwrap().chosen_model();
+        let chosen = chosen.map_err(|error| error.to_string()).map(|model| {
+            (model.label(), model.format, model.base_url.clone(), model.key_variable.clone())
+        });
+        let expected = expected.map_err(str::to_owned).map(|(label, format, url, variable)| {
+            (label.to_owned(), format, url.to_owned(), variable.map(str::to_owned))
+        });
+        assert_eq!(chosen, expected);
+    }
+
+    #[test]
+    fn the_first_provider_with_a_key_brings_its_usual_model() {
+        check(&world(), Err("no model is connected"));
+        let world = world().variable("ANTHROPIC_API_KEY", "k");
+        let anthropic = (
+            "anthropic/claude-sonnet-4-5",
+            Format::Anthropic,
+            "https://api.anthropic.com",
+            Some("ANTHROPIC_API_KEY"),
+        );
+        check(&world, Ok(anthropic));
+        let world =
+            world.variable("OPENAI_API_KEY", "k").variable("OPENAI_BASE_URL", "http://h/v1/");
+        let openai =
+            ("openai/gpt-5", Format::ChatCompletions, "http://h/v1", Some("OPENAI_API_KEY"));
+        check(&world, Ok(openai));
+    }
+
+    #[test]
+    fn a_key_is_needed_only_by_the_providers_own_server() {
+        let world = world().flag("--model", "model", "openai/gpt-5");
+        check(&world, Err("openai/gpt-5 needs a key: set OPENAI_API_KEY"));
+        let world = world.variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
+        let openai = (
+            "openai/gpt-5",
+            Format::ChatCompletions,
+            "http://127.0.0.1:8080/v1",
+            Some("OPENAI_API_KEY"),
+        );
+        check(&world, Ok(openai));
+    }
+
+    #[test]
+    fn a_users_provider_needs_a_model() {
+        let local = "[providers.local]\nbase_url = 'http://h/v1'\napi_key_env = 'K'\nkind = 'openai-responses'";
+        let world = world().user(local).variable("K", "k");
+        check(
+            &world,
+            Err(
+                "provider local has a key, but no model is chosen: use --model local/NAME, or set model = \"local/NAME\"",
+            ),
+        );
+        let world = world.flag("--model", "model", "local/meta/llama-3");
+        check(&world, Ok(("local/meta/llama-3", Format::Responses, "http://h/v1", Some("K"))));
+    }
+}

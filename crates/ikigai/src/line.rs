@@ -1,0 +1,158 @@
+//! `ikigai` on a terminal, line by line: the prompt, the answer as it streams, calls and results as lines.
+//!
+//! The terminal stays in its own hands: it edits the line, and turns Ctrl-C into a signal. The agent is a
+//! task beside us; we tell it what was typed and print what it tells.
+
+mod commands;
+mod screen;
+mod typed;
+
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ikigai_agents::{Command, Event, Model, serve};
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_store::Store;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::model;
+use crate::opening::{Otherwise, equip, take_seat};
+use crate::print;
+use crate::signals::{Caught, Signals};
+
+use commands::Asked;
+use screen::Screen;
+use typed::{Typed, read_lines};
+
+/// How many commands may wait for the agent; it takes them at once, also while it works.
+const COMMANDS: usize = 16;
+
+pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        print::note(
+            "ikigai: there is no terminal to talk on: use 'ikigai run PROMPT', or see 'ikigai --help'",
+        );
+        return Ok(Exit::WrongUsage);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let model = match model::connect(environment) {
+        Ok(model) => model,
+        Err(error) => return Err(crate::command::run::explain(error)),
+    };
+    let ended = runtime.block_on(talk(environment, model));
+    runtime.shutdown_background();
+    ended
+}
+
+/// Talks until the person leaves.
+async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
+    let seat = take_seat(environment, Otherwise::Join).await?;
+    let (store, session, agent) = (seat.store(), seat.session(), seat.agent().clone());
+    let screen = Arc::new(Mutex::new(Screen::new(environment)));
+    lock(&screen).greet(&model.label, session, &agent);
+    let for_events = Arc::clone(&screen);
+    let events = Box::new(move |event: Event| lock(&for_events).show(&event));
+    let agent_at_work = equip(environment, seat, model, events)?;
+    let (tell, commands) = mpsc::channel(COMMANDS);
+    let shutdown = CancellationToken::new();
+    let person =
+        Person { environment, store, session, agent, screen, tell: Some(tell), leaving: false };
+    let mut serving = std::pin::pin!(serve(agent_at_work, commands, shutdown.clone()));
+    let exit = tokio::select! {
+        served = &mut serving => return served.map(|()| Exit::Done).map_err(Into::into),
+        exit = person.listen() => exit?,
+    };
+    // The person has left. What goes on is interrupted, unless it is only to be finished.
+    if exit == Exit::Interrupted {
+        shutdown.cancel();
+    }
+    serving.await?;
+    Ok(exit)
+}
+
+/// The person's side of the conversation.
+struct Person<'a> {
+    environment: &'a Environment,
+    store: Arc<Store>,
+    session: SessionId,
+    agent: AgentId,
+    screen: Arc<Mutex<Screen>>,
+    /// `None` once there is nothing more to say.
+    tell: Option<mpsc::Sender<Command>>,
+    /// Ctrl-C was pressed once with nothing to interrupt.
+    leaving: bool,
+}
+
+impl Person<'_> {
+    /// Listens until the person leaves.
+    async fn listen(mut self) -> anyhow::Result<Exit> {
+        let mut lines = read_lines()?;
+        let mut signals = Signals::listen()?;
+        lock(&self.screen).prompt();
+        loop {
+            tokio::select! {
+                line = lines.recv() => match line {
+                    Some(Typed::Line(line)) => {
+                        self.leaving = false;
+                        if self.take(line).await? == Asked::ToLeave {
+                            return Ok(Exit::Done);
+                        }
+                    }
+                    Some(Typed::TooLong) => lock(&self.screen).say("Error: the line is too long"),
+                    None => return Ok(Exit::Done),
+                },
+                caught = signals.next() => match caught {
+                    Caught::Interrupt if lock(&self.screen).is_busy() => {
+                        self.tell(Command::Interrupt).await;
+                    }
+                    Caught::Interrupt if !self.leaving => {
+                        self.leaving = true;
+                        lock(&self.screen).say("Ctrl-C once more leaves, and so does /exit");
+                        lock(&self.screen).prompt();
+                    }
+                    Caught::Interrupt => return Ok(Exit::Done),
+                    Caught::Ending => return Ok(Exit::Interrupted),
+                },
+            }
+        }
+    }
+
+    /// Does what a typed line asks for.
+    async fn take(&mut self, line: String) -> anyhow::Result<Asked> {
+        let text = line.trim();
+        if let Some(command) = text.strip_prefix('/') {
+            let asked = self.obey(command).await?;
+            if !lock(&self.screen).is_busy() {
+                lock(&self.screen).prompt();
+            }
+            return Ok(asked);
+        }
+        let is_busy = lock(&self.screen).is_busy();
+        if text.is_empty() {
+            lock(&self.screen).typed_nothing();
+            if lock(&self.screen).may_go_on() {
+                self.tell(Command::GoOn).await;
+            } else if !is_busy {
+                lock(&self.screen).prompt();
+            }
+            return Ok(Asked::ToStay);
+        }
+        lock(&self.screen).said(is_busy);
+        self.tell(Command::Say(text.to_owned())).await;
+        Ok(Asked::ToStay)
+    }
+
+    async fn tell(&self, command: Command) {
+        if let Some(tell) = &self.tell {
+            // When nobody listens any more, the agent has said why.
+            let _ = tell.send(command).await;
+        }
+    }
+}
+
+fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
+    screen.lock().unwrap_or_else(PoisonError::into_inner)
+}

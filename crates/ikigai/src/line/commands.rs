@@ -1,0 +1,89 @@
+//! What can be typed with a slash before it.
+
+use ikigai_agents::Command;
+use ikigai_mail::Command as MailCommand;
+use ikigai_store::StoreError;
+
+use super::{Person, lock};
+use crate::command::now;
+use crate::config::nearest_name;
+
+/// Whether the person wants to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    ToStay,
+    ToLeave,
+}
+
+/// Every command with its line of help, in the order of the help.
+const COMMANDS: &[(&str, &str)] = &[
+    ("/help", "this list"),
+    ("/mail", "the mailbox: /mail read 5, /mail send 1/ text, /mail unread 5"),
+    ("/clear", "a fresh context; the log keeps all"),
+    ("/exit", "leave; 'ikigai -c' goes on with the session"),
+];
+
+const HELP_ON_KEYS: &str = "\
+Type to say something; while the agent works it waits for the next step. A \\ at the end of a line goes on
+in the next one. Ctrl-C interrupts the agent, Ctrl-D leaves.";
+
+impl Person<'_> {
+    /// Does what `/command` says; the slash is off.
+    pub(super) async fn obey(&mut self, command: &str) -> anyhow::Result<Asked> {
+        let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        match name {
+            "help" => lock(&self.screen).say(&help()),
+            "mail" => self.mail(rest).await,
+            "clear" => self.clear().await,
+            "exit" | "quit" => return Ok(Asked::ToLeave),
+            _ => lock(&self.screen).say(&unknown(name)),
+        }
+        Ok(Asked::ToStay)
+    }
+
+    /// Acts on the mailbox as the person's hand.
+    async fn mail(&self, rest: &str) {
+        let text = match MailCommand::parse(rest) {
+            Ok(command) => {
+                let budget = Some(self.environment.settings.budget());
+                let agent = self.agent.clone();
+                match self.store.perform(self.session, agent, command.step, budget).await {
+                    Ok(outcome) => MailCommand::render(&self.agent, &outcome, now())
+                        .unwrap_or_else(|error| error),
+                    Err(StoreError::SessionNotFound(_)) => {
+                        "Error: the session begins with the first thing you say; there is no mail yet"
+                            .to_owned()
+                    }
+                    Err(error) => format!("Error: {error}"),
+                }
+            }
+            Err(usage) => usage,
+        };
+        lock(&self.screen).say(&text);
+    }
+
+    async fn clear(&self) {
+        if lock(&self.screen).is_busy() {
+            lock(&self.screen).say("Error: the agent is at work; interrupt it with Ctrl-C first");
+        } else {
+            self.tell(Command::Clear).await;
+            lock(&self.screen).say("A fresh context. The log keeps what was said before.");
+        }
+    }
+}
+
+fn help() -> String {
+    let lines = COMMANDS.iter().map(|(name, help)| format!("  {name:<8} {help}\n"));
+    format!("{}{HELP_ON_KEYS}", lines.collect::<String>())
+}
+
+fn unknown(name: &str) -> String {
+    let shown: String = name.chars().take(64).collect();
+    let names = COMMANDS.iter().map(|(name, _)| &name[1..]);
+    match nearest_name(name, names) {
+        Some(nearest) => {
+            format!("Error: Unknown command '/{shown}'; did you mean /{nearest}? /help lists all")
+        }
+        None => format!("Error: Unknown command '/{shown}'; /help lists all"),
+    }
+}

@@ -1,0 +1,182 @@
+//! What is printed, and in which state that leaves the line.
+
+use std::io::{self, Write};
+
+use ikigai_agents::{Done, Event, Happening, Stop};
+use ikigai_conversation::{AgentId, Body, Message, SessionId};
+
+use crate::environment::Environment;
+use crate::print::safe;
+use crate::transcript;
+
+/// The terminal, as far as we know it.
+pub(super) struct Screen {
+    has_colours: bool,
+    cursor: Cursor,
+    is_busy: bool,
+    /// The last turn stopped for want of requests; Enter goes on.
+    may_go_on: bool,
+    /// Messages of the person that wait, and are shown when they go in.
+    waiting: usize,
+}
+
+/// Where the cursor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cursor {
+    /// At the beginning of an empty line.
+    Fresh,
+    /// Behind the prompt.
+    Prompt,
+    /// In the text of an answer.
+    Text,
+}
+
+/// The part of the output of a tool that is shown.
+const SHOWN_LINES: usize = 3;
+
+impl Screen {
+    pub(super) fn new(environment: &Environment) -> Screen {
+        let is_dumb = environment.variable("TERM").is_none_or(|term| term == "dumb");
+        let has_colours = !is_dumb && environment.variable("NO_COLOR").is_none();
+        Screen { has_colours, cursor: Cursor::Fresh, is_busy: false, may_go_on: false, waiting: 0 }
+    }
+
+    /// Says who is there.
+    pub(super) fn greet(&mut self, model: &str, session: SessionId, agent: &AgentId) {
+        let version = env!("CARGO_PKG_VERSION");
+        self.line(&format!("ikigai {version} · {model} · agent {agent} of session {session}"));
+        self.dim("/help lists the commands, Ctrl-C interrupts, Ctrl-D leaves");
+    }
+
+    pub(super) fn prompt(&mut self) {
+        self.fresh();
+        self.put("❯ ");
+        self.cursor = Cursor::Prompt;
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    pub(super) fn may_go_on(&self) -> bool {
+        self.may_go_on && !self.is_busy
+    }
+
+    /// Something was typed; while the agent works it waits.
+    pub(super) fn said(&mut self, is_busy: bool) {
+        self.cursor = Cursor::Fresh;
+        if is_busy {
+            self.waiting += 1;
+            self.dim("(waits for the next step)");
+        }
+        self.is_busy = true;
+        self.may_go_on = false;
+    }
+
+    pub(super) fn typed_nothing(&mut self) {
+        self.cursor = Cursor::Fresh;
+    }
+
+    /// Prints an answer of ours.
+    pub(super) fn say(&mut self, text: &str) {
+        self.cursor = Cursor::Fresh;
+        self.line(&safe(text));
+    }
+
+    /// Prints what happened.
+    pub(super) fn show(&mut self, event: &Event) {
+        match &event.happening {
+            Happening::Text(delta) => self.text(delta),
+            Happening::Logged(message) => self.logged(message),
+            Happening::Retry { attempt, reason, delay } => {
+                self.line(&safe(&transcript::retry(*attempt, reason, *delay)));
+            }
+            Happening::StoreWaits(reason) => self.line(&safe(&format!("⚠ {reason}; waiting"))),
+            Happening::Done(done) => self.done(done),
+            Happening::Lost(reason) => self.line(&safe(&format!("✗ {reason}"))),
+        }
+    }
+
+    fn text(&mut self, delta: &str) {
+        self.is_busy = true;
+        if self.cursor != Cursor::Text {
+            self.fresh();
+            self.put("● ");
+            self.cursor = Cursor::Text;
+        }
+        self.put(&safe(delta));
+    }
+
+    fn logged(&mut self, message: &Message) {
+        match &message.body {
+            Body::ToolCall(_) => self.line(&safe(&transcript::line(message))),
+            Body::ToolResult(result) => {
+                self.dim(&safe(&transcript::line(message)));
+                let preview = transcript::preview(&result.output, SHOWN_LINES);
+                preview.iter().for_each(|line| self.dim(&format!("  {}", safe(line))));
+            }
+            Body::Notification(_) => {
+                self.is_busy = true;
+                self.dim(&safe(&message.content));
+            }
+            Body::User if self.waiting > 0 => {
+                self.waiting -= 1;
+                self.is_busy = true;
+                self.line(&safe(&format!("❯ {}", message.content)));
+            }
+            Body::User => self.is_busy = true,
+            Body::System | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {}
+            Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) => {}
+            Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => {}
+        }
+    }
+
+    fn done(&mut self, done: &Done) {
+        self.is_busy = self.waiting > 0;
+        let note = match done.stop {
+            Stop::Stop => None,
+            Stop::Length => Some("⚠ the answer was cut at the model's limit of tokens".to_owned()),
+            Stop::ToolLimit => {
+                Some("⚠ stopped at the limit of tool calls (max_tool_turns)".to_owned())
+            }
+            Stop::Interrupted => Some("✗ interrupted".to_owned()),
+            Stop::Error => done.error.as_ref().map(|error| format!("✗ {error}")),
+        };
+        self.fresh();
+        note.iter().for_each(|note| self.line(&safe(note)));
+        if done.stop == Stop::Error {
+            self.may_go_on = true;
+            self.dim("Enter tries to go on");
+        }
+        if !self.is_busy {
+            self.prompt();
+        }
+    }
+
+    /// Prints lines of their own.
+    fn line(&mut self, text: &str) {
+        self.fresh();
+        self.put(text);
+        self.put("\n");
+    }
+
+    fn dim(&mut self, text: &str) {
+        match self.has_colours {
+            true => self.line(&format!("\x1b[2m{text}\x1b[22m")),
+            false => self.line(text),
+        }
+    }
+
+    fn fresh(&mut self) {
+        if self.cursor != Cursor::Fresh {
+            self.put("\n");
+            self.cursor = Cursor::Fresh;
+        }
+    }
+
+    /// A terminal that is gone is noticed by the signal that tells of it.
+    fn put(&mut self, text: &str) {
+        let mut stdout = io::stdout().lock();
+        let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    }
+}

@@ -1,0 +1,51 @@
+//! The way to the model that the configuration chooses.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ikigai_agents::Model;
+use ikigai_providers::{
+    Anthropic, ChatCompletions, Client, Endpoint, Google, Limits, Provider, Responses, Secret,
+};
+
+use crate::config::{ChosenModel, Format, NoModel};
+use crate::environment::Environment;
+
+/// The model to talk to. Nothing is connected yet.
+pub(crate) fn connect(environment: &Environment) -> Result<Model, NoModel> {
+    let chosen = environment.settings.chosen_model()?;
+    let key = chosen.key_variable.as_deref().and_then(|name| environment.variable(name));
+    Ok(connect_with(environment, &chosen, key.map(Secret::new)))
+}
+
+/// The model to talk to, with this key.
+pub(crate) fn connect_with(
+    environment: &Environment,
+    chosen: &ChosenModel,
+    key: Option<Secret>,
+) -> Model {
+    let endpoint = Endpoint {
+        provider: provider(chosen.format),
+        base_url: chosen.base_url.clone(),
+        key,
+        certificates: environment.variable("SSL_CERT_FILE").map(PathBuf::from),
+    };
+    let client = Arc::new(Client::new(endpoint, Limits::default()));
+    Model { client, name: chosen.name.clone(), label: chosen.label() }
+}
+
+fn provider(format: Format) -> Arc<dyn Provider> {
+    match format {
+        Format::ChatCompletions => Arc::new(ChatCompletions),
+        Format::Responses => Arc::new(Responses),
+        Format::Anthropic => Arc::new(Anthropic),
+        Format::Google => Arc::new(Google),
+    }
+}
+
+/// What to do when there is no model, for somebody at a command line.
+pub(crate) const HOW_TO_CONNECT: &str = "\
+connect one:
+  a key          export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, GEMINI_API_KEY)
+  a local server OPENAI_BASE_URL=http://127.0.0.1:11434/v1 ikigai --model openai/NAME run …
+  or look first  ikigai tour";

@@ -1,0 +1,78 @@
+//! Bringing an agent to its seat: the session that was asked for, its model, its tools.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use ikigai_agents::{
+    Agent, Limits, Model, Seat, Sink, Surroundings, Toolbox, Which, system_prompt,
+};
+use ikigai_store::{Options, Store};
+use ikigai_tools::Commands;
+
+use crate::catalogue;
+use crate::command::now;
+use crate::environment::{self, Environment};
+use crate::session::{find_session, parse_agent, place};
+
+/// What happens when no session is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Otherwise {
+    /// A new one is begun.
+    New,
+    /// One that runs here is joined.
+    Join,
+}
+
+/// Takes the seat that the command line asks for.
+pub(crate) async fn take_seat(
+    environment: &Environment,
+    otherwise: Otherwise,
+) -> anyhow::Result<Seat> {
+    let store = Arc::new(Store::open(environment.settings.database_url()?, Options::default())?);
+    let chosen = &environment.chosen;
+    // Inside a command of an agent the variables name a session that somebody else runs.
+    let named = chosen.session.as_deref().filter(|_| !chosen.inside_agent);
+    let which = match named {
+        Some(named) => Which::Named(find_session(&store, named).await?),
+        None if chosen.continues => Which::Newest,
+        None if chosen.new || otherwise == Otherwise::New => Which::New,
+        None => Which::Running,
+    };
+    let agent = chosen.agent.as_deref().filter(|_| !chosen.inside_agent);
+    let agent = agent.map(parse_agent).transpose()?;
+    let limits = environment.settings.agent_limits();
+    Ok(Seat::take(store, place(environment), which, agent, limits).await?)
+}
+
+/// An agent with everything that it needs.
+pub(crate) fn equip(
+    environment: &Environment,
+    seat: Seat,
+    model: Model,
+    events: Sink,
+) -> anyhow::Result<Agent> {
+    let toolbox = toolbox(environment, &seat)?;
+    let settings = &environment.settings;
+    let limits = Limits { budget: settings.budget(), tool_turns: settings.max_tool_turns() };
+    Ok(Agent::new(seat, model, toolbox, limits, prompt(environment), events))
+}
+
+fn toolbox(environment: &Environment, seat: &Seat) -> anyhow::Result<Toolbox> {
+    let variables = environment.for_commands_of(seat.session(), seat.agent());
+    let program = environment::own_program()?;
+    Ok(Toolbox {
+        dispatcher: catalogue::offered(&environment.settings),
+        commands: Arc::new(Commands::new(&program, OsStr::new(environment::WATCHDOG), variables)),
+        directory: environment.directory.clone(),
+        output_size: environment.settings.max_output_size(),
+    })
+}
+
+fn prompt(environment: &Environment) -> String {
+    let date = now().to_seconds_text();
+    system_prompt(&Surroundings {
+        platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        directory: environment.directory.clone(),
+        date: date.chars().take_while(|c| *c != 'T').collect(),
+    })
+}

@@ -1,0 +1,66 @@
+//! Signals that end what goes on.
+
+use std::thread;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::environment;
+
+/// Any of the signals by which a person or the system ends a program, unless it was started with one ignored.
+pub(crate) struct Signals([Option<Signal>; 3]);
+
+impl Signals {
+    /// Listens from now on.
+    pub(crate) fn listen() -> std::io::Result<Signals> {
+        let listen = |kind| (!environment::is_ignored(kind)).then(|| signal(kind)).transpose();
+        Ok(Signals([
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::hangup())?,
+        ]))
+    }
+
+    /// Waits for one.
+    pub(crate) async fn next(&mut self) -> Caught {
+        let Signals([interrupt, terminate, hangup]) = self;
+        tokio::select! {
+            () = one(interrupt) => Caught::Interrupt,
+            () = one(terminate) => Caught::Ending,
+            () = one(hangup) => Caught::Ending,
+        }
+    }
+}
+
+/// What a signal wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caught {
+    /// An end to what goes on: SIGINT.
+    Interrupt,
+    /// The end of the program: SIGTERM, SIGHUP.
+    Ending,
+}
+
+async fn one(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Cancels `token` at the first signal and ends the program at the second, from a thread of its own: a reader
+/// that does not read our output must not keep us from being ended. What is committed is safe at any moment.
+pub(crate) fn cancel(token: CancellationToken) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        Signals::listen()?
+    };
+    let listen = move || {
+        runtime.block_on(signals.next());
+        token.cancel();
+        runtime.block_on(signals.next());
+        std::process::exit(130);
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(listen).map(drop)
+}

@@ -1,0 +1,77 @@
+//! A conversation as lines for a person: one place for the prefixes.
+
+use std::time::Duration;
+
+use ikigai_conversation::{Body, Message};
+use serde_json::Value;
+
+/// A call, a result or news as a line.
+pub(crate) fn line(message: &Message) -> String {
+    match &message.body {
+        Body::ToolCall(call) => format!("→ {}", call_line(&call.name, &message.content)),
+        Body::ToolResult(result) if result.success => format!("← {}", message.content),
+        Body::ToolResult(_) => format!("← ✗ {}", message.content),
+        _ => message.content.clone(),
+    }
+}
+
+/// A retry as a line.
+pub(crate) fn retry(attempt: u32, reason: &str, delay: Duration) -> String {
+    format!("⚠ {reason}; retry {attempt} in {:.1} s", delay.as_secs_f32())
+}
+
+/// `grep(pattern="TODO")` as `grep: pattern="TODO"`.
+fn call_line(name: &str, content: &str) -> String {
+    let inside = content.strip_prefix(name).and_then(|rest| rest.strip_prefix('('));
+    match inside.and_then(|rest| rest.strip_suffix(')')) {
+        Some("") => name.to_owned(),
+        Some(arguments) => format!("{name}: {arguments}"),
+        None => content.to_owned(),
+    }
+}
+
+/// The first lines of what a tool put out, and how many more there are.
+pub(crate) fn preview(result: &str, lines: usize) -> Vec<String> {
+    /// More of a line than most terminals show.
+    const LINE_LIMIT: usize = 200;
+    let result: Value = serde_json::from_str(result).unwrap_or_default();
+    let output = result["data"]["output"].as_str().unwrap_or_default().trim_end();
+    let mut shown: Vec<String> =
+        output.lines().take(lines).map(|line| line.chars().take(LINE_LIMIT).collect()).collect();
+    let more = output.lines().count().saturating_sub(lines);
+    if more > 0 {
+        shown.push(format!("… {more} more lines"));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_a_name_with_its_arguments() {
+        for (name, content, expected) in [
+            (
+                "grep",
+                r#"grep(pattern="TODO", glob="*.rs")"#,
+                r#"grep: pattern="TODO", glob="*.rs""#,
+            ),
+            ("agents", "agents()", "agents"),
+            ("bash", "bash(command=\"a)\")", "bash: command=\"a)\""),
+            ("x", "x(cut …", "x(cut …"),
+        ] {
+            assert_eq!(call_line(name, content), expected);
+        }
+    }
+
+    #[test]
+    fn a_preview_is_the_beginning_and_how_much_more_there_is() {
+        let result = |output: &str| serde_json::json!({"data": {"output": output}}).to_string();
+        assert_eq!(preview(&result("a\nb\n"), 3), ["a", "b"]);
+        assert_eq!(preview(&result("a\nb\nc\nd\ne"), 3), ["a", "b", "c", "… 2 more lines"]);
+        assert_eq!(preview(&result(&"x".repeat(300)), 3), ["x".repeat(200)]);
+        assert_eq!(preview(r#"{"error":"no"}"#, 3), Vec::<String>::new());
+        assert_eq!(preview("no json", 3), Vec::<String>::new());
+    }
+}
