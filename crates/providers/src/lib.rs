@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
-//! | [`Anthropic`] | a wire format | `anthropic.rs` |
+//! | [`ChatCompletions`], [`Anthropic`] | wire formats | `chat.rs`, `anthropic.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Client`] | the way to a server and back, with its retries | `client.rs`, `retry.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
@@ -30,6 +30,7 @@ mod request;
 mod response;
 
 mod anthropic;
+mod chat;
 
 mod bounds;
 mod call_ids;
@@ -50,6 +51,7 @@ mod testing;
 mod fault;
 
 pub use anthropic::Anthropic;
+pub use chat::ChatCompletions;
 pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
 pub use provider::{Decode, Provider};
