@@ -4,6 +4,7 @@
 //! - [`TestAgent`]: an agent that works on its mail as the real one does: call, step, result.
 //! - [`driver`]: a process that writes like an agent, says aloud what was accepted, and can be made to die at
 //!   a chosen moment or to do it wrong on purpose.
+//! - [`strict`]: judges of requests, with the rules of the APIs that they are for.
 //! - [`checker`]: a process that opens the database after the crash, and accounts for every message.
 //!
 //! The driver and the checker are functions here, so that a test program can be its own child; the programs
@@ -14,6 +15,7 @@
 
 pub mod checker;
 pub mod driver;
+pub mod strict;
 
 mod random;
 mod test_agent;
