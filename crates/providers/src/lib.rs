@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
-//! | [`Anthropic`], [`Google`], [`Responses`] | the wire formats | `anthropic.rs`, `google.rs`, `responses.rs` |
+//! | [`Anthropic`], [`ChatCompletions`], [`Google`], [`Responses`] | the wire formats | `anthropic.rs`, `chat.rs`, `google.rs`, `responses.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
 //!
@@ -29,6 +29,7 @@ mod request;
 mod response;
 
 mod anthropic;
+mod chat;
 mod google;
 mod responses;
 
@@ -47,6 +48,7 @@ mod testing;
 mod fault;
 
 pub use anthropic::Anthropic;
+pub use chat::ChatCompletions;
 pub use fault::{Category, Fault};
 pub use google::Google;
 pub use provider::{Decode, Provider};

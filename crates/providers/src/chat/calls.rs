@@ -1,0 +1,430 @@
+//! Which pieces of a stream make up a call.
+//!
+//! By the book a call has an index that all its pieces carry, and an id and a name that only the first one
+//! has. Servers leave out any of them, repeat them in every piece, or use them twice. So a piece is looked at
+//! from three sides: whether its index and its id are known, whether it names a tool, and whether the call
+//! that it would go on with has all its arguments already.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::chunk::{CallPart, Function, arguments_of, text_of};
+use super::extras::KeptCall;
+use super::object_end::ObjectEnd;
+use crate::bounds::Bounds;
+use crate::fault::Fault;
+use crate::given_ids::GivenIds;
+use crate::response::Call;
+use crate::wire_call::is_json;
+
+/// The calls of a response so far, in the order in which they began.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Vec<OpenCall>,
+    /// A piece came in `tool_calls`; then `function_call` only repeats it.
+    has_modern: bool,
+}
+
+#[derive(Debug, Default)]
+struct OpenCall {
+    index: Option<i64>,
+    /// Not empty.
+    id: Option<String>,
+    name: String,
+    arguments: String,
+    arguments_end: ObjectEnd,
+    extra_content: Option<Box<RawValue>>,
+}
+
+/// A piece with its leaves read. What is empty says nothing, and is `None` or `""`.
+#[derive(Default)]
+struct Piece<'a> {
+    index: Option<i64>,
+    id: Option<Cow<'a, str>>,
+    name: Option<Cow<'a, str>>,
+    arguments: Cow<'a, str>,
+    extra_content: Option<&'a RawValue>,
+}
+
+impl Calls {
+    /// Takes a piece of `tool_calls`.
+    pub(super) fn add(&mut self, part: &CallPart<'_>, bounds: &mut Bounds) -> Result<(), Fault> {
+        self.has_modern = true;
+        self.take(&Piece::read(part), bounds)
+    }
+
+    /// Takes a piece of the older `function_call`, unless it is there only for older clients.
+    pub(super) fn add_legacy(
+        &mut self,
+        function: &Function<'_>,
+        bounds: &mut Bounds,
+    ) -> Result<(), Fault> {
+        if self.has_modern {
+            return Ok(());
+        }
+        self.take(&Piece::of_function(function), bounds)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Whether the arguments of all calls can be read, so that none of them is half a call.
+    pub(super) fn are_readable(&self) -> bool {
+        self.calls.iter().all(|call| is_json(&call.arguments))
+    }
+
+    /// The calls with ids of their own, and what goes back with them.
+    pub(super) fn finish(self) -> (Vec<Call>, BTreeMap<String, KeptCall>) {
+        let mut ids = GivenIds::default();
+        let mut kept = BTreeMap::new();
+        let calls = self.calls.into_iter().map(|call| {
+            let id = ids.next(call.id.as_deref());
+            if call.extra_content.is_some() {
+                let extra_content = call.extra_content;
+                kept.insert(id.to_string(), KeptCall { extra_content });
+            }
+            Call { id, name: call.name, arguments: call.arguments }
+        });
+        (calls.collect(), kept)
+    }
+
+    fn take(&mut self, piece: &Piece<'_>, bounds: &mut Bounds) -> Result<(), Fault> {
+        bounds.add_bytes(piece.bytes())?;
+        let position = match self.place_of(piece) {
+            Some(position) => position,
+            None => {
+                bounds.add_part()?;
+                self.calls.push(OpenCall { index: piece.index, ..OpenCall::default() });
+                self.calls.len() - 1
+            }
+        };
+        self.calls[position].grow(piece);
+        Ok(())
+    }
+
+    /// Where the call stands that a piece goes on with; `None` if it begins one.
+    fn place_of(&self, piece: &Piece<'_>) -> Option<usize> {
+        let position = match (piece.index, &piece.id) {
+            (Some(index), _) => self.calls.iter().rposition(|call| call.index == Some(index))?,
+            (None, Some(id)) => self.place_of_id(id)?,
+            (None, None) => self.calls.len().checked_sub(1)?,
+        };
+        (!self.calls[position].is_behind_me(piece)).then_some(position)
+    }
+
+    fn place_of_id(&self, id: &str) -> Option<usize> {
+        let known = self.calls.iter().rposition(|call| call.id.as_deref() == Some(id));
+        // The id may come late, when the name is already there.
+        let last = || self.calls.len().checked_sub(1).filter(|last| self.calls[*last].id.is_none());
+        known.or_else(last)
+    }
+}
+
+impl OpenCall {
+    /// Whether a piece that looks like one of this call begins another one.
+    fn is_behind_me(&self, piece: &Piece<'_>) -> bool {
+        if self.repeats(piece) {
+            return false;
+        }
+        let is_whole = self.arguments_end.is_reached();
+        let begins_object = piece.arguments.trim_ascii_start().starts_with('{');
+        let has_other_id = matches!((&self.id, &piece.id), (Some(id), Some(other)) if id != other);
+        let is_named = piece.name.is_some();
+        let has_other_name = piece.name.as_ref().is_some_and(|name| *name != self.name);
+        // Ollama and Google number all calls 0. But there are also servers whose ids change from piece to
+        // piece: then only the first one has a name.
+        (has_other_id && is_named)
+            || (is_whole && begins_object && (is_named || piece.id.is_some()))
+            || (has_other_name && !self.name.is_empty() && !self.may_be_more_of_name(piece))
+    }
+
+    /// Some servers send the whole call once more when it is complete.
+    fn repeats(&self, piece: &Piece<'_>) -> bool {
+        let same_place = piece.index.is_some() && piece.id.is_some();
+        same_place
+            && piece.id.as_deref() == self.id.as_deref()
+            && self.arguments_end.is_reached()
+            && piece.arguments == self.arguments
+    }
+
+    /// A name may come in pieces too, as all strings of the format; but then the index says so.
+    fn may_be_more_of_name(&self, piece: &Piece<'_>) -> bool {
+        piece.index.is_some() && self.arguments.is_empty()
+    }
+
+    fn grow(&mut self, piece: &Piece<'_>) {
+        if let (None, Some(id)) = (&self.id, &piece.id) {
+            self.id = Some(id.to_string());
+        }
+        if let Some(name) = &piece.name
+            && *name != self.name
+        {
+            self.name.push_str(name);
+        }
+        if let Some(extra_content) = piece.extra_content {
+            self.extra_content = Some(extra_content.to_owned());
+        }
+        if !self.repeats(piece) {
+            self.add_arguments(&piece.arguments);
+        }
+    }
+
+    fn add_arguments(&mut self, arguments: &str) {
+        // Some gateways begin with an empty object that only holds the place.
+        if self.arguments == "{}" && arguments.trim_ascii_start().starts_with('{') {
+            self.arguments.clear();
+            self.arguments_end = ObjectEnd::default();
+        }
+        self.arguments.push_str(arguments);
+        self.arguments_end.feed(arguments);
+    }
+}
+
+impl<'a> Piece<'a> {
+    fn read(part: &CallPart<'a>) -> Piece<'a> {
+        let function = part.function.as_ref().map(Piece::of_function);
+        Piece {
+            index: part.index.and_then(|index| index.get().parse().ok()),
+            id: part.id.and_then(text_of).filter(|id| !id.is_empty()),
+            extra_content: part.extra_content,
+            ..function.unwrap_or_default()
+        }
+    }
+
+    fn of_function(function: &Function<'a>) -> Piece<'a> {
+        Piece {
+            name: function.name.and_then(text_of).filter(|name| !name.is_empty()),
+            arguments: function.arguments.map(arguments_of).unwrap_or_default(),
+            ..Piece::default()
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let id = self.id.as_deref().map_or(0, str::len);
+        let name = self.name.as_deref().map_or(0, str::len);
+        let extra_content = self.extra_content.map_or(0, |json| json.get().len());
+        id + name + extra_content + self.arguments.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::chat::ChatCompletions;
+    use crate::testing::received;
+
+    /// Each list is the `tool_calls` of a chunk; the calls are expected as id, name and arguments.
+    #[track_caller]
+    fn check(chunks: &[Value], expected: &[(&str, &str, &str)]) {
+        let chunk = |calls: &Value| {
+            json!({"choices": [{"delta": {"tool_calls": calls}, "finish_reason": null}]})
+                .to_string()
+        };
+        let mut events: Vec<String> = chunks.iter().map(chunk).collect();
+        events.push("[DONE]".to_owned());
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        let response = received(&ChatCompletions, &events).0.unwrap();
+        let call = |call: &'_ crate::Call| {
+            (call.id.to_string(), call.name.clone(), call.arguments.clone())
+        };
+        let calls: Vec<_> = response.calls.iter().map(call).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(id, name, arguments)| {
+                ((*id).to_owned(), (*name).to_owned(), (*arguments).to_owned())
+            })
+            .collect();
+        assert_eq!(calls, expected);
+    }
+
+    fn whole(id: &str, name: &str, arguments: &str) -> Value {
+        json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+    }
+
+    fn at(index: i64, mut call: Value) -> Value {
+        call["index"] = json!(index);
+        call
+    }
+
+    fn piece(arguments: &str) -> Value {
+        json!({"function": {"arguments": arguments}})
+    }
+
+    #[test]
+    fn by_the_book() {
+        check(
+            &[
+                json!([at(0, whole("a", "f", ""))]),
+                json!([at(0, piece("{\"x\":"))]),
+                json!([at(0, piece("1}"))]),
+                json!([at(1, whole("b", "g", "{"))]),
+                json!([at(1, piece("}")), at(0, piece(" "))]),
+            ],
+            &[("a", "f", "{\"x\":1} "), ("b", "g", "{}")],
+        );
+    }
+
+    #[test]
+    fn all_calls_whole_in_one_chunk() {
+        let calls = [whole("a", "f", "{}"), whole("b", "f", "{}"), whole("c", "g", "{}")];
+        let expected = [("a", "f", "{}"), ("b", "f", "{}"), ("c", "g", "{}")];
+        check(&[json!(calls)], &expected);
+        // Ollama and Google number them all 0.
+        check(&[json!(calls.clone().map(|call| at(0, call)))], &expected);
+        check(&calls.clone().map(|call| json!([at(0, call)])), &expected);
+        check(&calls.map(|call| json!([call])), &expected);
+    }
+
+    #[test]
+    fn an_index_may_start_anywhere() {
+        check(
+            &[
+                json!([at(3, whole("a", "f", "{"))]),
+                json!([at(7, whole("b", "g", "{}"))]),
+                json!([at(3, piece("}"))]),
+            ],
+            &[("a", "f", "{}"), ("b", "g", "{}")],
+        );
+    }
+
+    #[test]
+    fn without_index_a_new_id_begins_a_call() {
+        check(
+            &[
+                json!([whole("a", "f", "")]),
+                json!([piece("{")]),
+                json!([piece("}")]),
+                json!([whole("b", "f", "{")]),
+                json!([piece("}")]),
+            ],
+            &[("a", "f", "{}"), ("b", "f", "{}")],
+        );
+        // The id tells to which call a piece belongs.
+        check(
+            &[
+                json!([whole("a", "f", "{"), whole("b", "g", "{")]),
+                json!([{"id": "a", "function": {"arguments": "}"}}]),
+                json!([{"id": "b", "function": {"arguments": " }"}}]),
+            ],
+            &[("a", "f", "{}"), ("b", "g", "{ }")],
+        );
+    }
+
+    #[test]
+    fn id_and_name_in_every_piece() {
+        let pieces = ["{", "\"x\": \"}", "{\"", "}"].map(|text| whole("a", "f", text));
+        let expected = [("a", "f", "{\"x\": \"}{\"}")];
+        check(&pieces.clone().map(|piece| json!([at(0, piece)])), &expected);
+        check(&pieces.map(|piece| json!([piece])), &expected);
+    }
+
+    #[test]
+    fn an_id_that_changes_from_piece_to_piece() {
+        let pieces = [
+            json!([at(0, whole("a", "f", ""))]),
+            json!([{"index": 0, "id": "b", "function": {"arguments": "{}"}}]),
+            json!([{"index": 0, "id": "c", "function": {"arguments": ""}}]),
+        ];
+        check(&pieces, &[("a", "f", "{}")]);
+    }
+
+    #[test]
+    fn ids_that_are_missing_or_used_twice_become_unique() {
+        let same = [whole("a", "f", "{\"x\":1}"), whole("a", "f", "{\"x\":2}")];
+        let expected = [("a", "f", "{\"x\":1}"), ("call_2", "f", "{\"x\":2}")];
+        check(&[json!(same)], &expected);
+        check(&same.clone().map(|call| json!([call])), &expected);
+        check(&[json!([at(0, same[0].clone()), at(1, same[1].clone())])], &expected);
+        check(&[json!([at(0, same[0].clone()), at(0, same[1].clone())])], &expected);
+        let twice = [whole("a", "f", "{}"), whole("a", "f", "{}")];
+        check(&[json!(twice)], &[("a", "f", "{}"), ("call_2", "f", "{}")]);
+
+        let nameless = [whole("", "f", "{}"), whole("", "g", "{}"), whole("", "g", "{}")];
+        let expected = [("call_1", "f", "{}"), ("call_2", "g", "{}"), ("call_3", "g", "{}")];
+        check(&[json!(nameless)], &expected);
+        check(&nameless.map(|call| json!([at(0, call)])), &expected);
+        check(
+            &[json!([{"id": null, "function": {"name": "f", "arguments": "{}"}}])],
+            &expected[..1],
+        );
+        check(
+            &[json!([{"id": 7, "function": {"name": "f", "arguments": "{}"}}])],
+            &[("7", "f", "{}")],
+        );
+    }
+
+    #[test]
+    fn an_id_that_comes_late() {
+        check(
+            &[json!([{"function": {"name": "f"}}]), json!([{"id": "a"}]), json!([piece("{}")])],
+            &[("a", "f", "{}")],
+        );
+    }
+
+    #[test]
+    fn arguments_may_be_an_object_or_nothing() {
+        let call = |arguments: Value| json!([{"id": "a", "function": {"name": "f", "arguments": arguments}}]);
+        check(&[call(json!({"x": [1]}))], &[("a", "f", "{\"x\":[1]}")]);
+        check(&[call(Value::Null)], &[("a", "f", "")]);
+        check(&[call(json!("not JSON"))], &[("a", "f", "not JSON")]);
+        check(&[json!([{"id": "a", "function": {"name": "f"}}])], &[("a", "f", "")]);
+        check(&[json!([{"id": "a"}])], &[("a", "", "")]);
+        check(&[json!([{}])], &[("call_1", "", "")]);
+    }
+
+    #[test]
+    fn a_call_that_is_sent_once_more_is_one_call() {
+        let call = at(0, whole("a", "f", "{\"x\":1}"));
+        check(&[json!([call]), json!([call])], &[("a", "f", "{\"x\":1}")]);
+    }
+
+    #[test]
+    fn an_empty_object_that_holds_the_place_gives_way() {
+        check(
+            &[
+                json!([at(0, whole("a", "f", "{}"))]),
+                json!([at(0, piece("{\"x\":"))]),
+                json!([at(0, piece("1}"))]),
+            ],
+            &[("a", "f", "{\"x\":1}")],
+        );
+    }
+
+    #[test]
+    fn a_name_in_pieces() {
+        check(
+            &[
+                json!([at(0, whole("a", "file_", ""))]),
+                json!([{"index": 0, "function": {"name": "read"}}]),
+                json!([at(0, piece("{}"))]),
+            ],
+            &[("a", "file_read", "{}")],
+        );
+    }
+
+    #[test]
+    fn the_older_form_counts_only_where_there_is_no_newer_one() {
+        let part = |part: Value| json!({"choices": [{"delta": part}]}).to_string();
+        let old = |arguments: &str| json!({"name": "f", "arguments": arguments});
+        let events = [
+            part(json!({"function_call": old("{")})),
+            part(json!({"function_call": {"arguments": "}"}})),
+        ];
+        let both = [
+            part(json!({"function_call": old("{"), "tool_calls": [at(0, whole("a", "f", "{"))]})),
+            part(json!({"function_call": old("}"), "tool_calls": [at(0, whole("a", "f", "}"))]})),
+            part(json!({"function_call": null, "tool_calls": null})),
+        ];
+        for (events, id) in [(&events[..], "call_1"), (&both[..], "a")] {
+            let mut events: Vec<&str> = events.iter().map(String::as_str).collect();
+            events.push("[DONE]");
+            let calls = received(&ChatCompletions, &events).0.unwrap().calls;
+            assert_eq!(calls.len(), 1);
+            assert_eq!((calls[0].id.as_str(), calls[0].arguments.as_str()), (id, "{}"));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The shape of what a server sends. Servers agree on where things stand, but not on what stands there: the
+//! leaves are raw, and read as what they are.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::fault::{Category, Fault};
+
+/// One event of a stream, or a whole response.
+#[derive(Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) choices: Option<Vec<Choice<'a>>>,
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    /// What this is; `error` at some servers.
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice<'a> {
+    #[serde(borrow)]
+    delta: Option<Part<'a>>,
+    /// Instead of `delta` in a whole response.
+    #[serde(borrow)]
+    message: Option<Part<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Option<&'a RawValue>,
+    /// Moonshot counts here.
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// A part of the assistant's message, or all of it.
+#[derive(Deserialize)]
+pub(super) struct Part<'a> {
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    /// Stands in place of the content when a model of OpenAI does not want to answer.
+    #[serde(borrow)]
+    pub(super) refusal: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) reasoning: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) tool_calls: Option<Vec<CallPart<'a>>>,
+    /// What there was before `tool_calls`.
+    #[serde(borrow)]
+    pub(super) function_call: Option<Function<'a>>,
+}
+
+/// A part of a call, or all of it.
+#[derive(Deserialize)]
+pub(super) struct CallPart<'a> {
+    #[serde(borrow)]
+    pub(super) index: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) function: Option<Function<'a>>,
+    #[serde(borrow)]
+    pub(super) extra_content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Function<'a> {
+    #[serde(borrow)]
+    pub(super) name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
+}
+
+impl<'a> Chunk<'a> {
+    pub(super) fn parse(json: &'a str) -> Result<Chunk<'a>, Fault> {
+        serde_json::from_str(json).map_err(|error| {
+            // An error of form would repeat what the server sent.
+            let message = if error.is_data() {
+                strange_message().to_owned()
+            } else {
+                format!("what the server sent is no JSON: {error}")
+            };
+            Fault::new(Category::Unreadable, message)
+        })
+    }
+
+    /// Whether all of it is an error.
+    pub(super) fn is_error(&self) -> bool {
+        self.error.is_some() || self.object.is_some_and(|object| object.get() == r#""error""#)
+    }
+}
+
+/// JSON in which no answer was found.
+pub(super) fn strange() -> Fault {
+    Fault::new(Category::Unreadable, strange_message())
+}
+
+fn strange_message() -> &'static str {
+    "what the server sent is not in the form of Chat Completions"
+}
+
+impl<'a> Choice<'a> {
+    pub(super) fn part(&self) -> Option<&Part<'a>> {
+        self.delta.as_ref().or(self.message.as_ref())
+    }
+}
+
+/// The text that a string holds; also a number's, since some servers have numbers for ids.
+pub(super) fn text_of<'a>(json: &'a RawValue) -> Option<Cow<'a, str>> {
+    let json = json.get();
+    match json.as_bytes().first()? {
+        b'"' => serde_json::from_str::<Text<'a>>(json).ok().map(|text| text.0),
+        b'-' | b'0'..=b'9' => Some(Cow::Borrowed(json)),
+        _ => None,
+    }
+}
+
+/// The text of a message's content: a string, or a list of parts of which some are text. Other parts are
+/// thinking, as Mistral sends it.
+pub(super) fn content_of(json: &RawValue) -> Option<Cow<'_, str>> {
+    if !json.get().starts_with('[') {
+        return text_of(json);
+    }
+    let parts: Vec<Value> = serde_json::from_str(json.get()).ok()?;
+    let is_text = |part: &&Value| matches!(part["type"].as_str(), Some("text") | None);
+    let texts = parts.iter().filter(is_text).filter_map(|part| part["text"].as_str());
+    Some(texts.collect::<String>().into())
+}
+
+/// The JSON of a call's arguments: most servers write it into a string, some as an object.
+pub(super) fn arguments_of(json: &RawValue) -> Cow<'_, str> {
+    text_of(json).unwrap_or(Cow::Borrowed(json.get()))
+}
+
+/// A string in which half a surrogate pair does no harm: servers that count in UTF-16 cut pairs in two.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<'a>, D::Error> {
+        deserializer.deserialize_bytes(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
+        Ok(Text(String::from_utf8_lossy(bytes)))
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
+        Ok(Text(String::from_utf8_lossy(bytes).into_owned().into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_leaf_is_read_as_what_it_is() {
+        for (json, text) in [
+            (r#""a""#, Some("a")),
+            (r#""a\n\u00e9\ud83d\ude00""#, Some("a\né😀")),
+            (r#""a\ud83d!""#, Some("a\u{fffd}\u{fffd}\u{fffd}!")),
+            ("17", Some("17")),
+            ("-1.50", Some("-1.50")),
+            ("true", None),
+            ("{}", None),
+            ("[]", None),
+        ] {
+            assert_eq!(text_of(&raw(json)).as_deref(), text, "{json}");
+        }
+    }
+
+    #[test]
+    fn content_may_be_a_list_of_parts() {
+        for (json, text) in [
+            (r#""a""#, Some("a")),
+            (r#"[{"type":"text","text":"a"},{"text":"b"}]"#, Some("ab")),
+            (r#"[{"type":"thinking","thinking":[{"type":"text","text":"a"}]}]"#, Some("")),
+            (r#"[7,null,"x",{"type":"text"}]"#, Some("")),
+            (r#"{"text":"a"}"#, None),
+        ] {
+            assert_eq!(content_of(&raw(json)).as_deref(), text, "{json}");
+        }
+    }
+
+    #[test]
+    fn arguments_that_are_an_object_are_its_json_to_the_letter() {
+        assert_eq!(arguments_of(&raw(r#""{\"a\":1}""#)), r#"{"a":1}"#);
+        assert_eq!(
+            arguments_of(&raw(r#"{"a": 12345678901234567890123}"#)),
+            r#"{"a": 12345678901234567890123}"#
+        );
+    }
+}

@@ -1,0 +1,422 @@
+//! What a model may see, as a request.
+//!
+//! The body is written from front to back, one message after another, and what was written is never touched
+//! again: so a request is a prefix of the next one, and a long log costs no more than its bytes. What may
+//! change from one request to the next stands behind the messages.
+
+use ikigai_conversation::{Extras, Identity, ResponseId, Seen, ToolCall};
+use serde::Serialize;
+use serde_json::json;
+
+use super::extras::Kept;
+use crate::call_ids::{CallIds, IdRule};
+use crate::json::is_blank;
+use crate::request::{Request, Tool, ToolUse};
+use crate::wire_call::{wire_arguments, wire_name};
+
+/// Stands where a user has to speak and nobody did: between two answers, since servers refuse them in a row,
+/// and at the end.
+const GO_ON: &str = "Go on.";
+
+/// Stands for a text without anything in it, which some servers refuse.
+const EMPTY: &str = "(empty)";
+
+pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
+    let mut body = Body::default();
+    body.raw(r#"{"model":"#);
+    body.json(request.model);
+    body.raw(r#","stream":true,"stream_options":{"include_usage":true}"#);
+    if !request.tools.is_empty() {
+        body.raw(r#","tools":"#);
+        body.json(&request.tools.iter().map(describe).collect::<Vec<_>>());
+    }
+    body.raw(r#","messages":["#);
+    let mut messages = Messages::new(&mut body);
+    request.view.iter().for_each(|seen| messages.add(seen));
+    messages.end();
+    body.raw("]");
+    if request.tool_use == ToolUse::None && !request.tools.is_empty() {
+        body.raw(r#","tool_choice":"none""#);
+    }
+    body.raw("}");
+    body.bytes
+}
+
+fn describe(tool: &Tool) -> serde_json::Value {
+    json!({"type": "function", "function": {
+        "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+    }})
+}
+
+/// The bytes so far.
+#[derive(Default)]
+struct Body {
+    bytes: Vec<u8>,
+}
+
+impl Body {
+    fn raw(&mut self, json: &str) {
+        self.bytes.extend_from_slice(json.as_bytes());
+    }
+
+    fn json(&mut self, value: &(impl Serialize + ?Sized)) {
+        serde_json::to_writer(&mut self.bytes, value).expect("texts and lists always become JSON");
+    }
+
+    /// A further field of an object, whose value is JSON already.
+    fn field(&mut self, name: &str, json: &str) {
+        self.raw(",");
+        self.json(name);
+        self.raw(":");
+        self.raw(json);
+    }
+}
+
+/// Who speaks in a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        }
+    }
+}
+
+/// The parts of one response that have come.
+struct Answer<'a> {
+    response: &'a ResponseId,
+    text: &'a str,
+    extras: Option<&'a Extras>,
+    calls: Vec<&'a ToolCall>,
+}
+
+/// Writes the messages.
+struct Messages<'b, 'a> {
+    body: &'b mut Body,
+    /// Who spoke in the last message that was written.
+    last: Option<Role>,
+    ids: CallIds,
+    /// Who the model is, to be said with what a user says next.
+    identity: Option<Identity<'a>>,
+    /// The response that is being put together.
+    answer: Option<Answer<'a>>,
+}
+
+impl<'b, 'a> Messages<'b, 'a> {
+    fn new(body: &'b mut Body) -> Messages<'b, 'a> {
+        let ids = CallIds::new(IdRule::CHAT);
+        Messages { body, last: None, ids, identity: None, answer: None }
+    }
+
+    fn add(&mut self, seen: &Seen<'a>) {
+        match *seen {
+            Seen::System(text) => self.system(text),
+            Seen::Identity(identity) => {
+                self.settle();
+                self.identity = Some(identity);
+            }
+            Seen::User(text) | Seen::Notification(text) | Seen::Summary(text) => self.user(text),
+            Seen::Assistant { text, response, extras } => {
+                self.settle();
+                self.answer = Some(Answer { response, text, extras, calls: Vec::new() });
+            }
+            Seen::ToolCall(call) => self.call(call),
+            Seen::ToolResult { output, .. } => self.result(output),
+        }
+    }
+
+    /// Ends the list, with a message that a model can answer.
+    fn end(mut self) {
+        self.settle();
+        if !matches!(self.last, Some(Role::User | Role::Tool)) {
+            self.say(Role::User, GO_ON);
+        }
+    }
+
+    /// Servers take a prompt only at the beginning. A log has none elsewhere; were there one, it would be
+    /// something that a user says.
+    fn system(&mut self, text: &str) {
+        self.settle();
+        if self.last.is_some() {
+            self.say(Role::User, text);
+        } else if !is_blank(text) {
+            self.say(Role::System, text);
+        }
+    }
+
+    fn user(&mut self, text: &str) {
+        self.write_answer();
+        match self.identity.take() {
+            Some(identity) => self.say(Role::User, &format!("{identity}\n\n{text}")),
+            None => self.say(Role::User, text),
+        }
+    }
+
+    fn call(&mut self, call: &'a ToolCall) {
+        if self.answer.as_ref().is_none_or(|answer| *answer.response != call.response) {
+            self.settle();
+            let extras = call.extras.as_ref();
+            let (response, text) = (&call.response, "");
+            self.answer = Some(Answer { response, text, extras, calls: Vec::new() });
+        }
+        if let Some(answer) = &mut self.answer {
+            answer.calls.push(call);
+        }
+    }
+
+    fn result(&mut self, output: &str) {
+        self.settle();
+        let Some(id) = self.ids.result() else { return };
+        self.begin(Role::Tool);
+        self.body.raw(r#","tool_call_id":"#);
+        self.body.json(&id);
+        self.body.raw(r#","content":"#);
+        self.body.json(or_empty(output));
+        self.body.raw("}");
+    }
+
+    /// Writes what was waiting for more of its kind.
+    fn settle(&mut self) {
+        self.write_answer();
+        if let Some(identity) = self.identity.take() {
+            self.say(Role::User, &identity.to_string());
+        }
+    }
+
+    /// Writes the response that was put together. Text that cannot be seen is worth a message only if there
+    /// are calls.
+    fn write_answer(&mut self) {
+        let Some(answer) = self.answer.take() else { return };
+        if answer.calls.is_empty() {
+            if !is_blank(answer.text) {
+                self.alternate();
+                self.say(Role::Assistant, answer.text);
+            }
+            return;
+        }
+        self.alternate();
+        self.begin(Role::Assistant);
+        // Not null where there is no text: llama-cpp-python for example refuses that.
+        self.body.raw(r#","content":"#);
+        self.body.json(answer.text);
+        let kept = answer.extras.map(Kept::read).unwrap_or_default();
+        kept.message_fields().for_each(|(field, json)| self.body.field(field, json));
+        self.body.raw(r#","tool_calls":["#);
+        for (position, call) in answer.calls.iter().enumerate() {
+            if position > 0 {
+                self.body.raw(",");
+            }
+            self.write_call(call, &kept);
+        }
+        self.body.raw("]}");
+    }
+
+    fn write_call(&mut self, call: &ToolCall, kept: &Kept) {
+        self.body.raw(r#"{"id":"#);
+        self.body.json(self.ids.call(call.tool_call_id.as_str()));
+        self.body.raw(r#","type":"function","function":{"name":"#);
+        self.body.json(&*wire_name(&call.name));
+        self.body.raw(r#","arguments":"#);
+        self.body.json(&*wire_arguments(&call.arguments));
+        self.body.raw("}");
+        kept.call_fields(&call.tool_call_id).for_each(|(field, json)| self.body.field(field, json));
+        self.body.raw("}");
+    }
+
+    /// Puts a user's word between two answers.
+    fn alternate(&mut self) {
+        if self.last == Some(Role::Assistant) {
+            self.say(Role::User, GO_ON);
+        }
+    }
+
+    /// Writes a message that is only text.
+    fn say(&mut self, role: Role, text: &str) {
+        self.begin(role);
+        self.body.raw(r#","content":"#);
+        self.body.json(or_empty(text));
+        self.body.raw("}");
+    }
+
+    fn begin(&mut self, role: Role) {
+        self.body.raw(if self.last.is_some() { "," } else { "" });
+        self.body.raw(r#"{"role":"#);
+        self.body.json(role.name());
+        self.last = Some(role);
+    }
+}
+
+fn or_empty(text: &str) -> &str {
+    if is_blank(text) { EMPTY } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use ikigai_conversation::NewMessage;
+
+    use super::*;
+    use crate::chat::ChatCompletions;
+    use crate::testing::{
+        answer, call, extras, from_field, glob_tool, messages, result, sent, sent_for,
+    };
+
+    /// The messages that are sent for a log, one in a line.
+    #[track_caller]
+    fn check(news: impl IntoIterator<Item = NewMessage>, expected: &[&str]) {
+        let body = sent(&ChatCompletions, "m", &[], news);
+        let messages = from_field(&body, "messages");
+        assert_eq!(messages, format!(r#""messages":[{}]}}"#, expected.join(",")));
+    }
+
+    #[test]
+    fn what_may_change_stands_behind_the_messages() {
+        let log = messages("0/", 1, [NewMessage::system("p"), NewMessage::user("u")]);
+        let send =
+            |tools: &[Tool], tool_use| sent_for(&ChatCompletions, "m", tools, tool_use, &log);
+        let head = r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"#;
+        let tools = r#""tools":[{"type":"function","function":{"name":"glob","description":"Find files","parameters":{"type":"object","properties":{"pattern":{"type":"string"}}}}}],"#;
+        let messages = r#""messages":[{"role":"system","content":"p"},{"role":"user","content":"[You are agent 0/]\n\nu"}]"#;
+        assert_eq!(send(&[], ToolUse::Auto), format!("{head}{messages}}}"));
+        assert_eq!(send(&[], ToolUse::None), format!("{head}{messages}}}"));
+        assert_eq!(send(&[glob_tool()], ToolUse::Auto), format!("{head}{tools}{messages}}}"));
+        assert_eq!(
+            send(&[glob_tool()], ToolUse::None),
+            format!(r#"{head}{tools}{messages},"tool_choice":"none"}}"#)
+        );
+    }
+
+    #[test]
+    fn text_and_calls_of_a_response_are_one_message() {
+        check(
+            [
+                NewMessage::user("u"),
+                answer("t", "r"),
+                call("glob", "a", r#"{"pattern":"*"}"#, "r"),
+                result("glob", "a", r#"{"output":"x"}"#),
+                call("glob", "b", "", "r"),
+                result("glob", "b", r#"{"error":"y"}"#),
+                call("glob", "c", "{}", "r2"),
+                result("glob", "c", "{}"),
+                answer("done", "r3"),
+                NewMessage::notification("mail", Vec::new()),
+                NewMessage::user("v"),
+            ],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"assistant","content":"t","tool_calls":[{"id":"a","type":"function","function":{"name":"glob","arguments":"{\"pattern\":\"*\"}"}},{"id":"b","type":"function","function":{"name":"glob","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"a","content":"{\"output\":\"x\"}"}"#,
+                r#"{"role":"tool","tool_call_id":"b","content":"{\"error\":\"y\"}"}"#,
+                r#"{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"glob","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"c","content":"{}"}"#,
+                r#"{"role":"assistant","content":"done"}"#,
+                r#"{"role":"user","content":"mail"}"#,
+                r#"{"role":"user","content":"v"}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn two_answers_never_follow_each_other_and_none_is_last() {
+        check(
+            [NewMessage::user("u"), answer("a", "r1"), answer("b", "r2")],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"assistant","content":"a"}"#,
+                r#"{"role":"user","content":"Go on."}"#,
+                r#"{"role":"assistant","content":"b"}"#,
+                r#"{"role":"user","content":"Go on."}"#,
+            ],
+        );
+        check([], &[r#"{"role":"user","content":"Go on."}"#]);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_left_out_or_said() {
+        check(
+            [
+                NewMessage::system(" "),
+                answer(" \n", "r1"),
+                NewMessage::user(""),
+                answer("", "r2"),
+                call("glob", "a", "{}", "r2"),
+                result("glob", "a", ""),
+            ],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]"}"#,
+                r#"{"role":"user","content":"(empty)"}"#,
+                r#"{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"glob","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"a","content":"(empty)"}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn a_prompt_stands_only_at_the_beginning() {
+        check(
+            [NewMessage::system("p"), NewMessage::user("u"), NewMessage::system("q")],
+            &[
+                r#"{"role":"system","content":"p"}"#,
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"user","content":"q"}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn names_ids_and_arguments_are_what_servers_take() {
+        check(
+            [
+                NewMessage::user("u"),
+                call("a b", "x", "{", "r"),
+                result("a b", "x", "{}"),
+                call("", "x", "{}", "r"),
+                result("", "x", "{}"),
+            ],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"assistant","content":"","tool_calls":[{"id":"x","type":"function","function":{"name":"a_b","arguments":"{\"not_json\":\"{\"}"}},{"id":"x_2","type":"function","function":{"name":"unknown","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"x","content":"{}"}"#,
+                r#"{"role":"tool","tool_call_id":"x_2","content":"{}"}"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn extras_of_this_format_go_back_with_calls() {
+        let own = extras(
+            r#"{"chat_completions":{"reasoning_content":"h\u006d","calls":{"a":{"extra_content":{"n":1.0}}}}}"#,
+        );
+        let other = extras(r#"{"anthropic":{"thinking":[]}}"#);
+        check(
+            [
+                NewMessage::user("u"),
+                answer("t", "r1").with_extras(own.clone()),
+                call("f", "a", "{}", "r1"),
+                result("f", "a", "{}"),
+                call("f", "b", "{}", "r2").with_extras(other),
+                result("f", "b", "{}"),
+                answer("done", "r3").with_extras(own),
+                NewMessage::user("v"),
+            ],
+            &[
+                r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
+                r#"{"role":"assistant","content":"t","reasoning_content":"h\u006d","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"n":1.0}}]}"#,
+                r#"{"role":"tool","tool_call_id":"a","content":"{}"}"#,
+                r#"{"role":"assistant","content":"","tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]}"#,
+                r#"{"role":"tool","tool_call_id":"b","content":"{}"}"#,
+                r#"{"role":"assistant","content":"done"}"#,
+                r#"{"role":"user","content":"v"}"#,
+            ],
+        );
+    }
+}
