@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
-//! | [`ChatCompletions`], [`Anthropic`] | wire formats | `chat.rs`, `anthropic.rs` |
+//! | [`Anthropic`], [`ChatCompletions`], [`Google`], [`Responses`] | the wire formats | `anthropic.rs`, `chat.rs`, `google.rs`, `responses.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Client`] | the way to a server and back, with its retries | `client.rs`, `retry.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
@@ -31,6 +31,8 @@ mod response;
 
 mod anthropic;
 mod chat;
+mod google;
+mod responses;
 
 mod bounds;
 mod call_ids;
@@ -54,8 +56,10 @@ pub use anthropic::Anthropic;
 pub use chat::ChatCompletions;
 pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
+pub use google::Google;
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};
+pub use responses::Responses;
 pub use secret::Secret;
 pub use sse::{OnEvent, SseDecoder, SseEvent};

@@ -40,6 +40,17 @@ pub enum Stop {
     Blocked,
 }
 
+impl Stop {
+    /// The arguments of a call for which none came. One that was cut off before them must not run as if it
+    /// were whole.
+    pub(crate) fn no_arguments(self) -> String {
+        match self {
+            Stop::Complete => "{}".to_owned(),
+            Stop::Length | Stop::Blocked => String::new(),
+        }
+    }
+}
+
 /// What a response cost, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {

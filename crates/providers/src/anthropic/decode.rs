@@ -246,7 +246,7 @@ impl Decoder {
                     response.calls.push(Call {
                         id: ids.next(id.as_deref()),
                         name,
-                        arguments: arguments.unwrap_or_else(|| no_arguments(stop)),
+                        arguments: arguments.unwrap_or_else(|| stop.no_arguments()),
                     });
                 }
                 Content::Thinking(block) if block.is_complete() => {
@@ -307,14 +307,6 @@ fn whole_input(input: &Value) -> Option<String> {
         // Some servers write the arguments into a string, as other formats do.
         Value::String(arguments) => Some(arguments.clone()).filter(|text| !text.is_empty()),
         other => Some(other.to_string()),
-    }
-}
-
-/// The arguments of a call that has none. One that was cut off before them must not run as if it were whole.
-fn no_arguments(stop: Stop) -> String {
-    match stop {
-        Stop::Complete => "{}".to_owned(),
-        Stop::Length | Stop::Blocked => String::new(),
     }
 }
 

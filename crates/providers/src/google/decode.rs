@@ -1,0 +1,348 @@
+//! From the chunks of a `streamGenerateContent` stream to a response.
+
+use serde_json::{Value, json};
+
+use super::signatures::{FORMAT, Mark};
+use crate::bounds::Bounds;
+use crate::fault::{Category, Fault};
+use crate::given_ids::GivenIds;
+use crate::json::parse;
+use crate::kept::{Kept, Placed};
+use crate::provider::Decode;
+use crate::response::{Call, Response, Stop, Tokens};
+
+type OnText<'a> = dyn FnMut(&str) + 'a;
+
+/// Puts one response together.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    progress: Progress,
+    text: String,
+    calls: Vec<Call>,
+    ids: GivenIds,
+    marks: Vec<Placed<Mark>>,
+    stop: Option<Stop>,
+    tokens: Option<Tokens>,
+    bounds: Bounds,
+}
+
+/// How far the stream has come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    #[default]
+    Nothing,
+    /// Chunks came, but none that this format has.
+    Strange,
+    Begun,
+}
+
+impl Decode for Decoder {
+    fn event(
+        &mut self,
+        _: Option<&str>,
+        data: &str,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<(), Fault> {
+        // Not of this format, but gateways that speak several end all their streams with it.
+        if data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        self.chunk(&parse(data.as_bytes())?, on_text)
+    }
+
+    fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
+        match parse(body)? {
+            // What a stream is when it is not asked for as events.
+            Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.chunk(chunk, on_text)),
+            chunk => self.chunk(&chunk, on_text),
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<Response, Fault> {
+        match (self.progress, self.stop) {
+            (Progress::Nothing, _) => Err(Fault::no_answer()),
+            (Progress::Strange, _) => Err(Fault::new(
+                Category::Unreadable,
+                "what the server sent is not of Google's format",
+            )),
+            (Progress::Begun, None) => Err(Fault::broke_off()),
+            (Progress::Begun, Some(stop)) => Ok(self.into_response(stop)),
+        }
+    }
+}
+
+impl Decoder {
+    fn chunk(&mut self, chunk: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+        if !chunk["error"].is_null() {
+            return Err(Fault::from_error(None, chunk));
+        }
+        if let Some(reason) = chunk["promptFeedback"]["blockReason"].as_str() {
+            return Err(blocked(reason, &chunk["promptFeedback"]["blockReasonMessage"]));
+        }
+        let fields = ["candidates", "usageMetadata", "promptFeedback", "modelVersion"];
+        let is_known = fields.iter().any(|field| !chunk[field].is_null());
+        self.progress = match self.progress {
+            Progress::Nothing | Progress::Strange if !is_known => Progress::Strange,
+            Progress::Nothing | Progress::Strange | Progress::Begun => Progress::Begun,
+        };
+        self.tokens = tokens(&chunk["usageMetadata"]).or(self.tokens);
+        let candidate = &chunk["candidates"][0];
+        let parts = candidate["content"]["parts"].as_array();
+        for part in parts.map(Vec::as_slice).unwrap_or_default() {
+            self.part(part, on_text)?;
+        }
+        self.stop_because(candidate)
+    }
+
+    fn part(&mut self, part: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+        // A summary of the model's thoughts: no part of the answer.
+        if part["thought"] == true {
+            return Ok(());
+        }
+        let signature = part["thoughtSignature"].as_str().filter(|text| !text.is_empty());
+        if part["functionCall"].is_object() {
+            self.call(&part["functionCall"], signature)
+        } else if let Some(text) = part["text"].as_str() {
+            self.say(text, signature, on_text)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn say(
+        &mut self,
+        text: &str,
+        signature: Option<&str>,
+        on_text: &mut OnText<'_>,
+    ) -> Result<(), Fault> {
+        self.bounds.add_bytes(text.len())?;
+        if let Some(signature) = signature {
+            self.mark(Mark::Text { signature: signature.to_owned() }, signature.len())?;
+        }
+        self.text.push_str(text);
+        if !text.is_empty() {
+            on_text(text);
+        }
+        if signature.is_some() {
+            self.mark(Mark::End, 0)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &Value, signature: Option<&str>) -> Result<(), Fault> {
+        if let Some(signature) = signature {
+            self.mark(Mark::Call { signature: signature.to_owned() }, signature.len())?;
+        }
+        let name = call["name"].as_str().unwrap_or_default().to_owned();
+        // A call comes whole, so that without arguments it has none.
+        let arguments = match &call["args"] {
+            Value::Null => "{}".to_owned(),
+            arguments => arguments.to_string(),
+        };
+        self.bounds.add_part()?;
+        self.bounds.add_bytes(name.len() + arguments.len())?;
+        let id = self.ids.next(call["id"].as_str());
+        self.calls.push(Call { id, name, arguments });
+        Ok(())
+    }
+
+    fn mark(&mut self, block: Mark, bytes: usize) -> Result<(), Fault> {
+        self.bounds.add_part()?;
+        self.bounds.add_bytes(bytes)?;
+        self.marks.push(Placed { text: self.text.len(), calls: self.calls.len(), block });
+        Ok(())
+    }
+
+    fn stop_because(&mut self, candidate: &Value) -> Result<(), Fault> {
+        let Some(reason) = candidate["finishReason"].as_str() else { return Ok(()) };
+        self.stop = Some(match reason {
+            "STOP" => Stop::Complete,
+            "MAX_TOKENS" => Stop::Length,
+            "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
+                Stop::Blocked
+            }
+            // The model wrote a call that the server could not read. Next time it may do better.
+            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" => {
+                return Err(failed(reason, candidate));
+            }
+            _ if self.text.is_empty() && self.calls.is_empty() => {
+                return Err(failed(reason, candidate));
+            }
+            _ => Stop::Complete,
+        });
+        Ok(())
+    }
+
+    fn into_response(self, stop: Stop) -> Response {
+        Response {
+            text: self.text,
+            calls: self.calls,
+            extras: Kept { model: None, blocks: self.marks }.into_extras(FORMAT),
+            stop,
+            tokens: self.tokens,
+        }
+    }
+}
+
+fn tokens(usage: &Value) -> Option<Tokens> {
+    let number = |name: &str| usage[name].as_u64();
+    let output = ["candidatesTokenCount", "thoughtsTokenCount"].into_iter().filter_map(number);
+    usage.is_object().then(|| Tokens {
+        input: number("promptTokenCount").unwrap_or_default(),
+        output: output.fold(0, u64::saturating_add),
+        cache_read: number("cachedContentTokenCount"),
+        cache_write: None,
+    })
+}
+
+/// The prompt itself was not let through.
+fn blocked(reason: &str, message: &Value) -> Fault {
+    let words = message.as_str().unwrap_or("the prompt was not let through");
+    let message = format!("{words} ({reason})");
+    Fault::from_error(None, &json!({ "error": { "code": "content_filter", "message": message } }))
+}
+
+/// The answer ended for a reason that is neither the model's nor the person's.
+fn failed(reason: &str, candidate: &Value) -> Fault {
+    let words = candidate["finishMessage"].as_str().unwrap_or("the server ended the answer");
+    let message = format!("{words} ({reason})");
+    Fault { category: Category::Server, ..Fault::from_error(None, &json!({ "message": message })) }
+}
+
+#[cfg(test)]
+mod tests {
+    use ikigai_conversation::ToolCallId;
+
+    use super::*;
+    use crate::google::Google;
+    use crate::testing::{extras, received, received_whole};
+
+    const HI: &str = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"totalTokenCount":9},"modelVersion":"gemini-3.8-flash","responseId":"x"}"#;
+    const STOP: &str = r#"{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"thoughtsTokenCount":3,"cachedContentTokenCount":4,"totalTokenCount":14}}"#;
+
+    fn plain(text: &str) -> Response {
+        Response {
+            text: text.to_owned(),
+            calls: Vec::new(),
+            extras: None,
+            stop: Stop::Complete,
+            tokens: Some(Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None }),
+        }
+    }
+
+    fn a_call(id: &str, name: &str, arguments: &str) -> Call {
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        Call { id: ToolCallId::new(id), name, arguments }
+    }
+
+    #[track_caller]
+    fn check(chunks: &[&str], expected: &Response) {
+        let (response, text) = received(&Google, chunks);
+        assert_eq!(response.as_ref(), Ok(expected));
+        assert_eq!(text, expected.text, "what was passed on");
+    }
+
+    #[track_caller]
+    fn check_fault(chunks: &[&str], category: Category, message: &str) {
+        let (response, _) = received(&Google, chunks);
+        assert_eq!(response, Err(Fault::new(category, message)));
+    }
+
+    fn chunk(parts: &str) -> String {
+        format!(r#"{{"candidates":[{{"content":{{"parts":[{parts}],"role":"model"}}}}]}}"#)
+    }
+
+    #[test]
+    fn a_text_comes_with_what_it_cost_and_without_thoughts() {
+        check(&[HI, HI, STOP], &plain("hihi"));
+        let thought = chunk(r#"{"text":"**Thinking**","thought":true},{"inlineData":{}}"#);
+        check(&[&thought, HI, STOP, "[DONE]"], &plain("hi"));
+    }
+
+    #[test]
+    fn calls_come_whole_with_and_without_ids() {
+        let calls = chunk(
+            r#"{"functionCall":{"id":"f1","name":"glob","args":{"z":1,"a":[1.5]}}},{"functionCall":{"name":"wait"}},{"functionCall":{"id":"f1","name":"x","args":{}}}"#,
+        );
+        let expected = vec![
+            a_call("f1", "glob", r#"{"z":1,"a":[1.5]}"#),
+            a_call("call_2", "wait", "{}"),
+            a_call("call_3", "x", "{}"),
+        ];
+        check(&[&calls, STOP], &Response { calls: expected, ..plain("") });
+    }
+
+    #[test]
+    fn signatures_are_kept_with_their_places() {
+        let signed = chunk(
+            r#"{"text":"cde","thoughtSignature":"t"},{"functionCall":{"name":"glob","args":{}},"thoughtSignature":"c"}"#,
+        );
+        let last = chunk(r#"{"text":"","thoughtSignature":"e"}"#);
+        let kept = r#"{"google":{"blocks":[{"text":2,"calls":0,"block":{"on":"text","signature":"t"}},{"text":5,"calls":0,"block":{"on":"end"}},{"text":5,"calls":0,"block":{"on":"call","signature":"c"}},{"text":5,"calls":1,"block":{"on":"text","signature":"e"}},{"text":5,"calls":1,"block":{"on":"end"}}]}}"#;
+        let expected = Response {
+            calls: vec![a_call("call_1", "glob", "{}")],
+            extras: Some(extras(kept)),
+            ..plain("hicde")
+        };
+        check(&[HI, &signed, &last, STOP], &expected);
+    }
+
+    #[test]
+    fn each_reason_to_finish_has_its_meaning() {
+        for (reason, stop) in [
+            ("STOP", Stop::Complete),
+            ("MAX_TOKENS", Stop::Length),
+            ("SAFETY", Stop::Blocked),
+            ("RECITATION", Stop::Blocked),
+            ("PROHIBITED_CONTENT", Stop::Blocked),
+            ("OTHER", Stop::Complete),
+        ] {
+            let end = STOP.replace("STOP", reason);
+            check(&[HI, &end], &Response { stop, ..plain("hi") });
+        }
+        let malformed = r#"{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: print("}]}"#;
+        let words = "Malformed function call: print( (MALFORMED_FUNCTION_CALL)";
+        check_fault(&[HI, malformed], Category::Server, words);
+        let other = STOP.replace("STOP", "OTHER");
+        check_fault(&[&other], Category::Server, "the server ended the answer (OTHER)");
+    }
+
+    #[test]
+    fn a_prompt_that_was_blocked_is_a_fault() {
+        let blocked = r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":9}}"#;
+        let words = "the prompt was not let through (PROHIBITED_CONTENT)";
+        check_fault(&[blocked], Category::Blocked, words);
+    }
+
+    #[test]
+    fn a_stream_that_is_not_complete_is_a_fault() {
+        check_fault(&[HI], Category::Network, "the stream broke off");
+        let nothing = "the server ended its stream without an answer";
+        check_fault(&[], Category::Server, nothing);
+        let strange = "what the server sent is not of Google's format";
+        check_fault(&[r#"{"choices":[]}"#, "[1]"], Category::Unreadable, strange);
+        let error = r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#;
+        check_fault(&[HI, error], Category::Server, "Overloaded");
+    }
+
+    #[test]
+    fn a_response_that_was_not_streamed_is_taken_whole() {
+        let list = format!("[{HI},{STOP}]");
+        assert_eq!(received_whole(&Google, &list), Ok(plain("hi")));
+        let one = STOP.replace(r#"{"text":""}"#, r#"{"text":"hi"}"#);
+        assert_eq!(received_whole(&Google, &one), Ok(plain("hi")));
+        let error = r#"[{"error":{"code":400,"message":"No","status":"INVALID_ARGUMENT"}}]"#;
+        let fault = Fault::new(Category::Refused, "No");
+        assert_eq!(received_whole(&Google, error), Err(fault));
+    }
+
+    #[test]
+    fn a_response_has_limits() {
+        let call = chunk(r#"{"functionCall":{"name":"x"}}"#);
+        let many = vec![call.as_str(); 1_001];
+        check_fault(&many, Category::Unreadable, "the response has more than 1000 parts");
+        let long = chunk(&format!(r#"{{"text":"{}"}}"#, "x".repeat(4 * 1024 * 1024)));
+        let long = vec![long.as_str(); 9];
+        check_fault(&long, Category::Unreadable, "the response is longer than 32 MiB");
+    }
+}

@@ -1,0 +1,595 @@
+//! From the events of a Responses stream to a response.
+
+use serde_json::Value;
+
+use super::items::{FORMAT, Mark, Reasoning, Summary};
+use crate::bounds::Bounds;
+use crate::fault::{Category, Fault};
+use crate::given_ids::GivenIds;
+use crate::json::parse;
+use crate::kept::{Kept, Placed};
+use crate::provider::Decode;
+use crate::response::{Call, Response, Stop, Tokens};
+
+type OnText<'a> = dyn FnMut(&str) + 'a;
+
+/// Puts one response together.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    progress: Progress,
+    model: Option<String>,
+    /// In the order in which they began.
+    items: Vec<Item>,
+    /// Set by the event that ends the stream.
+    stop: Option<Stop>,
+    tokens: Option<Tokens>,
+    bounds: Bounds,
+}
+
+/// How far the stream has come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    #[default]
+    Nothing,
+    /// Events came, but none that this format has.
+    Strange,
+    Begun,
+}
+
+/// An item of the response's output.
+#[derive(Debug)]
+struct Item {
+    /// Its place in the output. Some servers leave it out, and others give an item a new id with every event.
+    index: Option<u64>,
+    id: Option<String>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Message {
+        phase: Option<String>,
+        text: String,
+    },
+    Call {
+        call_id: Option<String>,
+        name: String,
+        arguments: String,
+    },
+    Reasoning(Reasoning),
+    /// Of a tool that runs at the server, or of a later version.
+    Ignored,
+}
+
+impl Decode for Decoder {
+    fn event(
+        &mut self,
+        event: Option<&str>,
+        data: &str,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<(), Fault> {
+        // Not of this format, but gateways that speak several end all their streams with it.
+        if data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let data = parse(data.as_bytes())?;
+        let name = data["type"].as_str().or(event).unwrap_or_default();
+        if name == "error" || data["error"].is_object() {
+            return Err(Fault::from_error(None, &data));
+        }
+        self.progress = match self.progress {
+            Progress::Nothing | Progress::Strange if !name.starts_with("response.") => {
+                Progress::Strange
+            }
+            Progress::Nothing | Progress::Strange | Progress::Begun => Progress::Begun,
+        };
+        self.known_event(name, &data, on_text)
+    }
+
+    fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
+        let response = parse(body)?;
+        if !response["output"].is_array() {
+            let is_error = !response["error"].is_null();
+            return Err(if is_error { Fault::from_error(None, &response) } else { strange() });
+        }
+        self.progress = Progress::Begun;
+        self.end("", &response, on_text)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Response, Fault> {
+        match (self.progress, self.stop) {
+            (Progress::Nothing, _) => Err(Fault::no_answer()),
+            (Progress::Strange, _) => Err(strange()),
+            (Progress::Begun, None) => Err(Fault::broke_off()),
+            (Progress::Begun, Some(stop)) => Ok(self.into_response(stop)),
+        }
+    }
+}
+
+impl Decoder {
+    fn known_event(
+        &mut self,
+        name: &str,
+        data: &Value,
+        on_text: &mut OnText<'_>,
+    ) -> Result<(), Fault> {
+        match name {
+            "response.created" => {
+                self.model = data["response"]["model"].as_str().map(str::to_owned);
+                Ok(())
+            }
+            "response.output_item.added" => self.begin_item(data, on_text),
+            "response.output_text.delta" | "response.refusal.delta" => {
+                self.grow_text(data, on_text)
+            }
+            "response.function_call_arguments.delta" => self.grow_arguments(data),
+            "response.function_call_arguments.done" => self.set_arguments(data),
+            "response.output_item.done" => self.end_item(data, on_text),
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                self.end(name, &data["response"], on_text)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_item(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+        self.bounds.add_part()?;
+        let item = &data["item"];
+        let content = Content::of(item);
+        self.bounds.add_bytes(content.bytes())?;
+        if let Content::Message { text, .. } = &content
+            && !text.is_empty()
+        {
+            on_text(text);
+        }
+        let id = item["id"].as_str().map(str::to_owned);
+        self.items.push(Item { index: data["output_index"].as_u64(), id, content });
+        Ok(())
+    }
+
+    /// The item that an event is about; if the event does not say, the last one of its sort.
+    fn position(&self, data: &Value, is_of_sort: fn(&Content) -> bool) -> Option<usize> {
+        let index = data["output_index"].as_u64();
+        let id = data["item_id"].as_str().or(data["item"]["id"].as_str());
+        let is_meant = |item: &Item| match (index, item.index, id, item.id.as_deref()) {
+            (Some(meant), Some(index), _, _) => meant == index,
+            (_, _, Some(meant), Some(id)) => meant == id,
+            _ => true,
+        };
+        self.items.iter().rposition(|item| is_of_sort(&item.content) && is_meant(item))
+    }
+
+    fn grow_text(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+        let Some(delta) = data["delta"].as_str().filter(|delta| !delta.is_empty()) else {
+            return Ok(());
+        };
+        self.bounds.add_bytes(delta.len())?;
+        let position = match self.position(data, Content::is_message) {
+            Some(position) => position,
+            // Not announced; it is a message all the same.
+            None => {
+                let id = data["item_id"].as_str().map(str::to_owned);
+                let index = data["output_index"].as_u64();
+                let content = Content::Message { phase: None, text: String::new() };
+                self.bounds.add_part()?;
+                self.items.push(Item { index, id, content });
+                self.items.len() - 1
+            }
+        };
+        if let Content::Message { text, .. } = &mut self.items[position].content {
+            text.push_str(delta);
+            on_text(delta);
+        }
+        Ok(())
+    }
+
+    fn grow_arguments(&mut self, data: &Value) -> Result<(), Fault> {
+        let delta = data["delta"].as_str().unwrap_or_default();
+        self.bounds.add_bytes(delta.len())?;
+        if let Some(position) = self.position(data, Content::is_call)
+            && let Content::Call { arguments, .. } = &mut self.items[position].content
+        {
+            arguments.push_str(delta);
+        }
+        Ok(())
+    }
+
+    /// Takes arguments that came whole, after the pieces.
+    fn set_arguments(&mut self, data: &Value) -> Result<(), Fault> {
+        let whole = written(&data["arguments"]);
+        if let Some(position) = self.position(data, Content::is_call)
+            && let Content::Call { arguments, .. } = &mut self.items[position].content
+            && !whole.is_empty()
+        {
+            self.bounds.add_bytes(whole.len().saturating_sub(arguments.len()))?;
+            *arguments = whole;
+        }
+        Ok(())
+    }
+
+    /// Takes an item as it is at its end, which says more than its pieces did.
+    fn end_item(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
+        let mut done = Content::of(&data["item"]);
+        let Some(position) = self.position(data, done.sort()) else {
+            return self.begin_item(data, on_text);
+        };
+        let so_far = &mut self.items[position].content;
+        self.bounds.add_bytes(done.bytes().saturating_sub(so_far.bytes()))?;
+        match (&mut done, so_far) {
+            (Content::Message { phase, text }, Content::Message { phase: old, text: came }) => {
+                *old = phase.take().or(old.take());
+                if came.is_empty() && !text.is_empty() {
+                    on_text(text);
+                    came.push_str(text);
+                }
+            }
+            (
+                Content::Call { call_id, name, arguments },
+                Content::Call { call_id: old, name: old_name, arguments: came },
+            ) => {
+                *old = call_id.take().or(old.take());
+                if !name.is_empty() {
+                    old_name.clone_from(name);
+                }
+                if !arguments.is_empty() {
+                    came.clone_from(arguments);
+                }
+            }
+            (Content::Reasoning(done), Content::Reasoning(came)) => came.clone_from(done),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes what the last event says of the whole response.
+    fn end(
+        &mut self,
+        event: &str,
+        response: &Value,
+        on_text: &mut OnText<'_>,
+    ) -> Result<(), Fault> {
+        let status = response["status"].as_str().unwrap_or_default();
+        if event == "response.failed" || status == "failed" || response["error"].is_object() {
+            return Err(Fault::from_error(None, &failure(response)));
+        }
+        if let Some(model) = response["model"].as_str() {
+            self.model = Some(model.to_owned());
+        }
+        // Some servers stream no items, and send them all at the end.
+        if self.items.is_empty()
+            && let Some(output) = response["output"].as_array()
+        {
+            for item in output {
+                self.end_item(&serde_json::json!({ "item": item }), on_text)?;
+            }
+        }
+        self.tokens = tokens(&response["usage"]).or(self.tokens);
+        let reason = response["incomplete_details"]["reason"].as_str();
+        let is_incomplete = event == "response.incomplete" || status == "incomplete";
+        self.stop = Some(match reason {
+            Some("content_filter") => Stop::Blocked,
+            Some(_) | None if is_incomplete => Stop::Length,
+            Some(_) | None => Stop::Complete,
+        });
+        Ok(())
+    }
+
+    fn into_response(self, stop: Stop) -> Response {
+        let mut response = Response {
+            text: String::new(),
+            calls: Vec::new(),
+            extras: None,
+            stop,
+            tokens: self.tokens,
+        };
+        let mut ids = GivenIds::default();
+        let mut blocks = Vec::new();
+        for item in self.items {
+            let (text, calls) = (response.text.len(), response.calls.len());
+            let mark = match item.content {
+                Content::Message { phase, text } => {
+                    response.text.push_str(&text);
+                    phase.map(|phase| Mark::Message { phase })
+                }
+                Content::Call { call_id, name, arguments } => {
+                    let id = ids.next(call_id.as_deref().or(item.id.as_deref()));
+                    let arguments =
+                        if arguments.is_empty() { stop.no_arguments() } else { arguments };
+                    response.calls.push(Call { id, name, arguments });
+                    None
+                }
+                Content::Reasoning(reasoning) => Some(Mark::Reasoning(reasoning)),
+                Content::Ignored => None,
+            };
+            let mark = mark.filter(Mark::is_complete);
+            blocks.extend(mark.map(|block| Placed { text, calls, block }));
+        }
+        response.extras = Kept { model: self.model, blocks }.into_extras(FORMAT);
+        response
+    }
+}
+
+impl Content {
+    fn of(item: &Value) -> Content {
+        let string = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        match item["type"].as_str() {
+            Some("message") => Content::Message {
+                phase: item["phase"].as_str().map(str::to_owned),
+                text: texts(&item["content"]).collect(),
+            },
+            Some("function_call") => Content::Call {
+                call_id: item["call_id"].as_str().map(str::to_owned),
+                name: string("name"),
+                arguments: written(&item["arguments"]),
+            },
+            Some("reasoning") => Content::Reasoning(Reasoning {
+                id: string("id"),
+                summary: texts(&item["summary"])
+                    .map(|text| Summary { text: text.to_owned() })
+                    .collect(),
+                encrypted_content: string("encrypted_content"),
+            }),
+            _ => Content::Ignored,
+        }
+    }
+
+    fn is_message(&self) -> bool {
+        matches!(self, Content::Message { .. })
+    }
+
+    fn is_call(&self) -> bool {
+        matches!(self, Content::Call { .. })
+    }
+
+    /// Tells whether another content is of the same sort.
+    fn sort(&self) -> fn(&Content) -> bool {
+        match self {
+            Content::Message { .. } => Content::is_message,
+            Content::Call { .. } => Content::is_call,
+            Content::Reasoning(_) => |other| matches!(other, Content::Reasoning(_)),
+            Content::Ignored => |other| matches!(other, Content::Ignored),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Content::Message { text, .. } => text.len(),
+            Content::Call { name, arguments, .. } => name.len() + arguments.len(),
+            Content::Reasoning(reasoning) => {
+                let summary = reasoning.summary.iter().map(|part| part.text.len()).sum::<usize>();
+                summary + reasoning.encrypted_content.len()
+            }
+            Content::Ignored => 0,
+        }
+    }
+}
+
+/// The texts of a list of parts: of a message's content, refusals included, or of a summary.
+fn texts(parts: &Value) -> impl Iterator<Item = &str> {
+    let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
+    parts.iter().filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()))
+}
+
+/// Arguments as they came; some servers send an object instead of its text.
+fn written(arguments: &Value) -> String {
+    match arguments {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What a failed response says of its failure; without a word, only that.
+fn failure(response: &Value) -> Value {
+    match &response["error"] {
+        Value::Null => Value::Null,
+        error => serde_json::json!({ "error": error }),
+    }
+}
+
+fn tokens(usage: &Value) -> Option<Tokens> {
+    usage.is_object().then(|| Tokens {
+        input: usage["input_tokens"].as_u64().unwrap_or_default(),
+        output: usage["output_tokens"].as_u64().unwrap_or_default(),
+        cache_read: usage["input_tokens_details"]["cached_tokens"].as_u64(),
+        cache_write: None,
+    })
+}
+
+fn strange() -> Fault {
+    Fault::new(Category::Unreadable, "what the server sent is not of the Responses format")
+}
+
+#[cfg(test)]
+mod tests {
+    use ikigai_conversation::ToolCallId;
+
+    use super::*;
+    use crate::responses::Responses;
+    use crate::testing::{extras, received, received_whole};
+
+    const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","model":"gpt-5-2025-08-07","output":[]}}"#;
+    const MESSAGE: &str = r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","content":[],"role":"assistant"}}"#;
+    const HI: &str = r#"{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"hi"}"#;
+    const MESSAGE_DONE: &str = r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"msg_1","type":"message","status":"completed","content":[{"type":"output_text","annotations":[],"text":"hi"}],"role":"assistant"}}"#;
+    const COMPLETED: &str = r#"{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5,"total_tokens":14}}}"#;
+
+    fn plain(text: &str) -> Response {
+        Response {
+            text: text.to_owned(),
+            calls: Vec::new(),
+            extras: None,
+            stop: Stop::Complete,
+            tokens: Some(Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None }),
+        }
+    }
+
+    fn a_call(id: &str, name: &str, arguments: &str) -> Call {
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        Call { id: ToolCallId::new(id), name, arguments }
+    }
+
+    #[track_caller]
+    fn check(events: &[&str], expected: &Response) {
+        let (response, text) = received(&Responses, events);
+        assert_eq!(response.as_ref(), Ok(expected));
+        assert_eq!(text, expected.text, "what was passed on");
+    }
+
+    #[track_caller]
+    fn check_fault(events: &[&str], category: Category, message: &str) {
+        let (response, _) = received(&Responses, events);
+        assert_eq!(response, Err(Fault::new(category, message)));
+    }
+
+    #[test]
+    fn a_text_comes_in_pieces_or_at_the_end_of_its_item() {
+        check(&[CREATED, MESSAGE, HI, MESSAGE_DONE, COMPLETED], &plain("hi"));
+        check(&[CREATED, MESSAGE, MESSAGE_DONE, COMPLETED], &plain("hi"));
+        check(&[CREATED, MESSAGE_DONE, COMPLETED], &plain("hi"));
+        check(&[CREATED, HI, HI, COMPLETED, "[DONE]"], &plain("hihi"));
+    }
+
+    #[test]
+    fn items_that_were_not_streamed_stand_in_the_last_event() {
+        let completed = COMPLETED.replace(
+            r#""status":"completed","#,
+            r#""status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]},{"type":"function_call","call_id":"c","name":"glob","arguments":{"a":1}}],"#,
+        );
+        let calls = vec![a_call("c", "glob", r#"{"a":1}"#)];
+        check(&[CREATED, &completed], &Response { calls, ..plain("no") });
+        check(&[CREATED, HI, &completed], &plain("hi"));
+    }
+
+    fn call_added(index: u64, fields: &str) -> String {
+        format!(
+            r#"{{"type":"response.output_item.added","output_index":{index},"item":{{"type":"function_call",{fields}}}}}"#
+        )
+    }
+
+    fn arguments(index: u64, piece: &str) -> String {
+        let piece = Value::from(piece);
+        format!(
+            r#"{{"type":"response.function_call_arguments.delta","output_index":{index},"delta":{piece}}}"#
+        )
+    }
+
+    #[test]
+    fn calls_that_come_at_the_same_time_are_told_apart() {
+        let events = [
+            call_added(0, r#""id":"fc_1","call_id":"c1","name":"glob","arguments":"""#),
+            call_added(1, r#""id":"fc_2","call_id":"c1","name":"bash","arguments":"""#),
+            call_added(2, r#""name":"wait""#),
+            arguments(0, "{\"a\""),
+            arguments(1, "{\"b\""),
+            arguments(0, ":1}"),
+            arguments(1, ":2}"),
+            r#"{"type":"response.function_call_arguments.done","output_index":1,"arguments":"{\"b\":3}"}"#.to_owned(),
+            COMPLETED.to_owned(),
+        ];
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        let calls = vec![
+            a_call("c1", "glob", r#"{"a":1}"#),
+            a_call("call_2", "bash", r#"{"b":3}"#),
+            a_call("call_3", "wait", "{}"),
+        ];
+        check(&events, &Response { calls, ..plain("") });
+    }
+
+    #[test]
+    fn what_this_version_does_not_know_is_passed_over() {
+        let events = [
+            CREATED,
+            r#"{"type":"response.output_item.added","output_index":5,"item":{"type":"web_search_call","id":"ws"}}"#,
+            r#"{"type":"response.reasoning_summary_text.delta","delta":"hm"}"#,
+            r#"{"type":"response.function_call_arguments.delta","delta":"{"}"#,
+            r#"{"type":"keepalive"}"#,
+            MESSAGE,
+            HI,
+            r#"{"type":"response.output_text.done","text":"hi"}"#,
+            COMPLETED,
+        ];
+        check(&events, &plain("hi"));
+    }
+
+    #[test]
+    fn reasoning_is_kept_with_its_place_as_it_is_at_its_end() {
+        let added = r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"half"}}"#;
+        let done = r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gA=="}}"#;
+        let unreadable = r#"{"type":"response.output_item.done","output_index":1,"item":{"id":"rs_2","type":"reasoning","summary":[]}}"#;
+        let message = r#"{"type":"response.output_item.done","output_index":2,"item":{"id":"msg_1","type":"message","phase":"commentary","content":[{"type":"output_text","text":"hi"}]}}"#;
+        let call = call_added(3, r#""id":"fc_1","call_id":"c1","name":"glob","arguments":"{}""#);
+        let kept = r#"{"responses":{"model":"gpt-5-2025-08-07","blocks":[{"text":0,"calls":0,"block":{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gA=="}},{"text":0,"calls":0,"block":{"type":"message","phase":"commentary"}}]}}"#;
+        let expected = Response {
+            calls: vec![a_call("c1", "glob", "{}")],
+            extras: Some(extras(kept)),
+            ..plain("hi")
+        };
+        check(&[CREATED, added, done, unreadable, message, &call, COMPLETED], &expected);
+    }
+
+    #[test]
+    fn an_incomplete_response_says_why() {
+        for (reason, stop) in
+            [("max_output_tokens", Stop::Length), ("content_filter", Stop::Blocked)]
+        {
+            let end = format!(
+                r#"{{"type":"response.incomplete","response":{{"status":"incomplete","incomplete_details":{{"reason":"{reason}"}}}}}}"#
+            );
+            let call = call_added(1, r#""call_id":"c","name":"glob","arguments":"""#);
+            let calls = vec![a_call("c", "glob", "")];
+            let expected = Response { stop, calls, tokens: None, ..plain("hi") };
+            check(&[CREATED, MESSAGE, HI, &call, &end], &expected);
+        }
+        let bare = r#"{"type":"response.incomplete","response":{}}"#;
+        check(&[HI, bare], &Response { stop: Stop::Length, tokens: None, ..plain("hi") });
+    }
+
+    #[test]
+    fn a_stream_that_is_not_complete_is_a_fault() {
+        check_fault(
+            &[CREATED, MESSAGE, HI, MESSAGE_DONE],
+            Category::Network,
+            "the stream broke off",
+        );
+        let nothing = "the server ended its stream without an answer";
+        check_fault(&[], Category::Server, nothing);
+        let strange = "what the server sent is not of the Responses format";
+        let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;
+        check_fault(&[chat, "[1]"], Category::Unreadable, strange);
+    }
+
+    #[test]
+    fn a_failure_is_the_servers() {
+        let failed = r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow down"}}}"#;
+        check_fault(&[CREATED, failed], Category::RateLimit, "Slow down");
+        let silent = r#"{"type":"response.failed","response":{"error":null}}"#;
+        check_fault(&[CREATED, silent], Category::Server, "the server did not say why");
+        let error = r#"{"type":"error","code":"server_error","message":"Sorry","param":null}"#;
+        check_fault(&[CREATED, error], Category::Server, "Sorry");
+        let too_long = r#"{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Too long"}}"#;
+        check_fault(&[CREATED, too_long], Category::ContextTooLong, "Too long");
+        let refused = r#"{"error":{"type":"invalid_request_error","message":"No"}}"#;
+        let fault = Fault::new(Category::Refused, "No");
+        assert_eq!(received_whole(&Responses, refused), Err(fault));
+    }
+
+    #[test]
+    fn a_response_that_was_not_streamed_is_taken_whole() {
+        let body = r#"{"id":"resp_1","object":"response","status":"completed","error":null,"model":"m","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]},{"type":"function_call","id":"fc","call_id":"c","name":"glob","arguments":"{}"}],"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5}}"#;
+        let expected = Response { calls: vec![a_call("c", "glob", "{}")], ..plain("hi") };
+        assert_eq!(received_whole(&Responses, body), Ok(expected));
+        let strange = "what the server sent is not of the Responses format";
+        let fault = Fault::new(Category::Unreadable, strange);
+        assert_eq!(received_whole(&Responses, "{}"), Err(fault));
+    }
+
+    #[test]
+    fn a_response_has_limits() {
+        let many = vec![MESSAGE; 1_001];
+        check_fault(&many, Category::Unreadable, "the response has more than 1000 parts");
+        let delta = HI.replace("\"hi\"", &format!("\"{}\"", "x".repeat(4 * 1024 * 1024)));
+        let long = vec![delta.as_str(); 9];
+        check_fault(&long, Category::Unreadable, "the response is longer than 32 MiB");
+    }
+}
