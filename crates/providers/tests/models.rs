@@ -4,7 +4,7 @@ use ikigai_providers::{Category, Fault};
 use ikigai_testkit::{ModelServer, Reply};
 use serde_json::json;
 
-use super::asking::{EAGER, KEY, client, client_of, formats};
+use crate::asking::{EAGER, KEY, client, client_of, formats};
 
 #[tokio::test]
 async fn a_server_lists_its_models() {

@@ -12,10 +12,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use super::asking::ONCE;
+use crate::asking::ONCE;
 
 fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/tls").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/certificates").join(name)
 }
 
 /// A server that answers every request with a list of one model; its port.

@@ -6,7 +6,7 @@ use ikigai_providers::{Anthropic, Category, Client, Endpoint, Limits, Secret};
 use ikigai_testkit::{ModelServer, Point, Reply};
 use serde_json::json;
 
-use super::asking::{EAGER, KEY, ONCE, ask, client_at, client_of, formats};
+use crate::asking::{EAGER, KEY, ONCE, ask, client_at, client_of, formats};
 
 const PASSWORD: &str = "marker-password";
 

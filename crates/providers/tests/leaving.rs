@@ -8,7 +8,7 @@ use ikigai_providers::{Client, Limits, Progress, Request, ToolUse};
 use ikigai_testkit::{ModelServer, Point, Reply};
 use tokio::sync::Notify;
 
-use super::asking::{EAGER, ONCE, ask, client, question, until};
+use crate::asking::{EAGER, ONCE, ask, client, question, until};
 
 /// Drops the question when the reply stalls, and waits until the server sees that.
 async fn check_leaving(reply: Reply) {

@@ -8,7 +8,7 @@ use ikigai_providers::{Category, Fault, Limits};
 use ikigai_testkit::{ModelServer, Point, Reply};
 use serde_json::json;
 
-use super::asking::{
+use crate::asking::{
     EAGER, ONCE, Said, ask, client, client_at, client_of, formats, retries, valid_text,
 };
 

@@ -11,15 +11,15 @@ use ikigai_providers::{
 use ikigai_testkit::ModelServer;
 
 /// The key of every client here. It must not show anywhere.
-pub(super) const KEY: &str = "sk-marker-0123456789";
+pub(crate) const KEY: &str = "sk-marker-0123456789";
 
 /// The formats that the scripted server speaks, and where their base address is.
-pub(super) fn formats(server: &ModelServer) -> Vec<(Arc<dyn Provider>, String)> {
+pub(crate) fn formats(server: &ModelServer) -> Vec<(Arc<dyn Provider>, String)> {
     vec![(Arc::new(ChatCompletions), server.base_url()), (Arc::new(Anthropic), server.url())]
 }
 
 /// Retries come at once, and nothing that goes well can reach a limit.
-pub(super) const EAGER: Limits = Limits {
+pub(crate) const EAGER: Limits = Limits {
     connect: Duration::from_secs(60),
     first_byte: Duration::from_secs(60),
     idle: Duration::from_secs(60),
@@ -27,24 +27,24 @@ pub(super) const EAGER: Limits = Limits {
     first_delay: Duration::from_millis(1),
 };
 
-pub(super) const ONCE: Limits = Limits { retries: 0, ..EAGER };
+pub(crate) const ONCE: Limits = Limits { retries: 0, ..EAGER };
 
-pub(super) fn client_at(base_url: &str, limits: Limits) -> Client {
+pub(crate) fn client_at(base_url: &str, limits: Limits) -> Client {
     client_of(Arc::new(Anthropic), base_url.to_owned(), limits)
 }
 
-pub(super) fn client(server: &ModelServer, limits: Limits) -> Client {
+pub(crate) fn client(server: &ModelServer, limits: Limits) -> Client {
     client_at(&server.url(), limits)
 }
 
-pub(super) fn client_of(provider: Arc<dyn Provider>, base_url: String, limits: Limits) -> Client {
+pub(crate) fn client_of(provider: Arc<dyn Provider>, base_url: String, limits: Limits) -> Client {
     let key = Some(Secret::new(KEY));
     Client::new(Endpoint { provider, base_url, key, certificates: None }, limits)
 }
 
 /// What a client said on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(crate) enum Said {
     Text(String),
     Retry { attempt: u32, fault: Fault, delay: Duration },
 }
@@ -61,13 +61,13 @@ impl From<Progress<'_>> for Said {
 }
 
 /// A log with one question in it.
-pub(super) fn question() -> Vec<Message> {
+pub(crate) fn question() -> Vec<Message> {
     let new = NewMessage::user("Hello?");
     let agent = AgentId::parse("0/").unwrap();
     vec![new.into_message(MessageId::new(1).unwrap(), agent, Time::from_millis(0))]
 }
 
-pub(super) async fn ask(client: &Client) -> (Result<Response, Fault>, Vec<Said>) {
+pub(crate) async fn ask(client: &Client) -> (Result<Response, Fault>, Vec<Said>) {
     let mut said = Vec::new();
     let log = question();
     let view = Log::new(&log).view();
@@ -77,7 +77,7 @@ pub(super) async fn ask(client: &Client) -> (Result<Response, Fault>, Vec<Said>)
 }
 
 /// The text since the last retry.
-pub(super) fn valid_text(said: &[Said]) -> String {
+pub(crate) fn valid_text(said: &[Said]) -> String {
     let since = said.iter().rposition(|said| matches!(said, Said::Retry { .. }));
     let valid = &said[since.map_or(0, |place| place + 1)..];
     let texts = valid.iter().filter_map(|said| match said {
@@ -87,7 +87,7 @@ pub(super) fn valid_text(said: &[Said]) -> String {
     texts.collect()
 }
 
-pub(super) fn retries(said: &[Said]) -> Vec<&Fault> {
+pub(crate) fn retries(said: &[Said]) -> Vec<&Fault> {
     let retries = said.iter().filter_map(|said| match said {
         Said::Text(_) => None,
         Said::Retry { fault, .. } => Some(fault),
@@ -96,7 +96,7 @@ pub(super) fn retries(said: &[Said]) -> Vec<&Fault> {
 }
 
 /// Waits in a thread, so that the client goes on meanwhile.
-pub(super) async fn until(
+pub(crate) async fn until(
     server: &Arc<ModelServer>,
     wait: impl FnOnce(&ModelServer) + Send + 'static,
 ) {

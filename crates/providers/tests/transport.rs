@@ -7,7 +7,7 @@ use ikigai_providers::{Limits, Stop, Tokens};
 use ikigai_testkit::{ModelServer, Point, Reply};
 use serde_json::{Value, json};
 
-use super::asking::{EAGER, KEY, ONCE, Said, ask, client, client_of, formats, valid_text};
+use crate::asking::{EAGER, KEY, ONCE, Said, ask, client, client_of, formats, valid_text};
 
 #[tokio::test]
 async fn an_answer_comes_piece_by_piece_and_whole() {
