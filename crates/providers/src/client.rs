@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Method, StatusCode};
 use tokio::time::timeout;
 
 use crate::fault::{Category, Fault};
@@ -109,16 +109,17 @@ impl Client {
             .map_err(|error| trouble::unreachable(self.shown(), &error))?;
         let seed = RandomState::new().hash_one(0);
         let mut retries = Retries::new(self.limits.retries, self.limits.first_delay, seed);
-        for attempt in 1.. {
+        let mut attempt = 0;
+        loop {
             let fault = match self.attempt(&question, on).await {
                 Ok(response) => return Ok(response),
                 Err(fault) => self.without_secrets(fault),
             };
             let Some(delay) = retries.next(&fault) else { return Err(fault) };
+            attempt += 1;
             on(Progress::Retry { attempt, fault: &fault, delay });
             tokio::time::sleep(delay).await;
         }
-        unreachable!("there is a last retry")
     }
 
     /// A request that has no body yet.
@@ -155,7 +156,7 @@ impl Client {
         let shown = self.shown();
         let answer = timeout(self.limits.first_byte, self.connector.send(shown, question)).await;
         let answer = answer.map_err(|_| trouble::stalled(shown, self.limits.first_byte))??;
-        if answer.status() != StatusCode::OK {
+        if !answer.status().is_success() {
             return Err(self.refusal(answer).await);
         }
         match media_type(answer.headers()).as_str() {

@@ -119,7 +119,8 @@ impl<'a> Writer<'a> {
     fn say(&mut self, text: &str) {
         self.end_answer();
         if is_blank(text) {
-            return;
+            // The line does not wait any longer, or it would move when the log grows.
+            return self.end_identity();
         }
         let said = match self.identity.take() {
             Some(identity) => format!("{identity}\n\n{text}"),

@@ -26,6 +26,10 @@ impl Provider for Google {
         format!("/v1beta/models/{}:streamGenerateContent?alt=sse", percent_encoded(model))
     }
 
+    fn models_path(&self) -> &'static str {
+        "/v1beta/models"
+    }
+
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
         key.map(|key| ("x-goog-api-key", key.to_owned())).into_iter().collect()
     }

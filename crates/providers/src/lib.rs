@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
-//! | [`ChatCompletions`], [`Responses`], [`Anthropic`], [`Google`] | the wire formats | `chat.rs`, `responses.rs`, `anthropic.rs`, `google.rs` |
+//! | [`Anthropic`], [`ChatCompletions`], [`Google`], [`Responses`] | the wire formats | `anthropic.rs`, `chat.rs`, `google.rs`, `responses.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
 //! | [`Client`] | the way to a server and back, with its retries | `client.rs`, `retry.rs` |
 //! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |

@@ -5,6 +5,7 @@
 //! - [`driver`]: a process that writes like an agent, says aloud what was accepted, and can be made to die at
 //!   a chosen moment or to do it wrong on purpose.
 //! - [`ModelServer`]: a model server that follows a script, its faults included.
+//! - [`strict`]: judges of requests, with the rules of the APIs that they are for.
 //! - [`checker`]: a process that opens the database after the crash, and accounts for every message.
 //!
 //! The driver and the checker are functions here, so that a test program can be its own child; the programs
@@ -15,6 +16,7 @@
 
 pub mod checker;
 pub mod driver;
+pub mod strict;
 
 mod model_server;
 mod random;

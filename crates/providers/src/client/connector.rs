@@ -110,7 +110,8 @@ impl Connector {
             .retry(reqwest::retry::never())
             .user_agent(concat!("ikigai/", env!("CARGO_PKG_VERSION")));
         match self.is_loopback {
-            // No proxy stands between a machine and itself, whatever its settings say of the rest.
+            // No proxy stands between a machine and itself. For the rest, `HTTPS_PROXY` and its like hold:
+            // the library reads them, since there is no other way to get all their rules right.
             true => builder.no_proxy(),
             false => builder,
         }

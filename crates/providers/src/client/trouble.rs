@@ -104,10 +104,14 @@ fn tls_cause(error: &rustls::Error) -> String {
 
 /// An error of TLS travels inside an error of input and output, where `source` does not lead.
 fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
-    chain(error).find_map(|error| match error.downcast_ref::<io::Error>() {
-        Some(error) => error.get_ref()?.downcast_ref(),
+    chain(error).find_map(inner_tls_error)
+}
+
+fn inner_tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    match error.downcast_ref::<io::Error>() {
+        Some(error) => inner_tls_error(error.get_ref()?),
         None => error.downcast_ref(),
-    })
+    }
 }
 
 /// The error and what caused it.

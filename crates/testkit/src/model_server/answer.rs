@@ -112,7 +112,13 @@ impl Rendered {
     }
 
     pub(super) fn document(body: Vec<u8>) -> Rendered {
-        Rendered { content_type: Some("application/json"), ..Rendered::bytes(body) }
+        let everything = Some(0..body.len());
+        Rendered {
+            content_type: Some("application/json"),
+            last_text: everything.clone(),
+            last_arguments: everything,
+            ..Rendered::bytes(body)
+        }
     }
 
     pub(super) fn stream(body: Vec<u8>) -> Rendered {

@@ -14,6 +14,7 @@ use super::reply::{Act, Point, Reply};
 
 /// Serves requests until the client leaves or a reply ends the connection.
 pub(super) fn serve(stream: &TcpStream, shared: &Shared) {
+    let _hang_up = HangUp(stream);
     // Small pieces go out at once, as they do at a real server.
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream);
@@ -27,8 +28,16 @@ pub(super) fn serve(stream: &TcpStream, shared: &Shared) {
             break;
         }
     }
-    // The server holds a copy of the socket, so that dropping this one closes nothing.
-    let _ = stream.shutdown(Shutdown::Both);
+}
+
+/// Ends the connection, also when a script panics. The server holds a copy of the socket, so that dropping
+/// one closes nothing.
+struct HangUp<'a>(&'a TcpStream);
+
+impl Drop for HangUp<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
 }
 
 /// Sends one reply. An error ends the connection, wanted or not.

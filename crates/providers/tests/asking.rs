@@ -1,0 +1,105 @@
+//! What tests need to ask a server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_conversation::{AgentId, Log, Message, MessageId, NewMessage, Time};
+use ikigai_providers::{
+    Anthropic, ChatCompletions, Client, Endpoint, Fault, Limits, Progress, Provider, Request,
+    Response, Secret, ToolUse,
+};
+use ikigai_testkit::ModelServer;
+
+/// The key of every client here. It must not show anywhere.
+pub(crate) const KEY: &str = "sk-marker-0123456789";
+
+/// The formats that the scripted server speaks, and where their base address is.
+pub(crate) fn formats(server: &ModelServer) -> Vec<(Arc<dyn Provider>, String)> {
+    vec![(Arc::new(ChatCompletions), server.base_url()), (Arc::new(Anthropic), server.url())]
+}
+
+/// Retries come at once, and nothing that goes well can reach a limit.
+pub(crate) const EAGER: Limits = Limits {
+    connect: Duration::from_secs(60),
+    first_byte: Duration::from_secs(60),
+    idle: Duration::from_secs(60),
+    retries: 5,
+    first_delay: Duration::from_millis(1),
+};
+
+pub(crate) const ONCE: Limits = Limits { retries: 0, ..EAGER };
+
+pub(crate) fn client_at(base_url: &str, limits: Limits) -> Client {
+    client_of(Arc::new(Anthropic), base_url.to_owned(), limits)
+}
+
+pub(crate) fn client(server: &ModelServer, limits: Limits) -> Client {
+    client_at(&server.url(), limits)
+}
+
+pub(crate) fn client_of(provider: Arc<dyn Provider>, base_url: String, limits: Limits) -> Client {
+    let key = Some(Secret::new(KEY));
+    Client::new(Endpoint { provider, base_url, key, certificates: None }, limits)
+}
+
+/// What a client said on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    Text(String),
+    Retry { attempt: u32, fault: Fault, delay: Duration },
+}
+
+impl From<Progress<'_>> for Said {
+    fn from(progress: Progress<'_>) -> Said {
+        match progress {
+            Progress::Text(text) => Said::Text(text.to_owned()),
+            Progress::Retry { attempt, fault, delay } => {
+                Said::Retry { attempt, fault: fault.clone(), delay }
+            }
+        }
+    }
+}
+
+/// A log with one question in it.
+pub(crate) fn question() -> Vec<Message> {
+    let new = NewMessage::user("Hello?");
+    let agent = AgentId::parse("0/").unwrap();
+    vec![new.into_message(MessageId::new(1).unwrap(), agent, Time::from_millis(0))]
+}
+
+pub(crate) async fn ask(client: &Client) -> (Result<Response, Fault>, Vec<Said>) {
+    let mut said = Vec::new();
+    let log = question();
+    let view = Log::new(&log).view();
+    let request = Request { model: "m", view: &view, tools: &[], tool_use: ToolUse::Auto };
+    let result = client.ask(&request, &mut |progress| said.push(progress.into())).await;
+    (result, said)
+}
+
+/// The text since the last retry.
+pub(crate) fn valid_text(said: &[Said]) -> String {
+    let since = said.iter().rposition(|said| matches!(said, Said::Retry { .. }));
+    let valid = &said[since.map_or(0, |place| place + 1)..];
+    let texts = valid.iter().filter_map(|said| match said {
+        Said::Text(text) => Some(text.as_str()),
+        Said::Retry { .. } => None,
+    });
+    texts.collect()
+}
+
+pub(crate) fn retries(said: &[Said]) -> Vec<&Fault> {
+    let retries = said.iter().filter_map(|said| match said {
+        Said::Text(_) => None,
+        Said::Retry { fault, .. } => Some(fault),
+    });
+    retries.collect()
+}
+
+/// Waits in a thread, so that the client goes on meanwhile.
+pub(crate) async fn until(
+    server: &Arc<ModelServer>,
+    wait: impl FnOnce(&ModelServer) + Send + 'static,
+) {
+    let server = Arc::clone(server);
+    tokio::task::spawn_blocking(move || wait(&server)).await.unwrap();
+}

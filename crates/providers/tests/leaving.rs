@@ -1,0 +1,64 @@
+//! Nobody waits for the answer any more: the connection ends at once, wherever it stands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_conversation::Log;
+use ikigai_providers::{Client, Limits, Progress, Request, ToolUse};
+use ikigai_testkit::{ModelServer, Point, Reply};
+use tokio::sync::Notify;
+
+use crate::asking::{EAGER, ONCE, ask, client, question, until};
+
+/// Drops the question when the reply stalls, and waits until the server sees that.
+async fn check_leaving(reply: Reply) {
+    let server = Arc::new(ModelServer::start([reply]));
+    let client = client(&server, ONCE);
+    tokio::select! {
+        (response, _) = ask(&client) => panic!("{response:?}"),
+        () = until(&server, |server| server.wait_for_stalls(1)) => {}
+    }
+    until(&server, |server| server.wait_for_departures(1)).await;
+    // The client is still there: it was the question that ended.
+    drop(client);
+}
+
+#[tokio::test]
+async fn leaving_before_the_answer_begins_closes_the_connection() {
+    check_leaving(Reply::silence()).await;
+}
+
+#[tokio::test]
+async fn leaving_within_an_answer_closes_the_connection() {
+    check_leaving(Reply::text("one two").stall_at(Point::Byte(0))).await;
+    check_leaving(Reply::text("one two").stall_at(Point::Text)).await;
+}
+
+#[tokio::test]
+async fn leaving_within_a_refusal_closes_the_connection() {
+    check_leaving(Reply::error(400, "No, because").stall_at(Point::Byte(5))).await;
+}
+
+#[tokio::test]
+async fn leaving_between_two_attempts_asks_no_more() {
+    let server = Arc::new(ModelServer::choosing(|_| Reply::status(500)));
+    let client = client(&server, Limits { first_delay: Duration::from_secs(600), ..EAGER });
+    let retrying = Arc::new(Notify::new());
+    tokio::select! {
+        () = ask_and_notify(&client, &retrying) => panic!("it was answered"),
+        () = retrying.notified() => {}
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+async fn ask_and_notify(client: &Client, retrying: &Notify) {
+    let log = question();
+    let view = Log::new(&log).view();
+    let request = Request { model: "m", view: &view, tools: &[], tool_use: ToolUse::Auto };
+    let mut on = |progress: Progress<'_>| {
+        if let Progress::Retry { .. } = progress {
+            retrying.notify_one();
+        }
+    };
+    let _ = client.ask(&request, &mut on).await;
+}

@@ -1,0 +1,43 @@
+//! Which models a server says it has.
+
+use ikigai_providers::{Category, Fault};
+use ikigai_testkit::{ModelServer, Reply};
+use serde_json::json;
+
+use crate::asking::{EAGER, KEY, client, client_of, formats};
+
+#[tokio::test]
+async fn a_server_lists_its_models() {
+    let list = json!({"object": "list", "data": [{"id": "small"}, {"id": "large"}]});
+    let server = ModelServer::choosing(move |_| Reply::json(200, &list));
+    for (provider, base_url) in formats(&server) {
+        let models = client_of(provider, base_url, EAGER).models().await;
+        assert_eq!(models.unwrap(), ["small", "large"]);
+    }
+    for request in server.requests() {
+        assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/v1/models"));
+        let has_key = |(_, value): &(String, String)| value.ends_with(KEY);
+        assert!(request.headers.iter().any(has_key));
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_a_list_says_why() {
+    let server = ModelServer::start([
+        Reply::status(401),
+        Reply::status(500),
+        Reply::page("<html>"),
+        Reply::json(200, &json!({"data": "x".repeat(2 << 20)})),
+    ]);
+    let client = client(&server, EAGER);
+    let none = format!("{} answered with no list of models", server.url());
+    for expected in [
+        Fault::new(Category::KeyRefused, "HTTP 401: scripted"),
+        // It is asked once: somebody waits.
+        Fault::new(Category::Server, "HTTP 500: scripted"),
+        Fault::new(Category::Unreadable, none),
+        Fault::new(Category::Unreadable, "it is longer than any answer"),
+    ] {
+        assert_eq!(client.models().await.unwrap_err(), expected);
+    }
+}

@@ -1,0 +1,3 @@
+//! Judges of requests: what the strictest servers of an API would refuse, is refused here.
+
+pub mod chat;
