@@ -138,6 +138,11 @@ impl Settings {
         chosen::choose(&self.layers, &self.keys_present)
     }
 
+    /// The usual model of a built-in provider, for somebody who has a key of it.
+    pub(crate) fn usual_model_of(&self, provider: &str) -> ChosenModel {
+        chosen::usual(&self.layers, provider)
+    }
+
     /// How many agents a session may have.
     pub(crate) fn agent_limits(&self) -> AgentLimits {
         AgentLimits { agents: self.number("max_agents"), depth: self.number("max_depth") }
