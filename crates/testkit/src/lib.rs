@@ -5,6 +5,7 @@
 //! - [`driver`]: a process that writes like an agent, says aloud what was accepted, and can be made to die at
 //!   a chosen moment or to do it wrong on purpose.
 //! - [`checker`]: a process that opens the database after the crash, and accounts for every message.
+//! - [`strict`]: judges of requests to models, one for each wire format.
 //!
 //! The driver and the checker are functions here, so that a test program can be its own child; the programs
 //! `store-driver` and `store-checker` are the same for use by hand.
@@ -14,6 +15,7 @@
 
 pub mod checker;
 pub mod driver;
+pub mod strict;
 
 mod random;
 mod test_agent;

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::extras::Kept;
 use crate::call_ids::{CallIds, IdRule};
-use crate::json::is_blank;
+use crate::entries::is_blank;
 use crate::request::{Request, Tool, ToolUse};
 use crate::wire_call::{wire_arguments, wire_name};
 
