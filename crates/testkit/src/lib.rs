@@ -4,8 +4,8 @@
 //! - [`TestAgent`]: an agent that works on its mail as the real one does: call, step, result.
 //! - [`driver`]: a process that writes like an agent, says aloud what was accepted, and can be made to die at
 //!   a chosen moment or to do it wrong on purpose.
+//! - [`strict`]: judges of requests, with the rules of the APIs that they are for.
 //! - [`checker`]: a process that opens the database after the crash, and accounts for every message.
-//! - [`strict`]: judges of requests to models, one for each wire format.
 //!
 //! The driver and the checker are functions here, so that a test program can be its own child; the programs
 //! `store-driver` and `store-checker` are the same for use by hand.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use super::chunk::{CallPart, Function, arguments_of, text_of};
-use super::extras::KeptCall;
+use super::extras::WantedCall;
 use super::object_end::ObjectEnd;
 use crate::bounds::Bounds;
 use crate::fault::Fault;
@@ -77,18 +77,18 @@ impl Calls {
     }
 
     /// The calls with ids of their own, and what goes back with them.
-    pub(super) fn finish(self) -> (Vec<Call>, BTreeMap<String, KeptCall>) {
+    pub(super) fn finish(self) -> (Vec<Call>, BTreeMap<String, WantedCall>) {
         let mut ids = GivenIds::default();
-        let mut kept = BTreeMap::new();
+        let mut wanted = BTreeMap::new();
         let calls = self.calls.into_iter().map(|call| {
             let id = ids.next(call.id.as_deref());
             if call.extra_content.is_some() {
                 let extra_content = call.extra_content;
-                kept.insert(id.to_string(), KeptCall { extra_content });
+                wanted.insert(id.to_string(), WantedCall { extra_content });
             }
             Call { id, name: call.name, arguments: call.arguments }
         });
-        (calls.collect(), kept)
+        (calls.collect(), wanted)
     }
 
     fn take(&mut self, piece: &Piece<'_>, bounds: &mut Bounds) -> Result<(), Fault> {

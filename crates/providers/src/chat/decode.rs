@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::calls::Calls;
 use super::chunk::{Choice, Chunk, Part, content_of, strange, text_of};
-use super::extras::Kept;
+use super::extras::Wanted;
 use super::reasoning::Reasoning;
 use crate::bounds::Bounds;
 use crate::fault::{Category, Fault};
@@ -195,13 +195,14 @@ impl Decoder {
     }
 
     fn into_response(self, stop: Stop) -> Response {
-        let mut kept = Kept::default();
+        let mut wanted = Wanted::default();
         if !self.calls.is_empty() {
-            self.reasoning.move_into(&mut kept);
+            self.reasoning.move_into(&mut wanted);
         }
-        let (calls, kept_calls) = self.calls.finish();
-        kept.calls = kept_calls;
-        Response { text: self.text, calls, extras: kept.into_extras(), stop, tokens: self.tokens }
+        let (calls, wanted_calls) = self.calls.finish();
+        wanted.calls = wanted_calls;
+        let Decoder { text, tokens, .. } = self;
+        Response { text, calls, extras: wanted.into_extras(), stop, tokens }
     }
 }
 

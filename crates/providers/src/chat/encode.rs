@@ -4,13 +4,13 @@
 //! again: so a request is a prefix of the next one, and a long log costs no more than its bytes. What may
 //! change from one request to the next stands behind the messages.
 
-use ikigai_conversation::{Extras, Identity, ResponseId, Seen, ToolCall};
+use ikigai_conversation::{Seen, ToolCall};
 use serde::Serialize;
 use serde_json::json;
 
-use super::extras::Kept;
+use super::extras::Wanted;
 use crate::call_ids::{CallIds, IdRule};
-use crate::entries::is_blank;
+use crate::entries::{Answer, Entry, entries, is_blank, prompt};
 use crate::request::{Request, Tool, ToolUse};
 use crate::wire_call::{wire_arguments, wire_name};
 
@@ -18,7 +18,7 @@ use crate::wire_call::{wire_arguments, wire_name};
 /// and at the end.
 const GO_ON: &str = "Go on.";
 
-/// Stands for a text without anything in it, which some servers refuse.
+/// Stands for a result without anything in it, which some servers refuse.
 const EMPTY: &str = "(empty)";
 
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
@@ -31,9 +31,7 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
         body.json(&request.tools.iter().map(describe).collect::<Vec<_>>());
     }
     body.raw(r#","messages":["#);
-    let mut messages = Messages::new(&mut body);
-    request.view.iter().for_each(|seen| messages.add(seen));
-    messages.end();
+    Messages::new(&mut body).write(request.view);
     body.raw("]");
     if request.tool_use == ToolUse::None && !request.tools.is_empty() {
         body.raw(r#","tool_choice":"none""#);
@@ -92,136 +90,68 @@ impl Role {
     }
 }
 
-/// The parts of one response that have come.
-struct Answer<'a> {
-    response: &'a ResponseId,
-    text: &'a str,
-    extras: Option<&'a Extras>,
-    calls: Vec<&'a ToolCall>,
-}
-
 /// Writes the messages.
-struct Messages<'b, 'a> {
+struct Messages<'b> {
     body: &'b mut Body,
     /// Who spoke in the last message that was written.
     last: Option<Role>,
     ids: CallIds,
-    /// Who the model is, to be said with what a user says next.
-    identity: Option<Identity<'a>>,
-    /// The response that is being put together.
-    answer: Option<Answer<'a>>,
 }
 
-impl<'b, 'a> Messages<'b, 'a> {
-    fn new(body: &'b mut Body) -> Messages<'b, 'a> {
-        let ids = CallIds::new(IdRule::CHAT);
-        Messages { body, last: None, ids, identity: None, answer: None }
+impl<'b> Messages<'b> {
+    fn new(body: &'b mut Body) -> Messages<'b> {
+        Messages { body, last: None, ids: CallIds::new(IdRule::CHAT) }
     }
 
-    fn add(&mut self, seen: &Seen<'a>) {
-        match *seen {
-            Seen::System(text) => self.system(text),
-            Seen::Identity(identity) => {
-                self.settle();
-                self.identity = Some(identity);
-            }
-            Seen::User(text) | Seen::Notification(text) | Seen::Summary(text) => self.user(text),
-            Seen::Assistant { text, response, extras } => {
-                self.settle();
-                self.answer = Some(Answer { response, text, extras, calls: Vec::new() });
-            }
-            Seen::ToolCall(call) => self.call(call),
-            Seen::ToolResult { output, .. } => self.result(output),
+    fn write(mut self, view: &[Seen<'_>]) {
+        if let Some(prompt) = prompt(view) {
+            self.say(Role::System, &prompt);
         }
-    }
-
-    /// Ends the list, with a message that a model can answer.
-    fn end(mut self) {
-        self.settle();
+        for entry in entries(view) {
+            match entry {
+                Entry::Said(text) => self.say(Role::User, &text),
+                Entry::Answer(answer) => self.answer(&answer),
+                Entry::Result { output, .. } => self.result(output),
+            }
+        }
+        // A model answers to somebody.
         if !matches!(self.last, Some(Role::User | Role::Tool)) {
             self.say(Role::User, GO_ON);
         }
     }
 
-    /// Servers take a prompt only at the beginning. A log has none elsewhere; were there one, it would be
-    /// something that a user says.
-    fn system(&mut self, text: &str) {
-        self.settle();
-        if self.last.is_some() {
-            self.say(Role::User, text);
-        } else if !is_blank(text) {
-            self.say(Role::System, text);
-        }
-    }
-
-    fn user(&mut self, text: &str) {
-        self.write_answer();
-        match self.identity.take() {
-            Some(identity) => self.say(Role::User, &format!("{identity}\n\n{text}")),
-            None => self.say(Role::User, text),
-        }
-    }
-
-    fn call(&mut self, call: &'a ToolCall) {
-        if self.answer.as_ref().is_none_or(|answer| *answer.response != call.response) {
-            self.settle();
-            let extras = call.extras.as_ref();
-            let (response, text) = (&call.response, "");
-            self.answer = Some(Answer { response, text, extras, calls: Vec::new() });
-        }
-        if let Some(answer) = &mut self.answer {
-            answer.calls.push(call);
-        }
-    }
-
-    fn result(&mut self, output: &str) {
-        self.settle();
-        let Some(id) = self.ids.result() else { return };
-        self.begin(Role::Tool);
-        self.body.raw(r#","tool_call_id":"#);
-        self.body.json(&id);
-        self.body.raw(r#","content":"#);
-        self.body.json(or_empty(output));
-        self.body.raw("}");
-    }
-
-    /// Writes what was waiting for more of its kind.
-    fn settle(&mut self) {
-        self.write_answer();
-        if let Some(identity) = self.identity.take() {
-            self.say(Role::User, &identity.to_string());
-        }
-    }
-
-    /// Writes the response that was put together. Text that cannot be seen is worth a message only if there
-    /// are calls.
-    fn write_answer(&mut self) {
-        let Some(answer) = self.answer.take() else { return };
-        if answer.calls.is_empty() {
-            if !is_blank(answer.text) {
-                self.alternate();
-                self.say(Role::Assistant, answer.text);
-            }
+    /// Writes a response. Text that cannot be seen is worth a message only if there are calls.
+    fn answer(&mut self, answer: &Answer<'_>) {
+        let has_calls = !answer.calls.is_empty();
+        if !has_calls && is_blank(answer.text) {
             return;
         }
-        self.alternate();
+        if self.last == Some(Role::Assistant) {
+            self.say(Role::User, GO_ON);
+        }
+        if has_calls {
+            self.calls(answer);
+        } else {
+            self.say(Role::Assistant, answer.text);
+        }
+    }
+
+    fn calls(&mut self, answer: &Answer<'_>) {
         self.begin(Role::Assistant);
         // Not null where there is no text: llama-cpp-python for example refuses that.
         self.body.raw(r#","content":"#);
         self.body.json(answer.text);
-        let kept = answer.extras.map(Kept::read).unwrap_or_default();
-        kept.message_fields().for_each(|(field, json)| self.body.field(field, json));
+        let wanted = answer.extras.map(Wanted::read).unwrap_or_default();
+        wanted.message_fields().for_each(|(field, json)| self.body.field(field, json));
         self.body.raw(r#","tool_calls":["#);
         for (position, call) in answer.calls.iter().enumerate() {
-            if position > 0 {
-                self.body.raw(",");
-            }
-            self.write_call(call, &kept);
+            self.body.raw(if position > 0 { "," } else { "" });
+            self.call(call, &wanted);
         }
         self.body.raw("]}");
     }
 
-    fn write_call(&mut self, call: &ToolCall, kept: &Kept) {
+    fn call(&mut self, call: &ToolCall, wanted: &Wanted) {
         self.body.raw(r#"{"id":"#);
         self.body.json(self.ids.call(call.tool_call_id.as_str()));
         self.body.raw(r#","type":"function","function":{"name":"#);
@@ -229,22 +159,27 @@ impl<'b, 'a> Messages<'b, 'a> {
         self.body.raw(r#","arguments":"#);
         self.body.json(&*wire_arguments(&call.arguments));
         self.body.raw("}");
-        kept.call_fields(&call.tool_call_id).for_each(|(field, json)| self.body.field(field, json));
+        wanted
+            .call_fields(&call.tool_call_id)
+            .for_each(|(field, json)| self.body.field(field, json));
         self.body.raw("}");
     }
 
-    /// Puts a user's word between two answers.
-    fn alternate(&mut self) {
-        if self.last == Some(Role::Assistant) {
-            self.say(Role::User, GO_ON);
-        }
+    fn result(&mut self, output: &str) {
+        let Some(id) = self.ids.result() else { return };
+        self.begin(Role::Tool);
+        self.body.raw(r#","tool_call_id":"#);
+        self.body.json(&id);
+        self.body.raw(r#","content":"#);
+        self.body.json(if is_blank(output) { EMPTY } else { output });
+        self.body.raw("}");
     }
 
     /// Writes a message that is only text.
     fn say(&mut self, role: Role, text: &str) {
         self.begin(role);
         self.body.raw(r#","content":"#);
-        self.body.json(or_empty(text));
+        self.body.json(text);
         self.body.raw("}");
     }
 
@@ -254,10 +189,6 @@ impl<'b, 'a> Messages<'b, 'a> {
         self.body.json(role.name());
         self.last = Some(role);
     }
-}
-
-fn or_empty(text: &str) -> &str {
-    if is_blank(text) { EMPTY } else { text }
 }
 
 #[cfg(test)]
@@ -341,19 +272,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_left_out_or_said() {
+    fn what_cannot_be_seen_is_left_out_where_it_can_be() {
         check(
             [
                 NewMessage::system(" "),
                 answer(" \n", "r1"),
-                NewMessage::user(""),
+                NewMessage::user(" "),
                 answer("", "r2"),
                 call("glob", "a", "{}", "r2"),
                 result("glob", "a", ""),
             ],
             &[
                 r#"{"role":"user","content":"[You are agent 0/]"}"#,
-                r#"{"role":"user","content":"(empty)"}"#,
                 r#"{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"glob","arguments":"{}"}}]}"#,
                 r#"{"role":"tool","tool_call_id":"a","content":"(empty)"}"#,
             ],
@@ -365,9 +295,8 @@ mod tests {
         check(
             [NewMessage::system("p"), NewMessage::user("u"), NewMessage::system("q")],
             &[
-                r#"{"role":"system","content":"p"}"#,
+                r#"{"role":"system","content":"p\n\nq"}"#,
                 r#"{"role":"user","content":"[You are agent 0/]\n\nu"}"#,
-                r#"{"role":"user","content":"q"}"#,
             ],
         );
     }

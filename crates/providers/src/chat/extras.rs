@@ -18,7 +18,7 @@ pub(super) const MAX_BYTES: usize = 1024 * 1024;
 /// The fields of a response's message, as they came.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Kept {
+pub(super) struct Wanted {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_content: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,23 +27,23 @@ pub(super) struct Kept {
     pub(super) reasoning_details: Option<Box<RawValue>>,
     /// By the ids that the log has.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) calls: BTreeMap<String, KeptCall>,
+    pub(super) calls: BTreeMap<String, WantedCall>,
 }
 
 /// The fields of a call.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct KeptCall {
+pub(super) struct WantedCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) extra_content: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Envelope {
-    chat_completions: Kept,
+    chat_completions: Wanted,
 }
 
-impl Kept {
+impl Wanted {
     /// What goes into the log, if there is anything.
     pub(super) fn into_extras(self) -> Option<Extras> {
         let is_empty = self.message_fields().next().is_none() && self.calls.is_empty();
@@ -55,7 +55,7 @@ impl Kept {
     }
 
     /// Nothing of extras that are another format's.
-    pub(super) fn read(extras: &Extras) -> Kept {
+    pub(super) fn read(extras: &Extras) -> Wanted {
         let envelope = serde_json::from_str::<Envelope>(extras.as_json());
         envelope.map(|envelope| envelope.chat_completions).unwrap_or_default()
     }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_kept_goes_back_to_the_letter() {
         let json = r#"{"chat_completions":{"reasoning_content":"\u0061","calls":{"c":{"extra_content":{"n":1.10}}}}}"#;
-        let kept = Kept::read(&extras(json));
+        let kept = Wanted::read(&extras(json));
         assert_eq!(
             kept.message_fields().collect::<Vec<_>>(),
             [("reasoning_content", r#""\u0061""#)]
@@ -111,7 +111,7 @@ mod tests {
             r#"{"chat_completions":{"calls":7}}"#,
             r#"{"chat_completions":{"reasoning":null}}"#,
         ] {
-            assert_eq!(Kept::read(&extras(json)).into_extras(), None, "{json}");
+            assert_eq!(Wanted::read(&extras(json)).into_extras(), None, "{json}");
         }
     }
 
@@ -119,6 +119,6 @@ mod tests {
     fn too_much_is_not_kept() {
         let json = serde_json::to_string(&"x".repeat(MAX_BYTES)).unwrap();
         let reasoning = RawValue::from_string(json).ok();
-        assert_eq!(Kept { reasoning, ..Kept::default() }.into_extras(), None);
+        assert_eq!(Wanted { reasoning, ..Wanted::default() }.into_extras(), None);
     }
 }

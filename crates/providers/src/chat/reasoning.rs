@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::extras::{Kept, MAX_BYTES};
+use super::extras::{MAX_BYTES, Wanted};
 
 /// The reasoning of one response so far. Servers name it differently, and some send it twice; what goes back
 /// is what came.
@@ -42,14 +42,14 @@ impl Reasoning {
         }
     }
 
-    /// Puts the fields into what is kept.
-    pub(super) fn move_into(self, kept: &mut Kept) {
+    /// Puts the fields into what goes back.
+    pub(super) fn move_into(self, wanted: &mut Wanted) {
         if self.bytes > MAX_BYTES {
             return;
         }
-        kept.reasoning_content = raw_unless(self.content.is_empty(), &self.content);
-        kept.reasoning = raw_unless(self.plain.is_empty(), &self.plain);
-        kept.reasoning_details = raw_unless(self.details.is_empty(), &self.details);
+        wanted.reasoning_content = raw_unless(self.content.is_empty(), &self.content);
+        wanted.reasoning = raw_unless(self.plain.is_empty(), &self.plain);
+        wanted.reasoning_details = raw_unless(self.details.is_empty(), &self.details);
     }
 
     fn has_room(&mut self, bytes: usize) -> bool {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn kept(reasoning: Reasoning) -> [Option<String>; 3] {
-        let mut kept = Kept::default();
+        let mut kept = Wanted::default();
         reasoning.move_into(&mut kept);
         [kept.reasoning_content, kept.reasoning, kept.reasoning_details]
             .map(|field| field.map(|json| json.get().to_owned()))
