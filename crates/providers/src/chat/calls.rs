@@ -16,7 +16,7 @@ use super::object_end::ObjectEnd;
 use crate::bounds::Bounds;
 use crate::fault::Fault;
 use crate::given_ids::GivenIds;
-use crate::response::Call;
+use crate::response::{Call, Stop};
 use crate::wire_call::is_json;
 
 /// The calls of a response so far, in the order in which they began.
@@ -76,8 +76,8 @@ impl Calls {
         self.calls.iter().all(|call| is_json(&call.arguments))
     }
 
-    /// The calls with ids of their own, and what goes back with them.
-    pub(super) fn finish(self) -> (Vec<Call>, BTreeMap<String, WantedCall>) {
+    /// The calls of a response that ended with `stop`, with ids of their own, and what goes back with them.
+    pub(super) fn finish(self, stop: Stop) -> (Vec<Call>, BTreeMap<String, WantedCall>) {
         let mut ids = GivenIds::default();
         let mut wanted = BTreeMap::new();
         let calls = self.calls.into_iter().map(|call| {
@@ -86,7 +86,9 @@ impl Calls {
                 let extra_content = call.extra_content;
                 wanted.insert(id.to_string(), WantedCall { extra_content });
             }
-            Call { id, name: call.name, arguments: call.arguments }
+            let is_bare = call.arguments.trim_ascii().is_empty();
+            let arguments = if is_bare { stop.no_arguments() } else { call.arguments };
+            Call { id, name: call.name, arguments }
         });
         (calls.collect(), wanted)
     }
@@ -369,11 +371,12 @@ mod tests {
     fn arguments_may_be_an_object_or_nothing() {
         let call = |arguments: Value| json!([{"id": "a", "function": {"name": "f", "arguments": arguments}}]);
         check(&[call(json!({"x": [1]}))], &[("a", "f", "{\"x\":[1]}")]);
-        check(&[call(Value::Null)], &[("a", "f", "")]);
+        check(&[call(Value::Null)], &[("a", "f", "{}")]);
+        check(&[call(json!(""))], &[("a", "f", "{}")]);
         check(&[call(json!("not JSON"))], &[("a", "f", "not JSON")]);
-        check(&[json!([{"id": "a", "function": {"name": "f"}}])], &[("a", "f", "")]);
-        check(&[json!([{"id": "a"}])], &[("a", "", "")]);
-        check(&[json!([{}])], &[("call_1", "", "")]);
+        check(&[json!([{"id": "a", "function": {"name": "f"}}])], &[("a", "f", "{}")]);
+        check(&[json!([{"id": "a"}])], &[("a", "", "{}")]);
+        check(&[json!([{}])], &[("call_1", "", "{}")]);
     }
 
     #[test]

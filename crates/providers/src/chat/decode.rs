@@ -199,7 +199,7 @@ impl Decoder {
         if !self.calls.is_empty() {
             self.reasoning.move_into(&mut wanted);
         }
-        let (calls, wanted_calls) = self.calls.finish();
+        let (calls, wanted_calls) = self.calls.finish(stop);
         wanted.calls = wanted_calls;
         let Decoder { text, tokens, .. } = self;
         Response { text, calls, extras: wanted.into_extras(), stop, tokens }
@@ -281,6 +281,9 @@ mod tests {
         check(&[said("a"), done.clone()], "a", 0, Stop::Complete);
         check(&[called("{}"), ended("stop")], "", 1, Stop::Complete);
         check(&[called("{"), ended("length")], "", 1, Stop::Length);
+        // Cut off before its arguments, it must not become a call without any.
+        let cut = receive(&[called(""), ended("length")]).unwrap();
+        assert_eq!(cut.calls[0].arguments, "");
         check(&[said("a"), ended("content_filter")], "a", 0, Stop::Blocked);
         check(&[said("a"), ended("eos")], "a", 0, Stop::Complete);
         check(&[ended("stop"), done, said("late")], "", 0, Stop::Complete);
