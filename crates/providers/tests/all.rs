@@ -3,6 +3,7 @@
 
 mod chat_requests;
 mod logs;
+mod other_requests;
 mod recorded;
 
 use std::fs;
