@@ -4,6 +4,7 @@
 mod chat_requests;
 mod chat_responses;
 mod logs;
+mod other_requests;
 mod recorded;
 
 use std::fs;
