@@ -3,9 +3,11 @@
 
 mod asking;
 mod chat_requests;
+mod chat_responses;
 mod leaving;
 mod logs;
 mod models;
+mod other_requests;
 mod recorded;
 mod retries;
 mod secrets;
