@@ -24,6 +24,13 @@ pub struct Model {
     pub label: String,
 }
 
+impl Model {
+    /// Whose it is.
+    pub(crate) fn origin(&self) -> &str {
+        self.label.split('/').next().unwrap_or_default()
+    }
+}
+
 /// What an agent can do.
 pub struct Toolbox {
     /// The tools on offer.

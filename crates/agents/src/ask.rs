@@ -20,7 +20,13 @@ impl Agent {
         let mut parts = self.parts();
         let (model, interrupt) = (parts.model, parts.interrupt.clone());
         let view = parts.log.view();
-        let request = Request { model: &model.name, view: &view, tools: parts.tools, tool_use };
+        let request = Request {
+            model: &model.name,
+            origin: model.origin(),
+            view: &view,
+            tools: parts.tools,
+            tool_use,
+        };
         let mut arrived = String::new();
         let mut on_progress = |progress: Progress<'_>| match progress {
             Progress::Text(text) => {

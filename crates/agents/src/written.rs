@@ -4,6 +4,8 @@ use ikigai_conversation::{NewMessage, ResponseId, Usage};
 use ikigai_providers::{Response, Tokens};
 use uuid::Uuid;
 
+use crate::agent::Model;
+
 /// The messages that a response becomes.
 pub(crate) struct Written {
     /// What it cost and what it says.
@@ -15,8 +17,9 @@ pub(crate) struct Written {
 impl Written {
     /// Text of nothing but white space is not written where there are calls: it says nothing, and no
     /// provider takes it back. What the provider wants back goes with the first message.
-    pub(crate) fn of(response: Response, model: &str) -> Written {
+    pub(crate) fn of(response: Response, model: &Model) -> Written {
         let id = new_response();
+        let response = response.of_origin(model.origin());
         let calls = response
             .calls
             .into_iter()
@@ -32,7 +35,8 @@ impl Written {
                 (None, None) => {}
             }
         }
-        let usage = response.tokens.map(|tokens| NewMessage::usage(usage(tokens, model, id)));
+        let usage =
+            response.tokens.map(|tokens| NewMessage::usage(usage(tokens, &model.label, id)));
         Written { words: usage.into_iter().chain(text).collect(), calls }
     }
 }

@@ -34,9 +34,7 @@ struct Local {
 pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::Result<Choice> {
     let found = find_local(environment).await;
     put(&format!("ikigai: {why}. What would you like to do?\n"))?;
-    put(
-        "  k  paste a key of Anthropic, OpenAI or Gemini (it stays in memory, for this session)\n",
-    )?;
+    put("  k  paste a key of Anthropic, OpenAI or Gemini; it is kept in memory only\n")?;
     for (number, local) in (1..).zip(&found) {
         let ChosenModel { base_url, name, provider, .. } = &local.chosen;
         put(&format!("  {number}  use {} of the {provider} server at {base_url}\n", safe(name)))?;
