@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod chat_requests;
+mod chat_responses;
 mod logs;
 mod other_requests;
 mod recorded;

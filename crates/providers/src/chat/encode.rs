@@ -290,6 +290,15 @@ mod tests {
         );
     }
 
+    /// The line that waits for a text had moved into the next one.
+    #[test]
+    fn who_a_model_is_stays_where_it_was_said() {
+        let identity = r#"{"role":"user","content":"[You are agent 0/]"}"#;
+        check([NewMessage::user(" ")], &[identity]);
+        let next = r#"{"role":"user","content":"u"}"#;
+        check([NewMessage::user(" "), NewMessage::user("u")], &[identity, next]);
+    }
+
     #[test]
     fn a_prompt_stands_only_at_the_beginning() {
         check(
