@@ -5,6 +5,7 @@ mod chat_requests;
 mod chat_responses;
 mod logs;
 mod other_requests;
+mod other_responses;
 mod recorded;
 
 use std::fs;
