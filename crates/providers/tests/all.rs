@@ -8,6 +8,7 @@ mod leaving;
 mod logs;
 mod models;
 mod other_requests;
+mod other_responses;
 mod recorded;
 mod retries;
 mod secrets;
