@@ -11,8 +11,9 @@
 
 mod measure;
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use ikigai_conversation::{NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{Budget, Ending, Input, Next, Options, Place, Process, Store};
@@ -25,6 +26,9 @@ const ROUNDS: usize = 30;
 const CALLS: usize = 20;
 
 fn main() {
+    if let Some(scenario) = std::env::var_os(SERVE) {
+        return serve(&scenario.to_string_lossy());
+    }
     // `cargo test --benches` runs this with another flag: that it builds is enough there.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
@@ -41,23 +45,69 @@ fn main() {
         bash.args(["-c", "true"]);
         bash
     });
-    let text = ModelServer::choosing(|_| Reply::text("Hello."));
-    let alone = bench.row("a text turn", || bench.ikigai(&text, &["run", "hi"]));
-    bench.calls("bash", json!({"command": "true"}), alone);
-    bench.calls("file_read", json!({"path": "file.txt"}), alone);
-    let deltas = ModelServer::choosing(|_| Reply::pieces((0..5_000).map(|n| format!("word{n} "))));
-    bench.row("a stream of 5,000 deltas", || bench.ikigai(&deltas, &["run", "hi"]));
-    let print = "yes 0123456789012345678901234567890123456789 | head -c 50000000";
+    let text = Server::start("text");
+    let alone = bench.row("a text turn", || bench.ikigai(&text.base_url, &["run", "hi"]));
+    bench.calls("bash", alone);
+    bench.calls("file_read", alone);
+    let deltas = Server::start("deltas");
+    bench.row("a stream of 5,000 deltas", || bench.ikigai(&deltas.base_url, &["run", "hi"]));
     bench.row("the command that prints 50 MB, alone", || {
         let mut bash = Command::new("bash");
-        bash.args(["-c", print]);
+        bash.args(["-c", PRINT]);
         bash
     });
-    let printing = calling(1, "bash", json!({"command": print}));
-    bench.row("a turn with that command", || bench.ikigai(&printing, &["run", "hi"]));
+    let printing = Server::start("print");
+    bench.row("a turn with that command", || bench.ikigai(&printing.base_url, &["run", "hi"]));
     bench.long_session(&text);
+    let here = ModelServer::choosing(|_| Reply::text("Hello."));
+    run(&mut bench.ikigai(&here.base_url(), &["run", "hi"]));
     println!();
-    println!("first request, all tools, no AGENTS.md: {} bytes", text.requests()[0].body.len());
+    println!("first request, all tools, no AGENTS.md: {} bytes", here.requests()[0].body.len());
+}
+
+/// The server is a process of its own: a child's peak of memory counts what its parent had when it forked.
+struct Server {
+    process: Child,
+    base_url: String,
+}
+
+/// Tells this program to be the server, and for what.
+const SERVE: &str = "BENCH_SERVE";
+
+const PRINT: &str = "yes 0123456789012345678901234567890123456789 | head -c 50000000";
+
+impl Server {
+    fn start(scenario: &str) -> Server {
+        let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
+        command.env(SERVE, scenario).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("it starts");
+        let mut base_url = String::new();
+        let stdout = process.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut base_url).expect("it says where it is");
+        Server { process, base_url: base_url.trim().to_owned() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Serves until standard input ends, which it does with the bench.
+fn serve(scenario: &str) {
+    let server = match scenario {
+        "bash" => calling(CALLS, "bash", json!({"command": "true"})),
+        "file_read" => calling(CALLS, "file_read", json!({"path": "file.txt"})),
+        "print" => calling(1, "bash", json!({"command": PRINT})),
+        "deltas" => {
+            ModelServer::choosing(|_| Reply::pieces((0..5_000).map(|n| format!("word{n} "))))
+        }
+        _ => ModelServer::choosing(|_| Reply::text("Hello.")),
+    };
+    println!("{}", server.base_url());
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
 struct Bench<'a> {
@@ -65,12 +115,12 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn ikigai(&self, server: &ModelServer, arguments: &[&str]) -> Command {
+    fn ikigai(&self, base_url: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(IKIGAI);
         command.args(arguments).current_dir(self.folder).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.folder).env("OPENAI_API_KEY", "none");
-        command.env("OPENAI_BASE_URL", server.base_url());
+        command.env("OPENAI_BASE_URL", base_url);
         command
     }
 
@@ -90,16 +140,16 @@ impl Bench<'_> {
     }
 
     /// A turn of many calls, and what one of them costs.
-    fn calls(&self, name: &'static str, arguments: Value, alone: f64) {
-        let server = calling(CALLS, name, arguments);
+    fn calls(&self, name: &str, alone: f64) {
+        let server = Server::start(name);
         let all = self.row(&format!("{CALLS} `{name}` calls, one a response"), || {
-            self.ikigai(&server, &["run", "hi"])
+            self.ikigai(&server.base_url, &["run", "hi"])
         });
         println!("| … one of them | {:.2} | | | |", (all - alone) / CALLS as f64);
     }
 
     /// `-c` on a session of 10,000 messages. Each run adds two.
-    fn long_session(&self, server: &ModelServer) {
+    fn long_session(&self, server: &Server) {
         let place = Place {
             machine: Process::current().machine,
             directory: self
@@ -114,7 +164,7 @@ impl Bench<'_> {
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(fill(&database, place, 10_000));
         self.row("`-c` on a session of 10,000 messages", || {
-            self.ikigai(server, &["run", "-c", "hi"])
+            self.ikigai(&server.base_url, &["run", "-c", "hi"])
         });
     }
 }

@@ -9,8 +9,7 @@ use serde_json::Value;
 pub(crate) fn line(message: &Message) -> String {
     match &message.body {
         Body::ToolCall(call) => format!("→ {}", call_line(&call.name, &message.content)),
-        Body::ToolResult(result) if result.success => format!("← {}", message.content),
-        Body::ToolResult(_) => format!("← ✗ {}", message.content),
+        Body::ToolResult(_) => format!("← {}", message.content),
         _ => message.content.clone(),
     }
 }
