@@ -184,7 +184,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) model: &'a Model,
     pub(crate) tools: &'a [Tool],
     pub(crate) interrupt: &'a CancellationToken,
-    agent: &'a AgentId,
+    pub(crate) agent: &'a AgentId,
     events: &'a mut Sink,
 }
 
