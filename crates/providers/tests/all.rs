@@ -6,6 +6,7 @@ mod chat_requests;
 mod leaving;
 mod logs;
 mod models;
+mod other_requests;
 mod recorded;
 mod retries;
 mod secrets;

@@ -55,7 +55,11 @@ const OUTPUTS: &[&str] =
     &[r#"{"success":true,"data":{"output":"x"}}"#, r#"{"error":"y"}"#, "", "no JSON"];
 const EXTRAS: &[&str] = &[
     r#"{"chat_completions":{"reasoning_content":"hm","calls":{"0":{"extra_content":{"n":1.0}}}}}"#,
-    r#"{"anthropic":{"blocks":[]}}"#,
+    r#"{"anthropic":{"model":"claude-opus-5-5","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s"}},{"text":0,"calls":1,"block":{"type":"redacted_thinking","data":"d"}}]}}"#,
+    r#"{"anthropic":{"blocks":[{"text":4,"calls":0,"block":{"type":"thinking","thinking":"","signature":"s"}}]}}"#,
+    r#"{"responses":{"model":"gpt-5-2025-08-07","blocks":[{"text":0,"calls":0,"block":{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"e"}},{"text":0,"calls":0,"block":{"type":"message","phase":"commentary"}},{"text":4,"calls":0,"block":{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"e"}}]}}"#,
+    r#"{"google":{"blocks":[{"text":1,"calls":0,"block":{"on":"text","signature":"s"}},{"text":4,"calls":0,"block":{"on":"end"}},{"text":4,"calls":0,"block":{"on":"call","signature":"s"}}]}}"#,
+    r#"{"google":{"blocks":[{"text":0,"calls":1,"block":{"on":"text","signature":"s"}},{"text":0,"calls":1,"block":{"on":"end"}}]}}"#,
     "null",
 ];
 

@@ -195,7 +195,7 @@ impl<'a> Messages<'a> {
     }
 
     fn finish(mut self) -> Vec<Message<'a>> {
-        if self.ends_in_an_answer() {
+        if self.messages.is_empty() || self.ends_in_an_answer() {
             self.push(Role::User, text_block(GO_ON));
         }
         self.messages

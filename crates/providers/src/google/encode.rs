@@ -162,7 +162,7 @@ impl<'a> Contents<'a> {
     }
 
     fn finish(mut self) -> Vec<Content> {
-        if self.contents.last().is_some_and(|last| last.kind == Kind::Answer) {
+        if self.contents.last().is_none_or(|last| last.kind == Kind::Answer) {
             self.push(Kind::Said, Part::text(GO_ON.to_owned(), None));
         }
         self.contents
