@@ -32,6 +32,7 @@ mod sessions_command;
 mod signals;
 mod special_files;
 mod support;
+mod turn_calls;
 mod turn_events;
 
 use std::fs;
