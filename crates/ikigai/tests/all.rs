@@ -34,6 +34,7 @@ mod special_files;
 mod support;
 mod turn_calls;
 mod turn_events;
+mod turn_limits;
 
 use std::fs;
 use std::path::Path;
