@@ -35,6 +35,8 @@ mod support;
 mod turn_calls;
 mod turn_events;
 mod turn_limits;
+mod turn_mail;
+mod turn_prompt;
 
 use std::fs;
 use std::path::Path;
