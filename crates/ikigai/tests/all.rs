@@ -34,9 +34,11 @@ mod special_files;
 mod support;
 mod turn_calls;
 mod turn_events;
+mod turn_extras;
 mod turn_limits;
 mod turn_mail;
 mod turn_prompt;
+mod turn_quirks;
 
 use std::fs;
 use std::path::Path;
