@@ -26,6 +26,8 @@ mod log_command;
 mod mail_command;
 mod mail_tool;
 mod permissions;
+mod run_command;
+mod run_sessions;
 mod schemas;
 mod secrets;
 mod sessions_command;
