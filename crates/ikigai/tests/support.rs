@@ -1,5 +1,7 @@
 //! A folder of its own for every test, and the program run in it.
 
+pub(crate) mod model;
+
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::{self, File, Permissions};
