@@ -33,6 +33,8 @@ mod signals;
 mod special_files;
 mod support;
 mod turn_events;
+mod turn_faults;
+mod turn_interrupts;
 
 use std::fs;
 use std::path::Path;
