@@ -32,6 +32,7 @@ mod sessions_command;
 mod signals;
 mod special_files;
 mod support;
+mod turn_crashes;
 mod turn_events;
 mod turn_faults;
 mod turn_interrupts;
