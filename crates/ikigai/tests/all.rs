@@ -35,7 +35,9 @@ mod support;
 mod turn_crashes;
 mod turn_events;
 mod turn_faults;
+mod turn_hostile;
 mod turn_interrupts;
+mod turn_output;
 
 use std::fs;
 use std::path::Path;

@@ -111,7 +111,8 @@ fn a_server_that_does_not_recover_is_given_up_after_five_retries() {
         let server = ModelServer::start(faults.into_iter().chain([Reply::text(WELL_AGAIN)]));
         let workspace = Workspace::new();
         let (code, events) = workspace.run_json(&server, format, ["go"]);
-        let error = "the server failed: HTTP 500: out of order (try again later, or use another model)";
+        let error =
+            "the server failed: HTTP 500: out of order (try again later, or use another model)";
         assert_eq!((code, events.last()), (1, Some(&failed(error))));
         let attempts: Vec<&Value> =
             of_type(&events, "retry").into_iter().map(|retry| &retry["attempt"]).collect();
@@ -277,8 +278,9 @@ fn a_refused_connection_is_tried_again_until_the_person_has_enough() {
         let run = Running::start(&mut command);
         let reason = run.until("retry").last().unwrap()["reason"].clone();
         let path = if format == Format::Chat { "/v1" } else { "" };
-        let expected =
-            format!("the connection failed: cannot reach http://{nobody}{path} (connection refused)");
+        let expected = format!(
+            "the connection failed: cannot reach http://{nobody}{path} (connection refused)"
+        );
         assert_eq!(reason, expected);
         kill_process(pid(&run.child), Signal::INT).unwrap();
         let (code, rest, stderr) = run.finish();
@@ -292,7 +294,8 @@ fn a_refused_connection_is_tried_again_until_the_person_has_enough() {
 #[test]
 fn half_a_response_runs_no_call() {
     for format in Format::BOTH {
-        let whole = format.call_event(0, [r#""c1""#, r#""bash""#, r#""{\"command\":\"touch trace\"}""#]);
+        let whole =
+            format.call_event(0, [r#""c1""#, r#""bash""#, r#""{\"command\":\"touch trace\"}""#]);
         let end = whole.len() + 1000;
         for half in [
             bash("c1", "touch trace").close_at(Point::Arguments),

@@ -115,9 +115,8 @@ fn what_had_arrived_of_an_answer_is_kept_and_marked() {
             while run.next().unwrap()["delta"] != "o " {}
         });
         assert_eq!(events, [interrupted("It is o ")]);
-        let expected = [
-            "user", "tool_call", "tool_result", "assistant", "interrupted", "user", "assistant",
-        ];
+        let expected =
+            ["user", "tool_call", "tool_result", "assistant", "interrupted", "user", "assistant"];
         assert_eq!(kinds(&log), expected);
         assert_eq!(contents(&log, "assistant"), ["It is o ", WELL_AGAIN]);
         let (kept, mark) = (&log[log.len() - 5], &log[log.len() - 4]);
@@ -135,11 +134,12 @@ fn half_a_call_is_not_kept() {
             [("c1", "bash", json!({"command": "touch trace; echo and much more"}))],
         )
         .stall_at(Point::Arguments)];
-        let (events, log) = check_interrupted(format, script, Signal::INT, |workspace, server, run| {
-            server.wait_for_stalls(1);
-            while run.next().unwrap()["delta"] != "look." {}
-            assert_eq!(workspace.names(), Vec::<String>::new());
-        });
+        let (events, log) =
+            check_interrupted(format, script, Signal::INT, |workspace, server, run| {
+                server.wait_for_stalls(1);
+                while run.next().unwrap()["delta"] != "look." {}
+                assert_eq!(workspace.names(), Vec::<String>::new());
+            });
         assert_eq!(events, [interrupted("I look.")]);
         assert_eq!(kinds(&log), ["user", "assistant", "interrupted", "user", "assistant"]);
     }

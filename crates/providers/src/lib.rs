@@ -41,6 +41,7 @@ mod given_ids;
 mod json;
 mod kept;
 mod sse;
+mod surrogates;
 mod wire_call;
 
 mod client;
