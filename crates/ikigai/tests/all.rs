@@ -38,6 +38,7 @@ mod turn_faults;
 mod turn_hostile;
 mod turn_interrupts;
 mod turn_output;
+mod turn_secrets;
 
 use std::fs;
 use std::path::Path;
