@@ -35,6 +35,7 @@ mod support;
 mod turn_crashes;
 mod turn_events;
 mod turn_faults;
+mod turn_ground;
 mod turn_hostile;
 mod turn_interrupts;
 mod turn_output;

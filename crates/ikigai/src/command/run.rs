@@ -152,6 +152,8 @@ impl Printer {
     /// Shows the end, which is an error when the agent could not be served.
     fn finish(&mut self, error: Option<String>) -> anyhow::Result<Stop> {
         if let (Some(error), Some(agent)) = (error, self.agent.clone()) {
+            // An answer that came before it is one all the same.
+            self.release();
             let done = Done { stop: Stop::Error, text: String::new(), error: Some(error) };
             self.held = Some(Event { agent, happening: Happening::Done(done) });
         }
