@@ -110,5 +110,11 @@ impl Agent {
 
 /// What went wrong, and what a person can do about it.
 fn explain(fault: &Fault) -> String {
-    format!("{fault} ({})", fault.category.advice())
+    match fault.retry_after.map(|wish| wish.as_secs()) {
+        // Nobody waited for it, or waiting has not helped.
+        Some(seconds) if seconds > 0 => format!(
+            "{fault} (the server wants to be left alone for {seconds} s: wait, or use another model)"
+        ),
+        Some(_) | None => format!("{fault} ({})", fault.category.advice()),
+    }
 }

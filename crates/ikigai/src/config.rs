@@ -190,10 +190,11 @@ impl Settings {
         tools::enabled(&self.layers)
     }
 
-    /// The variables that a command must never see: every provider's key, also a replaced one, and
-    /// the database's address.
+    /// The variables that a command must never see: every provider's key, also a replaced one, the
+    /// database's address, and a server's with a password in it.
     pub(crate) fn secret_variables(&self) -> Vec<OsString> {
         let mut names = providers::key_variables(&self.layers);
+        names.extend(providers::secret_addresses(&self.layers));
         names.insert(OsString::from(environment::variable_name("database_url")));
         names.into_iter().collect()
     }
@@ -330,6 +331,18 @@ mod tests {
             .load()
             .unwrap();
         let mut all = [&always[..], &["LOCAL_KEY", "MY_KEY", "OTHER_KEY"]].concat();
+        all.sort_unstable();
+        assert_eq!(settings.secret_variables(), all);
+
+        let settings = world()
+            .user("providers.local.base_url = 'http://h'")
+            .variable("OPENAI_BASE_URL", "http://me:hunter2@h/v1")
+            .variable("ANTHROPIC_BASE_URL", "http://h")
+            .variable("IKIGAI_PROVIDERS__LOCAL__BASE_URL", "http://hunter2@h")
+            .load()
+            .unwrap();
+        let more = ["IKIGAI_PROVIDERS__LOCAL__BASE_URL", "OPENAI_BASE_URL"];
+        let mut all = [&always[..], &more].concat();
         all.sort_unstable();
         assert_eq!(settings.secret_variables(), all);
     }
