@@ -45,7 +45,7 @@ fn run() -> anyhow::Result<Exit> {
     let Some(command) = cli.command else { return line::run(&load()?) };
     match command {
         Command::Run(arguments) => command::run::run(&load()?, &arguments),
-        Command::Tour => anyhow::bail!("not yet"),
+        Command::Tour => command::tour::run(),
         Command::Tools(arguments) => command::tools::run(&load()?, &arguments),
         Command::Tool(arguments) => command::tool::run(&load()?, &arguments),
         Command::Mail(arguments) => command::mail::run(&load()?, &arguments),
