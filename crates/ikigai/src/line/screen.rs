@@ -7,7 +7,7 @@ use ikigai_conversation::{AgentId, Body, Message, SessionId};
 
 use crate::environment::Environment;
 use crate::print::safe;
-use crate::transcript;
+use crate::transcript::{self, Look};
 
 /// The terminal, as far as we know it.
 pub(super) struct Screen {
@@ -32,9 +32,6 @@ enum Cursor {
     /// In the text of an answer.
     Text,
 }
-
-/// The part of the output of a tool that is shown.
-const SHOWN_LINES: usize = 3;
 
 impl Screen {
     pub(super) fn new(environment: &Environment) -> Screen {
@@ -142,15 +139,10 @@ impl Screen {
 
     fn logged(&mut self, message: &Message) {
         match &message.body {
-            Body::ToolCall(_) => self.line(&safe(&transcript::line(message))),
-            Body::ToolResult(result) => {
-                self.dim(&safe(&transcript::line(message)));
-                let preview = transcript::preview(&result.output, SHOWN_LINES);
-                preview.iter().for_each(|line| self.dim(&format!("  {}", safe(line))));
-            }
+            Body::ToolCall(_) | Body::ToolResult(_) => self.lines(message),
             Body::Notification(_) => {
                 self.is_busy = true;
-                self.dim(&safe(&message.content));
+                self.lines(message);
             }
             Body::User if self.waiting > 0 => {
                 self.waiting -= 1;
@@ -161,6 +153,15 @@ impl Screen {
             Body::System | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {}
             Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) => {}
             Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => {}
+        }
+    }
+
+    fn lines(&mut self, message: &Message) {
+        for (look, line) in transcript::shown(message) {
+            match look {
+                Look::Plain => self.line(&line),
+                Look::Dim => self.dim(&line),
+            }
         }
     }
 
