@@ -91,15 +91,12 @@ mod tests {
 
     #[track_caller]
     fn check_result(output: &str, expected: &[&str]) {
-        let call = NewMessage::tool_call(
-            ToolCallId::new("1"),
-            "file_edit",
-            "{}",
-            ResponseId::new("r"),
-        );
+        let call =
+            NewMessage::tool_call(ToolCallId::new("1"), "file_edit", "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = &call.body else { unreachable!("it is a call") };
         let shown = shown(&logged(NewMessage::tool_result(call, output)));
-        let expected: Vec<_> = expected.iter().map(|line| (Look::Dim, (*line).to_owned())).collect();
+        let expected: Vec<_> =
+            expected.iter().map(|line| (Look::Dim, (*line).to_owned())).collect();
         assert_eq!(shown, expected);
     }
 
@@ -110,7 +107,7 @@ mod tests {
             r#"{"success":true,"data":{"output":"one\ntwo"}}"#,
             &["← one", "  one", "  two"],
         );
-        check_result(r#"{"success":false,"error":"no"}"#, &["← ✗ error: no"]);
+        check_result(r#"{"success":false,"error":"no"}"#, &["← error: no"]);
     }
 
     #[test]

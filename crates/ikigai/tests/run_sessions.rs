@@ -213,7 +213,7 @@ fn an_agent_that_another_process_runs_is_refused_with_who_runs_it() {
     let server = waiting(&gate);
     let workspace = Workspace::new();
     let busy = start_waiting(&workspace, &server);
-    let host = ended(&mut Command::new("hostname").stdout(std::process::Stdio::piped()));
+    let host = ended(Command::new("hostname").stdout(std::process::Stdio::piped()));
     let pid = pid(&busy.child);
     let told = format!("Agent 0/ is run by another process (pid {pid} on {})", host.1.trim_end());
     let arguments = ["-c", "--agent", "0/", "mine"];

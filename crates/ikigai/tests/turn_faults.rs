@@ -300,8 +300,8 @@ fn half_a_response_runs_no_call() {
         for half in [
             bash("c1", "touch trace").close_at(Point::Arguments),
             bash("c1", "touch trace").reset_at(Point::Arguments),
-            format.cut_stream(&[whole.clone()]).close_at(Point::Byte(end)),
-            format.cut_stream(&[whole.clone()]).reset_at(Point::Byte(end)),
+            format.cut_stream(std::slice::from_ref(&whole)).close_at(Point::Byte(end)),
+            format.cut_stream(std::slice::from_ref(&whole)).reset_at(Point::Byte(end)),
             format.cut_stream(&[whole]),
         ] {
             let script = [half, Reply::text("I did nothing"), Reply::text(WELL_AGAIN)];
