@@ -14,7 +14,8 @@ pub(crate) struct Written {
 
 impl Written {
     /// Text of nothing but white space is not written where there are calls: it says nothing, and no
-    /// provider takes it back. What the provider wants back goes with the first message.
+    /// provider takes it back. What the provider wants back goes with the first message; its places are
+    /// counted in the text, which then has to stay.
     pub(crate) fn of(response: Response, model: &str) -> Written {
         let id = new_response();
         let calls = response
@@ -22,7 +23,8 @@ impl Written {
             .into_iter()
             .map(|call| NewMessage::tool_call(call.id, call.name, call.arguments, id.clone()));
         let mut calls: Vec<NewMessage> = calls.collect();
-        let is_silent = response.text.trim().is_empty() && !calls.is_empty();
+        let is_needed = !response.text.is_empty() && response.extras.is_some();
+        let is_silent = response.text.trim().is_empty() && !calls.is_empty() && !is_needed;
         let mut text = (!is_silent).then(|| NewMessage::assistant(response.text, id.clone()));
         if let Some(extras) = response.extras {
             match (&mut text, calls.first_mut()) {

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output};
 use std::sync::{Arc, mpsc};
 
 use ikigai_testkit::{Captured, ModelServer, assert_prefix, strict};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Ended, PATIENCE, Workspace, ended, finish};
 
@@ -154,4 +154,43 @@ pub(crate) fn assert_stable(requests: &[Arc<Captured>]) {
     for pair in requests.windows(2) {
         assert_prefix(&pair[0], &pair[1]);
     }
+}
+
+/// What a log says, without what differs from run to run: ids and times are left out, responses are called
+/// `r1`, `r2` … in the order in which they appear, and of the prompt only the kind is left.
+pub(crate) fn said(log: &[Value]) -> Vec<Value> {
+    let mut responses: Vec<Value> = Vec::new();
+    let strip = |message: &Value| {
+        let mut data = message["data"].clone();
+        if let Some(response) = data.get_mut("response") {
+            let known = responses.iter().position(|known| known == response);
+            let number = known.unwrap_or_else(|| {
+                responses.push(response.clone());
+                responses.len() - 1
+            });
+            *response = Value::from(format!("r{}", number + 1));
+        }
+        match message["kind"].as_str() {
+            Some("system") => json!(["system"]),
+            _ => json!([message["kind"], message["content"], data]),
+        }
+    };
+    log.iter().map(strip).collect()
+}
+
+/// The results in a request, byte by byte: the calls' ids and the texts.
+pub(crate) fn results_in(request: &Captured) -> Vec<(String, String)> {
+    let result = |value: &Value, id: &str| {
+        let text = |field: &str| value[field].as_str().unwrap().to_owned();
+        (text(id), text("content"))
+    };
+    let of_message = |message: &Value| match message["role"].as_str() {
+        Some("tool") => vec![result(message, "tool_call_id")],
+        _ => {
+            let blocks = message["content"].as_array().into_iter().flatten();
+            let results = blocks.filter(|block| block["type"] == "tool_result");
+            results.map(|block| result(block, "tool_use_id")).collect()
+        }
+    };
+    request.messages().iter().flat_map(of_message).collect()
 }

@@ -57,7 +57,7 @@ impl PlainText {
         match &message.body {
             Body::Assistant(_) => self.text = Some(message.content.clone()),
             Body::ToolCall(_) | Body::ToolResult(_) | Body::Notification(_) => {
-                if let Some(text) = self.text.take() {
+                if let Some(text) = self.text.take().filter(|text| !text.trim().is_empty()) {
                     print::note(&text);
                 }
                 print::note(&transcript::line(message));
