@@ -92,15 +92,12 @@ mod tests {
 
     #[track_caller]
     fn check_result(output: &str, expected: &[&str]) {
-        let call = NewMessage::tool_call(
-            ToolCallId::new("1"),
-            "file_edit",
-            "{}",
-            ResponseId::new("r"),
-        );
+        let call =
+            NewMessage::tool_call(ToolCallId::new("1"), "file_edit", "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = &call.body else { unreachable!("it is a call") };
         let shown = shown(&logged(NewMessage::tool_result(call, output)));
-        let expected: Vec<_> = expected.iter().map(|line| (Look::Dim, (*line).to_owned())).collect();
+        let expected: Vec<_> =
+            expected.iter().map(|line| (Look::Dim, (*line).to_owned())).collect();
         assert_eq!(shown, expected);
     }
 

@@ -32,6 +32,7 @@ mod sessions_command;
 mod signals;
 mod special_files;
 mod support;
+mod tour;
 
 use std::fs;
 use std::path::Path;
