@@ -1,15 +1,13 @@
 //! The tour: a scripted model, and everything else real; nothing of it stays.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::process::Command;
 
-use rustix::process::{Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::process::Signal;
 
-use crate::support::{Ended, Workspace, ended, finish, pid, wait_for};
+use crate::support::terminal::Terminal;
+use crate::support::{Ended, Workspace, ended, finish, wait_for};
 
 /// The whole walk, as it is printed without a terminal.
 const WALK: &str = include_str!("tour/walk.txt");
@@ -262,72 +260,26 @@ fn a_failure_says_what_it_is_and_what_to_do() {
     check_nothing_left(&workspace);
 }
 
-/// The tour on a terminal, with what it has shown so far.
-struct OnTerminal {
-    child: Child,
-    keyboard: File,
-    shown: Arc<Mutex<Vec<u8>>>,
+/// The tour on a terminal.
+fn on_terminal(workspace: &Workspace, variables: &[(&str, &str)]) -> Terminal {
+    Terminal::start(workspace.ikigai().arg("tour").envs(variables.iter().copied()))
 }
 
-impl OnTerminal {
-    fn start(workspace: &Workspace, variables: &[(&str, &str)]) -> OnTerminal {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&ours).unwrap();
-        unlockpt(&ours).unwrap();
-        let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
-        let end = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
-        let mut command = workspace.ikigai();
-        command.arg("tour").stdin(end()).stdout(end()).stderr(end());
-        let child = command.envs(variables.iter().copied()).spawn().unwrap();
-        let keyboard = File::from(ours);
-        let mut screen = keyboard.try_clone().unwrap();
-        let shown: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let read = Arc::clone(&shown);
-        // Reading fails when the last one at the other end has left.
-        std::thread::spawn(move || {
-            let mut chunk = [0; 4096];
-            while let Ok(count) = screen.read(&mut chunk) {
-                read.lock().unwrap().extend_from_slice(&chunk[..count]);
-            }
-        });
-        OnTerminal { child, keyboard, shown }
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
-    }
-
-    #[track_caller]
-    fn wait_for(&self, text: &str) {
-        wait_for(text, || self.text().contains(text).then_some(()));
-    }
-
-    fn press_enter(&mut self) {
-        self.keyboard.write_all(b"\n").unwrap();
-    }
-
-    /// Interrupts it, and returns its exit code and all that it has shown.
-    fn leave(self) -> (Option<i32>, String) {
-        kill_process(pid(&self.child), Signal::INT).unwrap();
-        let code = finish(self.child).status.code();
-        let text =
-            |shown: &Mutex<Vec<u8>>| String::from_utf8_lossy(&shown.lock().unwrap()).into_owned();
-        let end = "stays behind.";
-        let is_whole = || text(&self.shown).contains(end).then_some(());
-        wait_for(end, is_whole);
-        (code, text(&self.shown))
-    }
+/// Interrupts it, and returns its exit code and all that it has shown.
+fn leave(tour: Terminal) -> (Option<i32>, String) {
+    tour.interrupt();
+    tour.finish("stays behind.")
 }
 
 #[test]
 fn on_a_terminal_enter_goes_on_and_an_interrupt_leaves_cleanly() {
     let workspace = Workspace::new();
-    let mut tour = OnTerminal::start(&workspace, &[("TERM", "xterm")]);
+    let mut tour = on_terminal(&workspace, &[("TERM", "xterm")]);
     tour.wait_for("(Enter goes on)");
     assert!(!tour.text().contains("1. An agent fixes a bug"));
-    tour.press_enter();
+    tour.type_line("");
     tour.wait_for("\x1b[2m← exit 1");
-    let (code, shown) = tour.leave();
+    let (code, shown) = leave(tour);
     assert_eq!(code, Some(130));
     assert!(shown.contains("\x1b[1m1. An agent fixes a bug\x1b[0m"), "{shown:?}");
     assert!(shown.contains("\x1b[2mLeft. Nothing stays behind."), "{shown:?}");
@@ -338,9 +290,9 @@ fn on_a_terminal_enter_goes_on_and_an_interrupt_leaves_cleanly() {
 fn there_are_no_colours_where_they_are_not_wanted() {
     let workspace = Workspace::new();
     for variables in [[("TERM", "xterm"), ("NO_COLOR", "1")], [("TERM", "dumb"), ("X", "")]] {
-        let tour = OnTerminal::start(&workspace, &variables);
+        let tour = on_terminal(&workspace, &variables);
         tour.wait_for("(Enter goes on)");
-        let (code, shown) = tour.leave();
+        let (code, shown) = leave(tour);
         assert_eq!(code, Some(130));
         // Taking the line of the hint back is no colour.
         assert!(!shown.replace("\x1b[K", "").contains('\x1b'), "{shown:?}");
