@@ -38,6 +38,9 @@ pub(crate) fn shown(message: &Message) -> Vec<(Look, String)> {
     }
 }
 
+/// Agents have woken each other as often as they may (mail.md, Notifications).
+pub(crate) const MAIL_HELD: &str = "⚠ mail is held: agents were woken as often as mail.max_wakes allows; your next message frees it";
+
 /// A call, a result or news as a line.
 pub(crate) fn line(message: &Message) -> String {
     match &message.body {
@@ -91,15 +94,12 @@ mod tests {
 
     #[track_caller]
     fn check_result(output: &str, expected: &[&str]) {
-        let call = NewMessage::tool_call(
-            ToolCallId::new("1"),
-            "file_edit",
-            "{}",
-            ResponseId::new("r"),
-        );
+        let call =
+            NewMessage::tool_call(ToolCallId::new("1"), "file_edit", "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = &call.body else { unreachable!("it is a call") };
         let shown = shown(&logged(NewMessage::tool_result(call, output)));
-        let expected: Vec<_> = expected.iter().map(|line| (Look::Dim, (*line).to_owned())).collect();
+        let expected: Vec<_> =
+            expected.iter().map(|line| (Look::Dim, (*line).to_owned())).collect();
         assert_eq!(shown, expected);
     }
 

@@ -61,10 +61,7 @@ const SCENES: &[Scene] = &[
             },
             call("grep", r#"{"pattern":"for ","glob":"*.sh"}"#),
             call("file_read", r#"{"path":"sum.sh"}"#),
-            call(
-                "file_edit",
-                r#"{"path":"sum.sh","old_string":"i < $1","new_string":"i <= $1"}"#,
-            ),
+            call("file_edit", r#"{"path":"sum.sh","old_string":"i < $1","new_string":"i <= $1"}"#),
             call("bash", r#"{"command":"bash test.sh"}"#),
         ],
         answer: "Fixed: the loop in sum.sh left out the last number. The test passes now.",

@@ -43,8 +43,9 @@ impl<'a> Walk<'a> {
         pace: Pace,
         interrupt: CancellationToken,
     ) -> anyhow::Result<Walk<'a>> {
-        let store = Store::open(environment.settings.database_url()?, Options::default())
-            .context("the tour needs a database in a folder of its own; TMPDIR can name another place")?;
+        let store = Store::open(environment.settings.database_url()?, Options::default()).context(
+            "the tour needs a database in a folder of its own; TMPDIR can name another place",
+        )?;
         let shell = Shell::new(environment, interrupt.clone())?;
         let (store, folder) = (Arc::new(store), scratch.folder().to_owned());
         Ok(Walk { environment, folder, store, shell, page, pace, interrupt, session: None })
@@ -93,9 +94,8 @@ impl<'a> Walk<'a> {
         let passed = results.last().is_some_and(|last| last.content == "exit 0");
         anyhow::ensure!(passed, "the test fails still: is the bash in your PATH a real one?");
         self.page().empty_line();
-        self.page().say(
-            "Each call was in the database before it ran, and each result right after.",
-        );
+        self.page()
+            .say("Each call was in the database before it ran, and each result right after.");
         Ok(())
     }
 
@@ -153,8 +153,7 @@ impl<'a> Walk<'a> {
     async fn turn(&mut self, agent: &str, start: Start<'_>) -> anyhow::Result<Vec<CallResult>> {
         let seat = self.take_seat(AgentId::parse(agent)?).await?;
         self.session = Some(seat.session());
-        let results =
-            run_turn(self.environment, seat, start, &self.page, &self.interrupt).await?;
+        let results = run_turn(self.environment, seat, start, &self.page, &self.interrupt).await?;
         self.require_reader()?;
         Ok(results)
     }
