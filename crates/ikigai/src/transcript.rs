@@ -110,7 +110,7 @@ mod tests {
             r#"{"success":true,"data":{"output":"one\ntwo"}}"#,
             &["← one", "  one", "  two"],
         );
-        check_result(r#"{"success":false,"error":"no"}"#, &["← ✗ error: no"]);
+        check_result(r#"{"success":false,"error":"no"}"#, &["← error: no"]);
     }
 
     #[test]

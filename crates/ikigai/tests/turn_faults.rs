@@ -300,9 +300,9 @@ fn half_a_response_runs_no_call() {
         for half in [
             bash("c1", "touch trace").close_at(Point::Arguments),
             bash("c1", "touch trace").reset_at(Point::Arguments),
-            format.cut_stream(&[whole.clone()]).close_at(Point::Byte(end)),
-            format.cut_stream(&[whole.clone()]).reset_at(Point::Byte(end)),
-            format.cut_stream(&[whole]),
+            format.cut_stream(&whole).close_at(Point::Byte(end)),
+            format.cut_stream(&whole).reset_at(Point::Byte(end)),
+            format.cut_stream(&whole),
         ] {
             let script = [half, Reply::text("I did nothing"), Reply::text(WELL_AGAIN)];
             let server = ModelServer::start(script);
@@ -315,6 +315,33 @@ fn half_a_response_runs_no_call() {
             let log = check_goes_on(&workspace, &server, format);
             assert_eq!(kinds(&log), ["user", "assistant", "user", "assistant"]);
             assert_whole(&log);
+        }
+    }
+}
+
+/// Some servers have an empty reason in every chunk and end without any. It was taken for an end although the
+/// connection broke.
+#[test]
+fn an_empty_reason_is_no_end_where_the_connection_breaks() {
+    let piece = |delta: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": ""});
+        format!("data: {}\n\n", json!({ "choices": [choice] }))
+    };
+    let function = json!({"name": "bash", "arguments": r#"{"command":"touch trace"}"#});
+    let call = json!({"tool_calls": [{"index": 0, "id": "c1", "function": function}]});
+    for half in [piece(json!({"content": "half an"})), piece(call)] {
+        for broken in [
+            Reply::sse(half.clone()).close_at(Point::Byte(half.len())),
+            Reply::sse(half.clone()).reset_at(Point::Byte(half.len())),
+        ] {
+            let script = [broken, Reply::text("a whole answer"), Reply::text(WELL_AGAIN)];
+            let server = ModelServer::start(script);
+            let workspace = Workspace::new();
+            let (code, events) = workspace.run_json(&server, Format::Chat, ["go"]);
+            assert_eq!((code, events.last()), (0, Some(&answered("a whole answer"))));
+            assert_eq!(workspace.names(), Vec::<String>::new());
+            let log = check_goes_on(&workspace, &server, Format::Chat);
+            assert_eq!(contents(&log, "assistant"), ["a whole answer", WELL_AGAIN]);
         }
     }
 }

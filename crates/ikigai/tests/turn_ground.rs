@@ -194,3 +194,24 @@ fn a_run_that_is_at_work_keeps_its_agent() {
     let (code, events, _) = run.finish();
     assert_eq!((code, events.last()), (0, Some(&answered("done"))));
 }
+
+/// Somebody believed that the process was dead. What it does from then on is not written over the other's.
+#[test]
+fn a_run_whose_agent_was_taken_over_writes_nothing_more() {
+    let server = ModelServer::start([
+        bash("c1", "echo $$ > leader; while [ ! -e go ]; do sleep 0.01; done"),
+        Reply::text(WELL_AGAIN),
+    ]);
+    let workspace = Workspace::new();
+    let run = Running::start(&mut workspace.run_command(&server, Format::Chat, ["--json", "go"]));
+    wait_for_pid(&workspace.path("leader"));
+    workspace.sql("UPDATE leases SET epoch = epoch + 1");
+    let before = workspace.rows();
+    workspace.touch(["go"]);
+    let (code, events, stderr) = run.finish();
+    assert_eq!((code, &*stderr), (1, ""));
+    let error = events.last().unwrap()["error"].as_str().unwrap();
+    assert!(error.starts_with("Agent 0/ was taken over by another process ("), "{error}");
+    assert_eq!(workspace.rows(), before);
+    check_goes_on(&workspace, &server, Format::Chat);
+}

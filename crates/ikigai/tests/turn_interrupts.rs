@@ -16,9 +16,6 @@ use crate::support::story::{
 };
 use crate::support::{Workspace, failure, pid, wait_for, wait_for_pid, wait_until_gone};
 
-/// The signals by which a run is ended.
-const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
-
 fn signal(child: &Child, signal: Signal) {
     kill_process(pid(child), signal).unwrap();
 }
@@ -154,7 +151,11 @@ const ENDED: &str = "Interrupted: the command was ended and may have had effects
 
 #[test]
 fn a_command_is_ended_with_all_that_it_started_and_its_result_says_so() {
-    for (format, by) in Format::BOTH.into_iter().zip(SIGNALS) {
+    for (format, by) in [
+        (Format::Chat, Signal::INT),
+        (Format::Anthropic, Signal::TERM),
+        (Format::Chat, Signal::HUP),
+    ] {
         // The second call of the same response is not begun any more.
         let command = |command| json!({ "command": command });
         let calls = [("c1", "bash", command(FAMILY)), ("c2", "bash", command("touch trace"))];
@@ -187,7 +188,7 @@ fn a_time_limit_is_an_interrupt() {
     ] {
         let server = ModelServer::start([reply, Reply::text(WELL_AGAIN)]);
         let workspace = Workspace::new();
-        let arguments = ["--timeout", "1", "go"];
+        let arguments = ["--timeout", "2", "go"];
         let (code, events) = workspace.run_json(&server, Format::Chat, arguments);
         assert_eq!((code, events.last()), (130, Some(&interrupted(text))));
         assert!(is_free(&workspace));
@@ -200,7 +201,7 @@ fn a_time_limit_is_an_interrupt() {
 fn an_interrupt_is_told_as_text_beside_what_had_arrived() {
     let server = ModelServer::start([Reply::text("as far as I know").stall_at(Point::Text)]);
     let workspace = Workspace::new();
-    let ended = workspace.run_model(&server, Format::Chat, ["--timeout", "1", "go"]);
+    let ended = workspace.run_model(&server, Format::Chat, ["--timeout", "2", "go"]);
     assert_eq!(ended, (130, "as far as I \n".to_owned(), "✗ interrupted\n".to_owned()));
 }
 

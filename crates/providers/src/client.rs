@@ -201,7 +201,9 @@ impl Client {
         match ended {
             Ok(()) => decode.finish(),
             // A server that said everything and then closed the connection badly has answered.
-            Err(fault) if fault.category == Category::Network => decode.finish().map_err(|_| fault),
+            Err(fault) if fault.category == Category::Network => {
+                decode.finish_broken().map_err(|_| fault)
+            }
             Err(fault) => Err(fault),
         }
     }

@@ -108,7 +108,8 @@ fn check(
     let log = log_with(&response);
     let view = Log::new(&log).view();
     for model in ["claude-opus-5-5", "gemini-3.8-flash", "gpt-5.6", "a"] {
-        let request = Request { model, view: &view, tools: &[], tool_use: ToolUse::Auto };
+        let request =
+            Request { model, origin: "", view: &view, tools: &[], tool_use: ToolUse::Auto };
         let body = serde_json::from_slice(&provider.encode(&request)).unwrap();
         judge(&body).map_err(|rule| TestCaseError::fail(format!("{rule}: {body}")))?;
     }

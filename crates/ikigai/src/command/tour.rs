@@ -25,7 +25,7 @@ use crate::signals;
 
 use pace::{Pace, Speed};
 use page::Page;
-use scratch::Scratch;
+use scratch::{ELSEWHERE, Scratch};
 use server::Server;
 use walk::Walk;
 
@@ -57,10 +57,12 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
 
 /// The scratch folder instead of the user's, and the scripted server as the model's provider.
 fn surroundings(scratch: &Scratch, server: &Server) -> anyhow::Result<Environment> {
+    let path = environment::path_with(&scratch.programs());
+    let path = path.map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
     Environment::apart(
         scratch.project(),
         [
-            ("PATH", environment::path_with(&scratch.programs())?),
+            ("PATH", path),
             ("IKIGAI_DATABASE_URL", scratch.database_url()),
             ("IKIGAI_MODEL", OsString::from("openai/scripted")),
             ("OPENAI_BASE_URL", OsString::from(server.base_url())),

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::model::Format;
 
 impl Format {
-    /// A stream of these events, without an end that says so.
-    pub(crate) fn cut_stream(self, events: &[String]) -> Reply {
-        Reply::sse(self.start() + &events.concat()).in_chunks(1 << 16)
+    /// A stream that ends behind this event, without saying so.
+    pub(crate) fn cut_stream(self, event: &str) -> Reply {
+        Reply::sse(self.start() + event).in_chunks(1 << 16)
     }
 
     /// A stream of these events, with its end.

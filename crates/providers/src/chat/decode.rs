@@ -97,6 +97,11 @@ impl Decode for Decoder {
             }
         }
     }
+
+    fn finish_broken(mut self: Box<Self>) -> Result<Response, Fault> {
+        self.end.is_hinted = false;
+        self.finish()
+    }
 }
 
 impl Decoder {

@@ -29,7 +29,12 @@ impl Speed {
 
     /// Between two keys of the person.
     fn key(self) -> Duration {
-        self.of_readable(Duration::from_millis(25))
+        self.of_readable(Duration::from_millis(20))
+    }
+
+    /// Between two things that the person does.
+    fn breath(self) -> Duration {
+        self.of_readable(Duration::from_millis(300))
     }
 
     fn of_readable(self, duration: Duration) -> Duration {
@@ -61,28 +66,44 @@ impl Pace {
     }
 
     /// Waits a little.
-    pub(super) async fn beat(&self) {
+    pub(super) async fn breath(&self) {
+        self.rest(self.speed.breath()).await;
+    }
+
+    /// Waits a little longer, as the model does before it speaks.
+    pub(super) async fn thought(&self) {
         self.rest(self.speed.thought()).await;
+    }
+
+    /// Whether the person has pressed Enter while there was still something to read.
+    pub(super) fn is_ahead(&mut self) -> bool {
+        self.enter.as_mut().is_some_and(|enter| enter.try_recv().is_ok())
+    }
+
+    /// What ends the time for reading.
+    pub(super) fn hint(&self) -> &'static str {
+        match self.enter {
+            Some(_) => "(Enter goes on)",
+            None => "(goes on in a moment)",
+        }
     }
 
     /// Waits until the person has read, and says what ended the wait.
     pub(super) async fn reading(&mut self) -> Read {
         /// For a screen of short lines.
-        const TIME: Duration = Duration::from_secs(8);
+        const TIME: Duration = Duration::from_secs(6);
         let entered = async {
             match &mut self.enter {
                 Some(enter) => enter.recv().await,
                 None => std::future::pending().await,
             }
         };
-        let read = tokio::select! {
-            entered = entered => entered.map_or(Read::ForLong, Read::entered),
+        tokio::select! {
+            // Nothing comes any more once the input has ended: then the time decides.
+            Some(()) = entered => Read::Entered,
             () = tokio::time::sleep(TIME) => Read::ForLong,
             () = self.interrupt.cancelled() => Read::ForLong,
-        };
-        // Once the input has ended nobody presses anything any more.
-        self.enter.take_if(|enter| enter.is_closed() && enter.is_empty());
-        read
+        }
     }
 
     async fn rest(&self, duration: Duration) {
@@ -99,12 +120,6 @@ pub(super) enum Read {
     Entered,
     /// The time was up.
     ForLong,
-}
-
-impl Read {
-    fn entered((): ()) -> Read {
-        Read::Entered
-    }
 }
 
 /// Listens on a thread of its own, which may stay blocked in a read when the program ends. One Enter may be

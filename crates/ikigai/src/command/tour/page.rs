@@ -24,19 +24,29 @@ pub(super) fn lock(page: &Mutex<Page>) -> MutexGuard<'_, Page> {
 
 /// The page on which the walk is printed.
 pub(super) struct Page {
+    is_terminal: bool,
     has_colours: bool,
     /// What was printed can be taken back.
     can_erase: bool,
-    /// The cursor is behind something.
-    is_within_line: bool,
+    cursor: Cursor,
     interrupt: CancellationToken,
     /// Why nothing more can be printed.
     end: Option<anyhow::Result<Reader>>,
 }
 
+/// Where the cursor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cursor {
+    /// Behind something.
+    WithinLine,
+    /// At the beginning of a line.
+    Fresh,
+    /// There, and above it is an empty line.
+    Apart,
+}
+
 const BOLD: &str = "1";
 const DIM: &str = "2";
-const HINT: &str = "(Enter goes on)";
 
 impl Page {
     pub(super) fn new(
@@ -45,15 +55,20 @@ impl Page {
         interrupt: CancellationToken,
     ) -> Page {
         let is_dumb = environment.variable("TERM").is_none_or(|term| term == "dumb");
-        let can_erase = speed == Speed::Readable && !is_dumb;
+        let is_terminal = speed == Speed::Readable;
+        let can_erase = is_terminal && !is_dumb;
         let has_colours = can_erase && environment.variable("NO_COLOR").is_none();
-        Page { has_colours, can_erase, is_within_line: false, interrupt, end: None }
+        Page { is_terminal, has_colours, can_erase, cursor: Cursor::Apart, interrupt, end: None }
+    }
+
+    pub(super) fn title(&mut self, text: &str) {
+        self.styled(BOLD, text);
+        self.empty_line();
     }
 
     pub(super) fn heading(&mut self, text: &str) {
         self.empty_line();
-        self.styled(BOLD, text);
-        self.empty_line();
+        self.title(text);
     }
 
     /// Says something in the walk's own name.
@@ -61,15 +76,19 @@ impl Page {
         text.lines().for_each(|line| self.line(line));
     }
 
+    /// Leaves a line empty, unless one is.
     pub(super) fn empty_line(&mut self) {
         self.fresh();
-        self.put("\n");
+        if self.cursor != Cursor::Apart {
+            self.put("\n");
+            self.cursor = Cursor::Apart;
+        }
     }
 
     /// Prints a piece of what the person types.
     pub(super) fn typed(&mut self, piece: &str) {
         self.put(&self.in_style(BOLD, piece));
-        self.is_within_line = true;
+        self.cursor = Cursor::WithinLine;
     }
 
     /// The person has pressed Enter behind it.
@@ -98,9 +117,9 @@ impl Page {
 
     /// The words of the script fit into a line.
     fn text(&mut self, delta: &str) {
-        if !self.is_within_line {
+        if self.cursor != Cursor::WithinLine {
             self.put("● ");
-            self.is_within_line = true;
+            self.cursor = Cursor::WithinLine;
         }
         self.put(&safe(delta));
     }
@@ -115,25 +134,32 @@ impl Page {
         }
     }
 
-    /// Tells that the walk waits; [`go_on`](Page::go_on) takes it back.
-    pub(super) fn hint(&mut self) {
+    /// Tells for what the walk waits; [`go_on`](Page::go_on) takes it back.
+    pub(super) fn hint(&mut self, hint: &str) {
         self.empty_line();
-        self.put(&self.in_style(DIM, HINT));
+        self.put(&self.in_style(DIM, hint));
+        self.cursor = Cursor::WithinLine;
     }
 
     pub(super) fn go_on(&mut self, read: Read) {
-        let erase = match (self.can_erase, read) {
-            (true, Read::ForLong) => "\r\x1b[K",
-            (true, Read::Entered) => "\x1b[A\r\x1b[K",
-            (false, Read::ForLong) => "\n",
-            (false, Read::Entered) => "",
+        let (erase, cursor) = match (self.can_erase, read) {
+            (true, Read::ForLong) => ("\r\x1b[K", Cursor::Apart),
+            (true, Read::Entered) => ("\x1b[A\r\x1b[K", Cursor::Apart),
+            (false, Read::ForLong) => ("\n", Cursor::Fresh),
+            (false, Read::Entered) => ("", Cursor::Fresh),
         };
         self.put(erase);
+        self.cursor = cursor;
     }
 
-    /// How the program ends.
+    /// How the program ends; everything is tidied up by now.
     pub(super) fn finish(&mut self, walked: anyhow::Result<()>) -> anyhow::Result<Exit> {
         self.fresh();
+        if self.is_terminal && self.interrupt.is_cancelled() {
+            // The terminal may have shown which keys were pressed.
+            self.put(if self.can_erase { "\r\x1b[K" } else { "\n" });
+            self.styled(DIM, "Left. Nothing stays behind.");
+        }
         match self.end.take() {
             Some(Err(error)) => Err(error),
             // Whoever read has seen enough.
@@ -167,11 +193,13 @@ impl Page {
         self.fresh();
         self.put(text);
         self.put("\n");
+        self.cursor = Cursor::Fresh;
     }
 
     fn fresh(&mut self) {
-        if std::mem::take(&mut self.is_within_line) {
+        if self.cursor == Cursor::WithinLine {
             self.put("\n");
+            self.cursor = Cursor::Fresh;
         }
     }
 

@@ -5,7 +5,6 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use uuid::Uuid;
 
 use crate::environment;
@@ -34,6 +33,9 @@ exit 1
     ("slow.sh", "echo $$ > started\nsleep 600\n"),
 ];
 
+/// What helps when the folder is of no use.
+pub(super) const ELSEWHERE: &str = "set TMPDIR to another folder, one that can be written to";
+
 /// The scratch folder. Dropping it removes it.
 pub(super) struct Scratch {
     folder: PathBuf,
@@ -43,18 +45,21 @@ impl Scratch {
     /// Makes the folder with all that is in it.
     pub(super) fn make() -> anyhow::Result<Scratch> {
         let parent = environment::temporary_folder();
-        let hint = || {
+        Scratch::make_in(&parent).map_err(|error| {
             let parent = parent.display();
-            format!("cannot make a folder for the tour in {parent}; TMPDIR can name another place")
-        };
+            anyhow::anyhow!("cannot make a folder for the tour in {parent}: {error}; {ELSEWHERE}")
+        })
+    }
+
+    fn make_in(parent: &Path) -> anyhow::Result<Scratch> {
         let random = Uuid::now_v7().simple().to_string();
         let folder = parent.join(format!("ikigai-tour-{}", &random[random.len() - 8..]));
         // Only for the user; and one that is there already is somebody else's.
-        DirBuilder::new().mode(0o700).create(&folder).with_context(hint)?;
+        DirBuilder::new().mode(0o700).create(&folder)?;
         let mut scratch = Scratch { folder };
         // A process finds the session of its directory by the path without links.
-        scratch.folder = scratch.folder.canonicalize().with_context(hint)?;
-        scratch.furnish().with_context(hint)?;
+        scratch.folder = scratch.folder.canonicalize()?;
+        scratch.furnish()?;
         Ok(scratch)
     }
 

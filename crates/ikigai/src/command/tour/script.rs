@@ -119,18 +119,27 @@ impl Asked {
         let Some(scene) = SCENES.iter().find(|scene| self.said.contains(scene.cue)) else {
             return only(SPEECHLESS);
         };
-        let is_at_end = self.results.len() >= scene.steps.len();
-        if self.has_failed() && !(is_at_end && scene.cue == SLOW) {
+        let step = scene.steps.get(self.results.len());
+        let has_failed = self.has_error() || step.is_none() && self.has_bad_exit();
+        if has_failed && scene.cue != SLOW {
             return only(GIVEN_UP);
         }
-        let Some(step) = scene.steps.get(self.results.len()) else { return only(scene.answer) };
+        let Some(step) = step else { return only(scene.answer) };
         let arguments = step.arguments.replace("ID", self.announced());
         Reply { words: step.words, call: Some(Call { tool: step.tool, arguments }) }
     }
 
-    fn has_failed(&self) -> bool {
+    fn has_error(&self) -> bool {
+        self.last_result().get("error").is_some()
+    }
+
+    fn has_bad_exit(&self) -> bool {
+        self.last_result()["data"]["exit_code"].as_i64().is_some_and(|code| code != 0)
+    }
+
+    fn last_result(&self) -> Value {
         let last = self.results.last().and_then(|result| serde_json::from_str(result).ok());
-        last.is_some_and(|result: Value| result.get("error").is_some())
+        last.unwrap_or_default()
     }
 
     /// The number of the mail in `#7 from 1/: …`.
@@ -200,6 +209,16 @@ mod tests {
         let failed = r#"{"success":false,"error":"no bash"}"#;
         check(&asked(FIX, &[failed]), GIVEN_UP, None);
         check(&asked(SLOW, &[failed]), SCENES[4].answer, None);
+    }
+
+    #[test]
+    fn only_a_test_that_passes_is_called_one() {
+        let ended = |code: i32| json!({"success": true, "data": {"exit_code": code}}).to_string();
+        let last = |code| asked(FIX, &["{}", "{}", "{}", "{}", &ended(code)]);
+        check(&last(0), SCENES[0].answer, None);
+        check(&last(1), GIVEN_UP, None);
+        // That it fails at first is why it is looked at.
+        assert!(asked(FIX, &[&ended(1)]).reply().call.is_some());
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! One turn of an agent, shown as it goes on.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ikigai_agents::{Command, Done, Event, Happening, Seat, Sink, Stop, serve};
 use ikigai_conversation::Body;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::page::{SharedPage, lock};
 use crate::environment::Environment;
 use crate::model;
 use crate::opening::equip;
+
+/// How long a turn may take: the longest in the walk takes some seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What starts a turn.
 #[derive(Debug, Clone, Copy)]
@@ -46,9 +51,13 @@ pub(super) async fn run_turn(
     if let Start::Said(text) = start {
         tell.send(Command::Say(text.to_owned())).await?;
     }
-    let serving = serve(agent, commands, interrupt.clone());
+    let shutdown = interrupt.child_token();
+    let serving = serve(agent, commands, shutdown.clone());
     let ending = async {
-        let end = interrupt.run_until_cancelled(end).await;
+        let end = timeout(PATIENCE, interrupt.run_until_cancelled(end)).await;
+        if end.is_err() {
+            shutdown.cancel();
+        }
         // An agent to which nobody speaks any more ends with its turn.
         drop(tell);
         end
@@ -56,14 +65,14 @@ pub(super) async fn run_turn(
     let (served, end) = tokio::join!(serving, ending);
     served?;
     match end {
-        Some(Ok(Done { stop: Stop::Error, error, .. })) => {
+        Ok(Some(Ok(Done { stop: Stop::Error, error, .. }))) => {
             anyhow::bail!("{}", error.unwrap_or_else(|| "the turn failed".to_owned()))
         }
-        Some(Ok(_)) | None => {}
-        Some(Err(_)) => anyhow::bail!("the agent has ended without an answer"),
+        Ok(Some(Ok(_)) | None) => {}
+        Ok(Some(Err(_))) => anyhow::bail!("the agent has ended without an answer"),
+        Err(_) => anyhow::bail!("the agent does not answer within {} s", PATIENCE.as_secs()),
     }
-    let results = results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(results.clone())
+    Ok(std::mem::take(&mut *unpoisoned(&results)))
 }
 
 fn sink(
@@ -78,9 +87,7 @@ fn sink(
             Happening::Logged(message) => {
                 if let Body::ToolResult(result) = &message.body {
                     let (success, content) = (result.success, message.content);
-                    let mut results =
-                        results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    results.push(CallResult { success, content });
+                    unpoisoned(&results).push(CallResult { success, content });
                 }
             }
             Happening::Done(done) => {
@@ -91,4 +98,8 @@ fn sink(
             Happening::StoreWaits(_) | Happening::MailHeld | Happening::Lost(_) => {}
         }
     })
+}
+
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

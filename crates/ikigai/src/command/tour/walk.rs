@@ -1,7 +1,7 @@
 //! The walk itself, from its beginning to its end.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pace::{Pace, Speed};
 use super::page::{Page, SharedPage, lock};
-use super::scratch::Scratch;
+use super::scratch::{ELSEWHERE, Scratch};
 use super::script::{ASK, FIX, SLOW};
 use super::shell::Shell;
 use super::turn::{CallResult, Start, run_turn};
@@ -43,9 +43,8 @@ impl<'a> Walk<'a> {
         pace: Pace,
         interrupt: CancellationToken,
     ) -> anyhow::Result<Walk<'a>> {
-        let store = Store::open(environment.settings.database_url()?, Options::default()).context(
-            "the tour needs a database in a folder of its own; TMPDIR can name another place",
-        )?;
+        let store = Store::open(environment.settings.database_url()?, Options::default())
+            .map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
         let shell = Shell::new(environment, interrupt.clone())?;
         let (store, folder) = (Arc::new(store), scratch.folder().to_owned());
         Ok(Walk { environment, folder, store, shell, page, pace, interrupt, session: None })
@@ -60,7 +59,6 @@ impl<'a> Walk<'a> {
         self.exchange_mail().await?;
         self.pause().await?;
         self.survive_a_kill().await?;
-        self.pause().await?;
         self.take_leave();
         Ok(())
     }
@@ -72,17 +70,17 @@ impl<'a> Walk<'a> {
 
     fn introduce(&self) {
         let mut page = self.page();
+        page.title("ikigai tour: the model is scripted, everything else is real");
         page.say(
-            "This is a walk through ikigai. What the model says in it is a script, so it\n\
-             needs no key and no network. Everything else is real: the tools, the files,\n\
-             the commands, the mail and the database. They are in",
+            "What the model says in this walk is a script, so it needs no key and no\n\
+             network. The agents, tools, commands, mail and database are real. They live in",
         );
         page.say(&format!("  {}", self.folder.display()));
         page.say("and are removed at the end. Nothing of yours is touched.");
         page.empty_line();
         page.say(
-            "  ❯  what you say to an agent      →  what it does\n  \
-             $  what you type in a shell      ←  what comes of it",
+            "  ❯  what you say to an agent      ●  what it says: the script\n  \
+             $  what you type in a shell      →  what it does    ←  what comes of it",
         );
     }
 
@@ -106,30 +104,29 @@ impl<'a> Walk<'a> {
         require_success(&self.turn("0/", Start::Said(ASK)).await?)?;
         self.type_and_run("ikigai --agent 1/ mail inbox").await?;
 
-        self.tell("Mail wakes agent 1/:").await?;
+        self.tell("Agent 1/ is idle. The mail wakes it:").await?;
         require_success(&self.turn("1/", Start::Found).await?)?;
 
         self.tell("The answer wakes agent 0/:").await?;
-        require_success(&self.turn("0/", Start::Found).await?)
+        require_success(&self.turn("0/", Start::Found).await?)?;
+        self.type_and_run("ikigai mail inbox").await.map(drop)
     }
 
     async fn survive_a_kill(&mut self) -> anyhow::Result<()> {
         self.page().heading("3. Nothing is lost");
-        self.page().say("A second process works for agent 0/, and is killed in the middle:");
+        self.page().say("A second process takes up agent 0/, and is killed while a command runs:");
         self.page().empty_line();
         let command = format!("ikigai run -c '{SLOW}' 2> run.log & echo $!");
         let output = self.type_and_run(&command).await?;
-        let pid: u32 = output.lines().last().unwrap_or_default().trim().parse()?;
+        let pid: u32 = output.trim().parse().context("the number of the second process")?;
         self.wait_for_command().await?;
         self.type_and_run("cat run.log").await?;
         self.type_and_run(&format!("kill -9 {pid}")).await?;
 
-        self.tell("Whoever takes agent 0/ up next finds the open call in its log, and goes on:")
-            .await?;
+        self.tell("The next process to take up agent 0/ finds the open call, and goes on:").await?;
         let results = self.turn("0/", Start::Found).await?;
         let closed = matches!(&results[..], [only] if !only.success);
         anyhow::ensure!(closed, "the log does not say that the command was cut off");
-        self.page().empty_line();
         self.type_and_run("ikigai sessions | tail -n 1").await.map(drop)
     }
 
@@ -200,14 +197,14 @@ impl<'a> Walk<'a> {
         let output = self.shell.run(command).await?;
         self.require_reader()?;
         self.page().output(&output);
-        self.pace.beat().await;
+        self.pace.thought().await;
         Ok(output)
     }
 
     /// Prints a line as if it was typed.
     async fn type_out(&self, prompt: &str, text: &str) -> anyhow::Result<()> {
         self.page().typed(prompt);
-        self.pace.beat().await;
+        self.pace.breath().await;
         match self.pace.speed {
             Speed::AtOnce => self.page().typed(text),
             Speed::Readable => {
@@ -218,7 +215,7 @@ impl<'a> Walk<'a> {
             }
         }
         self.page().end_typed();
-        self.pace.beat().await;
+        self.pace.breath().await;
         self.require_reader()
     }
 
@@ -227,14 +224,14 @@ impl<'a> Walk<'a> {
         self.page().empty_line();
         self.page().say(text);
         self.page().empty_line();
-        self.pace.beat().await;
+        self.pace.thought().await;
         self.require_reader()
     }
 
     /// Waits until the person has read.
     async fn pause(&mut self) -> anyhow::Result<()> {
-        if self.pace.speed == Speed::Readable {
-            self.page().hint();
+        if self.pace.speed == Speed::Readable && !self.pace.is_ahead() {
+            self.page().hint(self.pace.hint());
             let read = self.pace.reading().await;
             self.page().go_on(read);
         }
@@ -247,17 +244,17 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn page(&self) -> std::sync::MutexGuard<'_, Page> {
+    fn page(&self) -> MutexGuard<'_, Page> {
         lock(&self.page)
     }
 }
 
 fn require_success(results: &[CallResult]) -> anyhow::Result<()> {
     match results.iter().find(|result| !result.success) {
-        Some(failed) => anyhow::bail!(
-            "{}; the tour needs a bash in your PATH, and room in the folder for temporary files",
-            failed.content
-        ),
+        Some(failed) => {
+            let what = failed.content.trim_start_matches("error: ");
+            anyhow::bail!("{what}; the tour needs bash in your PATH, and room for its folder")
+        }
         None => Ok(()),
     }
 }
