@@ -122,6 +122,7 @@ impl Screen {
                 self.line(&safe(&transcript::retry(*attempt, reason, *delay)));
             }
             Happening::StoreWaits(reason) => self.line(&safe(&format!("⚠ {reason}; waiting"))),
+            Happening::MailHeld => self.line(transcript::MAIL_HELD),
             Happening::Done(done) => self.done(done),
             Happening::Lost(reason) => self.line(&safe(&format!("✗ {reason}"))),
         }

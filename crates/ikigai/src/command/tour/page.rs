@@ -111,7 +111,7 @@ impl Page {
             }
             Happening::StoreWaits(reason) => self.wrapped(&safe(&format!("⚠ {reason}")), None),
             // How it ended is the walk's business.
-            Happening::Done(_) | Happening::Lost(_) => self.fresh(),
+            Happening::MailHeld | Happening::Done(_) | Happening::Lost(_) => self.fresh(),
         }
     }
 

@@ -95,7 +95,7 @@ fn sink(
                 ended.take().map(|ended| ended.send(done));
             }
             Happening::Text(_) | Happening::Retry { .. } => {}
-            Happening::StoreWaits(_) | Happening::Lost(_) => {}
+            Happening::StoreWaits(_) | Happening::MailHeld | Happening::Lost(_) => {}
         }
     })
 }
