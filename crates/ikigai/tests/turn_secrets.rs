@@ -10,7 +10,7 @@ use ikigai_testkit::{Captured, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_strict};
-use crate::support::story::{WELL_AGAIN, bash};
+use crate::support::story::{WELL_AGAIN, at_once, bash};
 use crate::support::{Workspace, run, shorten};
 
 /// The variables with keys: of the built-in providers, and one that the configuration names.
@@ -52,10 +52,14 @@ impl Watched {
         output.status.code()
     }
 
-    /// Runs into what the server does, as text and as events, and looks at it with every command afterwards.
-    fn run_all(&mut self, server: &ModelServer, format: Format) {
+    /// Runs into what the server does, as events and as text. The log is looked at in the database's files.
+    fn run_twice(&mut self, server: &ModelServer, format: Format) {
         self.run(self.workspace.run_command(server, format, ["--json", "go"]));
         self.run(self.workspace.run_command(server, format, ["-c", "go"]));
+    }
+
+    /// Looks at what is there.
+    fn look(&mut self) {
         for arguments in [&["log", "--json"][..], &["config"], &["doctor"]] {
             let mut command = self.workspace.ikigai();
             command.args(arguments);
@@ -151,16 +155,16 @@ fn echoing(number: usize) -> ModelServer {
 
 #[test]
 fn a_key_that_a_server_repeats_is_nowhere_to_be_seen() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         for number in 0..ECHOES {
             let server = echoing(number);
             let mut watched = Watched::new(Workspace::new());
-            watched.run_all(&server, format);
+            watched.run_twice(&server, format);
             let requests = server.requests();
             assert_strict(&requests);
             watched.assert_hidden(&requests, &VARIABLES.map(key));
         }
-    }
+    });
 }
 
 #[test]
@@ -173,6 +177,7 @@ fn a_key_is_in_one_header_of_a_request_and_no_other_provider_gets_it() {
         let mut watched = Watched::new(Workspace::new());
         let code = watched.run(watched.workspace.run_command(&server, format, ["go"]));
         assert_eq!(code, Some(0));
+        watched.look();
         for request in server.requests() {
             let with_key: Vec<_> =
                 request.headers.iter().filter(|(_, value)| value.contains("sk-Zq7")).collect();
@@ -189,7 +194,8 @@ fn a_key_of_ones_own_provider_is_kept_as_well() {
     let mut watched = Watched::new(Workspace::new()).with("IKIGAI_MODEL", "mine/scripted");
     let config = CONFIG.replace("http://localhost:1", &server.base_url());
     watched.workspace.write_config(&config);
-    watched.run_all(&server, Format::Chat);
+    watched.run_twice(&server, Format::Chat);
+    watched.look();
     let requests = server.requests();
     let expected = format!("Bearer {}", key("KEY_OF_MY_OWN"));
     assert_eq!(requests[0].header("authorization"), Some(&*expected));
@@ -199,13 +205,16 @@ fn a_key_of_ones_own_provider_is_kept_as_well() {
 /// Without a key a name and password in the address are sent, which look quite different in the header.
 #[test]
 fn a_password_in_an_address_is_nowhere_to_be_seen() {
-    for userinfo in ["me:pw-Zq7Jx4Wv9Kt2", "me:pw%40Zq7%2FJx4Wv9Kt2", "token-Zq7Jx4Wv9Kt2"] {
+    at_once(["me:pw-Zq7Jx4Wv9Kt2", "me:pw%40Zq7%2FJx4Wv9Kt2", "token-Zq7Jx4Wv9Kt2"], |userinfo| {
         for number in [0, 1, 3, 6, 9, 13] {
             let server = echoing(number);
             let address = server.base_url().replace("http://", &format!("http://{userinfo}@"));
             let watched = Watched::new(Workspace::new());
             let mut watched = watched.with("OPENAI_BASE_URL", address).with("OPENAI_API_KEY", "");
-            watched.run_all(&server, Format::Chat);
+            watched.run_twice(&server, Format::Chat);
+            if number == 0 {
+                watched.look();
+            }
             let requests = server.requests();
             let sent = requests[0].header("authorization").unwrap().to_owned();
             let encoded = sent.strip_prefix("Basic ").unwrap().trim_end_matches('=').to_owned();
@@ -214,7 +223,7 @@ fn a_password_in_an_address_is_nowhere_to_be_seen() {
             let secrets = [encoded, "q7Jx4Wv9Kt2".to_owned(), "@Zq7/Jx4Wv9Kt2".to_owned()];
             watched.assert_hidden(&requests, &secrets);
         }
-    }
+    });
 }
 
 /// What a command can see goes into the log, and to the model: there it would be found.
@@ -225,7 +234,7 @@ fn no_command_gets_to_see_a_secret() {
         for pid in $PPID $ikigai; do \
             cat /proc/$pid/environ /proc/$pid/cmdline /proc/$pid/mem; ls -l /proc/$pid/fd; \
         done; grep -ra Zq7 ~ /proc/[0-9]*/environ /proc/[0-9]*/cmdline";
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let server = ModelServer::start([bash("c1", look), Reply::text("done")]);
         let address = |url: String| url.replace("http://", "http://me:pw-Zq7Jx4Wv9Kt2@");
         let workspace = Workspace::of_plain_user();
@@ -241,5 +250,5 @@ fn no_command_gets_to_see_a_secret() {
         assert!(!output.contains("IKIGAI_DATABASE_URL"), "{output}");
         let secrets = [&VARIABLES.map(key)[..], &["pw-Zq7Jx4Wv9Kt2".to_owned()]].concat();
         watched.assert_hidden(&server.requests(), &secrets);
-    }
+    });
 }
