@@ -49,10 +49,10 @@ fn only_error(log: &[Value]) -> String {
 }
 
 #[test]
-fn a_name_of_any_length_is_an_unknown_tool() {
+fn a_name_and_an_id_of_any_length_are_an_unknown_tool() {
     for format in Format::BOTH {
         let name = quoted("ü".repeat(10_000));
-        let (_, log) = check(format, &[format.call_event(0, [r#""c1""#, &name, r#""{}""#])]);
+        let (_, log) = check(format, &[format.call_event(0, [&name, &name, r#""{}""#])]);
         let error = only_error(&log);
         assert!(error.starts_with("Unknown tool: ü") && error.len() < 200, "{error}");
     }

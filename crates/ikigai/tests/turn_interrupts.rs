@@ -50,14 +50,23 @@ fn is_free(workspace: &Workspace) -> bool {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_left_at_once() {
-    at_once([(Format::Chat, Signal::INT), (Format::Anthropic, Signal::TERM)], |(format, by)| {
-        let (events, log) = check_interrupted(format, [Reply::silence()], by, |_, server, _| {
-            server.wait_for_stalls(1);
-        });
-        assert_eq!(events.last(), Some(&interrupted("")));
-        assert_eq!(kinds(&log), ["user", "interrupted", "user", "assistant"]);
-    });
+fn a_server_that_says_nothing_more_is_left_at_once() {
+    let silent = Reply::silence();
+    let halfway_into_a_refusal = Reply::error(400, "no, because").stall_at(Point::Byte(30));
+    at_once(
+        [
+            (Format::Chat, silent.clone(), Signal::INT),
+            (Format::Anthropic, silent, Signal::TERM),
+            (Format::Chat, halfway_into_a_refusal, Signal::INT),
+        ],
+        |(format, reply, by)| {
+            let (events, log) = check_interrupted(format, [reply], by, |_, server, _| {
+                server.wait_for_stalls(1);
+            });
+            assert_eq!(events.last(), Some(&interrupted("")));
+            assert_eq!(kinds(&log), ["user", "interrupted", "user", "assistant"]);
+        },
+    );
 }
 
 /// A server so busy that it takes no connection: its queue is full, and the system drops what comes.

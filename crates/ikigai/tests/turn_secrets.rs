@@ -109,7 +109,8 @@ fn headers(captured: &Captured) -> String {
 /// Every way in which a server can repeat what it was sent.
 fn echoes(captured: &Captured) -> Vec<Reply> {
     let said = headers(captured);
-    let secret = captured.header("x-api-key").or(captured.header("authorization")).unwrap();
+    let secret = ["x-api-key", "x-goog-api-key", "authorization"];
+    let secret = secret.iter().find_map(|name| captured.header(name)).unwrap();
     let secret = secret.split(' ').next_back().unwrap();
     let error = json!({"error": {"type": "x", "message": said}});
     // The cut of a long message goes through the key, at each of these places.
@@ -189,17 +190,25 @@ fn a_key_is_in_one_header_of_a_request_and_no_other_provider_gets_it() {
 }
 
 #[test]
-fn a_key_of_ones_own_provider_is_kept_as_well() {
-    let server = echoing(0);
-    let mut watched = Watched::new(Workspace::new()).with("IKIGAI_MODEL", "mine/scripted");
-    let config = CONFIG.replace("http://localhost:1", &server.base_url());
-    watched.workspace.write_config(&config);
-    watched.run_twice(&server, Format::Chat);
-    watched.look();
-    let requests = server.requests();
-    let expected = format!("Bearer {}", key("KEY_OF_MY_OWN"));
-    assert_eq!(requests[0].header("authorization"), Some(&*expected));
-    watched.assert_hidden(&requests, &VARIABLES.map(key));
+fn a_key_of_ones_own_provider_is_kept_as_well_in_every_format() {
+    let expected = key("KEY_OF_MY_OWN");
+    for (kind, header, value) in [
+        ("openai", "authorization", format!("Bearer {expected}")),
+        ("openai-responses", "authorization", format!("Bearer {expected}")),
+        ("anthropic", "x-api-key", expected.clone()),
+        ("google", "x-goog-api-key", expected.clone()),
+    ] {
+        let server = echoing(0);
+        let mut watched = Watched::new(Workspace::new()).with("IKIGAI_MODEL", "mine/scripted");
+        let config = CONFIG.replace("http://localhost:1", &server.url());
+        watched.workspace.write_config(&format!("{config}\nkind = \"{kind}\""));
+        watched.run_twice(&server, Format::Chat);
+        watched.look();
+        let requests = server.requests();
+        assert_eq!(requests[0].header(header), Some(&*value), "{kind}");
+        assert!(!requests[0].path.contains(&expected), "{}", requests[0].path);
+        watched.assert_hidden(&requests, &VARIABLES.map(key));
+    }
 }
 
 /// Without a key a name and password in the address are sent, which look quite different in the header.
