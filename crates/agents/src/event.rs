@@ -34,6 +34,8 @@ pub enum Happening {
     },
     /// The database cannot be reached; it is tried again.
     StoreWaits(String),
+    /// Mail waits, but the session has no wake left; the person's next message frees it.
+    MailHeld,
     /// A turn has ended.
     Done(Done),
     /// The agent is not run here any more.

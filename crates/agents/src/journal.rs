@@ -97,6 +97,9 @@ impl Agent {
             })
             .await?;
         ended.messages.into_iter().for_each(|message| self.log_message(message));
+        if ended.is_held {
+            self.emit(Happening::MailHeld);
+        }
         Ok(ended.sleep)
     }
 

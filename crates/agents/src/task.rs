@@ -8,6 +8,7 @@ use ikigai_store::{Changes, Ending, Lease, Requests, Sleep, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 use crate::agent::{Agent, Unfinished};
 use crate::event::Happening;
@@ -115,6 +116,8 @@ impl Task<'_> {
         let Some(mut requests) = self.begin(start).await? else { return Ok(()) };
         loop {
             let turn = self.attend(requests).await?;
+            let (agent, stop) = (self.agent.id().to_string(), turn.done.stop.name());
+            info!(agent, stop, "turn ended");
             self.agent.emit(Happening::Done(turn.done));
             self.agent.interrupt = self.shutdown.child_token();
             requests = match self.agent.record_queued().await? {

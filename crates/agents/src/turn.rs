@@ -41,7 +41,7 @@ impl Agent {
             }
             rounds += 1;
             let round = if rounds < self.limits.tool_turns { Round::Ordinary } else { Round::Last };
-            let written = Written::of(response, &self.model.label);
+            let written = Written::of(response, &self.model);
             requests = match self.run_calls(written, round).await? {
                 Ran::All => Requests::Granted,
                 Ran::BudgetUsedUp => Requests::UsedUp,
@@ -63,7 +63,7 @@ impl Agent {
                 (Stop::Error, Ending::BrokenOff, Some(explain(&fault)))
             }
         };
-        let written = Written::of(response, &self.model.label);
+        let written = Written::of(response, &self.model);
         let sleep = self.record_end(written.words, ending).await?;
         Ok(Turn { done: Done { stop, text, error }, sleep })
     }

@@ -11,6 +11,7 @@ pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod tool;
 pub(crate) mod tools;
+pub(crate) mod tour;
 pub(crate) mod watchdog;
 
 use std::io::Read;

@@ -38,7 +38,7 @@ mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use chosen::{ChosenModel, Format, NoModel};
 pub(crate) use error::ConfigError;
@@ -85,6 +85,7 @@ pub(crate) struct Settings {
     keys_present: BTreeSet<OsString>,
     /// For writing paths as `~/…`.
     home: Option<PathBuf>,
+    trace_file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -112,7 +113,9 @@ impl Settings {
         model::resolve(&mut layers)?;
 
         let keys_present = providers::keys_present(&layers, &sources.variables);
-        Ok(Settings { layers, user_file, project_file, keys_present, home: folders.home })
+        let trace_file = folders.trace_file();
+        let home = folders.home;
+        Ok(Settings { layers, user_file, project_file, keys_present, home, trace_file })
     }
 
     /// How much of an output a model gets.
@@ -128,6 +131,11 @@ impl Settings {
         Budget { wakes: self.number("mail.max_wakes"), requests: self.number("max_requests") }
     }
 
+    /// Where traces go; nowhere when nothing names a folder.
+    pub(crate) fn trace_file(&self) -> Option<&Path> {
+        self.trace_file.as_deref()
+    }
+
     /// How many responses with tool calls one turn may have.
     pub(crate) fn max_tool_turns(&self) -> u32 {
         self.number("max_tool_turns")
@@ -136,6 +144,11 @@ impl Settings {
     /// The model to talk to, and how to reach it.
     pub(crate) fn chosen_model(&self) -> Result<ChosenModel, NoModel> {
         chosen::choose(&self.layers, &self.keys_present)
+    }
+
+    /// The usual model of a built-in provider, for somebody who has a key of it.
+    pub(crate) fn usual_model_of(&self, provider: &str) -> ChosenModel {
+        chosen::usual(&self.layers, provider)
     }
 
     /// How many agents a session may have.

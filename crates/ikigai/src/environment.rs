@@ -55,6 +55,26 @@ impl Environment {
         Ok(Environment { directory, settings, chosen, variables })
     }
 
+    /// Surroundings in which nothing is the user's: the settings are built in, and of the variables only
+    /// those are there by which programs are found and texts are shown, and `own` ones over them.
+    pub(crate) fn apart(
+        directory: PathBuf,
+        own: impl IntoIterator<Item = (&'static str, OsString)>,
+    ) -> anyhow::Result<Environment> {
+        const KEPT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "NO_COLOR"];
+        let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        variables.retain(|name, _| KEPT.iter().any(|kept| name == kept));
+        variables.extend(own.into_iter().map(|(name, value)| (name.into(), value)));
+        let sources = Sources {
+            variables: variables.clone(),
+            config_flag: None,
+            directory: directory.clone(),
+            flags: Vec::new(),
+        };
+        let settings = Settings::load(&sources)?;
+        Ok(Environment { directory, settings, chosen: Chosen::default(), variables })
+    }
+
     /// A variable's value, if it is set and not empty.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let value = self.variables.get(OsStr::new(name)).filter(|value| !value.is_empty());
@@ -149,13 +169,32 @@ pub(crate) fn is_watchdog() -> bool {
     std::env::args_os().nth(1).is_some_and(|argument| argument == WATCHDOG)
 }
 
+/// Where programs put what they need only for a while.
+pub(crate) fn temporary_folder() -> PathBuf {
+    std::env::temp_dir()
+}
+
+/// The folders in which programs are looked for, with one more before them.
+pub(crate) fn path_with(folder: &Path) -> anyhow::Result<OsString> {
+    #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
+    let path = std::env::var_os("PATH").filter(|path| !path.is_empty());
+    let path = path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).context("a folder with a colon in its name cannot be in PATH")
+}
+
+/// The file of this program, for those who start it by its path.
+pub(crate) fn own_file() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("cannot find the program's own file")
+}
+
 /// The program that starts as the watchdog: this one.
 pub(crate) fn own_program() -> anyhow::Result<PathBuf> {
     // On Linux this works also after the file was replaced by a newer version or deleted.
     #[cfg(target_os = "linux")]
     return Ok(PathBuf::from("/proc/self/exe"));
     #[cfg(not(target_os = "linux"))]
-    std::env::current_exe().context("cannot find the program's own file")
+    own_file()
 }
 
 /// Whether the process was started with a signal ignored, as `nohup` does with SIGHUP: then it stays so.

@@ -51,6 +51,14 @@ async fn one(signal: &mut Option<Signal>) {
 /// Cancels `token` at the first signal and ends the program at the second, from a thread of its own: a reader
 /// that does not read our output must not keep us from being ended. What is committed is safe at any moment.
 pub(crate) fn cancel(token: CancellationToken) -> std::io::Result<()> {
+    cancel_and(token, || ())
+}
+
+/// The same, with something to do before the program is ended by the second signal.
+pub(crate) fn cancel_and(
+    token: CancellationToken,
+    at_last: impl FnOnce() + Send + 'static,
+) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let mut signals = {
         let _inside = runtime.enter();
@@ -60,6 +68,7 @@ pub(crate) fn cancel(token: CancellationToken) -> std::io::Result<()> {
         runtime.block_on(signals.next());
         token.cancel();
         runtime.block_on(signals.next());
+        at_last();
         std::process::exit(130);
     };
     thread::Builder::new().name("signals".to_owned()).spawn(listen).map(drop)

@@ -5,12 +5,47 @@ use std::time::Duration;
 use ikigai_conversation::{Body, Message};
 use serde_json::Value;
 
+use crate::print::safe;
+
+/// How a line is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    Plain,
+    Dim,
+}
+
+/// What somebody who follows an agent sees of a call, a result or news, fit for a terminal; of other messages
+/// nothing.
+pub(crate) fn shown(message: &Message) -> Vec<(Look, String)> {
+    /// Of the output of a tool.
+    const LINES: usize = 3;
+    match &message.body {
+        Body::ToolCall(_) => vec![(Look::Plain, safe(&line(message)))],
+        Body::ToolResult(result) => {
+            let mut preview = preview(&result.output, LINES);
+            // Some tools put out the very line that stands for their result.
+            if preview == [message.content.as_str()] {
+                preview.clear();
+            }
+            let preview = preview.iter().map(|line| format!("  {line}"));
+            let lines = [line(message)].into_iter().chain(preview);
+            lines.map(|line| (Look::Dim, safe(&line))).collect()
+        }
+        Body::Notification(_) => {
+            message.content.lines().map(|line| (Look::Dim, safe(line))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Agents have woken each other as often as they may (mail.md, Notifications).
+pub(crate) const MAIL_HELD: &str = "⚠ mail is held: agents were woken as often as mail.max_wakes allows; your next message frees it";
+
 /// A call, a result or news as a line.
 pub(crate) fn line(message: &Message) -> String {
     match &message.body {
         Body::ToolCall(call) => format!("→ {}", call_line(&call.name, &message.content)),
-        Body::ToolResult(result) if result.success => format!("← {}", message.content),
-        Body::ToolResult(_) => format!("← ✗ {}", message.content),
+        Body::ToolResult(_) => format!("← {}", message.content),
         _ => message.content.clone(),
     }
 }
@@ -47,7 +82,44 @@ pub(crate) fn preview(result: &str, lines: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use ikigai_conversation::{AgentId, MessageId, NewMessage, ResponseId, Time, ToolCallId};
+
     use super::*;
+
+    fn logged(message: NewMessage) -> Message {
+        let NewMessage { content, body } = message;
+        let (id, agent) = (MessageId::new(1).unwrap(), AgentId::top_level(0));
+        Message { id, agent, content, body, created_at: Time::from_millis(0) }
+    }
+
+    #[track_caller]
+    fn check_result(output: &str, expected: &[&str]) {
+        let call =
+            NewMessage::tool_call(ToolCallId::new("1"), "file_edit", "{}", ResponseId::new("r"));
+        let Body::ToolCall(call) = &call.body else { unreachable!("it is a call") };
+        let shown = shown(&logged(NewMessage::tool_result(call, output)));
+        let expected: Vec<_> =
+            expected.iter().map(|line| (Look::Dim, (*line).to_owned())).collect();
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_result_is_its_line_and_a_preview_that_does_not_repeat_it() {
+        check_result(r#"{"success":true,"data":{"output":"Done"}}"#, &["← Done"]);
+        check_result(
+            r#"{"success":true,"data":{"output":"one\ntwo"}}"#,
+            &["← one", "  one", "  two"],
+        );
+        check_result(r#"{"success":false,"error":"no"}"#, &["← error: no"]);
+    }
+
+    #[test]
+    fn what_is_shown_cannot_steer_the_terminal() {
+        let news = logged(NewMessage::notification("[Notification]\n\u{1b}[2J", Vec::new()));
+        let expected = ["[Notification]", "\u{fffd}[2J"].map(|line| (Look::Dim, line.to_owned()));
+        assert_eq!(shown(&news), expected);
+        assert_eq!(shown(&logged(NewMessage::user("hello"))), []);
+    }
 
     #[test]
     fn a_call_is_a_name_with_its_arguments() {

@@ -34,6 +34,7 @@ mod sessions_command;
 mod signals;
 mod special_files;
 mod support;
+mod tour;
 mod turn_calls;
 mod turn_crashes;
 mod turn_events;

@@ -34,7 +34,7 @@ fn the_answer_is_on_standard_output_and_everything_else_on_standard_error() {
         assert_eq!((code, &*stdout), (0, "Line one,\nline two.\n"));
         let expected = "I look\nat it.\n\
             → bash: command=\"echo hi; exit 3\"\n← exit 3\n\
-            → file_read: path=\"no such file\"\n← ✗ error: File not found: no such file\n\
+            → file_read: path=\"no such file\"\n← error: File not found: no such file\n\
             → glob: pattern=\"*\"\n← 0 files\n";
         assert_eq!(stderr, expected);
     }
@@ -137,9 +137,10 @@ fn an_empty_prompt_is_wrong_usage_and_makes_no_session() {
 fn without_a_model_it_says_how_to_connect_one() {
     let workspace = Workspace::new();
     let how = "connect one:
-  a key          export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, GEMINI_API_KEY)
-  a local server OPENAI_BASE_URL=http://127.0.0.1:11434/v1 ikigai --model openai/NAME run …
-  or look first  ikigai tour";
+  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
+  a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
+                  and add --model openai/NAME
+  or look first   ikigai tour";
     let expected = failed(1, &format!("ikigai: no model is connected; {how}"));
     assert_eq!(workspace.run(["run", "go"]), expected);
     assert_eq!(workspace.run(["run", "--json", "go"]), expected);

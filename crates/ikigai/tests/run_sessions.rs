@@ -1,7 +1,5 @@
 //! Which session and agent a run works with, alone and beside others (cli.md; agents.md, Several processes).
 
-use std::process::Command;
-
 use ikigai_testkit::{Captured, Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 
@@ -213,9 +211,9 @@ fn an_agent_that_another_process_runs_is_refused_with_who_runs_it() {
     let server = waiting(&gate);
     let workspace = Workspace::new();
     let busy = start_waiting(&workspace, &server);
-    let host = ended(&mut Command::new("hostname").stdout(std::process::Stdio::piped()));
-    let pid = pid(&busy.child);
-    let told = format!("Agent 0/ is run by another process (pid {pid} on {})", host.1.trim_end());
+    let (pid, system) = (pid(&busy.child), rustix::system::uname());
+    let host = system.nodename().to_str().unwrap();
+    let told = format!("Agent 0/ is run by another process (pid {pid} on {host})");
     let arguments = ["-c", "--agent", "0/", "mine"];
     let (code, stdout, stderr) = workspace.run_model(&server, Format::Chat, arguments);
     assert_eq!((code, &*stdout), (1, ""));

@@ -165,7 +165,9 @@ fn a_session_without_requests_left_stops_until_a_person_speaks_again() {
 
 #[test]
 fn the_last_request_of_a_budget_may_answer() {
-    let server = ModelServer::start([call(0), Reply::text("just in time")]);
+    // All calls of a response go back in one request.
+    let calls = ["a", "b", "c"].map(|id| (id, "bash", json!({"command": "true"})));
+    let server = ModelServer::start([Reply::calls(calls), Reply::text("just in time")]);
     let workspace = Workspace::new();
     let (code, done) = run_on_budget(&workspace, &server, "2", ["--new", "go"]);
     assert_eq!((code, &done["text"]), (0, &json!("just in time")));

@@ -40,6 +40,7 @@ mod entries;
 mod given_ids;
 mod json;
 mod kept;
+mod origin;
 mod sse;
 mod surrogates;
 mod wire_call;

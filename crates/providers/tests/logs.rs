@@ -159,7 +159,9 @@ fn numbered(agent: &str, first: usize, news: &[NewMessage]) -> Vec<Message> {
 
 /// A log that a crash cut anywhere.
 pub(crate) fn any_log() -> impl Strategy<Value = Vec<Message>> {
-    let steps = prop::collection::vec(any_step(any_note().boxed()), 0..20);
+    let steps = |length| prop::collection::vec(any_step(any_note().boxed()), length);
+    // Much happens only at the beginning of a log.
+    let steps = prop_oneof![steps(0..3), steps(0..20)];
     (steps, any::<Index>(), any::<bool>()).prop_map(|(steps, end, is_cut)| {
         let mut pen = Pen { log: vec![NewMessage::system("prompt")], responses: 0 };
         steps.iter().for_each(|step| pen.step(step));

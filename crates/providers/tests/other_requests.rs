@@ -51,7 +51,7 @@ impl Format {
             description: "Find files".to_owned(),
             parameters: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}),
         }];
-        let request = Request { model: self.model, view, tools: &tools, tool_use };
+        let request = Request { model: self.model, origin: "", view, tools: &tools, tool_use };
         String::from_utf8(self.provider.encode(&request)).unwrap()
     }
 

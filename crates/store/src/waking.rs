@@ -32,6 +32,9 @@ pub struct Ended {
     pub messages: Vec<Message>,
     /// Whether the agent went to sleep.
     pub sleep: Sleep,
+    /// Whether the person is to be told that mail waits for which no wake is left. That is said once, until
+    /// the person speaks again.
+    pub is_held: bool,
 }
 
 /// Whether an agent went to sleep.
@@ -88,10 +91,10 @@ impl Store {
                 unit.execute("UPDATE agents SET mail_held = 1 WHERE key = ?1", [agent.key])?;
             }
             if would_wake(unit, &agent)? {
-                return Ok(Ended { messages, sleep: Sleep::MailWaits });
+                return Ok(Ended { messages, sleep: Sleep::MailWaits, is_held: false });
             }
             set_state(unit, &agent, State::Idle)?;
-            Ok(Ended { messages, sleep: Sleep::Asleep })
+            Ok(Ended { messages, sleep: Sleep::Asleep, is_held: note_held(unit, &agent)? })
         })
         .await
     }
@@ -147,6 +150,14 @@ fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
         "SELECT 1 FROM agents a JOIN sessions s ON s.key = a.session WHERE a.key = ?1 AND {WOULD_WAKE}"
     );
     Ok(unit.row(&sql, [agent.key], |_| Ok(()))?.is_some())
+}
+
+/// Notes that mail is held, if it is and that was not noted before.
+fn note_held(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
+    let sql = "UPDATE sessions SET held_told = 1
+        WHERE key = ?1 AND held_told = 0 AND wakes_left = 0
+        AND EXISTS (SELECT 1 FROM agents WHERE key = ?2 AND untold > 0 AND mail_held = 0)";
+    Ok(unit.execute(sql, params![agent.session, agent.key])? > 0)
 }
 
 fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {

@@ -190,6 +190,25 @@ async fn m6_a_change_is_not_forgotten_when_a_wait_is_dropped() {
 }
 
 #[tokio::test]
+async fn that_mail_is_held_is_said_once_until_a_person_speaks() {
+    let store = TestStore::new();
+    let (_, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    let none = Budget { wakes: 0, requests: 10 };
+    for _ in 0..2 {
+        person_says(&store, sender, none).await;
+        let mut said = Vec::new();
+        for _ in 0..2 {
+            sender.send(&store, &reader.id, "news").await;
+            let (lease, id) = (reader.lease.clone(), reader.id.clone());
+            let ended = store.end_turn(lease, id, Vec::new(), Ending::Answered).await.unwrap();
+            said.push((ended.sleep, ended.is_held));
+        }
+        assert_eq!(said, [(Sleep::Asleep, true), (Sleep::Asleep, false)]);
+    }
+}
+
+#[tokio::test]
 async fn wakes_run_out_then_mail_is_held_until_a_person_speaks() {
     let store = TestStore::new();
     let (session, mut agents) = store.session_of(2).await;

@@ -19,7 +19,7 @@ const GO_ON: &str = "Go on.";
 
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     let mut input = Input::new(request.model);
-    entries(request.view).into_iter().for_each(|entry| input.add(entry));
+    entries(request).into_iter().for_each(|entry| input.add(entry));
     body(&Body {
         model: request.model,
         store: false,

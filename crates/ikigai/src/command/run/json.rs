@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Output;
 use crate::print::{self, Reader};
+use crate::transcript;
 
 pub(super) struct JsonLines;
 
@@ -27,6 +28,10 @@ impl Output for JsonLines {
             }
             Happening::StoreWaits(reason) => {
                 print::note(&format!("ikigai: {reason}; waiting"));
+                Ok(Reader::Listening)
+            }
+            Happening::MailHeld => {
+                print::note(transcript::MAIL_HELD);
                 Ok(Reader::Listening)
             }
             Happening::Done(_) | Happening::Lost(_) => Ok(Reader::Listening),

@@ -26,6 +26,7 @@ impl Output for PlainText {
                 print::note(&transcript::retry(*attempt, reason, *delay));
             }
             Happening::StoreWaits(reason) => print::note(&format!("⚠ {reason}; waiting")),
+            Happening::MailHeld => print::note(transcript::MAIL_HELD),
             Happening::Text(_) | Happening::Done(_) | Happening::Lost(_) => {}
         }
         Ok(Reader::Listening)

@@ -1,0 +1,71 @@
+//! `ikigai tour`: a walk through ikigai that needs no key.
+//!
+//! Only the model is scripted: a small server of our own says its lines. Everything that is between it and the
+//! page is the real thing, in a scratch folder with a database of its own. Nothing of the user's is read or
+//! written: no configuration, no key, no session.
+
+mod pace;
+mod page;
+mod scratch;
+mod script;
+mod server;
+mod shell;
+mod turn;
+mod walk;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::environment::{self, Environment};
+use crate::exit::Exit;
+use crate::signals;
+
+use pace::{Pace, Speed};
+use page::Page;
+use scratch::{ELSEWHERE, Scratch};
+use server::Server;
+use walk::Walk;
+
+pub(crate) fn run() -> anyhow::Result<Exit> {
+    let speed = match std::io::stdout().is_terminal() {
+        true => Speed::Readable,
+        false => Speed::AtOnce,
+    };
+    let scratch = Scratch::make()?;
+    let interrupt = CancellationToken::new();
+    signals::cancel_and(interrupt.clone(), scratch.remover())?;
+    let server = Server::start(speed)?;
+    let environment = surroundings(&scratch, &server)?;
+    let page = Page::new(&environment, speed, interrupt.clone());
+    let page = Arc::new(Mutex::new(page));
+    let pace = Pace::new(speed, interrupt.clone())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let walked = runtime.block_on(async {
+        let mut walk = Walk::begin(&environment, &scratch, Arc::clone(&page), pace, interrupt)?;
+        let walked = walk.go().await;
+        walk.end().await;
+        walked
+    });
+    // A file tool that is stuck in the system must not keep us.
+    runtime.shutdown_background();
+    drop(scratch);
+    page::lock(&page).finish(walked)
+}
+
+/// The scratch folder instead of the user's, and the scripted server as the model's provider.
+fn surroundings(scratch: &Scratch, server: &Server) -> anyhow::Result<Environment> {
+    let path = environment::path_with(&scratch.programs());
+    let path = path.map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
+    Environment::apart(
+        scratch.project(),
+        [
+            ("PATH", path),
+            ("IKIGAI_DATABASE_URL", scratch.database_url()),
+            ("IKIGAI_MODEL", OsString::from("openai/scripted")),
+            ("OPENAI_BASE_URL", OsString::from(server.base_url())),
+        ],
+    )
+}

@@ -1,0 +1,55 @@
+//! The person's shell: commands that are typed in the walk, and really run.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use ikigai_store::Step;
+use ikigai_tools::{Commands, Context, Dispatcher, Prepared};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::environment::{self, Environment};
+
+pub(super) struct Shell {
+    dispatcher: Dispatcher<Step>,
+    commands: Arc<Commands>,
+    context: Context,
+}
+
+impl Shell {
+    /// Unlike the commands of agents, those of the person find the database.
+    pub(super) fn new(
+        environment: &Environment,
+        interrupt: CancellationToken,
+    ) -> anyhow::Result<Shell> {
+        const DATABASE: &str = "IKIGAI_DATABASE_URL";
+        let mut variables = environment.for_commands();
+        variables.push((DATABASE.into(), environment.settings.database_url()?.into()));
+        let program = environment::own_program()?;
+        let watchdog = OsStr::new(environment::WATCHDOG);
+        let commands = Arc::new(Commands::new(&program, watchdog, variables));
+        let size = environment.settings.max_output_size();
+        let context = Context::new(&environment.directory, size, commands.clone(), interrupt);
+        Ok(Shell { dispatcher: ikigai_agents::catalogue(), commands, context })
+    }
+
+    /// Runs a command and returns what it put out.
+    pub(super) async fn run(&self, command: &str) -> anyhow::Result<String> {
+        let arguments = json!({ "command": command }).to_string();
+        let result = match self.dispatcher.dispatch("bash", arguments.as_bytes()) {
+            Ok(Prepared::Call(call)) => call.run(&self.context).await,
+            Ok(Prepared::Step(_)) => unreachable!("bash is no step on the database"),
+            Err(refusal) => refusal,
+        };
+        let result: Value = serde_json::from_str(&result.to_string())?;
+        let output = result["data"]["output"].as_str().context(result["error"].to_string())?;
+        anyhow::ensure!(result["data"]["exit_code"] == 0, "'{command}' failed: {output}");
+        Ok(output.to_owned())
+    }
+
+    /// Ends what still runs.
+    pub(super) async fn close(&self) {
+        self.commands.close().await;
+    }
+}

@@ -1,0 +1,105 @@
+//! One turn of an agent, shown as it goes on.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ikigai_agents::{Command, Done, Event, Happening, Seat, Sink, Stop, serve};
+use ikigai_conversation::Body;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::page::{SharedPage, lock};
+use crate::environment::Environment;
+use crate::model;
+use crate::opening::equip;
+
+/// How long a turn may take: the longest in the walk takes some seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What starts a turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Start<'a> {
+    /// The person says this.
+    Said(&'a str),
+    /// What the agent finds: its mail, or a turn that was cut off.
+    Found,
+}
+
+/// The result of a call, as far as the walk looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CallResult {
+    pub(super) success: bool,
+    /// In one line.
+    pub(super) content: String,
+}
+
+/// Runs an agent until its turn has ended, and gives its seat back. Returns the results of its calls.
+pub(super) async fn run_turn(
+    environment: &Environment,
+    seat: Seat,
+    start: Start<'_>,
+    page: &SharedPage,
+    interrupt: &CancellationToken,
+) -> anyhow::Result<Vec<CallResult>> {
+    let model = model::connect(environment)?;
+    let results = Arc::new(Mutex::new(Vec::new()));
+    let (ended, end) = oneshot::channel();
+    let events = sink(Arc::clone(page), Arc::clone(&results), ended);
+    let agent = equip(environment, seat, model, events)?;
+    let (tell, commands) = mpsc::channel(1);
+    if let Start::Said(text) = start {
+        tell.send(Command::Say(text.to_owned())).await?;
+    }
+    let shutdown = interrupt.child_token();
+    let serving = serve(agent, commands, shutdown.clone());
+    let ending = async {
+        let end = timeout(PATIENCE, interrupt.run_until_cancelled(end)).await;
+        if end.is_err() {
+            shutdown.cancel();
+        }
+        // An agent to which nobody speaks any more ends with its turn.
+        drop(tell);
+        end
+    };
+    let (served, end) = tokio::join!(serving, ending);
+    served?;
+    match end {
+        Ok(Some(Ok(Done { stop: Stop::Error, error, .. }))) => {
+            anyhow::bail!("{}", error.unwrap_or_else(|| "the turn failed".to_owned()))
+        }
+        Ok(Some(Ok(_)) | None) => {}
+        Ok(Some(Err(_))) => anyhow::bail!("the agent has ended without an answer"),
+        Err(_) => anyhow::bail!("the agent does not answer within {} s", PATIENCE.as_secs()),
+    }
+    Ok(std::mem::take(&mut *unpoisoned(&results)))
+}
+
+fn sink(
+    page: SharedPage,
+    results: Arc<Mutex<Vec<CallResult>>>,
+    ended: oneshot::Sender<Done>,
+) -> Sink {
+    let mut ended = Some(ended);
+    Box::new(move |event: Event| {
+        lock(&page).show(&event);
+        match event.happening {
+            Happening::Logged(message) => {
+                if let Body::ToolResult(result) = &message.body {
+                    let (success, content) = (result.success, message.content);
+                    unpoisoned(&results).push(CallResult { success, content });
+                }
+            }
+            Happening::Done(done) => {
+                // Nobody waits for it after an interrupt.
+                ended.take().map(|ended| ended.send(done));
+            }
+            Happening::Text(_) | Happening::Retry { .. } => {}
+            Happening::StoreWaits(_) | Happening::MailHeld | Happening::Lost(_) => {}
+        }
+    })
+}
+
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,260 @@
+//! The walk itself, from its beginning to its end.
+
+use std::path::PathBuf;
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use anyhow::Context;
+use ikigai_agents::{Seat, SeatError, Which};
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_store::{Options, Store, StoreError};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::pace::{Pace, Speed};
+use super::page::{Page, SharedPage, lock};
+use super::scratch::{ELSEWHERE, Scratch};
+use super::script::{ASK, FIX, SLOW};
+use super::shell::Shell;
+use super::turn::{CallResult, Start, run_turn};
+use crate::environment::Environment;
+use crate::session::place;
+
+/// How long another process may take for something that it does at once. A machine can be very busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) struct Walk<'a> {
+    environment: &'a Environment,
+    folder: PathBuf,
+    store: Arc<Store>,
+    shell: Shell,
+    page: SharedPage,
+    pace: Pace,
+    interrupt: CancellationToken,
+    /// Known as soon as somebody has spoken.
+    session: Option<SessionId>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn begin(
+        environment: &'a Environment,
+        scratch: &Scratch,
+        page: SharedPage,
+        pace: Pace,
+        interrupt: CancellationToken,
+    ) -> anyhow::Result<Walk<'a>> {
+        let store = Store::open(environment.settings.database_url()?, Options::default())
+            .map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
+        let shell = Shell::new(environment, interrupt.clone())?;
+        let (store, folder) = (Arc::new(store), scratch.folder().to_owned());
+        Ok(Walk { environment, folder, store, shell, page, pace, interrupt, session: None })
+    }
+
+    /// Walks to the end.
+    pub(super) async fn go(&mut self) -> anyhow::Result<()> {
+        self.introduce();
+        self.pause().await?;
+        self.fix_a_bug().await?;
+        self.pause().await?;
+        self.exchange_mail().await?;
+        self.pause().await?;
+        self.survive_a_kill().await?;
+        self.take_leave();
+        Ok(())
+    }
+
+    /// Ends what still runs.
+    pub(super) async fn end(&self) {
+        self.shell.close().await;
+    }
+
+    fn introduce(&self) {
+        let mut page = self.page();
+        page.title("ikigai tour: the model is scripted, everything else is real");
+        page.say(
+            "What the model says in this walk is a script, so it needs no key and no\n\
+             network. The agents, tools, commands, mail and database are real. They live in",
+        );
+        page.say(&format!("  {}", self.folder.display()));
+        page.say("and are removed at the end. Nothing of yours is touched.");
+        page.empty_line();
+        page.say(
+            "  ❯  what you say to an agent      ●  what it says: the script\n  \
+             $  what you type in a shell      →  what it does    ←  what comes of it",
+        );
+    }
+
+    async fn fix_a_bug(&mut self) -> anyhow::Result<()> {
+        self.page().heading("1. An agent fixes a bug");
+        self.type_out("❯ ", FIX).await?;
+        let results = self.turn("0/", Start::Said(FIX)).await?;
+        require_success(&results)?;
+        let passed = results.last().is_some_and(|last| last.content == "exit 0");
+        anyhow::ensure!(passed, "the test fails still: is the bash in your PATH a real one?");
+        self.page().empty_line();
+        self.page()
+            .say("Each call was in the database before it ran, and each result right after.");
+        Ok(())
+    }
+
+    async fn exchange_mail(&mut self) -> anyhow::Result<()> {
+        self.page().heading("2. Agents write to each other");
+        self.type_and_run("ikigai agents add reviewer").await?;
+        self.type_out("❯ ", ASK).await?;
+        require_success(&self.turn("0/", Start::Said(ASK)).await?)?;
+        self.type_and_run("ikigai --agent 1/ mail inbox").await?;
+
+        self.tell("Agent 1/ is idle. The mail wakes it:").await?;
+        require_success(&self.turn("1/", Start::Found).await?)?;
+
+        self.tell("The answer wakes agent 0/:").await?;
+        require_success(&self.turn("0/", Start::Found).await?)?;
+        self.type_and_run("ikigai mail inbox").await.map(drop)
+    }
+
+    async fn survive_a_kill(&mut self) -> anyhow::Result<()> {
+        self.page().heading("3. Nothing is lost");
+        self.page().say("A second process takes up agent 0/, and is killed while a command runs:");
+        self.page().empty_line();
+        let command = format!("ikigai run -c '{SLOW}' 2> run.log & echo $!");
+        let output = self.type_and_run(&command).await?;
+        let pid: u32 = output.trim().parse().context("the number of the second process")?;
+        self.wait_for_command().await?;
+        self.type_and_run("cat run.log").await?;
+        self.type_and_run(&format!("kill -9 {pid}")).await?;
+
+        self.tell("The next process to take up agent 0/ finds the open call, and goes on:").await?;
+        let results = self.turn("0/", Start::Found).await?;
+        let closed = matches!(&results[..], [only] if !only.success);
+        anyhow::ensure!(closed, "the log does not say that the command was cut off");
+        self.type_and_run("ikigai sessions | tail -n 1").await.map(drop)
+    }
+
+    fn take_leave(&self) {
+        let mut page = self.page();
+        page.heading("4. Now with a model of your own");
+        page.say(
+            "A key       export ANTHROPIC_API_KEY=…  (or OPENAI_API_KEY, GEMINI_API_KEY)\n\
+             Or a local  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1  (here: Ollama)\n\
+             server      and say which model: --model openai/NAME\n\
+             \n\
+             Then        ikigai                          talk to an agent, here\n            \
+                         ikigai run 'explain this code'  one task, its answer\n            \
+                         ikigai --help                   everything else",
+        );
+        page.empty_line();
+        page.say("The model's words were a script; all that was done with them was real.");
+    }
+
+    /// Runs a turn of an agent, and returns the results of its calls.
+    async fn turn(&mut self, agent: &str, start: Start<'_>) -> anyhow::Result<Vec<CallResult>> {
+        let seat = self.take_seat(AgentId::parse(agent)?).await?;
+        self.session = Some(seat.session());
+        let results = run_turn(self.environment, seat, start, &self.page, &self.interrupt).await?;
+        self.require_reader()?;
+        Ok(results)
+    }
+
+    /// A process that was killed is gone a moment later, and only then may its agent be taken.
+    async fn take_seat(&self, agent: AgentId) -> anyhow::Result<Seat> {
+        let which = self.session.map_or(Which::New, Which::Named);
+        let (place, limits) = (place(self.environment), self.environment.settings.agent_limits());
+        let started = Instant::now();
+        loop {
+            let (store, agent) = (Arc::clone(&self.store), Some(agent.clone()));
+            match Seat::take(store, place.clone(), which, agent, limits).await {
+                Err(SeatError::Store(StoreError::LeaseHeld { .. }))
+                    if started.elapsed() < PATIENCE =>
+                {
+                    self.look_again().await?;
+                }
+                taken => return Ok(taken?),
+            }
+        }
+    }
+
+    /// Waits until the slow command of the other process runs.
+    async fn wait_for_command(&self) -> anyhow::Result<()> {
+        let started = Instant::now();
+        while !self.environment.directory.join("started").exists() {
+            if started.elapsed() > PATIENCE {
+                let log = self.shell.run("cat run.log").await?;
+                anyhow::bail!("the second process does not come to its command: {log}");
+            }
+            self.look_again().await?;
+        }
+        Ok(())
+    }
+
+    async fn look_again(&self) -> anyhow::Result<()> {
+        sleep(Duration::from_millis(10)).await;
+        self.require_reader()
+    }
+
+    /// Types a command, runs it and prints what it puts out.
+    async fn type_and_run(&self, command: &str) -> anyhow::Result<String> {
+        self.type_out("$ ", command).await?;
+        let output = self.shell.run(command).await?;
+        self.require_reader()?;
+        self.page().output(&output);
+        self.pace.thought().await;
+        Ok(output)
+    }
+
+    /// Prints a line as if it was typed.
+    async fn type_out(&self, prompt: &str, text: &str) -> anyhow::Result<()> {
+        self.page().typed(prompt);
+        self.pace.breath().await;
+        match self.pace.speed {
+            Speed::AtOnce => self.page().typed(text),
+            Speed::Readable => {
+                for character in text.chars() {
+                    self.page().typed(character.encode_utf8(&mut [0; 4]));
+                    self.pace.key().await;
+                }
+            }
+        }
+        self.page().end_typed();
+        self.pace.breath().await;
+        self.require_reader()
+    }
+
+    /// Says what comes next.
+    async fn tell(&self, text: &str) -> anyhow::Result<()> {
+        self.page().empty_line();
+        self.page().say(text);
+        self.page().empty_line();
+        self.pace.thought().await;
+        self.require_reader()
+    }
+
+    /// Waits until the person has read.
+    async fn pause(&mut self) -> anyhow::Result<()> {
+        if self.pace.speed == Speed::Readable && !self.pace.is_ahead() {
+            self.page().hint(self.pace.hint());
+            let read = self.pace.reading().await;
+            self.page().go_on(read);
+        }
+        self.require_reader()
+    }
+
+    /// Fails when the person has left. Nobody is told: who left knows it.
+    fn require_reader(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.interrupt.is_cancelled(), "interrupted");
+        Ok(())
+    }
+
+    fn page(&self) -> MutexGuard<'_, Page> {
+        lock(&self.page)
+    }
+}
+
+fn require_success(results: &[CallResult]) -> anyhow::Result<()> {
+    match results.iter().find(|result| !result.success) {
+        Some(failed) => {
+            let what = failed.content.trim_start_matches("error: ");
+            anyhow::bail!("{what}; the tour needs bash in your PATH, and room for its folder")
+        }
+        None => Ok(()),
+    }
+}
