@@ -52,17 +52,21 @@ impl Watched {
         output.status.code()
     }
 
-    /// Runs into what the server does, as events and as text. The log is looked at in the database's files.
+    /// Runs into what the server does, as events and as text, with traces. The log is looked at in the
+    /// database's files.
     fn run_twice(&mut self, server: &ModelServer, format: Format) {
-        self.run(self.workspace.run_command(server, format, ["--json", "go"]));
-        self.run(self.workspace.run_command(server, format, ["-c", "go"]));
+        let arguments = ["--log", "trace", "--json", "go"];
+        self.run(self.workspace.run_command(server, format, arguments));
+        self.run(self.workspace.run_command(server, format, ["--log", "trace", "-c", "go"]));
     }
 
-    /// Looks at what is there.
-    fn look(&mut self) {
+    /// Looks at what is there; `doctor` asks the server as well.
+    fn look(&mut self, server: &ModelServer, format: Format) {
+        let model = self.workspace.run_command(server, format, []);
         for arguments in [&["log", "--json"][..], &["config"], &["doctor"]] {
             let mut command = self.workspace.ikigai();
             command.args(arguments);
+            command.envs(model.get_envs().filter_map(|(name, value)| Some((name, value?))));
             self.run(command);
         }
     }
@@ -132,6 +136,7 @@ fn echoes(captured: &Captured) -> Vec<Reply> {
         Reply::json(200, &error),
         Reply::json(200, &Value::from(said.clone())),
         Reply::json(400, &json!([[{"detail": {said.clone(): said}}]])),
+        Reply::json(200, &json!({"data": [{"id": secret}]})),
     ]
     .into_iter()
     .chain(cuts)
@@ -139,7 +144,7 @@ fn echoes(captured: &Captured) -> Vec<Reply> {
 }
 
 /// How many echoes there are.
-const ECHOES: usize = 17;
+const ECHOES: usize = 18;
 
 /// A server whose n-th session gets the n-th echo, twice: then it says that all is well.
 fn echoing(number: usize) -> ModelServer {
@@ -169,6 +174,24 @@ fn a_key_that_a_server_repeats_is_nowhere_to_be_seen() {
 }
 
 #[test]
+fn what_doctor_and_traces_tell_has_no_key_in_it() {
+    at_once(Format::BOTH, |format| {
+        for number in [0, 1, 3, 6, 10, 12, 13] {
+            let server =
+                ModelServer::choosing(move |captured| echoes(captured).swap_remove(number));
+            let mut watched = Watched::new(Workspace::new());
+            watched.look(&server, format);
+            watched.run(watched.workspace.run_command(&server, format, ["--log", "trace", "go"]));
+            let doctor = String::from_utf8_lossy(&watched.seen[4].1).into_owned();
+            assert!(doctor.contains(" model  "), "{doctor}");
+            let trace = watched.workspace.home().join("state/ikigai/trace.log");
+            assert!(fs::metadata(trace).unwrap().len() > 0);
+            watched.assert_hidden(&server.requests(), &VARIABLES.map(key));
+        }
+    });
+}
+
+#[test]
 fn a_key_is_in_one_header_of_a_request_and_no_other_provider_gets_it() {
     for (format, header, expected) in [
         (Format::Chat, "authorization", format!("Bearer {}", key("OPENAI_API_KEY"))),
@@ -178,7 +201,7 @@ fn a_key_is_in_one_header_of_a_request_and_no_other_provider_gets_it() {
         let mut watched = Watched::new(Workspace::new());
         let code = watched.run(watched.workspace.run_command(&server, format, ["go"]));
         assert_eq!(code, Some(0));
-        watched.look();
+        watched.look(&server, format);
         for request in server.requests() {
             let with_key: Vec<_> =
                 request.headers.iter().filter(|(_, value)| value.contains("sk-Zq7")).collect();
@@ -203,7 +226,7 @@ fn a_key_of_ones_own_provider_is_kept_as_well_in_every_format() {
         let config = CONFIG.replace("http://localhost:1", &server.url());
         watched.workspace.write_config(&format!("{config}\nkind = \"{kind}\""));
         watched.run_twice(&server, Format::Chat);
-        watched.look();
+        watched.look(&server, Format::Chat);
         let requests = server.requests();
         assert_eq!(requests[0].header(header), Some(&*value), "{kind}");
         assert!(!requests[0].path.contains(&expected), "{}", requests[0].path);
@@ -222,7 +245,7 @@ fn a_password_in_an_address_is_nowhere_to_be_seen() {
             let mut watched = watched.with("OPENAI_BASE_URL", address).with("OPENAI_API_KEY", "");
             watched.run_twice(&server, Format::Chat);
             if number == 0 {
-                watched.look();
+                watched.look(&server, Format::Chat);
             }
             let requests = server.requests();
             let sent = requests[0].header("authorization").unwrap().to_owned();
