@@ -9,7 +9,9 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, Running, assert_strict};
-use crate::support::story::{WELL_AGAIN, assert_whole, bash, check_goes_on, contents, kinds};
+use crate::support::story::{
+    WELL_AGAIN, assert_whole, at_once, bash, check_goes_on, contents, kinds,
+};
 use crate::support::{Numbers, Workspace, failure, finish, pid, wait_for_pid, wait_until_gone};
 
 fn kill(run: Running) {
@@ -39,7 +41,7 @@ fn check_killed(
 #[test]
 fn a_kill_during_a_command_ends_it_and_closes_its_call() {
     let command = "(echo $BASHPID > child; sleep 31415.3; true) & echo $$ > leader; wait";
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let mut family = Vec::new();
         let (log, server) = check_killed(format, bash("c2", command), |workspace, _, _| {
             family = ["leader", "child"].map(|name| wait_for_pid(&workspace.path(name))).to_vec();
@@ -51,12 +53,12 @@ fn a_kill_during_a_command_ends_it_and_closes_its_call() {
             "Interrupted: the program ended before the call did; the command may have had effects",
         );
         assert_eq!(server.requests()[2].tool_output("c2"), closed);
-    }
+    });
 }
 
 #[test]
 fn a_kill_during_a_stream_leaves_nothing_of_it() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         for reply in [
             Reply::text("half an answer").stall_at(Point::Text),
             bash("c2", "touch trace").stall_at(Point::Arguments),
@@ -69,7 +71,7 @@ fn a_kill_during_a_stream_leaves_nothing_of_it() {
             let expected = ["user", "tool_call", "tool_result", "user", "assistant"];
             assert_eq!(kinds(&log), expected);
         }
-    }
+    });
 }
 
 #[test]
@@ -112,7 +114,7 @@ fn busy_model(captured: &Captured) -> Reply {
 
 #[test]
 fn kills_at_random_moments_never_tear_the_log_nor_do_a_thing_twice() {
-    for (format, seed) in [(Format::Chat, 0x5eed), (Format::Anthropic, 0xfeed)] {
+    at_once([(Format::Chat, 0x5eed), (Format::Anthropic, 0xfeed)], |(format, seed)| {
         let server = ModelServer::choosing(busy_model);
         let workspace = Workspace::with_agents(2);
         workspace.touch(["trace"]);
@@ -130,7 +132,7 @@ fn kills_at_random_moments_never_tear_the_log_nor_do_a_thing_twice() {
         check_effects(&workspace);
         let agents = workspace.json(["agents", "--json"]);
         assert_eq!(agents.as_array().unwrap().len(), 2, "0/ was taken up each time");
-    }
+    });
 }
 
 /// Nothing was done twice; what the log calls a success was done, and all mail that was sent is one.

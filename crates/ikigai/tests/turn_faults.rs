@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::model::{Format, Running};
 use crate::support::story::{
-    WELL_AGAIN, answered, assert_whole, bash, check_goes_on, contents, failed, interrupted, kinds,
-    of_type,
+    WELL_AGAIN, answered, assert_whole, at_once, bash, check_goes_on, contents, failed,
+    interrupted, kinds, of_type,
 };
 use crate::support::{Workspace, pid};
 
@@ -22,7 +22,7 @@ fn quickly(refusal: Reply) -> Reply {
 /// A turn that has used a tool meets `fault` and ends with `error`; nothing is tried again.
 #[track_caller]
 fn check_ends(fault: Reply, error: &str) {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let script = [bash("c1", "echo one"), fault.clone(), Reply::text(WELL_AGAIN)];
         let server = ModelServer::start(script);
         let workspace = Workspace::new();
@@ -33,13 +33,13 @@ fn check_ends(fault: Reply, error: &str) {
         let log = check_goes_on(&workspace, &server, format);
         let expected = ["user", "tool_call", "tool_result", "user", "assistant"];
         assert_eq!(kinds(&log), expected);
-    }
+    });
 }
 
 /// A turn that has used a tool meets `fault`, is told `reason`, and goes on as if nothing had happened.
 #[track_caller]
 fn check_passes(fault: Reply, reason: &str) {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let script = [
             bash("c1", "echo one"),
             fault.clone(),
@@ -61,12 +61,12 @@ fn check_passes(fault: Reply, reason: &str) {
         let log = check_goes_on(&workspace, &server, format);
         assert_eq!(contents(&log, "assistant"), ["It is one.", WELL_AGAIN]);
         assert_eq!(contents(&log, "tool_call").len(), 1);
-    }
+    });
 }
 
 #[test]
 fn a_server_is_left_alone_for_as_long_as_it_wants() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let wish = Reply::error(429, "slow down").header("retry-after-ms", "200");
         let server = ModelServer::start([wish, Reply::text("now"), Reply::text(WELL_AGAIN)]);
         let workspace = Workspace::new();
@@ -79,12 +79,12 @@ fn a_server_is_left_alone_for_as_long_as_it_wants() {
         let expected = json!({"type": "retry", "agent": "0/", "attempt": 1, "reason": reason, "delay_ms": null});
         assert_eq!(retry, expected);
         check_goes_on(&workspace, &server, format);
-    }
+    });
 }
 
 #[test]
 fn a_retry_is_told_on_standard_error() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let wish = Reply::error(429, "slow down").retry_after(1);
         let server = ModelServer::start([wish, Reply::text("now")]);
         let (code, stdout, stderr) = Workspace::new().run_model(&server, format, ["go"]);
@@ -92,7 +92,7 @@ fn a_retry_is_told_on_standard_error() {
         let line = "⚠ too many requests: HTTP 429: slow down; retry 1 in 1.";
         let seconds = stderr.strip_prefix(line).unwrap_or_else(|| panic!("{stderr}"));
         assert!(matches!(seconds, "0 s\n" | "1 s\n"), "{stderr}");
-    }
+    });
 }
 
 /// Whoever is told to come back tomorrow does not sit there and wait.
@@ -139,39 +139,42 @@ fn refusals_end_the_turn_with_the_servers_own_words() {
     let openai = |status, code: &str, message: &str| {
         Reply::json(status, &json!({"error": {"type": "x", "code": code, "message": message}}))
     };
-    for (fault, error) in [
-        (
-            Reply::error(401, "your key is wrong"),
-            "the key was refused: HTTP 401: your key is wrong \
+    at_once(
+        [
+            (
+                Reply::error(401, "your key is wrong"),
+                "the key was refused: HTTP 401: your key is wrong \
              (check the key, and that its variable is the one the provider uses)",
-        ),
-        (
-            openai(404, "model_not_found", "no model scripted"),
-            "the model is not known: HTTP 404: no model scripted \
+            ),
+            (
+                openai(404, "model_not_found", "no model scripted"),
+                "the model is not known: HTTP 404: no model scripted \
              (check the model's name, given by --model or `model`)",
-        ),
-        (
-            openai(400, "context_length_exceeded", "8193 is more than 8192"),
-            "the conversation is too long for the model: HTTP 400: 8193 is more than 8192 \
+            ),
+            (
+                openai(400, "context_length_exceeded", "8193 is more than 8192"),
+                "the conversation is too long for the model: HTTP 400: 8193 is more than 8192 \
              (start a new session, or use a model with a larger context)",
-        ),
-        (
-            openai(429, "insufficient_quota", "you are out of money"),
-            "the quota is used up: HTTP 429: you are out of money \
+            ),
+            (
+                openai(429, "insufficient_quota", "you are out of money"),
+                "the quota is used up: HTTP 429: you are out of money \
              (add credit at the provider, or use another model)",
-        ),
-        (
-            Reply::error(422, "I want a pony"),
-            "the server refused the request: HTTP 422: I want a pony (see the server's own words)",
-        ),
-    ] {
-        check_ends(fault, error);
-    }
+            ),
+            (
+                Reply::error(422, "I want a pony"),
+                "the server refused the request: HTTP 422: I want a pony (see the server's own words)",
+            ),
+        ],
+        |(fault, error)| {
+            check_ends(fault, error);
+        },
+    );
 }
 
 #[test]
 fn what_is_no_models_answer_ends_the_turn() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         for (fault, told) in [
             (Reply::long_line(20 << 20), "a line of the stream is longer than 8 MiB"),
             (Reply::sse("data: {\"choices\": [}\n\n"), "what the server sent is no JSON"),
@@ -190,13 +193,13 @@ fn what_is_no_models_answer_ends_the_turn() {
             assert_eq!(server.requests().len(), 1);
             check_goes_on(&workspace, &server, format);
         }
-    }
+    });
 }
 
 /// The key would go to somebody it was not meant for.
 #[test]
 fn a_redirect_is_told_and_not_followed() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         for status in [301, 302, 303, 307, 308] {
             let stranger = ModelServer::start([Reply::text("give me your key")]);
             let to = format!("{}/elsewhere?token=1", stranger.url());
@@ -213,7 +216,7 @@ fn a_redirect_is_told_and_not_followed() {
             assert_eq!(stranger.connections(), 0);
             check_goes_on(&workspace, &server, format);
         }
-    }
+    });
 }
 
 #[test]
@@ -232,7 +235,7 @@ fn a_stream_without_anything_in_it_is_tried_again() {
 
 #[test]
 fn an_answer_that_breaks_off_is_tried_again_and_its_text_is_void() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         for half in [
             Reply::text("half an answer").close_at(Point::Text),
             Reply::text("half an answer").reset_at(Point::Text),
@@ -255,7 +258,7 @@ fn an_answer_that_breaks_off_is_tried_again_and_its_text_is_void() {
             let log = check_goes_on(&workspace, &server, format);
             assert_eq!(contents(&log, "assistant"), ["a whole one", WELL_AGAIN]);
         }
-    }
+    });
 }
 
 #[test]
@@ -293,7 +296,7 @@ fn a_refused_connection_is_tried_again_until_the_person_has_enough() {
 /// The command is whole in one of the cases; the response is not.
 #[test]
 fn half_a_response_runs_no_call() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let whole =
             format.call_event(0, [r#""c1""#, r#""bash""#, r#""{\"command\":\"touch trace\"}""#]);
         let end = whole.len() + 1000;
@@ -316,7 +319,7 @@ fn half_a_response_runs_no_call() {
             assert_eq!(kinds(&log), ["user", "assistant", "user", "assistant"]);
             assert_whole(&log);
         }
-    }
+    });
 }
 
 /// Some servers have an empty reason in every chunk and end without any. It was taken for an end although the
@@ -329,7 +332,7 @@ fn an_empty_reason_is_no_end_where_the_connection_breaks() {
     };
     let function = json!({"name": "bash", "arguments": r#"{"command":"touch trace"}"#});
     let call = json!({"tool_calls": [{"index": 0, "id": "c1", "function": function}]});
-    for half in [piece(json!({"content": "half an"})), piece(call)] {
+    at_once([piece(json!({"content": "half an"})), piece(call)], |half| {
         for broken in [
             Reply::sse(half.clone()).close_at(Point::Byte(half.len())),
             Reply::sse(half.clone()).reset_at(Point::Byte(half.len())),
@@ -343,5 +346,5 @@ fn an_empty_reason_is_no_end_where_the_connection_breaks() {
             let log = check_goes_on(&workspace, &server, Format::Chat);
             assert_eq!(contents(&log, "assistant"), ["a whole answer", WELL_AGAIN]);
         }
-    }
+    });
 }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use crate::support::Workspace;
 use crate::support::model::Format;
-use crate::support::story::{WELL_AGAIN, answered, assert_whole, check_goes_on, contents, of_type};
+use crate::support::story::{
+    WELL_AGAIN, answered, assert_whole, at_once, check_goes_on, contents, of_type,
+};
 
 /// The longest line that a call or a result is told in on standard error.
 const LONGEST_LINE: usize = 600;
@@ -47,10 +49,10 @@ fn only_error(log: &[Value]) -> String {
 }
 
 #[test]
-fn a_name_of_any_length_is_an_unknown_tool() {
+fn a_name_and_an_id_of_any_length_are_an_unknown_tool() {
     for format in Format::BOTH {
         let name = quoted("ü".repeat(10_000));
-        let (_, log) = check(format, &[format.call_event(0, [r#""c1""#, &name, r#""{}""#])]);
+        let (_, log) = check(format, &[format.call_event(0, [&name, &name, r#""{}""#])]);
         let error = only_error(&log);
         assert!(error.starts_with("Unknown tool: ü") && error.len() < 200, "{error}");
     }
@@ -58,19 +60,19 @@ fn a_name_of_any_length_is_an_unknown_tool() {
 
 #[test]
 fn names_and_ids_may_be_anything() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         for odd in [r#""""#, r#""\u0000""#, r#""a\nb\u001b[2J""#, r#""\ud800x""#, r#"" bash""#] {
             let call = format.call_event(0, [odd, odd, r#""{}""#]);
             let (_, log) = check(format, &[call]);
             assert!(only_error(&log).starts_with("Unknown tool: "), "{odd}");
         }
-    }
+    });
 }
 
 #[test]
 fn arguments_may_be_anything() {
     let deep = format!("{}{}", r#"{"command":["#.repeat(50_000), "]}".repeat(50_000));
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         for (arguments, error) in [
             (&*quoted(&deep), "Invalid JSON arguments"),
             (&*quoted("[".repeat(100_000)), "Invalid JSON arguments"),
@@ -87,7 +89,7 @@ fn arguments_may_be_anything() {
             assert_eq!(only_error(&log), error, "{arguments:.60}");
             assert_eq!(workspace.names(), Vec::<String>::new());
         }
-    }
+    });
 }
 
 #[test]
@@ -106,19 +108,19 @@ fn a_path_with_a_nul_in_it_is_refused() {
 
 #[test]
 fn arguments_of_megabytes_are_carried_out_and_told_in_a_line() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let content = "x".repeat(5 << 20);
         let arguments = json!({"path": "large", "content": content}).to_string();
         let call = [r#""c1""#, r#""file_write""#, &quoted(arguments)];
         let (workspace, log) = check(format, &[format.call_event(0, call)]);
         assert!(workspace.read_text("large") == content);
         assert_eq!(contents(&log, "tool_result").len(), 1);
-    }
+    });
 }
 
 #[test]
 fn a_thousand_calls_are_run_one_after_another() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let call = |index: usize| {
             let (id, name) = (quoted(format!("c{index}")), quoted("no_such_tool"));
             format.call_event(index, [&id, &name, r#""{}""#])
@@ -126,12 +128,12 @@ fn a_thousand_calls_are_run_one_after_another() {
         let calls: Vec<String> = (0..1000).map(call).collect();
         let (_, log) = check(format, &calls);
         assert_eq!(contents(&log, "tool_result"), vec!["error: Unknown tool: no_such_tool"; 1000]);
-    }
+    });
 }
 
 #[test]
 fn more_than_a_thousand_calls_are_no_answer() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let call = |index| format.call_event(index, [r#""c""#, r#""bash""#, r#""{}""#]);
         let calls: Vec<String> = (0..1001).map(call).collect();
         let server = ModelServer::start([format.stream(&calls), Reply::text(WELL_AGAIN)]);
@@ -141,7 +143,7 @@ fn more_than_a_thousand_calls_are_no_answer() {
         assert!(code == 1 && stderr.starts_with(told), "{stderr}");
         let log = check_goes_on(&workspace, &server, format);
         assert_eq!(contents(&log, "tool_call"), Vec::<&str>::new());
-    }
+    });
 }
 
 /// Escape sequences that clear the screen, set its title, write to the clipboard; a bell, a NUL, one byte for
@@ -186,7 +188,7 @@ fn an_answer_goes_to_a_pipe_as_it_is() {
 
 #[test]
 fn text_may_be_anything() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         for text in [r#""\ud800 half""#, r#""half \udc00\ud800""#, r#""\u0000""#, r#""\u001b[2J""#]
         {
             let server = ModelServer::start([
@@ -199,7 +201,7 @@ fn text_may_be_anything() {
             assert_eq!(of_type(&events, "done").len(), 1);
             assert_whole(&check_goes_on(&workspace, &server, format));
         }
-    }
+    });
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::model::{Format, Running, assert_stable};
 use crate::support::story::{
-    WELL_AGAIN, answered, bash, check_goes_on, contents, interrupted, kinds, of_type,
+    WELL_AGAIN, answered, at_once, bash, check_goes_on, contents, interrupted, kinds, of_type,
 };
 use crate::support::{Workspace, failure, pid, wait_for, wait_for_pid, wait_until_gone};
 
@@ -50,14 +50,23 @@ fn is_free(workspace: &Workspace) -> bool {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_left_at_once() {
-    for (format, by) in [(Format::Chat, Signal::INT), (Format::Anthropic, Signal::TERM)] {
-        let (events, log) = check_interrupted(format, [Reply::silence()], by, |_, server, _| {
-            server.wait_for_stalls(1);
-        });
-        assert_eq!(events.last(), Some(&interrupted("")));
-        assert_eq!(kinds(&log), ["user", "interrupted", "user", "assistant"]);
-    }
+fn a_server_that_says_nothing_more_is_left_at_once() {
+    let silent = Reply::silence();
+    let halfway_into_a_refusal = Reply::error(400, "no, because").stall_at(Point::Byte(30));
+    at_once(
+        [
+            (Format::Chat, silent.clone(), Signal::INT),
+            (Format::Anthropic, silent, Signal::TERM),
+            (Format::Chat, halfway_into_a_refusal, Signal::INT),
+        ],
+        |(format, reply, by)| {
+            let (events, log) = check_interrupted(format, [reply], by, |_, server, _| {
+                server.wait_for_stalls(1);
+            });
+            assert_eq!(events.last(), Some(&interrupted("")));
+            assert_eq!(kinds(&log), ["user", "interrupted", "user", "assistant"]);
+        },
+    );
 }
 
 /// A server so busy that it takes no connection: its queue is full, and the system drops what comes.
@@ -88,14 +97,14 @@ fn is_connecting(port: u16) -> bool {
 #[test]
 fn a_pause_before_a_retry_is_ended_at_once() {
     let busy = Reply::error(503, "busy").retry_after(200);
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let script = [busy.clone()];
         let (events, log) = check_interrupted(format, script, Signal::INT, |_, _, run| {
             run.until("retry");
         });
         assert_eq!(events, [interrupted("")]);
         assert_eq!(kinds(&log), ["user", "interrupted", "user", "assistant"]);
-    }
+    });
 }
 
 #[test]
@@ -125,7 +134,7 @@ fn what_had_arrived_of_an_answer_is_kept_and_marked() {
 
 #[test]
 fn half_a_call_is_not_kept() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let script = [Reply::text_and_calls(
             "I look.",
             [("c1", "bash", json!({"command": "touch trace; echo and much more"}))],
@@ -139,7 +148,7 @@ fn half_a_call_is_not_kept() {
             });
         assert_eq!(events, [interrupted("I look.")]);
         assert_eq!(kinds(&log), ["user", "assistant", "interrupted", "user", "assistant"]);
-    }
+    });
 }
 
 /// A leader, a child of it, and one that does not want to be told; each tells its number.
@@ -151,50 +160,60 @@ const ENDED: &str = "Interrupted: the command was ended and may have had effects
 
 #[test]
 fn a_command_is_ended_with_all_that_it_started_and_its_result_says_so() {
-    for (format, by) in [
-        (Format::Chat, Signal::INT),
-        (Format::Anthropic, Signal::TERM),
-        (Format::Chat, Signal::HUP),
-    ] {
-        // The second call of the same response is not begun any more.
-        let command = |command| json!({ "command": command });
-        let calls = [("c1", "bash", command(FAMILY)), ("c2", "bash", command("touch trace"))];
-        let mut family = Vec::new();
-        let script = [Reply::calls(calls)];
-        let (events, log) = check_interrupted(format, script, by, |workspace, _, run| {
-            run.until("tool_call");
-            family = ["leader", "child", "stubborn"]
-                .map(|name| wait_for_pid(&workspace.path(name)))
-                .to_vec();
-        });
-        family.into_iter().for_each(wait_until_gone);
-        let results = of_type(&events, "tool_result");
-        assert_eq!(results.len(), 1);
-        assert_eq!(results[0]["result"], failure(ENDED));
-        assert_eq!(events.last(), Some(&interrupted("")));
-        let expected = ["user", "tool_call", "tool_result", "interrupted", "user", "assistant"];
-        assert_eq!(kinds(&log), expected);
-    }
+    at_once(
+        [
+            (Format::Chat, Signal::INT),
+            (Format::Anthropic, Signal::TERM),
+            (Format::Chat, Signal::HUP),
+        ],
+        |(format, by)| {
+            // The second call of the same response is not begun any more.
+            let command = |command| json!({ "command": command });
+            let calls = [("c1", "bash", command(FAMILY)), ("c2", "bash", command("touch trace"))];
+            let mut family = Vec::new();
+            let script = [Reply::calls(calls)];
+            let (events, log) = check_interrupted(format, script, by, |workspace, _, run| {
+                run.until("tool_call");
+                family = ["leader", "child", "stubborn"]
+                    .map(|name| wait_for_pid(&workspace.path(name)))
+                    .to_vec();
+            });
+            family.into_iter().for_each(wait_until_gone);
+            let results = of_type(&events, "tool_result");
+            assert_eq!(results.len(), 1);
+            assert_eq!(results[0]["result"], failure(ENDED));
+            assert_eq!(events.last(), Some(&interrupted("")));
+            let expected = ["user", "tool_call", "tool_result", "interrupted", "user", "assistant"];
+            assert_eq!(kinds(&log), expected);
+        },
+    );
 }
 
 #[test]
 fn a_time_limit_is_an_interrupt() {
     let stalled = Reply::text("as far as I know").stall_at(Point::Text);
-    for (reply, text, kept) in [
-        (Reply::silence(), "", vec!["user", "interrupted"]),
-        (stalled, "as far as I ", vec!["user", "assistant", "interrupted"]),
-        (bash("c1", "sleep 31415.2"), "", vec!["user", "tool_call", "tool_result", "interrupted"]),
-        (Reply::error(503, "busy").retry_after(200), "", vec!["user", "interrupted"]),
-    ] {
-        let server = ModelServer::start([reply, Reply::text(WELL_AGAIN)]);
-        let workspace = Workspace::new();
-        let arguments = ["--timeout", "2", "go"];
-        let (code, events) = workspace.run_json(&server, Format::Chat, arguments);
-        assert_eq!((code, events.last()), (130, Some(&interrupted(text))));
-        assert!(is_free(&workspace));
-        let log = check_goes_on(&workspace, &server, Format::Chat);
-        assert_eq!(kinds(&log), [kept, vec!["user", "assistant"]].concat());
-    }
+    at_once(
+        [
+            (Reply::silence(), "", vec!["user", "interrupted"]),
+            (stalled, "as far as I ", vec!["user", "assistant", "interrupted"]),
+            (
+                bash("c1", "sleep 31415.2"),
+                "",
+                vec!["user", "tool_call", "tool_result", "interrupted"],
+            ),
+            (Reply::error(503, "busy").retry_after(200), "", vec!["user", "interrupted"]),
+        ],
+        |(reply, text, kept)| {
+            let server = ModelServer::start([reply, Reply::text(WELL_AGAIN)]);
+            let workspace = Workspace::new();
+            let arguments = ["--timeout", "2", "go"];
+            let (code, events) = workspace.run_json(&server, Format::Chat, arguments);
+            assert_eq!((code, events.last()), (130, Some(&interrupted(text))));
+            assert!(is_free(&workspace));
+            let log = check_goes_on(&workspace, &server, Format::Chat);
+            assert_eq!(kinds(&log), [kept, vec!["user", "assistant"]].concat());
+        },
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ikigai_testkit::{Captured, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_strict};
-use crate::support::story::{WELL_AGAIN, bash};
+use crate::support::story::{WELL_AGAIN, at_once, bash};
 use crate::support::{Workspace, run, shorten};
 
 /// The variables with keys: of the built-in providers, and one that the configuration names.
@@ -52,13 +52,21 @@ impl Watched {
         output.status.code()
     }
 
-    /// Runs into what the server does, as text and as events, and looks at it with every command afterwards.
-    fn run_all(&mut self, server: &ModelServer, format: Format) {
-        self.run(self.workspace.run_command(server, format, ["--json", "go"]));
-        self.run(self.workspace.run_command(server, format, ["-c", "go"]));
+    /// Runs into what the server does, as events and as text, with traces. The log is looked at in the
+    /// database's files.
+    fn run_twice(&mut self, server: &ModelServer, format: Format) {
+        let arguments = ["--log", "trace", "--json", "go"];
+        self.run(self.workspace.run_command(server, format, arguments));
+        self.run(self.workspace.run_command(server, format, ["--log", "trace", "-c", "go"]));
+    }
+
+    /// Looks at what is there; `doctor` asks the server as well.
+    fn look(&mut self, server: &ModelServer, format: Format) {
+        let model = self.workspace.run_command(server, format, []);
         for arguments in [&["log", "--json"][..], &["config"], &["doctor"]] {
             let mut command = self.workspace.ikigai();
             command.args(arguments);
+            command.envs(model.get_envs().filter_map(|(name, value)| Some((name, value?))));
             self.run(command);
         }
     }
@@ -105,7 +113,8 @@ fn headers(captured: &Captured) -> String {
 /// Every way in which a server can repeat what it was sent.
 fn echoes(captured: &Captured) -> Vec<Reply> {
     let said = headers(captured);
-    let secret = captured.header("x-api-key").or(captured.header("authorization")).unwrap();
+    let secret = ["x-api-key", "x-goog-api-key", "authorization"];
+    let secret = secret.iter().find_map(|name| captured.header(name)).unwrap();
     let secret = secret.split(' ').next_back().unwrap();
     let error = json!({"error": {"type": "x", "message": said}});
     // The cut of a long message goes through the key, at each of these places.
@@ -127,6 +136,7 @@ fn echoes(captured: &Captured) -> Vec<Reply> {
         Reply::json(200, &error),
         Reply::json(200, &Value::from(said.clone())),
         Reply::json(400, &json!([[{"detail": {said.clone(): said}}]])),
+        Reply::json(200, &json!({"data": [{"id": secret}]})),
     ]
     .into_iter()
     .chain(cuts)
@@ -134,7 +144,7 @@ fn echoes(captured: &Captured) -> Vec<Reply> {
 }
 
 /// How many echoes there are.
-const ECHOES: usize = 17;
+const ECHOES: usize = 18;
 
 /// A server whose n-th session gets the n-th echo, twice: then it says that all is well.
 fn echoing(number: usize) -> ModelServer {
@@ -151,16 +161,34 @@ fn echoing(number: usize) -> ModelServer {
 
 #[test]
 fn a_key_that_a_server_repeats_is_nowhere_to_be_seen() {
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         for number in 0..ECHOES {
             let server = echoing(number);
             let mut watched = Watched::new(Workspace::new());
-            watched.run_all(&server, format);
+            watched.run_twice(&server, format);
             let requests = server.requests();
             assert_strict(&requests);
             watched.assert_hidden(&requests, &VARIABLES.map(key));
         }
-    }
+    });
+}
+
+#[test]
+fn what_doctor_and_traces_tell_has_no_key_in_it() {
+    at_once(Format::BOTH, |format| {
+        for number in [0, 1, 3, 6, 10, 12, 13] {
+            let server =
+                ModelServer::choosing(move |captured| echoes(captured).swap_remove(number));
+            let mut watched = Watched::new(Workspace::new());
+            watched.look(&server, format);
+            watched.run(watched.workspace.run_command(&server, format, ["--log", "trace", "go"]));
+            let doctor = String::from_utf8_lossy(&watched.seen[4].1).into_owned();
+            assert!(doctor.contains(" model  "), "{doctor}");
+            let trace = watched.workspace.home().join("state/ikigai/trace.log");
+            assert!(fs::metadata(trace).unwrap().len() > 0);
+            watched.assert_hidden(&server.requests(), &VARIABLES.map(key));
+        }
+    });
 }
 
 #[test]
@@ -173,6 +201,7 @@ fn a_key_is_in_one_header_of_a_request_and_no_other_provider_gets_it() {
         let mut watched = Watched::new(Workspace::new());
         let code = watched.run(watched.workspace.run_command(&server, format, ["go"]));
         assert_eq!(code, Some(0));
+        watched.look(&server, format);
         for request in server.requests() {
             let with_key: Vec<_> =
                 request.headers.iter().filter(|(_, value)| value.contains("sk-Zq7")).collect();
@@ -184,28 +213,40 @@ fn a_key_is_in_one_header_of_a_request_and_no_other_provider_gets_it() {
 }
 
 #[test]
-fn a_key_of_ones_own_provider_is_kept_as_well() {
-    let server = echoing(0);
-    let mut watched = Watched::new(Workspace::new()).with("IKIGAI_MODEL", "mine/scripted");
-    let config = CONFIG.replace("http://localhost:1", &server.base_url());
-    watched.workspace.write_config(&config);
-    watched.run_all(&server, Format::Chat);
-    let requests = server.requests();
-    let expected = format!("Bearer {}", key("KEY_OF_MY_OWN"));
-    assert_eq!(requests[0].header("authorization"), Some(&*expected));
-    watched.assert_hidden(&requests, &VARIABLES.map(key));
+fn a_key_of_ones_own_provider_is_kept_as_well_in_every_format() {
+    let expected = key("KEY_OF_MY_OWN");
+    for (kind, header, value) in [
+        ("openai", "authorization", format!("Bearer {expected}")),
+        ("openai-responses", "authorization", format!("Bearer {expected}")),
+        ("anthropic", "x-api-key", expected.clone()),
+        ("google", "x-goog-api-key", expected.clone()),
+    ] {
+        let server = echoing(0);
+        let mut watched = Watched::new(Workspace::new()).with("IKIGAI_MODEL", "mine/scripted");
+        let config = CONFIG.replace("http://localhost:1", &server.url());
+        watched.workspace.write_config(&format!("{config}\nkind = \"{kind}\""));
+        watched.run_twice(&server, Format::Chat);
+        watched.look(&server, Format::Chat);
+        let requests = server.requests();
+        assert_eq!(requests[0].header(header), Some(&*value), "{kind}");
+        assert!(!requests[0].path.contains(&expected), "{}", requests[0].path);
+        watched.assert_hidden(&requests, &VARIABLES.map(key));
+    }
 }
 
 /// Without a key a name and password in the address are sent, which look quite different in the header.
 #[test]
 fn a_password_in_an_address_is_nowhere_to_be_seen() {
-    for userinfo in ["me:pw-Zq7Jx4Wv9Kt2", "me:pw%40Zq7%2FJx4Wv9Kt2", "token-Zq7Jx4Wv9Kt2"] {
+    at_once(["me:pw-Zq7Jx4Wv9Kt2", "me:pw%40Zq7%2FJx4Wv9Kt2", "token-Zq7Jx4Wv9Kt2"], |userinfo| {
         for number in [0, 1, 3, 6, 9, 13] {
             let server = echoing(number);
             let address = server.base_url().replace("http://", &format!("http://{userinfo}@"));
             let watched = Watched::new(Workspace::new());
             let mut watched = watched.with("OPENAI_BASE_URL", address).with("OPENAI_API_KEY", "");
-            watched.run_all(&server, Format::Chat);
+            watched.run_twice(&server, Format::Chat);
+            if number == 0 {
+                watched.look(&server, Format::Chat);
+            }
             let requests = server.requests();
             let sent = requests[0].header("authorization").unwrap().to_owned();
             let encoded = sent.strip_prefix("Basic ").unwrap().trim_end_matches('=').to_owned();
@@ -214,7 +255,7 @@ fn a_password_in_an_address_is_nowhere_to_be_seen() {
             let secrets = [encoded, "q7Jx4Wv9Kt2".to_owned(), "@Zq7/Jx4Wv9Kt2".to_owned()];
             watched.assert_hidden(&requests, &secrets);
         }
-    }
+    });
 }
 
 /// What a command can see goes into the log, and to the model: there it would be found.
@@ -225,7 +266,7 @@ fn no_command_gets_to_see_a_secret() {
         for pid in $PPID $ikigai; do \
             cat /proc/$pid/environ /proc/$pid/cmdline /proc/$pid/mem; ls -l /proc/$pid/fd; \
         done; grep -ra Zq7 ~ /proc/[0-9]*/environ /proc/[0-9]*/cmdline";
-    for format in Format::BOTH {
+    at_once(Format::BOTH, |format| {
         let server = ModelServer::start([bash("c1", look), Reply::text("done")]);
         let address = |url: String| url.replace("http://", "http://me:pw-Zq7Jx4Wv9Kt2@");
         let workspace = Workspace::of_plain_user();
@@ -241,5 +282,5 @@ fn no_command_gets_to_see_a_secret() {
         assert!(!output.contains("IKIGAI_DATABASE_URL"), "{output}");
         let secrets = [&VARIABLES.map(key)[..], &["pw-Zq7Jx4Wv9Kt2".to_owned()]].concat();
         watched.assert_hidden(&server.requests(), &secrets);
-    }
+    });
 }

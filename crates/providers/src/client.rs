@@ -226,11 +226,13 @@ impl Client {
 
     /// Whatever the fault says, a key that a server repeats is not in it.
     fn without_secrets(&self, mut fault: Fault) -> Fault {
-        let login = self.base.iter().flat_map(Address::secrets);
-        for secret in self.key.iter().chain(login) {
-            fault.message = secret.cut_out_of(&fault.message);
-        }
+        fault.message = self.cut_secrets(fault.message);
         fault
+    }
+
+    fn cut_secrets(&self, text: String) -> String {
+        let login = self.base.iter().flat_map(Address::secrets);
+        self.key.iter().chain(login).fold(text, |text, secret| secret.cut_out_of(&text))
     }
 }
 

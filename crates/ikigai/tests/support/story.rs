@@ -14,6 +14,15 @@ pub(crate) fn bash(id: &str, command: &str) -> Reply {
     Reply::call(id, "bash", json!({ "command": command }))
 }
 
+/// Checks all cases at once: a turn that fails waits more than it works.
+pub(crate) fn at_once<T: Send>(cases: impl IntoIterator<Item = T>, check: impl Fn(T) + Sync) {
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(|| check(case));
+        }
+    });
+}
+
 /// Goes on with `-c`: the model answers, every request so far was valid and began with the one before it, and
 /// the log is whole. Gives the log.
 #[track_caller]

@@ -27,7 +27,10 @@ impl Client {
     pub async fn models(&self) -> Result<Vec<String>, Fault> {
         let names = timeout(TIME, self.ask_for_models()).await;
         let names = names.unwrap_or_else(|_| Err(trouble::stalled(self.shown(), TIME)));
-        names.map_err(|fault| self.without_secrets(fault))
+        match names {
+            Ok(names) => Ok(names.into_iter().map(|name| self.cut_secrets(name)).collect()),
+            Err(fault) => Err(self.without_secrets(fault)),
+        }
     }
 
     async fn ask_for_models(&self) -> Result<Vec<String>, Fault> {
