@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -230,6 +231,27 @@ fn an_interrupt_in_the_persons_command_leaves_nothing_behind() {
 fn an_interrupt_beside_the_second_process_leaves_nothing_behind() {
     check_interrupt("run.log", Signal::INT);
     check_interrupt("slow.sh", Signal::TERM);
+}
+
+/// Nobody reads, so the tour is stuck in printing, and only a second signal ends it.
+#[test]
+fn a_second_interrupt_ends_even_a_tour_that_is_stuck() {
+    let workspace = Workspace::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    fcntl_setpipe_size(&writer, 4096).unwrap();
+    writer.write_all(&[b'x'; 4096]).unwrap();
+    let mut tour = workspace.ikigai().arg("tour").stdout(writer).spawn().unwrap();
+    wait_for("the folder", || (!everything_in(&workspace.home()).is_empty()).then_some(()));
+    let status = wait_for("the end", || {
+        let ended = tour.try_wait().unwrap();
+        if ended.is_none() {
+            kill_process(pid(&tour), Signal::INT).unwrap();
+        }
+        ended
+    });
+    assert_eq!(status.code(), Some(130));
+    drop(reader);
+    check_nothing_left(&workspace);
 }
 
 #[test]
