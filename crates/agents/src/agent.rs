@@ -24,6 +24,13 @@ pub struct Model {
     pub label: String,
 }
 
+impl Model {
+    /// Whose it is.
+    pub(crate) fn origin(&self) -> &str {
+        self.label.split('/').next().unwrap_or_default()
+    }
+}
+
 /// What an agent can do.
 pub struct Toolbox {
     /// The tools on offer.
@@ -177,7 +184,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) model: &'a Model,
     pub(crate) tools: &'a [Tool],
     pub(crate) interrupt: &'a CancellationToken,
-    agent: &'a AgentId,
+    pub(crate) agent: &'a AgentId,
     events: &'a mut Sink,
 }
 

@@ -2,6 +2,8 @@
 
 use ikigai_providers::{Fault, Progress, Request, Response, ToolUse};
 
+use tracing::{debug, info, warn};
+
 use crate::agent::Agent;
 use crate::event::Happening;
 
@@ -19,8 +21,15 @@ impl Agent {
     pub(crate) async fn ask(&mut self, tool_use: ToolUse) -> Asked {
         let mut parts = self.parts();
         let (model, interrupt) = (parts.model, parts.interrupt.clone());
+        let agent = &parts.agent.to_string();
         let view = parts.log.view();
-        let request = Request { model: &model.name, view: &view, tools: parts.tools, tool_use };
+        let request = Request {
+            model: &model.name,
+            origin: model.origin(),
+            view: &view,
+            tools: parts.tools,
+            tool_use,
+        };
         let mut arrived = String::new();
         let mut on_progress = |progress: Progress<'_>| match progress {
             Progress::Text(text) => {
@@ -29,14 +38,26 @@ impl Agent {
             }
             Progress::Retry { attempt, fault, delay } => {
                 arrived.clear();
+                warn!(agent, attempt, %fault, ?delay, "asking again");
                 parts.emit(Happening::Retry { attempt, reason: fault.to_string(), delay });
             }
         };
+        debug!(agent, model = model.label, seen = view.len(), "asking");
         let asked = model.client.ask(&request, &mut on_progress);
         match interrupt.run_until_cancelled(asked).await {
-            Some(Ok(response)) => Asked::Answered(response),
-            Some(Err(fault)) => Asked::Failed(fault),
-            None => Asked::Interrupted(arrived),
+            Some(Ok(response)) => {
+                let (calls, bytes) = (response.calls.len(), response.text.len());
+                info!(agent, model = model.label, calls, bytes, ?response.tokens, "answered");
+                Asked::Answered(response)
+            }
+            Some(Err(fault)) => {
+                warn!(agent, model = model.label, %fault, "failed");
+                Asked::Failed(fault)
+            }
+            None => {
+                info!(agent, model = model.label, "interrupted");
+                Asked::Interrupted(arrived)
+            }
         }
     }
 }

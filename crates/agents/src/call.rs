@@ -4,6 +4,7 @@ use ikigai_conversation::{Body, NewMessage, ToolCall};
 use ikigai_mail::render_result;
 use ikigai_store::{Next, Outcome, Requests, StoreError};
 use ikigai_tools::{Prepared, ToolResult};
+use tracing::info;
 
 use crate::agent::Agent;
 use crate::written::Written;
@@ -69,6 +70,8 @@ impl Agent {
         limit: Option<u32>,
         next: Next,
     ) -> Result<Requests, StoreError> {
+        let agent = &self.id().to_string();
+        info!(agent, name = call.name, id = call.tool_call_id.as_str(), "call");
         let result = match self.toolbox.dispatcher.dispatch(&call.name, call.arguments.as_bytes()) {
             Ok(Prepared::Call(prepared)) => prepared.run(&self.context()).await,
             Ok(Prepared::Step(step)) => {

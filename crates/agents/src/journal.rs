@@ -123,14 +123,6 @@ impl Agent {
         Ok(())
     }
 
-    /// Makes the lease last.
-    pub(crate) async fn renew(&self) -> Result<(), StoreError> {
-        match self.seat.lease.clone() {
-            Some(lease) => self.seat.store.renew(lease).await,
-            None => Ok(()),
-        }
-    }
-
     /// The right to write to the agent's log.
     pub(crate) fn right(&self) -> Result<(Lease, AgentId), StoreError> {
         let lease = self.seat.lease.clone().ok_or(StoreError::Closed)?;

@@ -1,15 +1,18 @@
 //! An agent as a task: it owns its state, takes commands and emits events.
 
+use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ikigai_store::{Changes, Ending, Lease, Requests, Sleep, StoreError};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 use crate::agent::{Agent, Unfinished};
 use crate::event::Happening;
+use crate::seat::Seat;
 use crate::turn::Turn;
 
 /// What an agent is told. When nobody is left to tell it anything, it ends as soon as it is idle.
@@ -88,7 +91,7 @@ impl Task<'_> {
 
     /// Waits, idle, for a reason to work; `None` when there will be none.
     async fn next(&mut self) -> Result<Option<Start>, StoreError> {
-        let mut renewal = renewal();
+        let mut lost = std::pin::pin!(keep_lease(&self.agent.seat));
         loop {
             tokio::select! {
                 biased;
@@ -99,7 +102,7 @@ impl Task<'_> {
                     Some(Command::GoOn | Command::Interrupt) => {}
                     None => return Ok(None),
                 },
-                _ = renewal.tick() => self.agent.renew().await?,
+                error = &mut lost => return Err(error),
                 woken = wait_for_mail(self.agent, &mut self.changes) => if woken? {
                     return Ok(Some(Start::Mail));
                 },
@@ -113,6 +116,8 @@ impl Task<'_> {
         let Some(mut requests) = self.begin(start).await? else { return Ok(()) };
         loop {
             let turn = self.attend(requests).await?;
+            let (agent, stop) = (self.agent.id().to_string(), turn.done.stop.name());
+            info!(agent, stop, "turn ended");
             self.agent.emit(Happening::Done(turn.done));
             self.agent.interrupt = self.shutdown.child_token();
             requests = match self.agent.record_queued().await? {
@@ -151,7 +156,7 @@ impl Task<'_> {
         let interrupt = self.agent.interrupt.clone();
         let (store, queued) = (self.agent.seat.store.clone(), self.agent.queued.clone());
         let (lease, id) = self.agent.right()?;
-        let mut renewal = renewal();
+        let mut lost = std::pin::pin!(keep_lease(&self.agent.seat));
         let mut turn = std::pin::pin!(self.agent.run_turn(requests));
         let mut is_open = true;
         loop {
@@ -166,7 +171,7 @@ impl Task<'_> {
                     Some(Command::GoOn | Command::Clear) => {}
                     None => is_open = false,
                 },
-                _ = renewal.tick() => store.renew(lease.clone()).await?,
+                error = &mut lost => return Err(error),
             }
         }
     }
@@ -189,8 +194,22 @@ async fn wait_for_mail(agent: &Agent, changes: &mut Option<Changes>) -> Result<b
     Ok(store.agents_to_wake(session).await?.contains(agent.id()))
 }
 
-fn renewal() -> Interval {
-    let mut renewal = interval_at(Instant::now() + Lease::RENEWAL, Lease::RENEWAL);
-    renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    renewal
+/// Makes the lease last, for as long as this is polled; gives the error by which it was lost.
+///
+/// A database that cannot be reached for now is no loss. It costs a turn its lease only if somebody takes the
+/// agent over meanwhile, and that is noticed at the next write.
+fn keep_lease(seat: &Seat) -> impl Future<Output = StoreError> + use<> {
+    let (store, lease) = (seat.store.clone(), seat.lease.clone());
+    async move {
+        let Some(lease) = lease else { return std::future::pending().await };
+        let mut renewal = interval_at(Instant::now() + Lease::RENEWAL, Lease::RENEWAL);
+        renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            renewal.tick().await;
+            match store.renew(lease.clone()).await {
+                Err(error) if !error.is_passing() => return error,
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
 }

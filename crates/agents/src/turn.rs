@@ -41,7 +41,7 @@ impl Agent {
             }
             rounds += 1;
             let round = if rounds < self.limits.tool_turns { Round::Ordinary } else { Round::Last };
-            let written = Written::of(response, &self.model.label);
+            let written = Written::of(response, &self.model);
             requests = match self.run_calls(written, round).await? {
                 Ran::All => Requests::Granted,
                 Ran::BudgetUsedUp => Requests::UsedUp,
@@ -63,7 +63,7 @@ impl Agent {
                 (Stop::Error, Ending::BrokenOff, Some(explain(&fault)))
             }
         };
-        let written = Written::of(response, &self.model.label);
+        let written = Written::of(response, &self.model);
         let sleep = self.record_end(written.words, ending).await?;
         Ok(Turn { done: Done { stop, text, error }, sleep })
     }
@@ -110,5 +110,11 @@ impl Agent {
 
 /// What went wrong, and what a person can do about it.
 fn explain(fault: &Fault) -> String {
-    format!("{fault} ({})", fault.category.advice())
+    match fault.retry_after.map(|wish| wish.as_secs()) {
+        // Nobody waited for it, or waiting has not helped.
+        Some(seconds) if seconds > 0 => format!(
+            "{fault} (the server wants to be left alone for {seconds} s: wait, or use another model)"
+        ),
+        Some(_) | None => format!("{fault} ({})", fault.category.advice()),
+    }
 }

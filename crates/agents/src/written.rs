@@ -4,6 +4,8 @@ use ikigai_conversation::{NewMessage, ResponseId, Usage};
 use ikigai_providers::{Response, Tokens};
 use uuid::Uuid;
 
+use crate::agent::Model;
+
 /// The messages that a response becomes.
 pub(crate) struct Written {
     /// What it cost and what it says.
@@ -14,15 +16,18 @@ pub(crate) struct Written {
 
 impl Written {
     /// Text of nothing but white space is not written where there are calls: it says nothing, and no
-    /// provider takes it back. What the provider wants back goes with the first message.
-    pub(crate) fn of(response: Response, model: &str) -> Written {
+    /// provider takes it back. What the provider wants back goes with the first message; its places are
+    /// counted in the text, which then has to stay.
+    pub(crate) fn of(response: Response, model: &Model) -> Written {
         let id = new_response();
+        let response = response.of_origin(model.origin());
         let calls = response
             .calls
             .into_iter()
             .map(|call| NewMessage::tool_call(call.id, call.name, call.arguments, id.clone()));
         let mut calls: Vec<NewMessage> = calls.collect();
-        let is_silent = response.text.trim().is_empty() && !calls.is_empty();
+        let is_needed = !response.text.is_empty() && response.extras.is_some();
+        let is_silent = response.text.trim().is_empty() && !calls.is_empty() && !is_needed;
         let mut text = (!is_silent).then(|| NewMessage::assistant(response.text, id.clone()));
         if let Some(extras) = response.extras {
             match (&mut text, calls.first_mut()) {
@@ -32,7 +37,8 @@ impl Written {
                 (None, None) => {}
             }
         }
-        let usage = response.tokens.map(|tokens| NewMessage::usage(usage(tokens, model, id)));
+        let usage =
+            response.tokens.map(|tokens| NewMessage::usage(usage(tokens, &model.label, id)));
         Written { words: usage.into_iter().chain(text).collect(), calls }
     }
 }

@@ -9,11 +9,13 @@
 )]
 #![allow(missing_docs, reason = "nobody links against a bench")]
 
+mod measure;
+
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+
+use measure::{Measure, run};
 
 const IKIGAI: &str = env!("CARGO_BIN_EXE_ikigai");
 /// What makes ripgrep look at the same files as we do; left out of the table.
@@ -73,18 +75,14 @@ fn tool(name: &str, arguments: &str) -> Program {
     cmd(&[IKIGAI, "tool", name, arguments])
 }
 
-struct Measure {
-    wall: Duration,
-    peak_kb: i64,
-}
-
 /// Runs all programs in turn, so that what disturbs the machine disturbs them alike, and prints a row
 /// for each.
 fn compare(directory: &Path, rounds: usize, programs: &[Program]) {
     let mut measures: Vec<Vec<Measure>> = programs.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds {
         for (program, measures) in programs.iter().zip(&mut measures) {
-            measures.push(run(program, directory));
+            let mut command = Command::new(&program.0[0]);
+            measures.push(run(command.args(&program.0[1..]).current_dir(directory)));
         }
     }
     let mut first = None;
@@ -97,37 +95,6 @@ fn compare(directory: &Path, rounds: usize, programs: &[Program]) {
         let name = program.0.join(" ").replace(IKIGAI, "ikigai").replace(RG_FLAGS, "");
         let peak = peak as f64 / 1024.0;
         println!("| `{name}` | {median:.2} | {fastest:.2} | {peak:.1} | {ratio:.2} |");
-    }
-}
-
-fn run(program: &Program, directory: &Path) -> Measure {
-    let started = Instant::now();
-    #[expect(clippy::zombie_processes, reason = "wait_for_peak waits for it")]
-    let mut child = Command::new(&program.0[0])
-        .args(&program.0[1..])
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the program starts");
-    let mut output = child.stdout.take().expect("it is piped");
-    let mut sink = vec![0; 1024 * 1024];
-    while output.read(&mut sink).is_ok_and(|count| count > 0) {}
-    let peak_kb = wait_for_peak(child.id());
-    Measure { wall: started.elapsed(), peak_kb }
-}
-
-/// Waits for a child's end, and returns the most memory that it had resident, in KB. The standard library
-/// waits without asking for that.
-#[allow(unsafe_code, reason = "wait4 has no safe form anywhere in the tree")]
-fn wait_for_peak(pid: u32) -> i64 {
-    let mut status = 0;
-    // SAFETY: `rusage` is plain data for which zeroes are valid, and both pointers live through the call.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::wait4(pid.cast_signed(), &raw mut status, 0, &raw mut usage);
-        usage.ru_maxrss
     }
 }
 

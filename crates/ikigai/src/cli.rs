@@ -69,6 +69,9 @@ pub(crate) struct Options {
     /// What agents may touch: read, work or full (not in force yet)
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) mode: Option<String>,
+    /// Trace what happens into a file: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", global = true)]
+    pub(crate) log: Option<tracing::Level>,
     /// Talk line by line (there is no full screen yet, so this changes nothing)
     #[arg(long, global = true)]
     pub(crate) plain: bool,

@@ -38,7 +38,7 @@ mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use chosen::{ChosenModel, Format, NoModel};
 pub(crate) use error::ConfigError;
@@ -85,6 +85,7 @@ pub(crate) struct Settings {
     keys_present: BTreeSet<OsString>,
     /// For writing paths as `~/…`.
     home: Option<PathBuf>,
+    trace_file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -112,7 +113,9 @@ impl Settings {
         model::resolve(&mut layers)?;
 
         let keys_present = providers::keys_present(&layers, &sources.variables);
-        Ok(Settings { layers, user_file, project_file, keys_present, home: folders.home })
+        let trace_file = folders.trace_file();
+        let home = folders.home;
+        Ok(Settings { layers, user_file, project_file, keys_present, home, trace_file })
     }
 
     /// How much of an output a model gets.
@@ -128,6 +131,11 @@ impl Settings {
         Budget { wakes: self.number("mail.max_wakes"), requests: self.number("max_requests") }
     }
 
+    /// Where traces go; nowhere when nothing names a folder.
+    pub(crate) fn trace_file(&self) -> Option<&Path> {
+        self.trace_file.as_deref()
+    }
+
     /// How many responses with tool calls one turn may have.
     pub(crate) fn max_tool_turns(&self) -> u32 {
         self.number("max_tool_turns")
@@ -136,6 +144,11 @@ impl Settings {
     /// The model to talk to, and how to reach it.
     pub(crate) fn chosen_model(&self) -> Result<ChosenModel, NoModel> {
         chosen::choose(&self.layers, &self.keys_present)
+    }
+
+    /// The usual model of a built-in provider, for somebody who has a key of it.
+    pub(crate) fn usual_model_of(&self, provider: &str) -> ChosenModel {
+        chosen::usual(&self.layers, provider)
     }
 
     /// How many agents a session may have.
@@ -177,10 +190,11 @@ impl Settings {
         tools::enabled(&self.layers)
     }
 
-    /// The variables that a command must never see: every provider's key, also a replaced one, and
-    /// the database's address.
+    /// The variables that a command must never see: every provider's key, also a replaced one, the
+    /// database's address, and a server's with a password in it.
     pub(crate) fn secret_variables(&self) -> Vec<OsString> {
         let mut names = providers::key_variables(&self.layers);
+        names.extend(providers::secret_addresses(&self.layers));
         names.insert(OsString::from(environment::variable_name("database_url")));
         names.into_iter().collect()
     }
@@ -317,6 +331,18 @@ mod tests {
             .load()
             .unwrap();
         let mut all = [&always[..], &["LOCAL_KEY", "MY_KEY", "OTHER_KEY"]].concat();
+        all.sort_unstable();
+        assert_eq!(settings.secret_variables(), all);
+
+        let settings = world()
+            .user("providers.local.base_url = 'http://h'")
+            .variable("OPENAI_BASE_URL", "http://me:hunter2@h/v1")
+            .variable("ANTHROPIC_BASE_URL", "http://h")
+            .variable("IKIGAI_PROVIDERS__LOCAL__BASE_URL", "http://hunter2@h")
+            .load()
+            .unwrap();
+        let more = ["IKIGAI_PROVIDERS__LOCAL__BASE_URL", "OPENAI_BASE_URL"];
+        let mut all = [&always[..], &more].concat();
         all.sort_unstable();
         assert_eq!(settings.secret_variables(), all);
     }

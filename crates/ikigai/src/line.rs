@@ -4,6 +4,7 @@
 //! task beside us; we tell it what was typed and print what it tells.
 
 mod commands;
+mod connect;
 mod screen;
 mod typed;
 
@@ -16,6 +17,7 @@ use ikigai_store::Store;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::command;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::model;
@@ -24,6 +26,7 @@ use crate::print;
 use crate::signals::{Caught, Signals};
 
 use commands::Asked;
+use connect::Choice;
 use screen::Screen;
 use typed::{Typed, read_lines};
 
@@ -40,7 +43,11 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let model = match model::connect(environment) {
         Ok(model) => model,
-        Err(error) => return Err(crate::command::run::explain(error)),
+        Err(why) => match runtime.block_on(connect::offer(environment, &why))? {
+            Choice::Talk(model) => model,
+            Choice::Tour => return command::tour::run(),
+            Choice::Leave => return Ok(Exit::Done),
+        },
     };
     let ended = runtime.block_on(talk(environment, model));
     runtime.shutdown_background();
@@ -52,8 +59,10 @@ async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
     let seat = take_seat(environment, Otherwise::Join).await?;
     let (store, session, agent) = (seat.store(), seat.session(), seat.agent().clone());
     let screen = Arc::new(Mutex::new(Screen::new(environment)));
-    lock(&screen).greet(&model.label, session, &agent);
-    let for_events = Arc::clone(&screen);
+    lock(&screen).greet(&model.label, &agent);
+    let said_before = store.own_log(session, agent.clone(), None).await;
+    lock(&screen).recall(&said_before.unwrap_or_default());
+    let (for_events, for_the_end) = (Arc::clone(&screen), Arc::clone(&screen));
     let events = Box::new(move |event: Event| lock(&for_events).show(&event));
     let agent_at_work = equip(environment, seat, model, events)?;
     let (tell, commands) = mpsc::channel(COMMANDS);
@@ -65,11 +74,10 @@ async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(Into::into),
         exit = person.listen() => exit?,
     };
-    // The person has left. What goes on is interrupted, unless it is only to be finished.
-    if exit == Exit::Interrupted {
-        shutdown.cancel();
-    }
+    // What goes on when the person leaves is interrupted, and so it is told.
+    shutdown.cancel();
     serving.await?;
+    lock(&for_the_end).take_leave(session);
     Ok(exit)
 }
 
@@ -97,6 +105,7 @@ impl Person<'_> {
                 line = lines.recv() => match line {
                     Some(Typed::Line(line)) => {
                         self.leaving = false;
+                        lock(&self.screen).entered();
                         if self.take(line).await? == Asked::ToLeave {
                             return Ok(Exit::Done);
                         }
@@ -125,14 +134,13 @@ impl Person<'_> {
         let text = line.trim();
         if let Some(command) = text.strip_prefix('/') {
             let asked = self.obey(command).await?;
-            if !lock(&self.screen).is_busy() {
+            if asked == Asked::ToStay && !lock(&self.screen).is_busy() {
                 lock(&self.screen).prompt();
             }
             return Ok(asked);
         }
         let is_busy = lock(&self.screen).is_busy();
         if text.is_empty() {
-            lock(&self.screen).typed_nothing();
             if lock(&self.screen).may_go_on() {
                 self.tell(Command::GoOn).await;
             } else if !is_busy {

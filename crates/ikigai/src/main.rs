@@ -17,6 +17,7 @@ mod opening;
 mod print;
 mod session;
 mod signals;
+mod trace;
 mod transcript;
 
 use std::process::ExitCode;
@@ -41,7 +42,11 @@ fn run() -> anyhow::Result<Exit> {
         return command::watchdog::run();
     }
     let cli = Cli::parse();
-    let load = || Environment::read(&cli.options);
+    let load = || {
+        let environment = Environment::read(&cli.options)?;
+        trace::begin(&environment, cli.options.log)?;
+        Ok::<_, anyhow::Error>(environment)
+    };
     let Some(command) = cli.command else { return line::run(&load()?) };
     match command {
         Command::Run(arguments) => command::run::run(&load()?, &arguments),

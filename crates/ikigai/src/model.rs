@@ -46,6 +46,7 @@ fn provider(format: Format) -> Arc<dyn Provider> {
 /// What to do when there is no model, for somebody at a command line.
 pub(crate) const HOW_TO_CONNECT: &str = "\
 connect one:
-  a key          export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, GEMINI_API_KEY)
-  a local server OPENAI_BASE_URL=http://127.0.0.1:11434/v1 ikigai --model openai/NAME run …
-  or look first  ikigai tour";
+  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
+  a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
+                  and add --model openai/NAME
+  or look first   ikigai tour";

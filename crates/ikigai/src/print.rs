@@ -1,6 +1,6 @@
 //! Writing to the terminal or a pipe. A reader that has seen enough (`| head`) is no error.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 
@@ -22,6 +22,15 @@ pub(crate) fn out_to_reader(text: impl AsRef<[u8]>) -> anyhow::Result<Reader> {
     match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
         written => written.context("cannot write to standard output").map(|()| Reader::Listening),
+    }
+}
+
+/// The same for the words of a model: a file or a program gets every byte of them, a terminal only what cannot
+/// touch it.
+pub(crate) fn words_to_reader(text: &str) -> anyhow::Result<Reader> {
+    match io::stdout().is_terminal() {
+        true => out_to_reader(safe(text)),
+        false => out_to_reader(text),
     }
 }
 

@@ -42,8 +42,7 @@ pub(crate) fn shown(message: &Message) -> Vec<(Look, String)> {
 pub(crate) fn line(message: &Message) -> String {
     match &message.body {
         Body::ToolCall(call) => format!("→ {}", call_line(&call.name, &message.content)),
-        Body::ToolResult(result) if result.success => format!("← {}", message.content),
-        Body::ToolResult(_) => format!("← ✗ {}", message.content),
+        Body::ToolResult(_) => format!("← {}", message.content),
         _ => message.content.clone(),
     }
 }
@@ -108,7 +107,7 @@ mod tests {
             r#"{"success":true,"data":{"output":"one\ntwo"}}"#,
             &["← one", "  one", "  two"],
         );
-        check_result(r#"{"success":false,"error":"no"}"#, &["← ✗ error: no"]);
+        check_result(r#"{"success":false,"error":"no"}"#, &["← error: no"]);
     }
 
     #[test]

@@ -2,6 +2,14 @@
 
 use crate::support::{Workspace, ended};
 
+const NO_MODEL: &str = "\
+--  model          no model is connected; connect one:
+  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
+  a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
+                  and add --model openai/NAME
+  or look first   ikigai tour
+";
+
 #[test]
 fn a_healthy_installation_has_nothing_bad() {
     let workspace = Workspace::with_agents(2);
@@ -9,7 +17,7 @@ fn a_healthy_installation_has_nothing_bad() {
     let database = workspace.open();
     database.say("0/", "hello");
     let expected = format!(
-        "ok  configuration  read; 'ikigai config' shows it\n\
+        "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}\
          ok  database       sqlite://{} (SQLite {}; sessions: 1, log messages: 1, mail: 1)\n",
         workspace.database().display(),
         rusqlite::version()
@@ -23,7 +31,7 @@ fn a_bad_database_is_told_with_what_to_do() {
     workspace.write("file", "this is no database, as everybody can see who looks at it");
     let address = format!("sqlite://{}", workspace.text("file"));
     let expected = format!(
-        "ok  configuration  read; 'ikigai config' shows it\n\
+        "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}\
          BAD database       {} is not a database: move it away, or choose another place with --db sqlite://PATH\n",
         workspace.text("file")
     );

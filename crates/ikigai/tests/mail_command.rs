@@ -227,7 +227,7 @@ fn what_a_sender_wrote_cannot_touch_the_terminal() {
         let text = String::from_utf8(run(workspace.ikigai().args(arguments)).stdout).unwrap();
         assert!(text.contains("[2J") && text.contains("31m"), "{text}");
         let dangerous: Vec<char> = text.chars().filter(|c| c.is_control() && *c != '\n').collect();
-        assert_eq!(dangerous, [], "{text}");
+        assert_eq!(dangerous, Vec::<char>::new(), "{text}");
     }
 }
 

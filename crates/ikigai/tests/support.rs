@@ -1,5 +1,9 @@
 //! A folder of its own for every test, and the program run in it.
 
+pub(crate) mod model;
+pub(crate) mod story;
+pub(crate) mod wire;
+
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::{self, File, Permissions};

@@ -18,7 +18,7 @@ use crate::request::Request;
 /// use ikigai_providers::{ChatCompletions, Provider, Request, ToolUse};
 ///
 /// let view = [Seen::System("Be brief."), Seen::User("Hello")];
-/// let request = Request { model: "m", view: &view, tools: &[], tool_use: ToolUse::Auto };
+/// let request = Request { model: "m", origin: "", view: &view, tools: &[], tool_use: ToolUse::Auto };
 /// let body = String::from_utf8(ChatCompletions.encode(&request)).unwrap();
 /// let messages = r#"[{"role":"system","content":"Be brief."},{"role":"user","content":"Hello"}]"#;
 /// assert!(body.ends_with(&format!(r#""messages":{messages}}}"#)));

@@ -4,6 +4,7 @@ mod address;
 mod arriving;
 mod connector;
 mod limits;
+mod login;
 mod models;
 mod trouble;
 mod wish;
@@ -200,7 +201,9 @@ impl Client {
         match ended {
             Ok(()) => decode.finish(),
             // A server that said everything and then closed the connection badly has answered.
-            Err(fault) if fault.category == Category::Network => decode.finish().map_err(|_| fault),
+            Err(fault) if fault.category == Category::Network => {
+                decode.finish_broken().map_err(|_| fault)
+            }
             Err(fault) => Err(fault),
         }
     }
@@ -223,8 +226,8 @@ impl Client {
 
     /// Whatever the fault says, a key that a server repeats is not in it.
     fn without_secrets(&self, mut fault: Fault) -> Fault {
-        let password = self.base.as_ref().and_then(Address::password);
-        for secret in self.key.as_ref().into_iter().chain(password) {
+        let login = self.base.iter().flat_map(Address::secrets);
+        for secret in self.key.iter().chain(login) {
             fault.message = secret.cut_out_of(&fault.message);
         }
         fault

@@ -4,6 +4,8 @@
 use ikigai_conversation::{Extras, ResponseId, Seen, ToolCall};
 
 use crate::kept::{Piece, Placed};
+use crate::origin::is_foreign;
+use crate::request::Request;
 
 /// One thing to write.
 #[derive(Debug)]
@@ -63,9 +65,9 @@ pub(crate) fn prompt(view: &[Seen<'_>]) -> Option<String> {
 }
 
 /// All but the prompt, in order.
-pub(crate) fn entries<'a>(view: &[Seen<'a>]) -> Vec<Entry<'a>> {
-    let mut writer = Writer::default();
-    view.iter().for_each(|seen| writer.add(seen));
+pub(crate) fn entries<'a>(request: &Request<'a>) -> Vec<Entry<'a>> {
+    let mut writer = Writer { origin: request.origin, ..Writer::default() };
+    request.view.iter().for_each(|seen| writer.add(seen));
     writer.end_answer();
     writer.end_identity();
     writer.entries
@@ -78,6 +80,7 @@ pub(crate) fn is_blank(text: &str) -> bool {
 
 #[derive(Default)]
 struct Writer<'a> {
+    origin: &'a str,
     entries: Vec<Entry<'a>>,
     /// The line that waits for the text it stands before.
     identity: Option<String>,
@@ -100,14 +103,17 @@ impl<'a> Writer<'a> {
                 if self.answer.as_ref().is_some_and(Answer::has_begun) {
                     self.end_answer();
                 }
+                let extras = extras.filter(|extras| !is_foreign(extras, self.origin));
                 let answer = self.answer_of(response);
                 answer.text = text;
-                answer.extras = answer.extras.or(*extras);
+                answer.extras = answer.extras.or(extras);
             }
             Seen::ToolCall(call) => {
+                let extras = call.extras.as_ref();
+                let extras = extras.filter(|extras| !is_foreign(extras, self.origin));
                 let answer = self.answer_of(&call.response);
                 answer.calls.push(call);
-                answer.extras = answer.extras.or(call.extras.as_ref());
+                answer.extras = answer.extras.or(extras);
             }
             Seen::ToolResult { call, output, success } => {
                 self.end_answer();

@@ -5,12 +5,16 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::fault::{Category, Fault};
+use crate::surrogates::mend;
 
 /// Reads what a server sent.
 pub(crate) fn parse(json: &[u8]) -> Result<Value, Fault> {
-    serde_json::from_slice(json).map_err(|error| {
-        Fault::new(Category::Unreadable, format!("what the server sent is no JSON: {error}"))
-    })
+    let parsed = serde_json::from_slice(json);
+    parsed.or_else(|error| serde_json::from_slice(&mend(json)).map_err(|_| error)).map_err(
+        |error| {
+            Fault::new(Category::Unreadable, format!("what the server sent is no JSON: {error}"))
+        },
+    )
 }
 
 /// Writes the body of a request.

@@ -40,7 +40,9 @@ mod entries;
 mod given_ids;
 mod json;
 mod kept;
+mod origin;
 mod sse;
+mod surrogates;
 mod wire_call;
 
 mod client;

@@ -50,4 +50,12 @@ pub trait Decode: Send {
     /// # Errors
     /// When the response is not complete: the stream broke off, and half a call must never be run.
     fn finish(self: Box<Self>) -> Result<Response, Fault>;
+
+    /// The same after a connection that broke: only an end that the server spoke of counts.
+    ///
+    /// # Errors
+    /// As for [`finish`](Decode::finish).
+    fn finish_broken(self: Box<Self>) -> Result<Response, Fault> {
+        self.finish()
+    }
 }

@@ -8,6 +8,8 @@ use serde_json::Value;
 pub struct Request<'a> {
     /// The model's name, as its provider knows it.
     pub model: &'a str,
+    /// Whose model it is: what another provider wanted back stays here.
+    pub origin: &'a str,
     /// What the model may see, in order.
     pub view: &'a [Seen<'a>],
     /// The tools on offer, in order.

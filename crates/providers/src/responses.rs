@@ -1,5 +1,6 @@
 //! OpenAI's Responses format.
 
+mod content;
 mod decode;
 mod encode;
 mod items;

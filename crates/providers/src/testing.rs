@@ -69,7 +69,7 @@ pub(crate) fn sent_for(
     log: &[Message],
 ) -> String {
     let view = Log::new(log).view();
-    let request = Request { model, view: &view, tools, tool_use };
+    let request = Request { model, origin: "", view: &view, tools, tool_use };
     String::from_utf8(provider.encode(&request)).unwrap()
 }
 

@@ -3,9 +3,12 @@
 
 mod asking;
 mod chat_requests;
+mod chat_responses;
 mod leaving;
 mod logs;
 mod models;
+mod other_requests;
+mod other_responses;
 mod recorded;
 mod retries;
 mod secrets;

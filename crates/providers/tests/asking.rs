@@ -71,7 +71,8 @@ pub(crate) async fn ask(client: &Client) -> (Result<Response, Fault>, Vec<Said>)
     let mut said = Vec::new();
     let log = question();
     let view = Log::new(&log).view();
-    let request = Request { model: "m", view: &view, tools: &[], tool_use: ToolUse::Auto };
+    let request =
+        Request { model: "m", origin: "", view: &view, tools: &[], tool_use: ToolUse::Auto };
     let result = client.ask(&request, &mut |progress| said.push(progress.into())).await;
     (result, said)
 }

@@ -54,7 +54,8 @@ async fn leaving_between_two_attempts_asks_no_more() {
 async fn ask_and_notify(client: &Client, retrying: &Notify) {
     let log = question();
     let view = Log::new(&log).view();
-    let request = Request { model: "m", view: &view, tools: &[], tool_use: ToolUse::Auto };
+    let request =
+        Request { model: "m", origin: "", view: &view, tools: &[], tool_use: ToolUse::Auto };
     let mut on = |progress: Progress<'_>| {
         if let Progress::Retry { .. } = progress {
             retrying.notify_one();

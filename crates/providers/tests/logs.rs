@@ -55,7 +55,11 @@ const OUTPUTS: &[&str] =
     &[r#"{"success":true,"data":{"output":"x"}}"#, r#"{"error":"y"}"#, "", "no JSON"];
 const EXTRAS: &[&str] = &[
     r#"{"chat_completions":{"reasoning_content":"hm","calls":{"0":{"extra_content":{"n":1.0}}}}}"#,
-    r#"{"anthropic":{"blocks":[]}}"#,
+    r#"{"anthropic":{"model":"claude-opus-5-5","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s"}},{"text":0,"calls":1,"block":{"type":"redacted_thinking","data":"d"}}]}}"#,
+    r#"{"anthropic":{"blocks":[{"text":4,"calls":0,"block":{"type":"thinking","thinking":"","signature":"s"}}]}}"#,
+    r#"{"responses":{"model":"gpt-5-2025-08-07","blocks":[{"text":0,"calls":0,"block":{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"e"}},{"text":0,"calls":0,"block":{"type":"message","phase":"commentary"}},{"text":4,"calls":0,"block":{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"e"}}]}}"#,
+    r#"{"google":{"blocks":[{"text":1,"calls":0,"block":{"on":"text","signature":"s"}},{"text":4,"calls":0,"block":{"on":"end"}},{"text":4,"calls":0,"block":{"on":"call","signature":"s"}}]}}"#,
+    r#"{"google":{"blocks":[{"text":0,"calls":1,"block":{"on":"text","signature":"s"}},{"text":0,"calls":1,"block":{"on":"end"}}]}}"#,
     "null",
 ];
 
@@ -155,7 +159,9 @@ fn numbered(agent: &str, first: usize, news: &[NewMessage]) -> Vec<Message> {
 
 /// A log that a crash cut anywhere.
 pub(crate) fn any_log() -> impl Strategy<Value = Vec<Message>> {
-    let steps = prop::collection::vec(any_step(any_note().boxed()), 0..20);
+    let steps = |length| prop::collection::vec(any_step(any_note().boxed()), length);
+    // Much happens only at the beginning of a log.
+    let steps = prop_oneof![steps(0..3), steps(0..20)];
     (steps, any::<Index>(), any::<bool>()).prop_map(|(steps, end, is_cut)| {
         let mut pen = Pen { log: vec![NewMessage::system("prompt")], responses: 0 };
         steps.iter().for_each(|step| pen.step(step));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ikigai_providers::{
-    Anthropic, ChatCompletions, Fault, Provider, Response, Responses, SseDecoder,
+    Anthropic, ChatCompletions, Fault, Google, Provider, Response, Responses, SseDecoder,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -32,6 +32,7 @@ impl Recorded {
         match &self.path.file_name().unwrap().to_str().unwrap()[..3] {
             "60-" => &Responses,
             "61-" => &Anthropic,
+            "62-" => &Google,
             _ => &ChatCompletions,
         }
     }
@@ -94,12 +95,16 @@ fn show(response: &Response) -> Value {
         json!({"input": tokens.input, "output": tokens.output,
             "cache_read": tokens.cache_read, "cache_write": tokens.cache_write})
     });
-    json!({
+    let mut shown = json!({
         "text": response.text,
         "calls": response.calls.iter().map(call).collect::<Vec<_>>(),
         "stop": format!("{:?}", response.stop),
         "tokens": tokens,
-    })
+    });
+    if let Some(extras) = &response.extras {
+        shown["extras"] = serde_json::from_str(extras.as_json()).unwrap();
+    }
+    shown
 }
 
 fn recordings() -> Vec<Recorded> {
@@ -148,7 +153,7 @@ proptest! {
             if recorded.status != 200 || !recorded.is_stream || recorded.body.is_empty() {
                 continue;
             }
-            let whole = recorded.response(&[usize::MAX]).unwrap();
+            let Ok(whole) = recorded.response(&[usize::MAX]) else { continue };
             recorded.body.truncate(place.index(recorded.body.len()));
             match recorded.response(&[usize::MAX]) {
                 Ok(cut) => {

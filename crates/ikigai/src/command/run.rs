@@ -6,7 +6,7 @@ mod text;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ikigai_agents::{Command, Done, Event, Happening, Sink, Stop, serve};
+use ikigai_agents::{Command, Done, Event, Happening, Seat, Sink, Stop, serve};
 use ikigai_conversation::AgentId;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -37,10 +37,11 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
     let stop = runtime.block_on(async {
         let seat = take_seat(environment, Otherwise::New).await?;
         let output: Box<dyn Output> = match arguments.json {
-            true => Box::new(JsonLines::begin(&seat, &model.label)?),
+            true => Box::new(JsonLines),
             false => Box::<PlainText>::default(),
         };
         let printer = Arc::new(Mutex::new(Printer::new(output, interrupt.clone())));
+        lock(&printer).begin(&seat, &model.label)?;
         let agent = equip(environment, seat, model, sink(&printer))?;
         if let Some(seconds) = arguments.timeout {
             let (interrupt, limit) = (interrupt.clone(), Duration::from_secs(seconds));
@@ -85,6 +86,8 @@ pub(crate) fn explain(error: NoModel) -> anyhow::Error {
 
 /// How events are shown.
 trait Output: Send {
+    /// Which session and model it is.
+    fn begin(&mut self, seat: &Seat, model: &str) -> anyhow::Result<Reader>;
     /// Anything but the end of a turn.
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader>;
     /// The end of a turn.
@@ -105,6 +108,12 @@ struct Printer {
 impl Printer {
     fn new(output: Box<dyn Output>, interrupt: CancellationToken) -> Printer {
         Printer { output, interrupt, held: None, failure: None, agent: None }
+    }
+
+    fn begin(&mut self, seat: &Seat, model: &str) -> anyhow::Result<()> {
+        let reader = self.output.begin(seat, model)?;
+        self.note(Ok(reader));
+        Ok(())
     }
 
     fn take(&mut self, event: Event) {
@@ -143,6 +152,8 @@ impl Printer {
     /// Shows the end, which is an error when the agent could not be served.
     fn finish(&mut self, error: Option<String>) -> anyhow::Result<Stop> {
         if let (Some(error), Some(agent)) = (error, self.agent.clone()) {
+            // An answer that came before it is one all the same.
+            self.release();
             let done = Done { stop: Stop::Error, text: String::new(), error: Some(error) };
             self.held = Some(Event { agent, happening: Happening::Done(done) });
         }

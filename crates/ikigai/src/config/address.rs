@@ -19,6 +19,11 @@ impl Address {
     pub(super) fn secret(&self) -> &str {
         &self.url
     }
+
+    /// Whether there is something in it that is not shown.
+    pub(super) fn is_secret(&self) -> bool {
+        mask(&self.url) != self.url
+    }
 }
 
 impl fmt::Display for Address {

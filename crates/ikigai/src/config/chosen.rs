@@ -83,6 +83,12 @@ pub(super) fn choose(
     require_key(layers, &model, keys_present).map(|()| model)
 }
 
+/// The usual model of a built-in provider, whatever is set.
+pub(super) fn usual(layers: &Layers, provider: &str) -> ChosenModel {
+    let name = providers::usual_model(provider).unwrap_or_default();
+    reach(layers, provider.to_owned(), name.to_owned())
+}
+
 fn reach(layers: &Layers, provider: String, name: String) -> ChosenModel {
     let base_url = match layers.value(&key(&provider, "base_url")) {
         Some(Value::Address(address)) => address.secret().to_owned(),

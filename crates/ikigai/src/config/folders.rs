@@ -8,6 +8,7 @@ pub(super) struct Folders {
     pub(super) home: Option<PathBuf>,
     config: Option<PathBuf>,
     data: Option<PathBuf>,
+    state: Option<PathBuf>,
 }
 
 impl Folders {
@@ -20,12 +21,17 @@ impl Folders {
         Folders {
             config: folder("XDG_CONFIG_HOME", ".config"),
             data: folder("XDG_DATA_HOME", ".local/share"),
+            state: folder("XDG_STATE_HOME", ".local/state"),
             home,
         }
     }
 
     pub(super) fn user_file(&self) -> Option<PathBuf> {
         self.config.as_ref().map(|folder| folder.join("ikigai/config.toml"))
+    }
+
+    pub(super) fn trace_file(&self) -> Option<PathBuf> {
+        self.state.as_ref().map(|folder| folder.join("ikigai/trace.log"))
     }
 
     /// The database's address unless another is set; `None` also when the folder's name is no

@@ -112,6 +112,16 @@ pub(super) fn key_variables(layers: &Layers) -> BTreeSet<OsString> {
     entries.filter_map(|entry| text(Some(&entry.value)).map(OsString::from)).collect()
 }
 
+/// The names of all variables with an address that holds a secret.
+pub(super) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString> {
+    layers.iter().filter_map(|entry| match (&entry.value, &entry.place) {
+        (Value::Address(address), Place::Variable(name)) if address.is_secret() => {
+            Some(OsString::from(name))
+        }
+        _ => None,
+    })
+}
+
 /// Those key variables that are there and not empty.
 pub(super) fn keys_present(
     layers: &Layers,

@@ -24,8 +24,9 @@ const COMMANDS: &[(&str, &str)] = &[
 ];
 
 const HELP_ON_KEYS: &str = "\
-Type to say something; while the agent works it waits for the next step. A \\ at the end of a line goes on
-in the next one. Ctrl-C interrupts the agent, Ctrl-D leaves.";
+Type to say something; while the agent works it waits for the next step.
+A \\ at the end of a line goes on in the next one.
+Ctrl-C interrupts the agent, Ctrl-D leaves.";
 
 impl Person<'_> {
     /// Does what `/command` says; the slash is off.

@@ -18,6 +18,8 @@ pub(super) struct Screen {
     may_go_on: bool,
     /// Messages of the person that wait, and are shown when they go in.
     waiting: usize,
+    /// There is a conversation to come back to.
+    has_spoken: bool,
 }
 
 /// Where the cursor is.
@@ -35,14 +37,45 @@ impl Screen {
     pub(super) fn new(environment: &Environment) -> Screen {
         let is_dumb = environment.variable("TERM").is_none_or(|term| term == "dumb");
         let has_colours = !is_dumb && environment.variable("NO_COLOR").is_none();
-        Screen { has_colours, cursor: Cursor::Fresh, is_busy: false, may_go_on: false, waiting: 0 }
+        Screen {
+            has_colours,
+            cursor: Cursor::Fresh,
+            is_busy: false,
+            may_go_on: false,
+            waiting: 0,
+            has_spoken: false,
+        }
     }
 
     /// Says who is there.
-    pub(super) fn greet(&mut self, model: &str, session: SessionId, agent: &AgentId) {
+    pub(super) fn greet(&mut self, model: &str, agent: &AgentId) {
         let version = env!("CARGO_PKG_VERSION");
-        self.line(&format!("ikigai {version} · {model} · agent {agent} of session {session}"));
+        self.line(&format!("ikigai {version} · {} · agent {agent}", safe(model)));
         self.dim("/help lists the commands, Ctrl-C interrupts, Ctrl-D leaves");
+    }
+
+    /// Shows where an earlier conversation stands: what was said last, and what was answered.
+    pub(super) fn recall(&mut self, log: &[Message]) {
+        /// About a screen of text.
+        const SHOWN: usize = 2_000;
+        let Some(last) = log.iter().rposition(|message| message.body == Body::User) else { return };
+        let answer =
+            log[last..].iter().rev().find(|message| matches!(message.body, Body::Assistant(_)));
+        for (prefix, message) in [("❯", Some(&log[last])), ("●", answer)] {
+            let Some(message) = message else { continue };
+            let text: String = message.content.chars().take(SHOWN).collect();
+            let cut = if text.len() < message.content.len() { " …" } else { "" };
+            self.dim(&safe(&format!("{prefix} {text}{cut}")));
+        }
+        self.has_spoken = true;
+    }
+
+    /// Says how to come back.
+    pub(super) fn take_leave(&mut self, session: SessionId) {
+        self.fresh();
+        if self.has_spoken {
+            self.dim(&format!("To go on: ikigai -c, or ikigai --session {session}"));
+        }
     }
 
     pub(super) fn prompt(&mut self) {
@@ -61,7 +94,7 @@ impl Screen {
 
     /// Something was typed; while the agent works it waits.
     pub(super) fn said(&mut self, is_busy: bool) {
-        self.cursor = Cursor::Fresh;
+        self.has_spoken = true;
         if is_busy {
             self.waiting += 1;
             self.dim("(waits for the next step)");
@@ -70,13 +103,13 @@ impl Screen {
         self.may_go_on = false;
     }
 
-    pub(super) fn typed_nothing(&mut self) {
+    /// The person has ended a line.
+    pub(super) fn entered(&mut self) {
         self.cursor = Cursor::Fresh;
     }
 
     /// Prints an answer of ours.
     pub(super) fn say(&mut self, text: &str) {
-        self.cursor = Cursor::Fresh;
         self.line(&safe(text));
     }
 

@@ -24,7 +24,7 @@ const GO_ON: &str = "Go on.";
 
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     let mut messages = Messages::new(request.model);
-    entries(request.view).into_iter().for_each(|entry| messages.add(entry));
+    entries(request).into_iter().for_each(|entry| messages.add(entry));
     let system = system_blocks(request.view);
     let mut tools: Vec<ToolBlock<'_>> = request.tools.iter().map(ToolBlock::of).collect();
     if let (true, Some(last)) = (system.is_empty(), tools.last_mut()) {
@@ -195,7 +195,7 @@ impl<'a> Messages<'a> {
     }
 
     fn finish(mut self) -> Vec<Message<'a>> {
-        if self.ends_in_an_answer() {
+        if self.messages.is_empty() || self.ends_in_an_answer() {
             self.push(Role::User, text_block(GO_ON));
         }
         self.messages

@@ -6,6 +6,7 @@
 use ikigai_conversation::Extras;
 use serde::{Deserialize, Serialize};
 
+use crate::entries::is_blank;
 use crate::kept::{Kept, Placed};
 
 /// What this format's extras are called.
@@ -29,8 +30,8 @@ impl ThinkingBlock {
     /// Whether the API would take it. One without a signature would be refused with every later request.
     pub(super) fn is_complete(&self) -> bool {
         match self {
-            ThinkingBlock::Thinking { signature, .. } => !signature.is_empty(),
-            ThinkingBlock::RedactedThinking { data } => !data.is_empty(),
+            ThinkingBlock::Thinking { signature, .. } => !is_blank(signature),
+            ThinkingBlock::RedactedThinking { data } => !is_blank(data),
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) struct Part<'a> {
     pub(super) tool_calls: Option<Vec<CallPart<'a>>>,
     /// What there was before `tool_calls`.
     #[serde(borrow)]
-    pub(super) function_call: Option<Function<'a>>,
+    function_call: Option<&'a RawValue>,
 }
 
 /// A part of a call, or all of it.
@@ -114,6 +114,13 @@ fn strange_message() -> &'static str {
 impl<'a> Choice<'a> {
     pub(super) fn part(&self) -> Option<&Part<'a>> {
         self.delta.as_ref().or(self.message.as_ref())
+    }
+}
+
+impl<'a> Part<'a> {
+    /// The older form of a call. Where it is in no form at all, nothing is lost: nobody asks for it.
+    pub(super) fn function_call(&self) -> Option<Function<'a>> {
+        serde_json::from_str(self.function_call?.get()).ok()
     }
 }
 

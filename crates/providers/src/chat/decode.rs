@@ -97,6 +97,11 @@ impl Decode for Decoder {
             }
         }
     }
+
+    fn finish_broken(mut self: Box<Self>) -> Result<Response, Fault> {
+        self.end.is_hinted = false;
+        self.finish()
+    }
 }
 
 impl Decoder {
@@ -152,8 +157,8 @@ impl Decoder {
         for call in part.tool_calls.iter().flatten() {
             self.calls.add(call, &mut self.bounds)?;
         }
-        match &part.function_call {
-            Some(function) => self.calls.add_legacy(function, &mut self.bounds),
+        match part.function_call() {
+            Some(function) => self.calls.add_legacy(&function, &mut self.bounds),
             None => Ok(()),
         }
     }
@@ -353,7 +358,7 @@ mod tests {
             delta(json!({"content": [{"type": "text", "text": "a"}]})),
             delta(json!({"content": "", "reasoning_content": "hm"})),
             delta(json!({"reasoning": "hm", "reasoning_details": []})),
-            delta(json!({"content": "b", "tool_calls": []})),
+            delta(json!({"content": "b", "tool_calls": [], "function_call": ""})),
             json!({"choices": [{"delta": null, "finish_reason": null}]}).to_string(),
             delta(json!({"refusal": "c"})),
             ended("stop"),

@@ -4,7 +4,7 @@
 //! again: so a request is a prefix of the next one, and a long log costs no more than its bytes. What may
 //! change from one request to the next stands behind the messages.
 
-use ikigai_conversation::{Seen, ToolCall};
+use ikigai_conversation::ToolCall;
 use serde::Serialize;
 use serde_json::json;
 
@@ -31,7 +31,7 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
         body.json(&request.tools.iter().map(describe).collect::<Vec<_>>());
     }
     body.raw(r#","messages":["#);
-    Messages::new(&mut body).write(request.view);
+    Messages::new(&mut body).write(request);
     body.raw("]");
     if request.tool_use == ToolUse::None && !request.tools.is_empty() {
         body.raw(r#","tool_choice":"none""#);
@@ -103,11 +103,11 @@ impl<'b> Messages<'b> {
         Messages { body, last: None, ids: CallIds::new(IdRule::CHAT) }
     }
 
-    fn write(mut self, view: &[Seen<'_>]) {
-        if let Some(prompt) = prompt(view) {
+    fn write(mut self, request: &Request<'_>) {
+        if let Some(prompt) = prompt(request.view) {
             self.say(Role::System, &prompt);
         }
-        for entry in entries(view) {
+        for entry in entries(request) {
             match entry {
                 Entry::Said(text) => self.say(Role::User, &text),
                 Entry::Answer(answer) => self.answer(&answer),
@@ -288,6 +288,15 @@ mod tests {
                 r#"{"role":"tool","tool_call_id":"a","content":"(empty)"}"#,
             ],
         );
+    }
+
+    /// The line that waits for a text had moved into the next one.
+    #[test]
+    fn who_a_model_is_stays_where_it_was_said() {
+        let identity = r#"{"role":"user","content":"[You are agent 0/]"}"#;
+        check([NewMessage::user(" ")], &[identity]);
+        let next = r#"{"role":"user","content":"u"}"#;
+        check([NewMessage::user(" "), NewMessage::user("u")], &[identity, next]);
     }
 
     #[test]

@@ -6,12 +6,14 @@ use reqwest::Url;
 
 use crate::secret::Secret;
 
+use super::login;
+
 /// A base address.
 pub(super) struct Address {
     /// With a user's name and password, if there are any; requests carry them in a header.
     url: Url,
     shown: String,
-    password: Option<Secret>,
+    secrets: Vec<Secret>,
 }
 
 impl Address {
@@ -22,8 +24,8 @@ impl Address {
             return None;
         }
         let shown = shown(url.as_str()).trim_end_matches('/').to_owned();
-        let password = url.password().map(Secret::new);
-        Some(Address { url, shown, password })
+        let secrets = login::secrets(&url);
+        Some(Address { url, shown, secrets })
     }
 
     /// As a person may see it.
@@ -31,8 +33,9 @@ impl Address {
         &self.shown
     }
 
-    pub(super) fn password(&self) -> Option<&Secret> {
-        self.password.as_ref()
+    /// What a server may repeat of it, and nobody may see.
+    pub(super) fn secrets(&self) -> &[Secret] {
+        &self.secrets
     }
 
     /// Whether it is on this machine.

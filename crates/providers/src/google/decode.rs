@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::signatures::{FORMAT, Mark};
 use crate::bounds::Bounds;
+use crate::entries::is_blank;
 use crate::fault::{Category, Fault};
 use crate::given_ids::GivenIds;
 use crate::json::parse;
@@ -99,7 +100,7 @@ impl Decoder {
         if part["thought"] == true {
             return Ok(());
         }
-        let signature = part["thoughtSignature"].as_str().filter(|text| !text.is_empty());
+        let signature = part["thoughtSignature"].as_str().filter(|text| !is_blank(text));
         if part["functionCall"].is_object() {
             self.call(&part["functionCall"], signature)
         } else if let Some(text) = part["text"].as_str() {

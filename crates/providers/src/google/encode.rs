@@ -24,7 +24,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     let mut contents = Contents::new(request.model);
-    entries(request.view).into_iter().for_each(|entry| contents.add(entry));
+    entries(request).into_iter().for_each(|entry| contents.add(entry));
     let has_tools = !request.tools.is_empty();
     body(&Body {
         system_instruction: prompt(request.view)
@@ -162,7 +162,7 @@ impl<'a> Contents<'a> {
     }
 
     fn finish(mut self) -> Vec<Content> {
-        if self.contents.last().is_some_and(|last| last.kind == Kind::Answer) {
+        if self.contents.last().is_none_or(|last| last.kind == Kind::Answer) {
             self.push(Kind::Said, Part::text(GO_ON.to_owned(), None));
         }
         self.contents

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::items::{FORMAT, Mark, Reasoning, Summary};
+use super::content::{Content, written};
+use super::items::{FORMAT, Mark};
 use crate::bounds::Bounds;
 use crate::fault::{Category, Fault};
 use crate::given_ids::GivenIds;
@@ -43,22 +44,8 @@ struct Item {
     index: Option<u64>,
     id: Option<String>,
     content: Content,
-}
-
-#[derive(Debug)]
-enum Content {
-    Message {
-        phase: Option<String>,
-        text: String,
-    },
-    Call {
-        call_id: Option<String>,
-        name: String,
-        arguments: String,
-    },
-    Reasoning(Reasoning),
-    /// Of a tool that runs at the server, or of a later version.
-    Ignored,
+    /// Whether its end has come.
+    is_done: bool,
 }
 
 impl Decode for Decoder {
@@ -134,6 +121,7 @@ impl Decoder {
 
     fn begin_item(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
         self.bounds.add_part()?;
+        let is_done = data["type"] != "response.output_item.added";
         let item = &data["item"];
         let content = Content::of(item);
         self.bounds.add_bytes(content.bytes())?;
@@ -143,18 +131,19 @@ impl Decoder {
             on_text(text);
         }
         let id = item["id"].as_str().map(str::to_owned);
-        self.items.push(Item { index: data["output_index"].as_u64(), id, content });
+        let index = data["output_index"].as_u64();
+        self.items.push(Item { index, id, content, is_done });
         Ok(())
     }
 
-    /// The item that an event is about; if the event does not say, the last one of its sort.
+    /// The item that an event is about; if the event does not say, the last one of its sort that is open.
     fn position(&self, data: &Value, is_of_sort: fn(&Content) -> bool) -> Option<usize> {
         let index = data["output_index"].as_u64();
         let id = data["item_id"].as_str().or(data["item"]["id"].as_str());
         let is_meant = |item: &Item| match (index, item.index, id, item.id.as_deref()) {
             (Some(meant), Some(index), _, _) => meant == index,
             (_, _, Some(meant), Some(id)) => meant == id,
-            _ => true,
+            _ => !item.is_done,
         };
         self.items.iter().rposition(|item| is_of_sort(&item.content) && is_meant(item))
     }
@@ -172,7 +161,7 @@ impl Decoder {
                 let index = data["output_index"].as_u64();
                 let content = Content::Message { phase: None, text: String::new() };
                 self.bounds.add_part()?;
-                self.items.push(Item { index, id, content });
+                self.items.push(Item { index, id, content, is_done: false });
                 self.items.len() - 1
             }
         };
@@ -209,34 +198,15 @@ impl Decoder {
 
     /// Takes an item as it is at its end, which says more than its pieces did.
     fn end_item(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
-        let mut done = Content::of(&data["item"]);
+        let done = Content::of(&data["item"]);
         let Some(position) = self.position(data, done.sort()) else {
             return self.begin_item(data, on_text);
         };
+        self.items[position].is_done = true;
         let so_far = &mut self.items[position].content;
         self.bounds.add_bytes(done.bytes().saturating_sub(so_far.bytes()))?;
-        match (&mut done, so_far) {
-            (Content::Message { phase, text }, Content::Message { phase: old, text: came }) => {
-                *old = phase.take().or(old.take());
-                if came.is_empty() && !text.is_empty() {
-                    on_text(text);
-                    came.push_str(text);
-                }
-            }
-            (
-                Content::Call { call_id, name, arguments },
-                Content::Call { call_id: old, name: old_name, arguments: came },
-            ) => {
-                *old = call_id.take().or(old.take());
-                if !name.is_empty() {
-                    old_name.clone_from(name);
-                }
-                if !arguments.is_empty() {
-                    came.clone_from(arguments);
-                }
-            }
-            (Content::Reasoning(done), Content::Reasoning(came)) => came.clone_from(done),
-            _ => {}
+        if let Some(text) = so_far.complete(done) {
+            on_text(text);
         }
         Ok(())
     }
@@ -260,7 +230,7 @@ impl Decoder {
             && let Some(output) = response["output"].as_array()
         {
             for item in output {
-                self.end_item(&serde_json::json!({ "item": item }), on_text)?;
+                self.begin_item(&serde_json::json!({ "item": item }), on_text)?;
             }
         }
         self.tokens = tokens(&response["usage"]).or(self.tokens);
@@ -306,76 +276,6 @@ impl Decoder {
         }
         response.extras = Kept { model: self.model, blocks }.into_extras(FORMAT);
         response
-    }
-}
-
-impl Content {
-    fn of(item: &Value) -> Content {
-        let string = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
-        match item["type"].as_str() {
-            Some("message") => Content::Message {
-                phase: item["phase"].as_str().map(str::to_owned),
-                text: texts(&item["content"]).collect(),
-            },
-            Some("function_call") => Content::Call {
-                call_id: item["call_id"].as_str().map(str::to_owned),
-                name: string("name"),
-                arguments: written(&item["arguments"]),
-            },
-            Some("reasoning") => Content::Reasoning(Reasoning {
-                id: string("id"),
-                summary: texts(&item["summary"])
-                    .map(|text| Summary { text: text.to_owned() })
-                    .collect(),
-                encrypted_content: string("encrypted_content"),
-            }),
-            _ => Content::Ignored,
-        }
-    }
-
-    fn is_message(&self) -> bool {
-        matches!(self, Content::Message { .. })
-    }
-
-    fn is_call(&self) -> bool {
-        matches!(self, Content::Call { .. })
-    }
-
-    /// Tells whether another content is of the same sort.
-    fn sort(&self) -> fn(&Content) -> bool {
-        match self {
-            Content::Message { .. } => Content::is_message,
-            Content::Call { .. } => Content::is_call,
-            Content::Reasoning(_) => |other| matches!(other, Content::Reasoning(_)),
-            Content::Ignored => |other| matches!(other, Content::Ignored),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Content::Message { text, .. } => text.len(),
-            Content::Call { name, arguments, .. } => name.len() + arguments.len(),
-            Content::Reasoning(reasoning) => {
-                let summary = reasoning.summary.iter().map(|part| part.text.len()).sum::<usize>();
-                summary + reasoning.encrypted_content.len()
-            }
-            Content::Ignored => 0,
-        }
-    }
-}
-
-/// The texts of a list of parts: of a message's content, refusals included, or of a summary.
-fn texts(parts: &Value) -> impl Iterator<Item = &str> {
-    let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
-    parts.iter().filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()))
-}
-
-/// Arguments as they came; some servers send an object instead of its text.
-fn written(arguments: &Value) -> String {
-    match arguments {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -494,6 +394,21 @@ mod tests {
             a_call("call_3", "wait", "{}"),
         ];
         check(&events, &Response { calls, ..plain("") });
+    }
+
+    #[test]
+    fn items_without_any_id_are_told_apart_by_their_ends() {
+        let done = |name: &str| {
+            format!(
+                r#"{{"type":"response.output_item.done","item":{{"type":"function_call","name":"{name}","arguments":"{{}}"}}}}"#
+            )
+        };
+        let calls = vec![a_call("call_1", "glob", "{}"), a_call("call_2", "bash", "{}")];
+        let expected = Response { calls, ..plain("") };
+        check(&[&done("glob"), &done("bash"), COMPLETED], &expected);
+        let output = r#"{"status":"completed","output":[{"type":"function_call","name":"glob","arguments":"{}"},{"type":"function_call","name":"bash","arguments":"{}"}],"#;
+        let whole = COMPLETED.replace(r#"{"status":"completed","#, output);
+        check(&[&whole], &expected);
     }
 
     #[test]

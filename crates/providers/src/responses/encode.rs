@@ -14,9 +14,12 @@ use crate::wire_call::{wire_arguments, wire_name};
 
 const ID_RULE: IdRule = IdRule { max_bytes: 64, allows: |byte| byte.is_ascii_graphic() };
 
+/// Stands where a log leaves nothing to answer.
+const GO_ON: &str = "Go on.";
+
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     let mut input = Input::new(request.model);
-    entries(request.view).into_iter().for_each(|entry| input.add(entry));
+    entries(request).into_iter().for_each(|entry| input.add(entry));
     body(&Body {
         model: request.model,
         store: false,
@@ -24,7 +27,7 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
         include: if reasons(request.model) { &["reasoning.encrypted_content"] } else { &[] },
         instructions: prompt(request.view),
         tools: request.tools.iter().map(Function::of).collect(),
-        input: input.items,
+        input: input.finish(),
         tool_choice: match request.tool_use {
             ToolUse::None if !request.tools.is_empty() => Some("none"),
             ToolUse::None | ToolUse::Auto => None,
@@ -123,11 +126,7 @@ impl<'a> Input<'a> {
 
     fn add(&mut self, entry: Entry<'a>) {
         match entry {
-            Entry::Said(text) => self.items.push(Item::Message {
-                role: "user",
-                content: [Content::InputText { text }],
-                phase: None,
-            }),
+            Entry::Said(text) => self.say(text),
             Entry::Answer(answer) => self.answer(&answer),
             Entry::Result { output, .. } => {
                 let result = self.ids.result();
@@ -135,6 +134,20 @@ impl<'a> Input<'a> {
                 self.items.extend(item);
             }
         }
+    }
+
+    fn finish(mut self) -> Vec<Item<'a>> {
+        let leaves_nothing_to_answer =
+            |last: &Item<'_>| matches!(last, Item::Message { role: "assistant", .. });
+        if self.items.last().is_none_or(leaves_nothing_to_answer) {
+            self.say(GO_ON.to_owned());
+        }
+        self.items
+    }
+
+    fn say(&mut self, text: String) {
+        let content = [Content::InputText { text }];
+        self.items.push(Item::Message { role: "user", content, phase: None });
     }
 
     fn answer(&mut self, answer: &Answer<'a>) {

@@ -6,6 +6,7 @@
 use ikigai_conversation::Extras;
 use serde::{Deserialize, Serialize};
 
+use crate::entries::is_blank;
 use crate::kept::{Kept, Placed};
 
 /// What this format's extras are called.
@@ -42,7 +43,7 @@ impl Mark {
     pub(super) fn is_complete(&self) -> bool {
         match self {
             Mark::Reasoning(reasoning) => {
-                !reasoning.id.is_empty() && !reasoning.encrypted_content.is_empty()
+                !is_blank(&reasoning.id) && !is_blank(&reasoning.encrypted_content)
             }
             Mark::Message { phase } => matches!(phase.as_str(), "commentary" | "final_answer"),
         }

@@ -265,4 +265,8 @@ fn a_request_that_only_adds_messages_keeps_the_prefix() {
     assert_prefix(&older, &newer);
     let other = captured(CHAT, &json!({"model": "m", "messages": [{"a": "]"}, 2]}));
     assert!(std::panic::catch_unwind(|| assert_prefix(&older, &other)).is_err());
+
+    let blocks = |list| json!({"messages": [{"role": "user", "content": list}]});
+    let (one, two) = (json!([{"type": "text"}]), json!([{"type": "text"}, {"type": "text"}]));
+    assert_prefix(&captured(ANTHROPIC, &blocks(one)), &captured(ANTHROPIC, &blocks(two)));
 }

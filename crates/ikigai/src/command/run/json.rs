@@ -9,16 +9,12 @@ use crate::print::{self, Reader};
 
 pub(super) struct JsonLines;
 
-impl JsonLines {
-    /// Says which session and model it is.
-    pub(super) fn begin(seat: &Seat, model: &str) -> anyhow::Result<JsonLines> {
-        let fields = json!({"session": seat.session(), "model": model});
-        line("session", seat.agent(), None, fields)?;
-        Ok(JsonLines)
-    }
-}
-
 impl Output for JsonLines {
+    fn begin(&mut self, seat: &Seat, model: &str) -> anyhow::Result<Reader> {
+        let fields = json!({"session": seat.session(), "model": model});
+        line("session", seat.agent(), None, fields)
+    }
+
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
         let agent = &event.agent;
         match &event.happening {
@@ -88,5 +84,5 @@ fn line(kind: &str, agent: &AgentId, log: Option<i64>, fields: Value) -> anyhow:
     if let Value::Object(fields) = fields {
         event.extend(fields);
     }
-    print::out_to_reader(format!("{}\n", Value::Object(event)))
+    print::words_to_reader(&format!("{}\n", Value::Object(event)))
 }

@@ -1,6 +1,6 @@
 //! The answer on standard output, everything else on standard error.
 
-use ikigai_agents::{Done, Event, Happening, Stop};
+use ikigai_agents::{Done, Event, Happening, Seat, Stop};
 use ikigai_conversation::{Body, Message};
 
 use super::Output;
@@ -15,6 +15,10 @@ pub(super) struct PlainText {
 }
 
 impl Output for PlainText {
+    fn begin(&mut self, _seat: &Seat, _model: &str) -> anyhow::Result<Reader> {
+        Ok(Reader::Listening)
+    }
+
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
         match &event.happening {
             Happening::Logged(message) => self.logged(message),
@@ -32,7 +36,7 @@ impl Output for PlainText {
         let mut reader = Reader::Listening;
         if !done.text.trim().is_empty() {
             let end = if done.text.ends_with('\n') { "" } else { "\n" };
-            reader = print::out_to_reader(format!("{}{end}", done.text))?;
+            reader = print::words_to_reader(&format!("{}{end}", done.text))?;
         }
         match done.stop {
             Stop::Stop => {}
@@ -53,7 +57,7 @@ impl PlainText {
         match &message.body {
             Body::Assistant(_) => self.text = Some(message.content.clone()),
             Body::ToolCall(_) | Body::ToolResult(_) | Body::Notification(_) => {
-                if let Some(text) = self.text.take() {
+                if let Some(text) = self.text.take().filter(|text| !text.trim().is_empty()) {
                     print::note(&text);
                 }
                 print::note(&transcript::line(message));

@@ -1,0 +1,213 @@
+//! Whole turns as whole programs, against a scripted server on this machine that answers at once.
+//!
+//! `cargo bench --bench turn` prints a table. A run is one process from its start to its end: it opens the
+//! database, asks, runs the calls, commits every step to the disk and gives its lease back.
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a bench prints, and starts programs"
+)]
+#![allow(missing_docs, reason = "nobody links against a bench")]
+
+mod measure;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use ikigai_conversation::{NewMessage, ResponseId, SessionId, ToolCallId};
+use ikigai_store::{Budget, Ending, Input, Next, Options, Place, Process, Store};
+use ikigai_testkit::{Captured, ModelServer, Reply};
+use measure::{Measure, run};
+use serde_json::{Value, json};
+
+const IKIGAI: &str = env!("CARGO_BIN_EXE_ikigai");
+const ROUNDS: usize = 30;
+const CALLS: usize = 20;
+
+fn main() {
+    if let Some(scenario) = std::env::var_os(SERVE) {
+        return serve(&scenario.to_string_lossy());
+    }
+    // `cargo test --benches` runs this with another flag: that it builds is enough there.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("file.txt"), "a line\n".repeat(100))
+        .expect("it can be written");
+    let bench = Bench { folder: folder.path() };
+    println!("| what | median ms | fastest ms | CPU ms | peak MB |");
+    println!("| --- | --- | --- | --- | --- |");
+    bench.row("`true`", || Command::new("true"));
+    bench.row("`bash -c true`", || {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", "true"]);
+        bash
+    });
+    let text = Server::start("text");
+    let alone = bench.row("a text turn", || bench.ikigai(&text.base_url, &["run", "hi"]));
+    bench.calls("bash", alone);
+    bench.calls("file_read", alone);
+    let deltas = Server::start("deltas");
+    bench.row("a stream of 5,000 deltas", || bench.ikigai(&deltas.base_url, &["run", "hi"]));
+    bench.row("the command that prints 50 MB, alone", || {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", PRINT]);
+        bash
+    });
+    let printing = Server::start("print");
+    bench.row("a turn with that command", || bench.ikigai(&printing.base_url, &["run", "hi"]));
+    bench.long_session(&text);
+    let here = ModelServer::choosing(|_| Reply::text("Hello."));
+    run(&mut bench.ikigai(&here.base_url(), &["run", "hi"]));
+    println!();
+    println!("first request, all tools, no AGENTS.md: {} bytes", here.requests()[0].body.len());
+}
+
+/// The server is a process of its own: a child's peak of memory counts what its parent had when it forked.
+struct Server {
+    process: Child,
+    base_url: String,
+}
+
+/// Tells this program to be the server, and for what.
+const SERVE: &str = "BENCH_SERVE";
+
+const PRINT: &str = "yes 0123456789012345678901234567890123456789 | head -c 50000000";
+
+impl Server {
+    fn start(scenario: &str) -> Server {
+        let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
+        command.env(SERVE, scenario).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("it starts");
+        let mut base_url = String::new();
+        let stdout = process.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut base_url).expect("it says where it is");
+        Server { process, base_url: base_url.trim().to_owned() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Serves until standard input ends, which it does with the bench.
+fn serve(scenario: &str) {
+    let server = match scenario {
+        "bash" => calling(CALLS, "bash", json!({"command": "true"})),
+        "file_read" => calling(CALLS, "file_read", json!({"path": "file.txt"})),
+        "print" => calling(1, "bash", json!({"command": PRINT})),
+        "deltas" => {
+            ModelServer::choosing(|_| Reply::pieces((0..5_000).map(|n| format!("word{n} "))))
+        }
+        _ => ModelServer::choosing(|_| Reply::text("Hello.")),
+    };
+    println!("{}", server.base_url());
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+struct Bench<'a> {
+    folder: &'a Path,
+}
+
+impl Bench<'_> {
+    fn ikigai(&self, base_url: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(IKIGAI);
+        command.args(arguments).current_dir(self.folder).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.folder).env("OPENAI_API_KEY", "none");
+        command.env("OPENAI_BASE_URL", base_url);
+        command
+    }
+
+    /// Prints a row, and returns the median of the wall time in milliseconds.
+    fn row(&self, what: &str, command: impl Fn() -> Command) -> f64 {
+        let mut measures: Vec<Measure> = (0..ROUNDS).map(|_| run(&mut command())).collect();
+        measures.sort_by_key(|measure| measure.wall);
+        let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+        let median = ms(measures[ROUNDS / 2].wall);
+        let fastest = ms(measures[0].wall);
+        let peak =
+            measures.iter().map(|measure| measure.peak_kb).max().unwrap_or(0) as f64 / 1024.0;
+        measures.sort_by_key(|measure| measure.cpu);
+        let cpu = ms(measures[ROUNDS / 2].cpu);
+        println!("| {what} | {median:.2} | {fastest:.2} | {cpu:.2} | {peak:.1} |");
+        median
+    }
+
+    /// A turn of many calls, and what one of them costs.
+    fn calls(&self, name: &str, alone: f64) {
+        let server = Server::start(name);
+        let all = self.row(&format!("{CALLS} `{name}` calls, one a response"), || {
+            self.ikigai(&server.base_url, &["run", "hi"])
+        });
+        println!("| … one of them | {:.2} | | | |", (all - alone) / CALLS as f64);
+    }
+
+    /// `-c` on a session of 10,000 messages. Each run adds two.
+    fn long_session(&self, server: &Server) {
+        let place = Place {
+            machine: Process::current().machine,
+            directory: self
+                .folder
+                .canonicalize()
+                .expect("it is there")
+                .to_string_lossy()
+                .into_owned(),
+        };
+        let database = self.folder.join(".local/share/ikigai/ikigai.db");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(fill(&database, place, 10_000));
+        self.row("`-c` on a session of 10,000 messages", || {
+            self.ikigai(&server.base_url, &["run", "-c", "hi"])
+        });
+    }
+}
+
+/// A server that asks for so many calls, one a response, and then answers.
+fn calling(count: usize, name: &'static str, arguments: Value) -> ModelServer {
+    ModelServer::choosing(move |request: &Captured| match request.results_since_user() {
+        done if done < count => Reply::call(&format!("call_{done}"), name, arguments.clone()),
+        _ => Reply::text("Done."),
+    })
+}
+
+/// A session of `count` messages: prompts, calls with results, answers.
+async fn fill(database: &Path, place: Place, count: usize) {
+    let address = format!("sqlite://{}", database.display());
+    let store = Store::open(&address, Options::default()).expect("it opens");
+    let budget = Budget { wakes: 32, requests: 300 };
+    let messages = vec![NewMessage::system("be good"), NewMessage::user("begin")];
+    let input = Input { messages, budget, model: "openai/gpt-5".to_owned() };
+    let session = SessionId::new(uuid::Uuid::now_v7());
+    let begun = store.begin_session(place, session, Process::current(), input).await;
+    let (lease, _) = begun.expect("it begins");
+    let mut messages = Vec::new();
+    for number in 0..count / 4 {
+        let response = ResponseId::new(format!("r{number}"));
+        let arguments = r#"{"path":"src/main.rs","offset":100,"limit":20}"#;
+        let id = ToolCallId::new(format!("call_{number}"));
+        let call = NewMessage::tool_call(id, "file_read", arguments, response);
+        let ikigai_conversation::Body::ToolCall(facts) = call.body.clone() else {
+            unreachable!("it is a call")
+        };
+        let output = json!({"success": true, "data": {"output": "let x = 1;\n".repeat(20)}});
+        let answer = ResponseId::new(format!("a{number}"));
+        messages.push(call);
+        messages.push(NewMessage::tool_result(&facts, output.to_string()));
+        messages.push(NewMessage::assistant("It reads a number and adds it up.", answer));
+        messages.push(NewMessage::user("And the next one?"));
+    }
+    let agent = lease.top().clone();
+    store
+        .append(lease.clone(), agent.clone(), messages, Next::Request)
+        .await
+        .expect("it is written");
+    store.end_turn(lease.clone(), agent, Vec::new(), Ending::Answered).await.expect("it ends");
+    store.release(lease).await.expect("it is given back");
+}

@@ -1,0 +1,173 @@
+//! No model is connected: what a person can do about it, here and now.
+
+use std::io::{self, BufRead, Write};
+
+use ikigai_agents::Model;
+use ikigai_providers::Secret;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use crate::config::{ChosenModel, Format, NoModel};
+use crate::environment::Environment;
+use crate::model::{self, connect_with};
+use crate::print::safe;
+
+/// What the person chose.
+pub(super) enum Choice {
+    Talk(Model),
+    Tour,
+    Leave,
+}
+
+/// The usual addresses of servers on one's own machine.
+const LOCAL_SERVERS: &[(&str, &str)] = &[
+    ("ollama", "http://127.0.0.1:11434/v1"),
+    ("lmstudio", "http://127.0.0.1:1234/v1"),
+    ("llamacpp", "http://127.0.0.1:8080/v1"),
+];
+
+/// A server that was found, with a model of it.
+struct Local {
+    chosen: ChosenModel,
+}
+
+/// Offers what there is, until the person has chosen.
+pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::Result<Choice> {
+    let found = find_local(environment).await;
+    put(&format!("ikigai: {why}. What would you like to do?\n"))?;
+    put("  k  paste a key of Anthropic, OpenAI or Gemini; it is kept in memory only\n")?;
+    for (number, local) in (1..).zip(&found) {
+        let ChosenModel { base_url, name, provider, .. } = &local.chosen;
+        put(&format!("  {number}  use {} of the {provider} server at {base_url}\n", safe(name)))?;
+    }
+    put("  t  take the tour: a scripted walk, no key needed\n")?;
+    loop {
+        put("Your choice (Enter leaves): ")?;
+        let Some(line) = read_line()? else { return Ok(Choice::Leave) };
+        match line.trim() {
+            "" | "q" => return Ok(Choice::Leave),
+            "t" => return Ok(Choice::Tour),
+            "k" => {
+                if let Some(model) = paste_key(environment)? {
+                    return Ok(Choice::Talk(model));
+                }
+            }
+            typed => match typed.parse::<usize>().ok().and_then(|n| found.get(n.wrapping_sub(1))) {
+                Some(local) => {
+                    tell_how_to_keep(&local.chosen)?;
+                    return Ok(Choice::Talk(connect_with(environment, &local.chosen, None)));
+                }
+                None => put("That is none of the choices.\n")?,
+            },
+        }
+    }
+}
+
+/// Looks at all usual addresses at once.
+async fn find_local(environment: &Environment) -> Vec<Local> {
+    let look = |(provider, base_url): &(&str, &str)| {
+        let mut chosen = ChosenModel {
+            provider: (*provider).to_owned(),
+            name: String::new(),
+            format: Format::ChatCompletions,
+            base_url: (*base_url).to_owned(),
+            key_variable: None,
+        };
+        let client = connect_with(environment, &chosen, None).client;
+        async move {
+            chosen.name = client.models().await.ok()?.into_iter().next()?;
+            Some(Local { chosen })
+        }
+    };
+    let [ollama, lmstudio, llamacpp] = [0, 1, 2].map(|index| look(&LOCAL_SERVERS[index]));
+    let (ollama, lmstudio, llamacpp) = tokio::join!(ollama, lmstudio, llamacpp);
+    [ollama, lmstudio, llamacpp].into_iter().flatten().collect()
+}
+
+/// Asks for a key without showing it. What it looks like tells whose it is.
+fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
+    put("The key (it is not shown): ")?;
+    let hidden = HiddenInput::begin();
+    let line = read_line();
+    drop(hidden);
+    put("\n")?;
+    let Some(key) = line?.map(|line| line.trim().to_owned()).filter(|key| !key.is_empty()) else {
+        return Ok(None);
+    };
+    let chosen = environment.settings.usual_model_of(provider_of(&key));
+    put(&format!(
+        "Talking to {}. To keep it: export {}=… in your shell's start-up file.\n",
+        chosen.label(),
+        chosen.key_variable.as_deref().unwrap_or_default()
+    ))?;
+    Ok(Some(model::connect_with(environment, &chosen, Some(Secret::new(key)))))
+}
+
+fn provider_of(key: &str) -> &'static str {
+    if key.starts_with("sk-ant-") {
+        "anthropic"
+    } else if key.starts_with("AIza") {
+        "google"
+    } else {
+        "openai"
+    }
+}
+
+fn tell_how_to_keep(chosen: &ChosenModel) -> anyhow::Result<()> {
+    let ChosenModel { provider, base_url, .. } = chosen;
+    put(&format!(
+        "To keep it, put this into the configuration file ('ikigai config' names it):\n  \
+         model = \"{}\"\n  providers.{provider}.base_url = \"{base_url}\"\n",
+        safe(&chosen.label())
+    ))
+}
+
+/// While it lives, the terminal does not show what is typed.
+struct HiddenInput(Option<Termios>);
+
+impl HiddenInput {
+    fn begin() -> HiddenInput {
+        let before = tcgetattr(io::stdin()).ok();
+        if let Some(mut hidden) = before.clone() {
+            // Ctrl-C must not end us in here, or the terminal would stay silent.
+            hidden.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
+            let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &hidden);
+        }
+        HiddenInput(before)
+    }
+}
+
+impl Drop for HiddenInput {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+/// `None` at the end of input.
+fn read_line() -> anyhow::Result<Option<String>> {
+    let mut line = String::new();
+    let count = io::stdin().lock().read_line(&mut line)?;
+    // Ctrl-C, where it is no signal.
+    let is_cancelled = line.contains('\u{3}');
+    Ok((count > 0).then(|| if is_cancelled { String::new() } else { line }))
+}
+
+fn put(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    Ok(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_tells_whose_it_is() {
+        for (key, provider) in
+            [("sk-ant-api03-x", "anthropic"), ("AIzaSyX", "google"), ("sk-proj-x", "openai")]
+        {
+            assert_eq!(provider_of(key), provider);
+        }
+    }
+}

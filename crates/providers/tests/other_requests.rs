@@ -1,0 +1,128 @@
+//! What holds of every request of Anthropic's, Google's and the Responses format, whatever is in the log.
+
+use ikigai_conversation::{Log, Message, Seen};
+use ikigai_providers::{Anthropic, Google, Provider, Request, Responses, Tool, ToolUse};
+use ikigai_testkit::strict;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Value, json};
+
+use crate::logs::{Growth, any_damaged_log, any_growth, any_log};
+
+/// A format, with what a test has to know of its bytes.
+struct Format {
+    provider: &'static dyn Provider,
+    model: &'static str,
+    judge: fn(&Value) -> Result<(), String>,
+    /// What follows the last block that comes from the log.
+    end: &'static str,
+    /// The message that is made up for a log that leaves nothing to answer, up to `end`.
+    made_up: &'static str,
+}
+
+const ANTHROPIC: Format = Format {
+    provider: &Anthropic,
+    model: "claude-opus-5-5",
+    judge: strict::anthropic::check,
+    end: "]}]",
+    made_up: r#"{"role":"user","content":[{"type":"text","text":"Go on."}"#,
+};
+
+const GOOGLE: Format = Format {
+    provider: &Google,
+    model: "gemini-3.8-flash",
+    judge: strict::google::check,
+    end: "]}]",
+    made_up: r#"{"role":"user","parts":[{"text":"Go on."}"#,
+};
+
+const RESPONSES: Format = Format {
+    provider: &Responses,
+    model: "gpt-5",
+    judge: strict::responses::check,
+    end: "]",
+    made_up: r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}"#,
+};
+
+impl Format {
+    fn send(&self, view: &[Seen<'_>], tool_use: ToolUse) -> String {
+        let tools = [Tool {
+            name: "glob".to_owned(),
+            description: "Find files".to_owned(),
+            parameters: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}),
+        }];
+        let request = Request { model: self.model, origin: "", view, tools: &tools, tool_use };
+        String::from_utf8(self.provider.encode(&request)).unwrap()
+    }
+
+    fn check(&self, view: &[Seen<'_>]) -> Result<String, TestCaseError> {
+        let body = self.send(view, ToolUse::Auto);
+        let judged = (self.judge)(&serde_json::from_str(&body).unwrap());
+        judged.map_err(|rule| TestCaseError::fail(format!("{rule}: {body}"))).map(|()| body)
+    }
+
+    fn check_log(&self, log: &[Message]) -> Result<(), TestCaseError> {
+        self.check(&Log::new(log).view()).map(drop)
+    }
+
+    fn check_growth(&self, growth: &Growth, tool_use: ToolUse) -> Result<(), TestCaseError> {
+        let before = self.send(&growth.before(), tool_use);
+        let after = growth.with_after(|view| self.check(view))?;
+        let before = self.up_to_last_block(&before);
+        prop_assert!(after.starts_with(before), "\nbefore {before}\nafter  {after}");
+        Ok(())
+    }
+
+    /// A request up to the end of the last block that comes from the log.
+    fn up_to_last_block<'a>(&self, body: &'a str) -> &'a str {
+        let body = &body[..body.rfind(self.end).unwrap()];
+        let Some(body) = body.strip_suffix(self.made_up) else { return body };
+        // Before it stands nothing, or an answer, whose blocks may go on.
+        let body = body.trim_end_matches(',');
+        self.end.strip_suffix(']').and_then(|end| body.strip_suffix(end)).unwrap_or(body)
+    }
+}
+
+fn any_tool_use() -> impl Strategy<Value = ToolUse> {
+    select(vec![ToolUse::Auto, ToolUse::None])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn anthropic_takes_every_log(log in prop_oneof![any_log(), any_damaged_log()]) {
+        ANTHROPIC.check_log(&log)?;
+    }
+
+    #[test]
+    fn google_takes_every_log(log in prop_oneof![any_log(), any_damaged_log()]) {
+        GOOGLE.check_log(&log)?;
+    }
+
+    #[test]
+    fn responses_takes_every_log(log in prop_oneof![any_log(), any_damaged_log()]) {
+        RESPONSES.check_log(&log)?;
+    }
+
+    #[test]
+    fn an_anthropic_request_is_a_prefix_of_the_next_one(
+        growth in any_growth(), tool_use in any_tool_use(),
+    ) {
+        ANTHROPIC.check_growth(&growth, tool_use)?;
+    }
+
+    #[test]
+    fn a_google_request_is_a_prefix_of_the_next_one(
+        growth in any_growth(), tool_use in any_tool_use(),
+    ) {
+        GOOGLE.check_growth(&growth, tool_use)?;
+    }
+
+    #[test]
+    fn a_responses_request_is_a_prefix_of_the_next_one(
+        growth in any_growth(), tool_use in any_tool_use(),
+    ) {
+        RESPONSES.check_growth(&growth, tool_use)?;
+    }
+}
