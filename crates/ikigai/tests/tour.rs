@@ -1,13 +1,15 @@
 //! The tour: a scripted model, and everything else real; nothing of it stays.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::Signal;
+use rustix::pipe::fcntl_setpipe_size;
+use rustix::process::{Signal, kill_process};
 
 use crate::support::terminal::Terminal;
-use crate::support::{Ended, Workspace, ended, finish, wait_for};
+use crate::support::{Ended, Workspace, ended, finish, pid, wait_for};
 
 /// The whole walk, as it is printed without a terminal.
 const WALK: &str = include_str!("tour/walk.txt");
@@ -228,6 +230,27 @@ fn an_interrupt_in_the_persons_command_leaves_nothing_behind() {
 fn an_interrupt_beside_the_second_process_leaves_nothing_behind() {
     check_interrupt("run.log", Signal::INT);
     check_interrupt("slow.sh", Signal::TERM);
+}
+
+/// Nobody reads, so the tour is stuck in printing, and only a second signal ends it.
+#[test]
+fn a_second_interrupt_ends_even_a_tour_that_is_stuck() {
+    let workspace = Workspace::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    fcntl_setpipe_size(&writer, 4096).unwrap();
+    writer.write_all(&[b'x'; 4096]).unwrap();
+    let mut tour = workspace.ikigai().arg("tour").stdout(writer).spawn().unwrap();
+    wait_for("the folder", || (!everything_in(&workspace.home()).is_empty()).then_some(()));
+    let status = wait_for("the end", || {
+        let ended = tour.try_wait().unwrap();
+        if ended.is_none() {
+            kill_process(pid(&tour), Signal::INT).unwrap();
+        }
+        ended
+    });
+    assert_eq!(status.code(), Some(130));
+    drop(reader);
+    check_nothing_left(&workspace);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 
+use ikigai_store::{Options, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::environment::{self, Environment};
@@ -34,17 +35,15 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
         true => Speed::Readable,
         false => Speed::AtOnce,
     };
-    let scratch = Scratch::make()?;
     let interrupt = CancellationToken::new();
-    signals::cancel_and(interrupt.clone(), scratch.remover())?;
-    let server = Server::start(speed)?;
-    let environment = surroundings(&scratch, &server)?;
+    let (scratch, environment, store) = prepare(speed, &interrupt)?;
     let page = Page::new(&environment, speed, interrupt.clone());
     let page = Arc::new(Mutex::new(page));
     let pace = Pace::new(speed, interrupt.clone())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let walked = runtime.block_on(async {
-        let mut walk = Walk::begin(&environment, &scratch, Arc::clone(&page), pace, interrupt)?;
+        let page = Arc::clone(&page);
+        let mut walk = Walk::begin(&environment, &scratch, store, page, pace, interrupt)?;
         let walked = walk.go().await;
         walk.end().await;
         walked
@@ -53,6 +52,28 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
     runtime.shutdown_background();
     drop(scratch);
     page::lock(&page).finish(walked)
+}
+
+/// Makes everything that the walk stands on. From here on a signal cancels `interrupt`.
+fn prepare(
+    speed: Speed,
+    interrupt: &CancellationToken,
+) -> anyhow::Result<(Scratch, Environment, Store)> {
+    let folder = scratch::new_place();
+    // Whoever cannot wait for the end has the folder removed, but not while it is being made.
+    let making = Arc::new(Mutex::new(()));
+    let _making = making.lock();
+    let (made, place) = (Arc::clone(&making), folder.clone());
+    signals::cancel_and(interrupt.clone(), move || {
+        let _made = made.lock();
+        scratch::remove(&place);
+    })?;
+    let scratch = Scratch::make(folder)?;
+    let server = Server::start(speed)?;
+    let environment = surroundings(&scratch, &server)?;
+    let store = Store::open(environment.settings.database_url()?, Options::default())
+        .map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
+    Ok((scratch, environment, store))
 }
 
 /// The scratch folder instead of the user's, and the scripted server as the model's provider.

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -43,17 +45,14 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Makes the folder with all that is in it.
-    pub(super) fn make() -> anyhow::Result<Scratch> {
-        let parent = environment::temporary_folder();
-        Scratch::make_in(&parent).map_err(|error| {
-            let parent = parent.display();
+    pub(super) fn make(folder: PathBuf) -> anyhow::Result<Scratch> {
+        let parent = folder.parent().unwrap_or(&folder).display().to_string();
+        Scratch::make_at(folder).map_err(|error| {
             anyhow::anyhow!("cannot make a folder for the tour in {parent}: {error}; {ELSEWHERE}")
         })
     }
 
-    fn make_in(parent: &Path) -> anyhow::Result<Scratch> {
-        let random = Uuid::now_v7().simple().to_string();
-        let folder = parent.join(format!("ikigai-tour-{}", &random[random.len() - 8..]));
+    fn make_at(folder: PathBuf) -> anyhow::Result<Scratch> {
         // Only for the user; and one that is there already is somebody else's.
         DirBuilder::new().mode(0o700).create(&folder)?;
         let mut scratch = Scratch { folder };
@@ -93,12 +92,6 @@ impl Scratch {
         url.push(self.folder.join("ikigai.db"));
         url
     }
-
-    /// Removes the folder for somebody who cannot wait for the end.
-    pub(super) fn remover(&self) -> impl FnOnce() + Send + 'static {
-        let folder = self.folder.clone();
-        move || remove(&folder)
-    }
 }
 
 impl Drop for Scratch {
@@ -107,11 +100,22 @@ impl Drop for Scratch {
     }
 }
 
-fn remove(folder: &Path) {
-    /// A command that is just being ended may make a file behind our back.
-    const ATTEMPTS: usize = 5;
-    let is_gone = (0..ATTEMPTS).any(|_| fs::remove_dir_all(folder).is_ok() || !folder.exists());
-    if !is_gone {
-        print::note(&format!("ikigai: {} could not be removed", folder.display()));
+/// A place for the folder, where nothing is yet.
+pub(super) fn new_place() -> PathBuf {
+    let random = Uuid::now_v7().simple().to_string();
+    environment::temporary_folder().join(format!("ikigai-tour-{}", &random[random.len() - 8..]))
+}
+
+/// Removes the folder, if it is there.
+pub(super) fn remove(folder: &Path) {
+    /// A command that is just being ended may make a file behind our back, or two of us remove the same.
+    const ATTEMPTS: usize = 100;
+    const BETWEEN: Duration = Duration::from_millis(10);
+    for _ in 0..ATTEMPTS {
+        if fs::remove_dir_all(folder).is_ok() || fs::symlink_metadata(folder).is_err() {
+            return;
+        }
+        thread::sleep(BETWEEN);
     }
+    print::note(&format!("ikigai: {} could not be removed", folder.display()));
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::Context;
 use ikigai_agents::{Seat, SeatError, Which};
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{Options, Store, StoreError};
+use ikigai_store::{Store, StoreError};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::pace::{Pace, Speed};
 use super::page::{Page, SharedPage, lock};
-use super::scratch::{ELSEWHERE, Scratch};
+use super::scratch::Scratch;
 use super::script::{ASK, FIX, SLOW};
 use super::shell::Shell;
 use super::turn::{CallResult, Start, run_turn};
@@ -39,12 +39,11 @@ impl<'a> Walk<'a> {
     pub(super) fn begin(
         environment: &'a Environment,
         scratch: &Scratch,
+        store: Store,
         page: SharedPage,
         pace: Pace,
         interrupt: CancellationToken,
     ) -> anyhow::Result<Walk<'a>> {
-        let store = Store::open(environment.settings.database_url()?, Options::default())
-            .map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
         let shell = Shell::new(environment, interrupt.clone())?;
         let (store, folder) = (Arc::new(store), scratch.folder().to_owned());
         Ok(Walk { environment, folder, store, shell, page, pace, interrupt, session: None })
