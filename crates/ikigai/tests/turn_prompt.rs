@@ -141,12 +141,13 @@ fn all_instructions_together_have_at_most_32_kib() {
     const LIMIT: usize = 32 * 1024;
     let workspace = Workspace::new();
     workspace.folder(".git").folder("a/b");
-    workspace.write("AGENTS.md", "x".repeat(LIMIT - 10));
+    // None of these characters is in the paths above the texts.
+    workspace.write("AGENTS.md", "=".repeat(LIMIT - 10));
     // Two bytes each: the tenth byte that is left is the end of the fifth.
     workspace.write("a/AGENTS.md", "ä".repeat(100)).write("a/b/AGENTS.md", "never seen");
     let prompt = prompt_in(&workspace, "a/b");
     let text = instructions(&prompt);
-    assert_eq!(text.matches('x').count(), LIMIT - 10);
+    assert_eq!(text.matches('=').count(), LIMIT - 10);
     assert_eq!(text.matches('ä').count(), 5);
     assert!(!text.contains("never seen"));
     assert!(text.ends_with("ä\n[cut: all AGENTS.md together may have 32768 bytes]\n"));
