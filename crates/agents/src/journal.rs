@@ -9,8 +9,12 @@ use ikigai_store::{
     Budget, Ending, Input, Lease, Next, Outcome, Recorded, Requests, Sleep, Step, StoreError,
 };
 
+use tokio::sync::mpsc;
+use tracing::warn;
+
 use crate::agent::Agent;
 use crate::event::Happening;
+use crate::seat::Seat;
 
 /// How often a database that cannot be reached is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -21,20 +25,50 @@ impl Agent {
         let messages = self.opening(text);
         let (budget, model) = (self.limits.budget, self.model.label.clone());
         let input = Input { messages, budget, model };
-        let recorded = match self.seat.lease.clone() {
-            Some(lease) => {
-                let agent = self.seat.agent.clone();
-                self.seat.store.append_from_person(lease, agent, input).await?
-            }
-            None => {
-                let (place, process) = (self.seat.place.clone(), self.seat.process.clone());
-                let begun =
-                    self.seat.store.begin_session(place, self.seat.session, process, input).await?;
-                self.seat.lease = Some(begun.0);
-                begun.1
-            }
-        };
+        let (lease, recorded) = self
+            .insist(|agent| {
+                let Seat { store, process, place, session, agent, lease } = &agent.seat;
+                let (store, session, input) = (store.clone(), *session, input.clone());
+                let (process, place, agent) = (process.clone(), place.clone(), agent.clone());
+                let lease = lease.clone();
+                Ok(async move {
+                    let Some(lease) = lease else {
+                        return store.begin_session(place, session, process, input).await;
+                    };
+                    let recorded = store.append_from_person(lease.clone(), agent, input).await?;
+                    Ok((lease, recorded))
+                })
+            })
+            .await?;
+        self.seat.lease = Some(lease);
         Ok(self.keep(recorded))
+    }
+
+    /// Writes down what the person says while the agent works, until nobody can say anything any more.
+    pub(crate) fn queue_writer(
+        &self,
+        mut texts: mpsc::UnboundedReceiver<String>,
+    ) -> Result<impl Future<Output = Result<(), StoreError>> + use<>, StoreError> {
+        let (lease, id) = self.right()?;
+        let (store, queued) = (self.seat.store.clone(), self.queued.clone());
+        Ok(async move {
+            while let Some(text) = texts.recv().await {
+                let write = || store.queue_input(lease.clone(), id.clone(), text.clone());
+                let mut written = write().await;
+                while written.as_ref().is_err_and(StoreError::is_passing) {
+                    tokio::time::sleep(TRY_AGAIN).await;
+                    written = write().await;
+                }
+                match written {
+                    Ok(()) => queued.store(true, Ordering::Relaxed),
+                    Err(StoreError::Limit(full)) => {
+                        warn!(agent = id.to_string(), full, "not queued");
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Appends messages in one commit.

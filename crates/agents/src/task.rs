@@ -1,7 +1,6 @@
 //! An agent as a task: it owns its state, takes commands and emits events.
 
 use std::future::Future;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ikigai_store::{Changes, Ending, Lease, Requests, Sleep, StoreError};
@@ -153,27 +152,30 @@ impl Task<'_> {
 
     /// Runs a turn, and listens meanwhile.
     async fn attend(&mut self, requests: Requests) -> Result<Turn, StoreError> {
-        let interrupt = self.agent.interrupt.clone();
-        let (store, queued) = (self.agent.seat.store.clone(), self.agent.queued.clone());
-        let (lease, id) = self.agent.right()?;
+        let (interrupt, shutdown) = (self.agent.interrupt.clone(), self.shutdown.clone());
+        let (typed, texts) = mpsc::unbounded_channel();
+        let mut writing = std::pin::pin!(self.agent.queue_writer(texts)?);
         let mut lost = std::pin::pin!(keep_lease(&self.agent.seat));
         let mut turn = std::pin::pin!(self.agent.run_turn(requests));
         let mut is_open = true;
-        loop {
+        let done = loop {
             tokio::select! {
-                done = &mut turn => return done,
+                done = &mut turn => break done?,
                 command = self.commands.recv(), if is_open => match command {
-                    Some(Command::Say(text)) => {
-                        store.queue_input(lease.clone(), id.clone(), text).await?;
-                        queued.store(true, Ordering::Relaxed);
-                    }
+                    // The other end is in here, so it listens.
+                    Some(Command::Say(text)) => drop(typed.send(text)),
                     Some(Command::Interrupt) => interrupt.cancel(),
                     Some(Command::GoOn | Command::Clear) => {}
                     None => is_open = false,
                 },
                 error = &mut lost => return Err(error),
+                // It ends by itself only when `typed` is gone.
+                Err(error) = &mut writing => return Err(error),
             }
-        }
+        };
+        drop(typed);
+        // What is still to be written down is; only the end of the program does not wait for it.
+        shutdown.run_until_cancelled(writing).await.unwrap_or(Ok(())).map(|()| done)
     }
 }
 
