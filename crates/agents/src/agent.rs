@@ -11,6 +11,7 @@ use ikigai_tools::{Commands, Context, Dispatcher, OutputSize};
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Happening, Sink};
+use crate::keeper::Keeper;
 use crate::seat::Seat;
 
 /// The model that an agent talks to.
@@ -78,13 +79,15 @@ pub struct Agent {
     inherited: usize,
     /// Whether something may wait in the queue of what the person said; set by whoever puts it there.
     pub(crate) queued: Arc<AtomicBool>,
+    /// Makes the lease last, from the moment that there is one.
+    pub(crate) keeper: Option<Keeper>,
     /// Ends the turn that runs; a new one for every turn.
     pub(crate) interrupt: CancellationToken,
     events: Sink,
 }
 
 impl Agent {
-    /// An agent at its seat. What its log holds is read by [`load`](Agent::load).
+    /// An agent at its seat. What its log holds is read when it is [served](crate::serve).
     pub fn new(
         seat: Seat,
         model: Model,
@@ -104,6 +107,7 @@ impl Agent {
             log: Vec::new(),
             inherited: 0,
             queued: Arc::new(AtomicBool::new(true)),
+            keeper: None,
             interrupt: CancellationToken::new(),
             events,
         }
@@ -116,10 +120,11 @@ impl Agent {
 
     /// Reads the log, and closes the calls that a crash has left open (conversation.md, The loop). Says
     /// whether a turn was cut off that is to go on.
-    pub async fn load(&mut self) -> Result<Unfinished, StoreError> {
+    pub(crate) async fn load(&mut self) -> Result<Unfinished, StoreError> {
         if self.seat.lease.is_none() {
             return Ok(Unfinished::Nothing);
         }
+        self.keep_lease()?;
         let (session, id) = (self.seat.session, self.seat.agent.clone());
         self.log = self.seat.store.whole_log(session, id.clone()).await?;
         self.inherited = self.log.partition_point(|message| message.agent != id);
@@ -138,6 +143,26 @@ impl Agent {
             true => Unfinished::Turn,
             false => Unfinished::Nothing,
         })
+    }
+
+    /// Makes the lease last from now on.
+    pub(crate) fn keep_lease(&mut self) -> Result<(), StoreError> {
+        if self.keeper.is_none() {
+            let (lease, _) = self.right()?;
+            self.keeper = Some(Keeper::start(self.seat.store(), lease)?);
+        }
+        Ok(())
+    }
+
+    /// Waits until the lease is lost, and says why.
+    pub(crate) fn lost(&self) -> impl Future<Output = StoreError> + use<> {
+        let lost = self.keeper.as_ref().map(Keeper::lost);
+        async move {
+            match lost {
+                Some(lost) => lost.await,
+                None => std::future::pending().await,
+            }
+        }
     }
 
     pub(crate) fn log(&self) -> Log<'_> {
@@ -196,7 +221,7 @@ impl Parts<'_> {
 
 /// What a log was left with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unfinished {
+pub(crate) enum Unfinished {
     /// Nothing is to be done.
     Nothing,
     /// A turn that goes on.

@@ -20,20 +20,14 @@ pub(crate) enum Ran {
     Interrupted,
 }
 
-/// Whether the calls are the last that this turn may make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Round {
-    Ordinary,
-    Last,
-}
-
 impl Agent {
     /// Runs the calls of a response. Its text and its cost are committed together with the first call: a
-    /// log that ended in the text alone would pass for an answer.
+    /// log that ended in the text alone would pass for an answer. The last result says so if these are the last calls
+    /// that the turn's `limit` allows.
     pub(crate) async fn run_calls(
         &mut self,
         response: Written,
-        round: Round,
+        limit: Option<u32>,
     ) -> Result<Ran, StoreError> {
         let mut opening = response.words;
         let count = response.calls.len();
@@ -41,7 +35,7 @@ impl Agent {
             opening.push(call);
             let call = self.open_call(std::mem::take(&mut opening)).await?;
             let is_last = number == count;
-            let limit = (is_last && round == Round::Last).then_some(self.limits.tool_turns);
+            let limit = limit.filter(|_| is_last);
             let next = if is_last { Next::Request } else { Next::Tool };
             let requests = self.run_call(call, limit, next).await?;
             if self.interrupt.is_cancelled() {

@@ -19,6 +19,8 @@ pub struct Event {
 /// The things that happen.
 #[derive(Debug, Clone)]
 pub enum Happening {
+    /// A turn has begun, for this reason.
+    Started(Reason),
     /// A message is in the log.
     Logged(Message),
     /// A piece of an answer. It is not in the log until the answer is complete.
@@ -42,6 +44,19 @@ pub enum Happening {
     Lost(String),
 }
 
+/// Why a turn began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// A person said something.
+    Said,
+    /// There is mail.
+    Mail,
+    /// An earlier process had not come to its end.
+    CutOff,
+    /// A person wants it to go on.
+    Resumed,
+}
+
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
@@ -51,6 +66,8 @@ pub struct Done {
     pub text: String,
     /// What went wrong, and what to do about it.
     pub error: Option<String>,
+    /// Whether it makes sense to let the turn go on as it is.
+    pub may_go_on: bool,
 }
 
 /// Why a turn ended.

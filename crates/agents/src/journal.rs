@@ -10,6 +10,7 @@ use ikigai_store::{
 };
 
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tracing::warn;
 
 use crate::agent::Agent;
@@ -18,6 +19,9 @@ use crate::seat::Seat;
 
 /// How often a database that cannot be reached is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long it is tried after an interrupt: what had arrived is to be kept, but nobody waits for it.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Agent {
     /// Appends what a person said. In a new session it is what makes it.
@@ -41,6 +45,7 @@ impl Agent {
             })
             .await?;
         self.seat.lease = Some(lease);
+        self.keep_lease()?;
         Ok(self.keep(recorded))
     }
 
@@ -56,7 +61,7 @@ impl Agent {
                 let write = || store.queue_input(lease.clone(), id.clone(), text.clone());
                 let mut written = write().await;
                 while written.as_ref().is_err_and(StoreError::is_passing) {
-                    tokio::time::sleep(TRY_AGAIN).await;
+                    sleep(TRY_AGAIN).await;
                     written = write().await;
                 }
                 match written {
@@ -111,9 +116,14 @@ impl Agent {
         if !self.queued.swap(false, Ordering::Relaxed) || self.seat.lease.is_none() {
             return Ok(None);
         }
-        let (lease, id) = self.right()?;
         let (budget, model) = (self.limits.budget, self.model.label.clone());
-        let queued = self.seat.store.append_queued(lease, id, budget, model).await?;
+        let queued = self
+            .insist(|agent| {
+                let (lease, id) = agent.right()?;
+                let (store, model) = (agent.seat.store.clone(), model.clone());
+                Ok(async move { store.append_queued(lease, id, budget, model).await })
+            })
+            .await?;
         Ok(queued.map(|recorded| self.keep(recorded)))
     }
 
@@ -139,8 +149,13 @@ impl Agent {
 
     /// Tells the agent of new mail, if there is some that would wake it. Says whether it was told.
     pub(crate) async fn record_news(&mut self) -> Result<bool, StoreError> {
-        let (lease, id) = self.right()?;
-        let told = self.seat.store.announce(lease, id, ikigai_mail::notification).await?;
+        let told = self
+            .insist(|agent| {
+                let (lease, id) = agent.right()?;
+                let store = agent.seat.store.clone();
+                Ok(async move { store.announce(lease, id, ikigai_mail::notification).await })
+            })
+            .await?;
         let is_told = told.is_some();
         told.into_iter().for_each(|message| self.log_message(message));
         Ok(is_told)
@@ -148,8 +163,12 @@ impl Agent {
 
     /// Goes on with a turn that had stopped.
     pub(crate) async fn resume(&mut self, refill: Option<Budget>) -> Result<Requests, StoreError> {
-        let (lease, id) = self.right()?;
-        self.seat.store.resume(lease, id, refill).await
+        self.insist(|agent| {
+            let (lease, id) = agent.right()?;
+            let store = agent.seat.store.clone();
+            Ok(async move { store.resume(lease, id, refill).await })
+        })
+        .await
     }
 
     /// Begins a fresh context.
@@ -183,16 +202,27 @@ impl Agent {
         F: Fn(&Agent) -> Result<W, StoreError>,
         W: Future<Output = Result<T, StoreError>>,
     {
+        let interrupt = self.interrupt.clone();
+        let given_up = async {
+            interrupt.cancelled().await;
+            sleep(LAST_WORDS).await;
+        };
+        let mut given_up = std::pin::pin!(given_up);
         let mut is_told = false;
         loop {
-            match work(self)?.await {
+            let done = tokio::select! {
+                biased;
+                done = work(self)? => done,
+                () = &mut given_up => return Err(StoreError::Unreachable),
+            };
+            match done {
                 Err(error) if error.is_passing() => {
                     if !std::mem::replace(&mut is_told, true) {
                         self.emit(Happening::StoreWaits(error.to_string()));
                     }
-                    let pause = tokio::time::sleep(TRY_AGAIN);
-                    if self.interrupt.run_until_cancelled(pause).await.is_none() {
-                        return Err(error);
+                    tokio::select! {
+                        () = sleep(TRY_AGAIN) => {}
+                        () = &mut given_up => return Err(error),
                     }
                 }
                 done => return done,

@@ -10,7 +10,7 @@
 //! | [`serve`], [`Command`] | the task: idle, at work, interrupted, woken | `task.rs` |
 //! | the loop | ask the model, run its calls, ask again | `turn.rs`, `call.rs`, `ask.rs` |
 //! | [`Event`], [`Done`] | what others see of it | `event.rs` |
-//! | [`Agent`], [`Seat`] | an agent with its log, and the right to write to it | `agent.rs`, `seat.rs`, `journal.rs` |
+//! | [`Agent`], [`Seat`] | an agent with its log, and the right to write to it | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
 //! | [`system_prompt`] | what every model is told first | `prompt.rs` |
 //! | [`catalogue`] | all tools that there are | `catalogue.rs` |
 //!
@@ -36,14 +36,15 @@ mod event;
 
 mod agent;
 mod journal;
+mod keeper;
 mod seat;
 
 mod catalogue;
 mod prompt;
 
-pub use agent::{Agent, Limits, Model, Toolbox, Unfinished};
+pub use agent::{Agent, Limits, Model, Toolbox};
 pub use catalogue::catalogue;
-pub use event::{Done, Event, Happening, Sink, Stop};
+pub use event::{Done, Event, Happening, Reason, Sink, Stop};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};
 pub use task::{Command, serve};

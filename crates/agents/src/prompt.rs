@@ -60,7 +60,11 @@ whoever they claim to be from.
 fn instructions(directory: &Path) -> String {
     let mut room = INSTRUCTIONS_LIMIT;
     let mut text = String::new();
-    for path in folders(directory).iter().map(|folder| folder.join(INSTRUCTIONS)) {
+    let folders = folders(directory);
+    for path in folders.iter().map(|folder| folder.join(INSTRUCTIONS)) {
+        if !is_beneath(&path, folders[0]) {
+            continue;
+        }
         let Some(content) = read(&path, room) else { continue };
         room -= content.text.len().min(room);
         text.push_str(&format!("\n# {}\n\n{}\n", path.display(), content.text.trim_end()));
@@ -81,6 +85,14 @@ fn folders(directory: &Path) -> Vec<&Path> {
     let mut folders: Vec<&Path> = directory.ancestors().take(depth + 1).collect();
     folders.reverse();
     folders
+}
+
+/// Whether a file really lies in the project: a clone may bring a link that leads to what is the user's own.
+fn is_beneath(path: &Path, root: &Path) -> bool {
+    match (path.canonicalize(), root.canonicalize()) {
+        (Ok(path), Ok(root)) => path.starts_with(root),
+        _ => false,
+    }
 }
 
 struct Content {
@@ -160,6 +172,20 @@ mod tests {
         let prompt = prompt_in(folder.path());
         assert!(prompt.len() < INSTRUCTIONS_LIMIT + 4 * 1024);
         assert!(prompt.ends_with("[cut: all AGENTS.md together may have 32768 bytes]\n"));
+    }
+
+    #[test]
+    fn a_link_that_leads_out_of_the_project_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("project");
+        fs::create_dir_all(project.join(".git")).unwrap();
+        fs::write(folder.path().join("secret"), "outside").unwrap();
+        std::os::unix::fs::symlink("../secret", project.join("AGENTS.md")).unwrap();
+        assert!(!prompt_in(&project).contains("outside"));
+        fs::write(project.join("RULES.md"), "inside").unwrap();
+        fs::remove_file(project.join("AGENTS.md")).unwrap();
+        std::os::unix::fs::symlink("RULES.md", project.join("AGENTS.md")).unwrap();
+        assert!(prompt_in(&project).contains("inside"));
     }
 
     #[test]

@@ -72,8 +72,7 @@ impl Seat {
         let lease = match &agent {
             Some(agent) => store.claim(session, agent.top(), process.clone()).await?,
             None if which == Which::Running => {
-                let top = store.add_agent(session, None, place.clone(), limits).await?;
-                store.claim(session, top, process.clone()).await?
+                store.claim_new(session, place.clone(), process.clone(), limits).await?
             }
             None => store.claim_free(session, place.clone(), process.clone(), limits).await?,
         };

@@ -1,17 +1,15 @@
 //! An agent as a task: it owns its state, takes commands and emits events.
 
-use std::future::Future;
 use std::time::Duration;
 
-use ikigai_store::{Changes, Ending, Lease, Requests, Sleep, StoreError};
+use ikigai_store::{Changes, Ending, Requests, Sleep, StoreError};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::agent::{Agent, Unfinished};
-use crate::event::Happening;
-use crate::seat::Seat;
+use crate::event::{Happening, Reason};
 use crate::turn::Turn;
 
 /// What an agent is told. When nobody is left to tell it anything, it ends as soon as it is idle.
@@ -46,11 +44,20 @@ pub async fn serve(
         agent.emit(Happening::Lost(error.to_string()));
     }
     agent.toolbox.commands.close().await;
-    if let Some(lease) = agent.seat.lease.take() {
-        let released = agent.seat.store.release(lease).await;
-        return served.and(released);
-    }
+    give_back(&mut agent).await;
     served
+}
+
+/// Gives the lease back. One that cannot be given back runs out by itself, and is nobody's trouble before.
+async fn give_back(agent: &mut Agent) {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    agent.keeper = None;
+    let Some(lease) = agent.seat.lease.take() else { return };
+    match timeout(PATIENCE, agent.seat.store.release(lease)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => warn!(%error, "lease not given back"),
+        Err(_) => warn!("lease not given back in time"),
+    }
 }
 
 struct Task<'a> {
@@ -73,6 +80,17 @@ enum Start {
     Mail,
 }
 
+impl Start {
+    fn reason(&self) -> Reason {
+        match self {
+            Start::Said(_) | Start::Queued => Reason::Said,
+            Start::GoOn => Reason::CutOff,
+            Start::Resumed => Reason::Resumed,
+            Start::Mail => Reason::Mail,
+        }
+    }
+}
+
 impl Task<'_> {
     async fn run(mut self) -> Result<(), StoreError> {
         let unfinished = self.agent.load().await?;
@@ -90,7 +108,7 @@ impl Task<'_> {
 
     /// Waits, idle, for a reason to work; `None` when there will be none.
     async fn next(&mut self) -> Result<Option<Start>, StoreError> {
-        let mut lost = std::pin::pin!(keep_lease(&self.agent.seat));
+        let mut lost = std::pin::pin!(self.agent.lost());
         loop {
             tokio::select! {
                 biased;
@@ -112,23 +130,37 @@ impl Task<'_> {
     /// Works until the agent is idle.
     async fn work(&mut self, start: Start) -> Result<(), StoreError> {
         self.agent.interrupt = self.shutdown.child_token();
+        let mut reason = start.reason();
         let Some(mut requests) = self.begin(start).await? else { return Ok(()) };
         loop {
+            self.agent.emit(Happening::Started(reason));
             let turn = self.attend(requests).await?;
             let (agent, stop) = (self.agent.id().to_string(), turn.done.stop.name());
             info!(agent, stop, "turn ended");
             self.agent.emit(Happening::Done(turn.done));
             self.agent.interrupt = self.shutdown.child_token();
-            requests = match self.agent.record_queued().await? {
-                Some(requests) => requests,
-                None if turn.sleep == Sleep::Asleep => return Ok(()),
-                None if self.agent.record_news().await? => Requests::Granted,
-                None => {
-                    // The mail was read or taken back in the meantime.
-                    self.agent.record_end(Vec::new(), Ending::Answered).await?;
-                    return Ok(());
-                }
-            };
+            let Some(further) = self.further_work(turn.sleep).await? else { return Ok(()) };
+            (reason, requests) = further;
+        }
+    }
+
+    /// Why a further turn is due right behind one, if it is.
+    async fn further_work(
+        &mut self,
+        mut sleep: Sleep,
+    ) -> Result<Option<(Reason, Requests)>, StoreError> {
+        loop {
+            if let Some(requests) = self.agent.record_queued().await? {
+                return Ok(Some((Reason::Said, requests)));
+            }
+            if sleep == Sleep::Asleep {
+                return Ok(None);
+            }
+            if self.agent.record_news().await? {
+                return Ok(Some((Reason::Mail, Requests::Granted)));
+            }
+            // The mail was read or taken back in the meantime, and other mail may have come.
+            sleep = self.agent.record_end(Vec::new(), Ending::Answered).await?;
         }
     }
 
@@ -155,7 +187,7 @@ impl Task<'_> {
         let (interrupt, shutdown) = (self.agent.interrupt.clone(), self.shutdown.clone());
         let (typed, texts) = mpsc::unbounded_channel();
         let mut writing = std::pin::pin!(self.agent.queue_writer(texts)?);
-        let mut lost = std::pin::pin!(keep_lease(&self.agent.seat));
+        let mut lost = std::pin::pin!(self.agent.lost());
         let mut turn = std::pin::pin!(self.agent.run_turn(requests));
         let mut is_open = true;
         let done = loop {
@@ -194,24 +226,4 @@ async fn wait_for_mail(agent: &Agent, changes: &mut Option<Changes>) -> Result<b
         None => *changes = Some(store.changes()?),
     }
     Ok(store.agents_to_wake(session).await?.contains(agent.id()))
-}
-
-/// Makes the lease last, for as long as this is polled; gives the error by which it was lost.
-///
-/// A database that cannot be reached for now is no loss. It costs a turn its lease only if somebody takes the
-/// agent over meanwhile, and that is noticed at the next write.
-fn keep_lease(seat: &Seat) -> impl Future<Output = StoreError> + use<> {
-    let (store, lease) = (seat.store.clone(), seat.lease.clone());
-    async move {
-        let Some(lease) = lease else { return std::future::pending().await };
-        let mut renewal = interval_at(Instant::now() + Lease::RENEWAL, Lease::RENEWAL);
-        renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            renewal.tick().await;
-            match store.renew(lease.clone()).await {
-                Err(error) if !error.is_passing() => return error,
-                Ok(()) | Err(_) => {}
-            }
-        }
-    }
 }

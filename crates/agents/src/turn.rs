@@ -6,7 +6,7 @@ use ikigai_store::{Ending, Requests, Sleep, StoreError};
 
 use crate::agent::Agent;
 use crate::ask::Asked;
-use crate::call::{Ran, Round};
+use crate::call::Ran;
 use crate::event::{Done, Stop};
 use crate::written::{Written, new_response};
 
@@ -19,12 +19,12 @@ pub(crate) struct Turn {
 impl Agent {
     /// Runs one turn: its first message is in the log, and `requests` says whether the model may be asked.
     pub(crate) async fn run_turn(&mut self, mut requests: Requests) -> Result<Turn, StoreError> {
-        let mut rounds = 0;
+        let mut with_calls = 0;
         loop {
             if requests == Requests::UsedUp {
                 return self.end_by_budget().await;
             }
-            let tool_use = match rounds < self.limits.tool_turns {
+            let tool_use = match with_calls < self.limits.tool_turns {
                 true => ToolUse::Auto,
                 false => ToolUse::None,
             };
@@ -36,13 +36,13 @@ impl Agent {
             if tool_use == ToolUse::None {
                 return self.answer_at_limit(response).await;
             }
-            if response.calls.is_empty() {
+            if response.calls.is_empty() || response.stop == ModelStop::Blocked {
                 return self.answer(response).await;
             }
-            rounds += 1;
-            let round = if rounds < self.limits.tool_turns { Round::Ordinary } else { Round::Last };
+            with_calls += 1;
+            let limit = Some(self.limits.tool_turns).filter(|limit| *limit == with_calls);
             let written = Written::of(response, &self.model);
-            requests = match self.run_calls(written, round).await? {
+            requests = match self.run_calls(written, limit).await? {
                 Ran::All => Requests::Granted,
                 Ran::BudgetUsedUp => Requests::UsedUp,
                 Ran::Interrupted => return self.end_by_interrupt(String::new()).await,
@@ -53,7 +53,9 @@ impl Agent {
         }
     }
 
-    async fn answer(&mut self, response: Response) -> Result<Turn, StoreError> {
+    /// Ends the turn with a response. Calls in it are neither run nor logged.
+    async fn answer(&mut self, mut response: Response) -> Result<Turn, StoreError> {
+        response.calls.clear();
         let text = response.text.clone();
         let (stop, ending, error) = match response.stop {
             ModelStop::Complete => (Stop::Stop, Ending::Answered, None),
@@ -65,12 +67,11 @@ impl Agent {
         };
         let written = Written::of(response, &self.model);
         let sleep = self.record_end(written.words, ending).await?;
-        Ok(Turn { done: Done { stop, text, error }, sleep })
+        Ok(Turn { done: Done { stop, text, error, may_go_on: false }, sleep })
     }
 
-    /// The answer to the last request that a turn may make: calls in it are neither run nor logged.
-    async fn answer_at_limit(&mut self, mut response: Response) -> Result<Turn, StoreError> {
-        response.calls.clear();
+    /// The answer to the last request that a turn may make.
+    async fn answer_at_limit(&mut self, response: Response) -> Result<Turn, StoreError> {
         let mut turn = self.answer(response).await?;
         if turn.done.stop != Stop::Error {
             turn.done.stop = Stop::ToolLimit;
@@ -88,7 +89,7 @@ impl Agent {
         }
         messages.push(NewMessage::interrupted(has_arrived.then_some(response)));
         let sleep = self.record_end(messages, Ending::BrokenOff).await?;
-        let done = Done { stop: Stop::Interrupted, text: arrived, error: None };
+        let done = Done { stop: Stop::Interrupted, text: arrived, error: None, may_go_on: false };
         Ok(Turn { done, sleep })
     }
 
@@ -103,7 +104,8 @@ impl Agent {
 
     async fn end_by_error(&mut self, error: String) -> Result<Turn, StoreError> {
         let sleep = self.record_end(Vec::new(), Ending::BrokenOff).await?;
-        let done = Done { stop: Stop::Error, text: String::new(), error: Some(error) };
+        let may_go_on = self.log().needs_turn();
+        let done = Done { stop: Stop::Error, text: String::new(), error: Some(error), may_go_on };
         Ok(Turn { done, sleep })
     }
 }

@@ -146,9 +146,10 @@ impl Settings {
         chosen::choose(&self.layers, &self.keys_present)
     }
 
-    /// The usual model of a built-in provider, for somebody who has a key of it.
-    pub(crate) fn usual_model_of(&self, provider: &str) -> ChosenModel {
-        chosen::usual(&self.layers, provider)
+    /// The model of a built-in provider for somebody who has a key of it: the one that is set, if it is this
+    /// provider's, else its usual one.
+    pub(crate) fn model_with_key_of(&self, provider: &str) -> ChosenModel {
+        chosen::with_key_of(&self.layers, provider)
     }
 
     /// How many agents a session may have.

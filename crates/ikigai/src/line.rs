@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::model;
 use crate::opening::{Otherwise, equip, take_seat};
 use crate::print;
-use crate::signals::{Caught, Signals};
+use crate::signals::{self, Caught, Signals};
 
 use commands::Asked;
 use connect::Choice;
@@ -67,15 +67,15 @@ async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
     let agent_at_work = equip(environment, seat, model, events)?;
     let (tell, commands) = mpsc::channel(COMMANDS);
     let shutdown = CancellationToken::new();
-    let person =
-        Person { environment, store, session, agent, screen, tell: Some(tell), leaving: false };
+    let person = Person { environment, store, session, agent, screen, tell, leaving: false };
     let mut serving = std::pin::pin!(serve(agent_at_work, commands, shutdown.clone()));
     let exit = tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(Into::into),
         exit = person.listen() => exit?,
     };
-    // What goes on when the person leaves is interrupted, and so it is told.
+    // What goes on when the person leaves is interrupted, and so it is told. Whoever cannot wait presses Ctrl-C.
     shutdown.cancel();
+    signals::cancel(shutdown)?;
     serving.await?;
     lock(&for_the_end).take_leave(session);
     Ok(exit)
@@ -88,8 +88,7 @@ struct Person<'a> {
     session: SessionId,
     agent: AgentId,
     screen: Arc<Mutex<Screen>>,
-    /// `None` once there is nothing more to say.
-    tell: Option<mpsc::Sender<Command>>,
+    tell: mpsc::Sender<Command>,
     /// Ctrl-C was pressed once with nothing to interrupt.
     leaving: bool,
 }
@@ -110,7 +109,11 @@ impl Person<'_> {
                             return Ok(Exit::Done);
                         }
                     }
-                    Some(Typed::TooLong) => lock(&self.screen).say("Error: the line is too long"),
+                    Some(Typed::TooLong) => {
+                        lock(&self.screen).entered();
+                        lock(&self.screen).say("Error: that is too long; put it into a file");
+                        lock(&self.screen).prompt();
+                    }
                     None => return Ok(Exit::Done),
                 },
                 caught = signals.next() => match caught {
@@ -154,10 +157,8 @@ impl Person<'_> {
     }
 
     async fn tell(&self, command: Command) {
-        if let Some(tell) = &self.tell {
-            // When nobody listens any more, the agent has said why.
-            let _ = tell.send(command).await;
-        }
+        // When nobody listens any more, the agent has said why.
+        let _ = self.tell.send(command).await;
     }
 }
 

@@ -43,8 +43,15 @@ fn provider(format: Format) -> Arc<dyn Provider> {
     }
 }
 
-/// What to do when there is no model, for somebody at a command line.
-pub(crate) const HOW_TO_CONNECT: &str = "\
+/// Why there is no model, and what to do about it at a command line.
+pub(crate) fn explain(error: NoModel) -> anyhow::Error {
+    match error {
+        NoModel::Nothing | NoModel::NoKey { .. } => anyhow::anyhow!("{error}; {HOW_TO_CONNECT}"),
+        NoModel::NoName { .. } => error.into(),
+    }
+}
+
+const HOW_TO_CONNECT: &str = "\
 connect one:
   a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1

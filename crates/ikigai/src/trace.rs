@@ -36,7 +36,8 @@ fn open(path: &Path) -> std::io::Result<File> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     if fs::metadata(path).is_ok_and(|file| file.len() > LIMIT) {
-        fs::rename(path, path.with_extension("log.1"))?;
+        // Another process may have done it in the same moment.
+        let _ = fs::rename(path, path.with_extension("log.1"));
     }
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ikigai_agents::{Done, Stop};
 use ikigai_conversation::{Body, Message};
 use serde_json::Value;
 
@@ -48,6 +49,27 @@ pub(crate) fn line(message: &Message) -> String {
         Body::ToolResult(_) => format!("← {}", message.content),
         _ => message.content.clone(),
     }
+}
+
+/// What is to be said about how a turn ended, if anything.
+pub(crate) fn ending(done: &Done) -> Option<String> {
+    let is_silent = done.text.trim().is_empty();
+    Some(match done.stop {
+        Stop::Stop if is_silent => "⚠ the model had nothing to say".to_owned(),
+        Stop::Stop => return None,
+        Stop::Length => "⚠ the answer was cut at the model's limit of tokens".to_owned(),
+        Stop::ToolLimit => "⚠ stopped at the limit of tool calls (max_tool_turns)".to_owned(),
+        Stop::Interrupted => match &done.error {
+            Some(error) => format!("✗ interrupted: {error}"),
+            None => "✗ interrupted".to_owned(),
+        },
+        Stop::Error => format!("✗ {}", done.error.as_deref().unwrap_or("the turn failed")),
+    })
+}
+
+/// The news that the database is waited for.
+pub(crate) fn store_waits(reason: &str) -> String {
+    format!("⚠ {reason}; waiting")
 }
 
 /// A retry as a line.

@@ -41,8 +41,17 @@ fn the_answer_is_on_standard_output_and_everything_else_on_standard_error() {
 }
 
 #[test]
+fn an_answer_of_nothing_is_said_to_be_one() {
+    for answer in ["", " "] {
+        let server = ModelServer::start([Reply::text(answer)]);
+        let ended = Workspace::new().run_model(&server, Format::Chat, ["go"]);
+        assert_eq!(ended, (0, String::new(), "⚠ the model had nothing to say\n".to_owned()));
+    }
+}
+
+#[test]
 fn an_answer_is_printed_with_one_line_break_at_its_end() {
-    for (answer, printed) in [("a", "a\n"), ("a\n", "a\n"), ("a\n\n", "a\n\n"), (" ", "")] {
+    for (answer, printed) in [("a", "a\n"), ("a\n", "a\n"), ("a\n\n", "a\n\n")] {
         let server = ModelServer::start([Reply::text(answer)]);
         let ended = Workspace::new().run_model(&server, Format::Chat, ["go"]);
         assert_eq!(ended, (0, printed.to_owned(), String::new()));

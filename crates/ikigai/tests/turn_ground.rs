@@ -149,13 +149,13 @@ fn a_full_disk_is_told_and_waited_for() {
     let output = run(&mut command);
     let told = ["first", "second", "third"].map(|name| workspace.read_text(name));
     let stdout = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(stdout, format!("there was room\n0\n1\n{WELL_AGAIN}\n0\n"), "{told:?}");
+    assert_eq!(stdout, format!("there was room\n0\n130\n{WELL_AGAIN}\n0\n"), "{told:?}");
     let full = format!(
         "No space left for the database {}: free some, nothing was lost",
         workspace.text("disk/ikigai.db")
     );
     assert_eq!(told[0].matches(&format!("⚠ {full}; waiting\n")).count(), 1, "{}", told[0]);
-    assert!(told[1].ends_with(&format!("ikigai: {full}\n")), "{}", told[1]);
+    assert!(told[1].ends_with(&format!("✗ interrupted: {full}\n")), "{}", told[1]);
     let requests = server.requests();
     assert_stable(&requests);
     let closed = failure(

@@ -28,7 +28,7 @@ use crate::secret::Secret;
 use crate::sse::SseDecoder;
 
 use address::Address;
-use arriving::{each_chunk, read_document, read_error};
+use arriving::{Rest, each_chunk, read_document, read_error};
 use connector::Connector;
 pub use limits::Limits;
 
@@ -192,7 +192,8 @@ impl Client {
         let mut on_text = |text: &str| on(Progress::Text(text));
         let mut on_chunk = |chunk: &[u8]| {
             room = room.checked_sub(chunk.len()).ok_or_else(trouble::too_long)?;
-            events.feed(chunk, &mut |event| decode.event(event.name, event.data, &mut on_text))
+            events.feed(chunk, &mut |event| decode.event(event.name, event.data, &mut on_text))?;
+            Ok(if decode.is_over() { Rest::OfNoInterest } else { Rest::Wanted })
         };
         let arrived = each_chunk(answer, self.shown(), self.limits, &mut on_chunk).await;
         let ended = arrived.and_then(|()| {

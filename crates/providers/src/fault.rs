@@ -59,6 +59,8 @@ pub enum Category {
     Server,
     /// The server was not reached, or the connection broke off.
     Network,
+    /// The server cannot show that it is who it should be.
+    NotTrusted,
     /// What came back is no model's answer.
     Unreadable,
 }
@@ -70,7 +72,7 @@ impl Category {
             Category::RateLimit | Category::Server | Category::Network => true,
             Category::KeyRefused | Category::Quota | Category::ModelUnknown => false,
             Category::ContextTooLong | Category::Blocked | Category::Refused => false,
-            Category::Unreadable => false,
+            Category::NotTrusted | Category::Unreadable => false,
         }
     }
 
@@ -88,6 +90,9 @@ impl Category {
             Category::Refused => "see the server's own words",
             Category::Server => "try again later, or use another model",
             Category::Network => "check the connection and the provider's base_url",
+            Category::NotTrusted => {
+                "check the base_url and the clock, or name the issuer's certificates with SSL_CERT_FILE"
+            }
             Category::Unreadable => "check the provider's base_url and kind",
         }
     }
@@ -105,6 +110,7 @@ impl fmt::Display for Category {
             Category::Refused => "the server refused the request",
             Category::Server => "the server failed",
             Category::Network => "the connection failed",
+            Category::NotTrusted => "the server is not trusted",
             Category::Unreadable => "the answer cannot be read",
         })
     }

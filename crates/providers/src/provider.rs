@@ -45,6 +45,11 @@ pub trait Decode: Send {
     /// As for [`event`](Decode::event).
     fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault>;
 
+    /// Whether the server has said that this was all. What may still come is of no interest.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// What all that came amounts to.
     ///
     /// # Errors

@@ -76,6 +76,9 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// It was given up to wait for it.
+    #[error("The database could not be reached in time; what was last done is not in the log")]
+    Unreachable,
     /// The folder or the file cannot be made or opened.
     #[error("Cannot open the database {}: {reason}; choose another place with --db sqlite://PATH", path.display())]
     Open {
@@ -128,7 +131,7 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same may succeed a little later, without anybody asking again.
     pub fn is_passing(&self) -> bool {
-        matches!(self, StoreError::Busy { .. } | StoreError::Full { .. })
+        matches!(self, StoreError::Busy { .. } | StoreError::Full { .. } | StoreError::Unreachable)
     }
 
     pub(crate) fn internal(error: impl std::fmt::Display) -> StoreError {

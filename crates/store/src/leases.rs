@@ -74,11 +74,20 @@ impl Store {
                     claimed => return claimed,
                 }
             }
-            unit.touch(key);
-            let top = agents::create_top_level(unit, key, None, &place, &limits)?;
-            claim(unit, session, &top, &process)
+            claim_new(unit, session, &place, &process, &limits)
         })
         .await
+    }
+
+    /// Makes a further top-level agent for `place`, and takes it.
+    pub async fn claim_new(
+        &self,
+        session: SessionId,
+        place: Place,
+        process: Process,
+        limits: AgentLimits,
+    ) -> Result<Lease, StoreError> {
+        self.commit(move |unit| claim_new(unit, session, &place, &process, &limits)).await
     }
 
     /// The session of `place` that was last written to among those of which a live process runs an agent.
@@ -159,6 +168,19 @@ impl Store {
     ) -> Result<Option<Process>, StoreError> {
         self.read(move |unit| holder(unit, lock_agent(unit, &session, &top)?.key)).await
     }
+}
+
+fn claim_new(
+    unit: &Unit<'_>,
+    session: SessionId,
+    place: &Place,
+    process: &Process,
+    limits: &AgentLimits,
+) -> Result<Lease, StoreError> {
+    let key = sessions::key_of(unit, &session)?;
+    unit.touch(key);
+    let top = agents::create_top_level(unit, key, None, place, limits)?;
+    claim(unit, session, &top, process)
 }
 
 fn claim(

@@ -2,7 +2,6 @@
 
 use ikigai_store::{Options, Store};
 
-use crate::command::run::explain;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::model;
@@ -61,7 +60,7 @@ fn model(environment: &Environment) -> anyhow::Result<Finding> {
     let finding = |health, text| Finding { what: "model", health, text };
     let model = match model::connect(environment) {
         Ok(model) => model,
-        Err(error) => return Ok(finding(Health::Missing, explain(error).to_string())),
+        Err(error) => return Ok(finding(Health::Missing, model::explain(error).to_string())),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = runtime.block_on(model.client.models());

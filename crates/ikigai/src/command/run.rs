@@ -1,27 +1,26 @@
 //! `ikigai run`: one task for one agent, without a person at hand.
 
 mod json;
+mod printer;
 mod text;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ikigai_agents::{Command, Done, Event, Happening, Seat, Sink, Stop, serve};
-use ikigai_conversation::AgentId;
+use ikigai_agents::{Command, Stop, serve};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::RunArguments;
 use crate::command::read_stdin;
-use crate::config::NoModel;
 use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::model::{self, HOW_TO_CONNECT};
+use crate::model;
 use crate::opening::{Otherwise, equip, take_seat};
-use crate::print::{self, Reader};
+use crate::print;
 use crate::signals;
 
 use json::JsonLines;
+use printer::{Output, SharedPrinter};
 use text::PlainText;
 
 pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow::Result<Exit> {
@@ -30,7 +29,7 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
         print::note("ikigai: the prompt is empty: say what is to be done");
         return Ok(Exit::WrongUsage);
     }
-    let model = model::connect(environment).map_err(explain)?;
+    let model = model::connect(environment).map_err(model::explain)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let interrupt = CancellationToken::new();
     signals::cancel(interrupt.clone())?;
@@ -40,9 +39,8 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
             true => Box::new(JsonLines),
             false => Box::<PlainText>::default(),
         };
-        let printer = Arc::new(Mutex::new(Printer::new(output, interrupt.clone())));
-        lock(&printer).begin(&seat, &model.label)?;
-        let agent = equip(environment, seat, model, sink(&printer))?;
+        let printer = SharedPrinter::begin(output, &seat, &model.label, interrupt.clone())?;
+        let agent = equip(environment, seat, model, printer.sink())?;
         if let Some(seconds) = arguments.timeout {
             let (interrupt, limit) = (interrupt.clone(), Duration::from_secs(seconds));
             tokio::spawn(async move {
@@ -54,7 +52,7 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
         say.send(Command::Say(prompt)).await?;
         drop(say);
         let served = serve(agent, commands, interrupt).await;
-        lock(&printer).finish(served.err().map(|error| error.to_string()))
+        printer.finish(served.err())
     });
     // A file tool that is stuck in the system must not keep us.
     runtime.shutdown_background();
@@ -75,105 +73,4 @@ fn prompt(typed: &str) -> anyhow::Result<String> {
     };
     anyhow::ensure!(prompt.len() <= LIMIT, "the prompt has more than {LIMIT} bytes");
     Ok(prompt)
-}
-
-pub(crate) fn explain(error: NoModel) -> anyhow::Error {
-    match error {
-        NoModel::Nothing | NoModel::NoKey { .. } => anyhow::anyhow!("{error}; {HOW_TO_CONNECT}"),
-        NoModel::NoName { .. } => error.into(),
-    }
-}
-
-/// How events are shown.
-trait Output: Send {
-    /// Which session and model it is.
-    fn begin(&mut self, seat: &Seat, model: &str) -> anyhow::Result<Reader>;
-    /// Anything but the end of a turn.
-    fn event(&mut self, event: &Event) -> anyhow::Result<Reader>;
-    /// The end of a turn.
-    fn done(&mut self, event: &Event, done: &Done) -> anyhow::Result<Reader>;
-}
-
-/// Shows events in order, but the end of a turn only when something follows it: the last one is the last
-/// that is shown (cli.md, Events).
-struct Printer {
-    output: Box<dyn Output>,
-    /// Cancelled when nobody reads what we print.
-    interrupt: CancellationToken,
-    held: Option<Event>,
-    failure: Option<anyhow::Error>,
-    agent: Option<AgentId>,
-}
-
-impl Printer {
-    fn new(output: Box<dyn Output>, interrupt: CancellationToken) -> Printer {
-        Printer { output, interrupt, held: None, failure: None, agent: None }
-    }
-
-    fn begin(&mut self, seat: &Seat, model: &str) -> anyhow::Result<()> {
-        let reader = self.output.begin(seat, model)?;
-        self.note(Ok(reader));
-        Ok(())
-    }
-
-    fn take(&mut self, event: Event) {
-        self.agent = Some(event.agent.clone());
-        self.release();
-        match event.happening {
-            Happening::Done(_) => self.held = Some(event),
-            // What it was is said at the end.
-            Happening::Lost(_) => {}
-            _ => {
-                let shown = self.output.event(&event);
-                self.note(shown);
-            }
-        }
-    }
-
-    fn release(&mut self) {
-        if let Some(Event { agent, happening: Happening::Done(done) }) = self.held.take() {
-            let event = Event { agent, happening: Happening::Done(done.clone()) };
-            let shown = self.output.done(&event, &done);
-            self.note(shown);
-        }
-    }
-
-    fn note(&mut self, shown: anyhow::Result<Reader>) {
-        match shown {
-            Ok(Reader::Listening) => {}
-            Ok(Reader::Gone) => self.interrupt.cancel(),
-            Err(error) => {
-                self.interrupt.cancel();
-                self.failure.get_or_insert(error);
-            }
-        }
-    }
-
-    /// Shows the end, which is an error when the agent could not be served.
-    fn finish(&mut self, error: Option<String>) -> anyhow::Result<Stop> {
-        if let (Some(error), Some(agent)) = (error, self.agent.clone()) {
-            // An answer that came before it is one all the same.
-            self.release();
-            let done = Done { stop: Stop::Error, text: String::new(), error: Some(error) };
-            self.held = Some(Event { agent, happening: Happening::Done(done) });
-        }
-        let stop = match &self.held {
-            Some(Event { happening: Happening::Done(done), .. }) => done.stop,
-            _ => Stop::Error,
-        };
-        self.release();
-        match self.failure.take() {
-            Some(failure) => Err(failure),
-            None => Ok(stop),
-        }
-    }
-}
-
-fn sink(printer: &Arc<Mutex<Printer>>) -> Sink {
-    let printer = Arc::clone(printer);
-    Box::new(move |event| lock(&printer).take(event))
-}
-
-fn lock(printer: &Mutex<Printer>) -> MutexGuard<'_, Printer> {
-    printer.lock().unwrap_or_else(PoisonError::into_inner)
 }

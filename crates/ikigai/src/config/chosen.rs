@@ -83,9 +83,11 @@ pub(super) fn choose(
     require_key(layers, &model, keys_present).map(|()| model)
 }
 
-/// The usual model of a built-in provider, whatever is set.
-pub(super) fn usual(layers: &Layers, provider: &str) -> ChosenModel {
-    let name = providers::usual_model(provider).unwrap_or_default();
+/// The model that is set, if it is this provider's, else its usual one; with or without a key.
+pub(super) fn with_key_of(layers: &Layers, provider: &str) -> ChosenModel {
+    let set = text(layers.value("model")).and_then(|model| model.split_once('/'));
+    let name = set.filter(|(of, _)| *of == provider).map(|(_, name)| name);
+    let name = name.or_else(|| providers::usual_model(provider)).unwrap_or_default();
     reach(layers, provider.to_owned(), name.to_owned())
 }
 
@@ -162,6 +164,14 @@ mod tests {
             Some("OPENAI_API_KEY"),
         );
         check(&world, Ok(openai));
+    }
+
+    #[test]
+    fn a_key_that_was_pasted_leaves_the_model_that_is_set() {
+        let world = world().flag("--model", "model", "openai/gpt-4o");
+        let settings = world.load().unwrap();
+        assert_eq!(settings.model_with_key_of("openai").label(), "openai/gpt-4o");
+        assert_eq!(settings.model_with_key_of("google").label(), "google/gemini-2.5-pro");
     }
 
     #[test]

@@ -25,18 +25,13 @@ const LOCAL_SERVERS: &[(&str, &str)] = &[
     ("llamacpp", "http://127.0.0.1:8080/v1"),
 ];
 
-/// A server that was found, with a model of it.
-struct Local {
-    chosen: ChosenModel,
-}
-
 /// Offers what there is, until the person has chosen.
 pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::Result<Choice> {
     let found = find_local(environment).await;
     put(&format!("ikigai: {why}. What would you like to do?\n"))?;
     put("  k  paste a key of Anthropic, OpenAI or Gemini; it is kept in memory only\n")?;
     for (number, local) in (1..).zip(&found) {
-        let ChosenModel { base_url, name, provider, .. } = &local.chosen;
+        let ChosenModel { base_url, name, provider, .. } = local;
         put(&format!("  {number}  use {} of the {provider} server at {base_url}\n", safe(name)))?;
     }
     put("  t  take the tour: a scripted walk, no key needed\n")?;
@@ -53,8 +48,8 @@ pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::R
             }
             typed => match typed.parse::<usize>().ok().and_then(|n| found.get(n.wrapping_sub(1))) {
                 Some(local) => {
-                    tell_how_to_keep(&local.chosen)?;
-                    return Ok(Choice::Talk(connect_with(environment, &local.chosen, None)));
+                    tell_how_to_keep(local)?;
+                    return Ok(Choice::Talk(connect_with(environment, local, None)));
                 }
                 None => put("That is none of the choices.\n")?,
             },
@@ -63,7 +58,7 @@ pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::R
 }
 
 /// Looks at all usual addresses at once.
-async fn find_local(environment: &Environment) -> Vec<Local> {
+async fn find_local(environment: &Environment) -> Vec<ChosenModel> {
     let look = |(provider, base_url): &(&str, &str)| {
         let mut chosen = ChosenModel {
             provider: (*provider).to_owned(),
@@ -75,7 +70,7 @@ async fn find_local(environment: &Environment) -> Vec<Local> {
         let client = connect_with(environment, &chosen, None).client;
         async move {
             chosen.name = client.models().await.ok()?.into_iter().next()?;
-            Some(Local { chosen })
+            Some(chosen)
         }
     };
     let [ollama, lmstudio, llamacpp] = [0, 1, 2].map(|index| look(&LOCAL_SERVERS[index]));
@@ -93,7 +88,10 @@ fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
     let Some(key) = line?.map(|line| line.trim().to_owned()).filter(|key| !key.is_empty()) else {
         return Ok(None);
     };
-    let chosen = environment.settings.usual_model_of(provider_of(&key));
+    let Some(provider) = provider_of(&key).map_or_else(ask_whose, |known| Ok(Some(known)))? else {
+        return Ok(None);
+    };
+    let chosen = environment.settings.model_with_key_of(provider);
     put(&format!(
         "Talking to {}. To keep it: export {}=… in your shell's start-up file.\n",
         chosen.label(),
@@ -102,13 +100,25 @@ fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
     Ok(Some(model::connect_with(environment, &chosen, Some(Secret::new(key)))))
 }
 
-fn provider_of(key: &str) -> &'static str {
-    if key.starts_with("sk-ant-") {
-        "anthropic"
-    } else if key.starts_with("AIza") {
-        "google"
-    } else {
-        "openai"
+/// The provider whose keys begin so. A key must go to nobody else, so there is no guess.
+fn provider_of(key: &str) -> Option<&'static str> {
+    let beginnings = [("sk-ant-", "anthropic"), ("AIza", "google"), ("sk-", "openai")];
+    beginnings.into_iter().find(|(begin, _)| key.starts_with(begin)).map(|(_, provider)| provider)
+}
+
+fn ask_whose() -> anyhow::Result<Option<&'static str>> {
+    loop {
+        put("Whose key is it: anthropic, openai or google? ")?;
+        let Some(line) = read_line()? else { return Ok(None) };
+        match line.trim() {
+            "" => return Ok(None),
+            typed => {
+                let known = ["anthropic", "openai", "google"];
+                if let Some(provider) = known.into_iter().find(|known| *known == typed) {
+                    return Ok(Some(provider));
+                }
+            }
+        }
     }
 }
 
@@ -167,7 +177,8 @@ mod tests {
         for (key, provider) in
             [("sk-ant-api03-x", "anthropic"), ("AIzaSyX", "google"), ("sk-proj-x", "openai")]
         {
-            assert_eq!(provider_of(key), provider);
+            assert_eq!(provider_of(key), Some(provider));
         }
+        assert_eq!(provider_of("gsk_x"), None, "it must go to nobody by a guess");
     }
 }

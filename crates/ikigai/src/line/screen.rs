@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use ikigai_agents::{Done, Event, Happening, Stop};
+use ikigai_agents::{Done, Event, Happening, Reason};
 use ikigai_conversation::{AgentId, Body, Message, SessionId};
 
 use crate::environment::Environment;
@@ -14,7 +14,7 @@ pub(super) struct Screen {
     has_colours: bool,
     cursor: Cursor,
     is_busy: bool,
-    /// The last turn stopped for want of requests; Enter goes on.
+    /// The last turn stopped in a way from which it may go on; Enter does that.
     may_go_on: bool,
     /// Messages of the person that wait, and are shown when they go in.
     waiting: usize,
@@ -116,20 +116,29 @@ impl Screen {
     /// Prints what happened.
     pub(super) fn show(&mut self, event: &Event) {
         match &event.happening {
+            Happening::Started(reason) => self.started(*reason),
             Happening::Text(delta) => self.text(delta),
             Happening::Logged(message) => self.logged(message),
             Happening::Retry { attempt, reason, delay } => {
                 self.line(&safe(&transcript::retry(*attempt, reason, *delay)));
             }
-            Happening::StoreWaits(reason) => self.line(&safe(&format!("⚠ {reason}; waiting"))),
+            Happening::StoreWaits(reason) => self.line(&safe(&transcript::store_waits(reason))),
             Happening::MailHeld => self.line(transcript::MAIL_HELD),
             Happening::Done(done) => self.done(done),
             Happening::Lost(reason) => self.line(&safe(&format!("✗ {reason}"))),
         }
     }
 
-    fn text(&mut self, delta: &str) {
+    fn started(&mut self, reason: Reason) {
         self.is_busy = true;
+        self.may_go_on = false;
+        if reason == Reason::CutOff {
+            self.has_spoken = true;
+            self.dim("(goes on with what was cut off)");
+        }
+    }
+
+    fn text(&mut self, delta: &str) {
         if self.cursor != Cursor::Text {
             self.fresh();
             self.put("● ");
@@ -140,18 +149,12 @@ impl Screen {
 
     fn logged(&mut self, message: &Message) {
         match &message.body {
-            Body::ToolCall(_) | Body::ToolResult(_) => self.lines(message),
-            Body::Notification(_) => {
-                self.is_busy = true;
-                self.lines(message);
-            }
+            Body::ToolCall(_) | Body::ToolResult(_) | Body::Notification(_) => self.lines(message),
             Body::User if self.waiting > 0 => {
                 self.waiting -= 1;
-                self.is_busy = true;
                 self.line(&safe(&format!("❯ {}", message.content)));
             }
-            Body::User => self.is_busy = true,
-            Body::System | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {}
+            Body::User | Body::System | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {}
             Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) => {}
             Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => {}
         }
@@ -168,19 +171,10 @@ impl Screen {
 
     fn done(&mut self, done: &Done) {
         self.is_busy = self.waiting > 0;
-        let note = match done.stop {
-            Stop::Stop => None,
-            Stop::Length => Some("⚠ the answer was cut at the model's limit of tokens".to_owned()),
-            Stop::ToolLimit => {
-                Some("⚠ stopped at the limit of tool calls (max_tool_turns)".to_owned())
-            }
-            Stop::Interrupted => Some("✗ interrupted".to_owned()),
-            Stop::Error => done.error.as_ref().map(|error| format!("✗ {error}")),
-        };
         self.fresh();
-        note.iter().for_each(|note| self.line(&safe(note)));
-        if done.stop == Stop::Error {
-            self.may_go_on = true;
+        transcript::ending(done).iter().for_each(|note| self.line(&safe(note)));
+        self.may_go_on = done.may_go_on;
+        if done.may_go_on {
             self.dim("Enter tries to go on");
         }
         if !self.is_busy {

@@ -6,13 +6,14 @@ use std::thread;
 use tokio::sync::mpsc;
 
 /// What came from the terminal.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     Line(String),
     TooLong,
 }
 
-/// A terminal gives at most 4 KB at a time; a backslash at the end goes on in the next line.
-const LINE_LIMIT: u64 = 1024 * 1024;
+/// For a line, and for all lines that a backslash joins. Larger texts are better put into a file.
+const LIMIT: usize = 1024 * 1024;
 
 /// Reads lines on a thread of its own, until the terminal's end of input. It may stay blocked in a read when
 /// the program ends; nobody waits for it.
@@ -20,19 +21,7 @@ pub(super) fn read_lines() -> io::Result<mpsc::Receiver<Typed>> {
     let (send, lines) = mpsc::channel(1);
     let read = move || {
         let mut stdin = io::stdin().lock();
-        let mut text = String::new();
-        while let Some(typed) = read_line(&mut stdin) {
-            let typed = match typed {
-                Typed::Line(line) => match line.strip_suffix('\\') {
-                    Some(begun) => {
-                        text.push_str(begun);
-                        text.push('\n');
-                        continue;
-                    }
-                    None => Typed::Line(std::mem::take(&mut text) + &line),
-                },
-                Typed::TooLong => Typed::TooLong,
-            };
+        while let Some(typed) = read_text(&mut stdin) {
             if send.blocking_send(typed).is_err() {
                 break;
             }
@@ -42,18 +31,72 @@ pub(super) fn read_lines() -> io::Result<mpsc::Receiver<Typed>> {
     Ok(lines)
 }
 
+/// The next line, with those that a backslash at its end joins to it; `None` at the end of input.
+fn read_text(input: &mut impl BufRead) -> Option<Typed> {
+    let mut text = String::new();
+    loop {
+        let line = match read_line(input) {
+            Some(Typed::Line(line)) => line,
+            Some(Typed::TooLong) => return Some(Typed::TooLong),
+            None => return (!text.is_empty()).then_some(Typed::Line(text)),
+        };
+        let is_more = line.ends_with('\\');
+        text.push_str(line.strip_suffix('\\').unwrap_or(&line));
+        if text.len() > LIMIT {
+            return Some(Typed::TooLong);
+        }
+        if !is_more {
+            return Some(Typed::Line(text));
+        }
+        text.push('\n');
+    }
+}
+
 /// The next line without its end; `None` at the end of input. Bytes that are no UTF-8 are replaced.
 fn read_line(input: &mut impl BufRead) -> Option<Typed> {
     let mut bytes = Vec::new();
-    let count = input.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut bytes).ok()?;
+    let count = input.by_ref().take(LIMIT as u64).read_until(b'\n', &mut bytes).ok()?;
     if count == 0 {
         return None;
     }
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
-    } else if count as u64 == LINE_LIMIT {
+    } else if count == LIMIT {
         input.skip_until(b'\n').ok()?;
         return Some(Typed::TooLong);
     }
     Some(Typed::Line(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(mut input: &[u8], expected: &[Typed]) {
+        let read: Vec<Typed> = std::iter::from_fn(|| read_text(&mut input)).collect();
+        assert!(read == expected, "{} texts", read.len());
+    }
+
+    fn line(text: &str) -> Typed {
+        Typed::Line(text.to_owned())
+    }
+
+    #[test]
+    fn a_backslash_joins_lines_also_at_the_end_of_input() {
+        check(b"a\nb\n", &[line("a"), line("b")]);
+        check(b"a\\\nb\\\nc\nd", &[line("a\nb\nc"), line("d")]);
+        check(b"abc\\", &[line("abc\n")]);
+        check(b"\n\xff\n", &[line(""), line("\u{fffd}")]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_said_to_be_and_what_follows_is_read() {
+        let mut input = vec![b'x'; LIMIT + 10];
+        input.extend_from_slice(b"\nshort\n");
+        check(&input, &[Typed::TooLong, line("short")]);
+        let joined =
+            [&[b'x'; LIMIT / 2][..], b"\\\n", &[b'y'; LIMIT / 2 + 1], b"\nnext\n"].concat();
+        check(&joined, &[Typed::TooLong, line("next")]);
+    }
 }

@@ -94,6 +94,10 @@ impl Decode for Decoder {
         Ok(())
     }
 
+    fn is_over(&self) -> bool {
+        self.progress == Progress::Ended
+    }
+
     fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
         let message = parse(body)?;
         if message["error"].is_object() {

@@ -85,6 +85,10 @@ impl Decode for Decoder {
         if self.progress == Progress::Answered { Ok(()) } else { Err(strange()) }
     }
 
+    fn is_over(&self) -> bool {
+        self.end.is_done
+    }
+
     fn finish(self: Box<Self>) -> Result<Response, Fault> {
         match self.progress {
             Progress::Nothing => Err(Fault::no_answer()),

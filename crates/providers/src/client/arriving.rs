@@ -16,8 +16,19 @@ const ERROR_LIMIT: usize = 64 << 10;
 /// How long a refusal is read. It is there at once, or it is not worth the wait.
 const ERROR_TIME: Duration = Duration::from_secs(10);
 
+/// How long the end of a body is waited for after its last word, so that the connection can be used again.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
 /// What is done with a piece of a body. A fault ends the reading.
-pub(super) type OnChunk<'a> = dyn FnMut(&[u8]) -> Result<(), Fault> + Send + 'a;
+pub(super) type OnChunk<'a> = dyn FnMut(&[u8]) -> Result<Rest, Fault> + Send + 'a;
+
+/// What is still to come of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    Wanted,
+    /// The last word was said. Some servers leave the connection open after it.
+    OfNoInterest,
+}
 
 /// Passes a body on, piece by piece.
 pub(super) async fn each_chunk(
@@ -29,14 +40,18 @@ pub(super) async fn each_chunk(
     let mut limit = limits.first_byte;
     let mut last = Instant::now();
     let mut alarm = pin!(sleep_until(last + limit));
+    let mut rest = Rest::Wanted;
     loop {
         tokio::select! {
             biased;
             chunk = answer.chunk() => match chunk {
                 Ok(Some(chunk)) => {
-                    on_chunk(&chunk)?;
+                    rest = on_chunk(&chunk)?;
                     last = Instant::now();
-                    if limit != limits.idle {
+                    if rest == Rest::OfNoInterest {
+                        limit = LAST_WORD;
+                        alarm.as_mut().reset(last + limit);
+                    } else if limit != limits.idle {
                         limit = limits.idle;
                         alarm.as_mut().reset(last + limit);
                     }
@@ -47,6 +62,9 @@ pub(super) async fn each_chunk(
             // It is not set anew for every piece, of which there are thousands: when it rings, what came
             // since tells when it should have.
             () = &mut alarm => {
+                if rest == Rest::OfNoInterest {
+                    return Ok(());
+                }
                 if last + limit <= Instant::now() {
                     return Err(trouble::stalled(shown, limit));
                 }
@@ -67,7 +85,7 @@ pub(super) async fn read_document(
     let mut on_chunk = |chunk: &[u8]| match body.len() + chunk.len() <= most {
         true => {
             body.extend_from_slice(chunk);
-            Ok(())
+            Ok(Rest::Wanted)
         }
         false => Err(trouble::too_long()),
     };

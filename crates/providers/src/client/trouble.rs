@@ -18,7 +18,11 @@ pub(super) fn unreachable(shown: &str, error: &reqwest::Error) -> Fault {
         return broken(shown, error);
     }
     let message = format!("cannot reach {shown} ({})", cause(error));
-    Fault::new(Category::Network, message)
+    let category = match tls_error(error) {
+        Some(rustls::Error::InvalidCertificate(_)) => Category::NotTrusted,
+        Some(_) | None => Category::Network,
+    };
+    Fault::new(category, message)
 }
 
 /// A connection that ended too early.

@@ -4,7 +4,7 @@ use ikigai_agents::{Done, Event, Happening, Seat};
 use ikigai_conversation::{AgentId, Body, Message};
 use serde_json::{Map, Value, json};
 
-use super::Output;
+use super::printer::Output;
 use crate::print::{self, Reader};
 use crate::transcript;
 
@@ -27,23 +27,25 @@ impl Output for JsonLines {
                 line("retry", agent, None, fields)
             }
             Happening::StoreWaits(reason) => {
-                print::note(&format!("ikigai: {reason}; waiting"));
+                print::note(&transcript::store_waits(reason));
                 Ok(Reader::Listening)
             }
             Happening::MailHeld => {
                 print::note(transcript::MAIL_HELD);
                 Ok(Reader::Listening)
             }
-            Happening::Done(_) | Happening::Lost(_) => Ok(Reader::Listening),
+            Happening::Started(_) | Happening::Done(_) | Happening::Lost(_) => {
+                Ok(Reader::Listening)
+            }
         }
     }
 
-    fn done(&mut self, event: &Event, done: &Done) -> anyhow::Result<Reader> {
+    fn done(&mut self, agent: &AgentId, done: &Done) -> anyhow::Result<Reader> {
         let mut fields = json!({"stop": done.stop.name(), "text": done.text});
         if let Some(error) = &done.error {
             fields["error"] = Value::from(error.as_str());
         }
-        line("done", &event.agent, None, fields)
+        line("done", agent, None, fields)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The answer on standard output, everything else on standard error.
 
 use ikigai_agents::{Done, Event, Happening, Seat, Stop};
-use ikigai_conversation::{Body, Message};
+use ikigai_conversation::{AgentId, Body, Message};
 
-use super::Output;
+use super::printer::Output;
 use crate::print::{self, Reader};
 use crate::transcript;
 
@@ -25,29 +25,25 @@ impl Output for PlainText {
             Happening::Retry { attempt, reason, delay } => {
                 print::note(&transcript::retry(*attempt, reason, *delay));
             }
-            Happening::StoreWaits(reason) => print::note(&format!("⚠ {reason}; waiting")),
+            Happening::StoreWaits(reason) => print::note(&transcript::store_waits(reason)),
             Happening::MailHeld => print::note(transcript::MAIL_HELD),
-            Happening::Text(_) | Happening::Done(_) | Happening::Lost(_) => {}
+            Happening::Started(_) | Happening::Text(_) => {}
+            Happening::Done(_) | Happening::Lost(_) => {}
         }
         Ok(Reader::Listening)
     }
 
-    fn done(&mut self, _event: &Event, done: &Done) -> anyhow::Result<Reader> {
+    fn done(&mut self, _agent: &AgentId, done: &Done) -> anyhow::Result<Reader> {
         self.text = None;
         let mut reader = Reader::Listening;
         if !done.text.trim().is_empty() {
             let end = if done.text.ends_with('\n') { "" } else { "\n" };
             reader = print::words_to_reader(&format!("{}{end}", done.text))?;
         }
-        match done.stop {
-            Stop::Stop => {}
-            Stop::Length => print::note("⚠ the answer was cut at the model's limit of tokens"),
-            Stop::ToolLimit => print::note("⚠ stopped at the limit of tool calls (max_tool_turns)"),
-            Stop::Interrupted => print::note("✗ interrupted"),
-            Stop::Error => {
-                let error = done.error.as_deref().unwrap_or("the turn failed");
-                print::note(&format!("ikigai: {error}"));
-            }
+        match &done.error {
+            // As every command says why it failed.
+            Some(error) if done.stop == Stop::Error => print::note(&format!("ikigai: {error}")),
+            Some(_) | None => transcript::ending(done).iter().for_each(|note| print::note(note)),
         }
         Ok(reader)
     }

@@ -109,9 +109,12 @@ impl Page {
             Happening::Retry { attempt, reason, delay } => {
                 self.wrapped(&safe(&transcript::retry(*attempt, reason, *delay)), None);
             }
-            Happening::StoreWaits(reason) => self.wrapped(&safe(&format!("⚠ {reason}")), None),
+            Happening::StoreWaits(reason) => {
+                self.wrapped(&safe(&transcript::store_waits(reason)), None);
+            }
             // How it ended is the walk's business.
             Happening::MailHeld | Happening::Done(_) | Happening::Lost(_) => self.fresh(),
+            Happening::Started(_) => {}
         }
     }
 

@@ -94,7 +94,7 @@ fn sink(
                 // Nobody waits for it after an interrupt.
                 ended.take().map(|ended| ended.send(done));
             }
-            Happening::Text(_) | Happening::Retry { .. } => {}
+            Happening::Started(_) | Happening::Text(_) | Happening::Retry { .. } => {}
             Happening::StoreWaits(_) | Happening::MailHeld | Happening::Lost(_) => {}
         }
     })

@@ -1,0 +1,69 @@
+//! Making a lease last.
+
+use std::sync::Arc;
+use std::thread;
+
+use ikigai_store::{Lease, Store, StoreError};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+/// Renews a lease until it is dropped, on a thread of its own: whatever keeps the agent's task from being
+/// polled (a terminal that is stopped, a pipe that nobody reads) must not cost it the agent.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    /// Why the lease is lost, once it is.
+    lost: watch::Receiver<Option<StoreError>>,
+    stop: CancellationToken,
+}
+
+impl Keeper {
+    pub(crate) fn start(store: Arc<Store>, lease: Lease) -> Result<Keeper, StoreError> {
+        let (tell, lost) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| StoreError::Internal(error.to_string().into()))?;
+        let keep = move || {
+            let renewing = stopped.run_until_cancelled(renew(&store, &lease));
+            if let Some(error) = runtime.block_on(renewing) {
+                let _ = tell.send(Some(error));
+            }
+        };
+        let started = thread::Builder::new().name("lease".to_owned()).spawn(keep);
+        started.map_err(|error| StoreError::Internal(error.to_string().into()))?;
+        Ok(Keeper { lost, stop })
+    }
+
+    /// Waits until the lease is lost, and says why.
+    pub(crate) fn lost(&self) -> impl Future<Output = StoreError> + use<> {
+        let mut lost = self.lost.clone();
+        async move {
+            match lost.wait_for(Option::is_some).await.map(|error| error.clone()) {
+                Ok(Some(error)) => error,
+                // Nobody keeps it any more, on purpose.
+                Ok(None) | Err(_) => std::future::pending().await,
+            }
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Renews until the lease is lost. A database that cannot be reached for now is no loss: it costs the lease only
+/// if somebody takes the agent over meanwhile, and that is noticed at the next write.
+async fn renew(store: &Store, lease: &Lease) -> StoreError {
+    loop {
+        sleep(Lease::RENEWAL).await;
+        match store.renew(lease.clone()).await {
+            Ok(()) => {}
+            Err(error) if error.is_passing() => warn!(%error, "lease not renewed"),
+            Err(error) => return error,
+        }
+    }
+}

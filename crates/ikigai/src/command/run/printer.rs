@@ -1,0 +1,121 @@
+//! Showing events in order, the last end last.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ikigai_agents::{Done, Event, Happening, Seat, Sink, Stop};
+use ikigai_conversation::AgentId;
+use ikigai_store::StoreError;
+use tokio_util::sync::CancellationToken;
+
+use crate::print::Reader;
+
+/// How events are shown.
+pub(super) trait Output: Send {
+    /// Which session and model it is.
+    fn begin(&mut self, seat: &Seat, model: &str) -> anyhow::Result<Reader>;
+    /// Anything but the end of a turn.
+    fn event(&mut self, event: &Event) -> anyhow::Result<Reader>;
+    /// The end of a turn.
+    fn done(&mut self, agent: &AgentId, done: &Done) -> anyhow::Result<Reader>;
+}
+
+/// Shows events in order, but the end of a turn only when something follows it: the last one is the last
+/// that is shown (cli.md, Events). The agent's task tells it what happens, and we tell it the end.
+#[derive(Clone)]
+pub(super) struct SharedPrinter(Arc<Mutex<Printer>>);
+
+struct Printer {
+    output: Box<dyn Output>,
+    /// Cancelled when nobody reads what we print.
+    interrupt: CancellationToken,
+    agent: AgentId,
+    held: Option<Done>,
+    failure: Option<anyhow::Error>,
+}
+
+impl SharedPrinter {
+    /// Says which session and model it is.
+    pub(super) fn begin(
+        output: Box<dyn Output>,
+        seat: &Seat,
+        model: &str,
+        interrupt: CancellationToken,
+    ) -> anyhow::Result<SharedPrinter> {
+        let agent = seat.agent().clone();
+        let mut printer = Printer { output, interrupt, agent, held: None, failure: None };
+        let reader = printer.output.begin(seat, model)?;
+        printer.note(Ok(reader));
+        Ok(SharedPrinter(Arc::new(Mutex::new(printer))))
+    }
+
+    pub(super) fn sink(&self) -> Sink {
+        let printer = self.clone();
+        Box::new(move |event| printer.lock().take(event))
+    }
+
+    /// Shows the end, which is an error when the agent could not be served.
+    pub(super) fn finish(&self, error: Option<StoreError>) -> anyhow::Result<Stop> {
+        self.lock().finish(error)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Printer> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Printer {
+    fn take(&mut self, event: Event) {
+        self.release();
+        match event.happening {
+            Happening::Done(done) => self.held = Some(done),
+            // What it was is said at the end.
+            Happening::Lost(_) => {}
+            Happening::Started(_) | Happening::Logged(_) | Happening::Text(_) => self.show(&event),
+            Happening::Retry { .. } | Happening::StoreWaits(_) => self.show(&event),
+            Happening::MailHeld => self.show(&event),
+        }
+    }
+
+    fn show(&mut self, event: &Event) {
+        let shown = self.output.event(event);
+        self.note(shown);
+    }
+
+    fn release(&mut self) {
+        if let Some(done) = self.held.take() {
+            let shown = self.output.done(&self.agent, &done);
+            self.note(shown);
+        }
+    }
+
+    fn note(&mut self, shown: anyhow::Result<Reader>) {
+        match shown {
+            Ok(Reader::Listening) => {}
+            Ok(Reader::Gone) => self.interrupt.cancel(),
+            Err(error) => {
+                self.interrupt.cancel();
+                self.failure.get_or_insert(error);
+            }
+        }
+    }
+
+    fn finish(&mut self, error: Option<StoreError>) -> anyhow::Result<Stop> {
+        if let Some(error) = error {
+            // An answer that came before it is one all the same.
+            self.release();
+            // An interrupt that could not be written down is one, too.
+            let stop = match error.is_passing() && self.interrupt.is_cancelled() {
+                true => Stop::Interrupted,
+                false => Stop::Error,
+            };
+            let error = Some(error.to_string());
+            self.held = Some(Done { stop, text: String::new(), error, may_go_on: false });
+        }
+        let stop = self.held.as_ref().map_or(Stop::Error, |done| done.stop);
+        self.release();
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => Ok(stop),
+        }
+    }
+}
