@@ -33,6 +33,13 @@ use typed::{Typed, read_lines};
 /// How many commands may wait for the agent; it takes them at once, also while it works.
 const COMMANDS: usize = 16;
 
+const TOO_LONG: &str = "\
+Error: a terminal cuts lines at 4,095 bytes, so this was not sent: end shorter lines with a \\, or use
+'ikigai run -c -' with the text on standard input";
+
+const GARBLED: &str =
+    "Error: arrow keys cannot edit the line here yet, so this was not sent: please type it again";
+
 pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         print::note(
@@ -111,7 +118,12 @@ impl Person<'_> {
                     }
                     Some(Typed::TooLong) => {
                         lock(&self.screen).entered();
-                        lock(&self.screen).say("Error: that is too long; put it into a file");
+                        lock(&self.screen).say(TOO_LONG);
+                        lock(&self.screen).prompt();
+                    }
+                    Some(Typed::Garbled) => {
+                        lock(&self.screen).entered();
+                        lock(&self.screen).say(GARBLED);
                         lock(&self.screen).prompt();
                     }
                     None => return Ok(Exit::Done),
@@ -135,7 +147,9 @@ impl Person<'_> {
     /// Does what a typed line asks for.
     async fn take(&mut self, line: String) -> anyhow::Result<Asked> {
         let text = line.trim();
-        if let Some(command) = text.strip_prefix('/') {
+        // A path is none.
+        let is_path = |rest: &str| rest.split_whitespace().next().is_some_and(|w| w.contains('/'));
+        if let Some(command) = text.strip_prefix('/').filter(|rest| !is_path(rest)) {
             let asked = self.obey(command).await?;
             if asked == Asked::ToStay && !lock(&self.screen).is_busy() {
                 lock(&self.screen).prompt();

@@ -10,10 +10,16 @@ use tokio::sync::mpsc;
 pub(super) enum Typed {
     Line(String),
     TooLong,
+    /// With what arrow keys and their like leave in a line that nobody edits.
+    Garbled,
 }
 
-/// For a line, and for all lines that a backslash joins. Larger texts are better put into a file.
+/// For all lines that a backslash joins. Larger texts are better put into a file.
 const LIMIT: usize = 1024 * 1024;
+
+/// What a terminal keeps of a line that it edits itself. It drops the rest without a word, so a line of this
+/// length is not the one that was typed.
+const TERMINAL_LIMIT: usize = 4095;
 
 /// Reads lines on a thread of its own, until the terminal's end of input. It may stay blocked in a read when
 /// the program ends; nobody waits for it.
@@ -37,7 +43,7 @@ fn read_text(input: &mut impl BufRead) -> Option<Typed> {
     loop {
         let line = match read_line(input) {
             Some(Typed::Line(line)) => line,
-            Some(Typed::TooLong) => return Some(Typed::TooLong),
+            Some(fault @ (Typed::TooLong | Typed::Garbled)) => return Some(fault),
             None => return (!text.is_empty()).then_some(Typed::Line(text)),
         };
         let is_more = line.ends_with('\\');
@@ -63,9 +69,15 @@ fn read_line(input: &mut impl BufRead) -> Option<Typed> {
         bytes.pop();
     } else if count == LIMIT {
         input.skip_until(b'\n').ok()?;
+    }
+    if bytes.len() >= TERMINAL_LIMIT {
         return Some(Typed::TooLong);
     }
-    Some(Typed::Line(String::from_utf8_lossy(&bytes).into_owned()))
+    let line = String::from_utf8_lossy(&bytes).into_owned();
+    Some(match line.chars().any(|c| c.is_control() && c != '\t') {
+        true => Typed::Garbled,
+        false => Typed::Line(line),
+    })
 }
 
 #[cfg(test)]
@@ -95,8 +107,15 @@ mod tests {
         let mut input = vec![b'x'; LIMIT + 10];
         input.extend_from_slice(b"\nshort\n");
         check(&input, &[Typed::TooLong, line("short")]);
-        let joined =
-            [&[b'x'; LIMIT / 2][..], b"\\\n", &[b'y'; LIMIT / 2 + 1], b"\nnext\n"].concat();
-        check(&joined, &[Typed::TooLong, line("next")]);
+        check(&[&[b'x'; TERMINAL_LIMIT][..], b"\n"].concat(), &[Typed::TooLong]);
+        let longest = "x".repeat(TERMINAL_LIMIT - 1);
+        check(format!("{longest}\n").as_bytes(), &[line(&longest)]);
+        let joined = format!("{}\\\n", "x".repeat(4_000)).repeat(300);
+        assert_eq!(read_text(&mut joined.as_bytes()), Some(Typed::TooLong));
+    }
+
+    #[test]
+    fn what_arrow_keys_leave_is_not_taken_for_words() {
+        check(b"abc\x1b[D\x1b[DX\nabc\td\n", &[Typed::Garbled, line("abc\td")]);
     }
 }
