@@ -46,8 +46,8 @@ fn provider(format: Format) -> Arc<dyn Provider> {
 /// Why there is no model, and what to do about it at a command line.
 pub(crate) fn explain(error: NoModel) -> anyhow::Error {
     match error {
-        NoModel::Nothing | NoModel::NoKey { .. } => anyhow::anyhow!("{error}; {HOW_TO_CONNECT}"),
-        NoModel::NoName { .. } => error.into(),
+        NoModel::Nothing => anyhow::anyhow!("{error}; {HOW_TO_CONNECT}"),
+        NoModel::NoKey { .. } | NoModel::NoName { .. } => error.into(),
     }
 }
 

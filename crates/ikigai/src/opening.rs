@@ -6,12 +6,14 @@ use std::sync::Arc;
 use ikigai_agents::{
     Agent, Limits, Model, Seat, Sink, Surroundings, Toolbox, Which, system_prompt,
 };
+use ikigai_conversation::AgentId;
 use ikigai_store::{Options, Store};
 use ikigai_tools::Commands;
 
 use crate::catalogue;
 use crate::command::now;
 use crate::environment::{self, Environment};
+use crate::print;
 use crate::session::{find_session, parse_agent, place};
 
 /// What happens when no session is asked for.
@@ -41,7 +43,13 @@ pub(crate) async fn take_seat(
     let agent = chosen.agent.as_deref().filter(|_| !chosen.inside_agent);
     let agent = agent.map(parse_agent).transpose()?;
     let limits = environment.settings.agent_limits();
-    Ok(Seat::take(store, place(environment), which, agent, limits).await?)
+    let seat = Seat::take(store, place(environment), which, agent, limits).await?;
+    let (agent, first) = (seat.agent(), AgentId::top_level(0));
+    if *agent != first && chosen.agent.is_none() {
+        let told = format!("agent {first} is run by another process, so this is agent {agent}");
+        print::note(&format!("ikigai: {told}"));
+    }
+    Ok(seat)
 }
 
 /// An agent with everything that it needs.

@@ -188,19 +188,21 @@ fn going_on_beside_another_process_takes_the_next_free_agent_or_a_new_one() {
     let server = waiting(&gate);
     let workspace = Workspace::new();
     let busy = start_waiting(&workspace, &server);
-    let beside = |prompt: &str| {
-        let (code, events) = workspace.run_json(&server, Format::Chat, ["-c", prompt]);
+    let beside = |prompt: &str, told: &str| {
+        let arguments = ["-c", prompt];
+        let (code, events) = workspace.run_json_telling(&server, Format::Chat, arguments, told);
         assert_eq!(code, 0);
         (session_of(&events), events[0]["agent"].as_str().unwrap().to_owned())
     };
-    let (session, agent) = beside("two");
+    let told = "ikigai: agent 0/ is run by another process, so this is agent 1/\n";
+    let (session, agent) = beside("two", told);
     assert_eq!(agent, "1/");
     // It was given back by the run before.
-    assert_eq!(beside("three"), (session.clone(), "1/".to_owned()));
+    assert_eq!(beside("three", told), (session.clone(), "1/".to_owned()));
     gate.open();
     let (code, events, _) = busy.finish();
     assert_eq!((code, session_of(&events)), (0, session.clone()));
-    assert_eq!(beside("four"), (session.clone(), "0/".to_owned()));
+    assert_eq!(beside("four", ""), (session.clone(), "0/".to_owned()));
     assert_eq!(said_in(&workspace, &session, "0/"), ["wait", "four"]);
     assert_eq!(said_in(&workspace, &session, "1/"), ["two", "three"]);
 }

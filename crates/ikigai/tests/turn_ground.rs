@@ -184,7 +184,9 @@ fn a_run_that_is_at_work_keeps_its_agent() {
     let workspace = Workspace::new();
     let run = Running::start(&mut workspace.run_command(&server, Format::Chat, ["--json", "go"]));
     wait_for_pid(&workspace.path("leader"));
-    let (code, events) = workspace.run_json(&server, Format::Chat, ["-c", "who are you?"]);
+    let told = "ikigai: agent 0/ is run by another process, so this is agent 1/\n";
+    let arguments = ["-c", "who are you?"];
+    let (code, events) = workspace.run_json_telling(&server, Format::Chat, arguments, told);
     assert_eq!((code, &events[0]["agent"]), (0, &json!("1/")));
     let mut command = workspace.run_command(&server, Format::Chat, ["-c", "--agent", "0/", "x"]);
     let (code, stdout, stderr) = ended(&mut command);

@@ -45,6 +45,7 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
             let (interrupt, limit) = (interrupt.clone(), Duration::from_secs(seconds));
             tokio::spawn(async move {
                 tokio::time::sleep(limit).await;
+                print::note(&format!("ikigai: the time is up (--timeout {seconds})"));
                 interrupt.cancel();
             });
         }

@@ -52,10 +52,10 @@ impl Format {
 pub(crate) enum NoModel {
     #[error("no model is connected")]
     Nothing,
-    #[error("{label} needs a key: set {variable}")]
+    #[error("{label} needs a key: set {variable}, or choose another model with --model")]
     NoKey { label: String, variable: String },
     #[error(
-        "provider {provider} has a key, but no model is chosen: use --model {provider}/NAME, or set model = \"{provider}/NAME\""
+        "provider {provider} is there, but no model is chosen: use --model {provider}/NAME, or set IKIGAI_MODEL={provider}/NAME"
     )]
     NoName { provider: String },
 }
@@ -71,9 +71,11 @@ pub(super) fn choose(
             (provider.to_owned(), name.to_owned())
         }
         None => {
-            let provider =
-                providers::first_with_key(layers, keys_present).ok_or(NoModel::Nothing)?;
-            match providers::usual_model(&provider) {
+            let provider = providers::first_with_key(layers, keys_present)
+                .or_else(|| providers::first_with_own_address(layers))
+                .ok_or(NoModel::Nothing)?;
+            let usual = providers::usual_model(&provider);
+            match usual.filter(|_| has_key(layers, &provider, keys_present)) {
                 Some(model) => (provider, model.to_owned()),
                 None => return Err(NoModel::NoName { provider }),
             }
@@ -99,6 +101,11 @@ fn reach(layers: &Layers, provider: String, name: String) -> ChosenModel {
     let kind = text(layers.value(&key(&provider, "kind"))).unwrap_or(providers::KINDS[0]);
     let key_variable = text(layers.value(&key(&provider, "api_key_env"))).map(str::to_owned);
     ChosenModel { format: Format::parse(kind), provider, name, base_url, key_variable }
+}
+
+fn has_key(layers: &Layers, provider: &str, keys_present: &BTreeSet<OsString>) -> bool {
+    text(layers.value(&key(provider, "api_key_env")))
+        .is_some_and(|variable| keys_present.contains(&OsString::from(variable)))
 }
 
 /// A provider's own server takes nobody without a key; one at another address may.
@@ -155,7 +162,12 @@ mod tests {
     #[test]
     fn a_key_is_needed_only_by_the_providers_own_server() {
         let world = world().flag("--model", "model", "openai/gpt-5");
-        check(&world, Err("openai/gpt-5 needs a key: set OPENAI_API_KEY"));
+        check(
+            &world,
+            Err(
+                "openai/gpt-5 needs a key: set OPENAI_API_KEY, or choose another model with --model",
+            ),
+        );
         let world = world.variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
         let openai = (
             "openai/gpt-5",
@@ -175,13 +187,24 @@ mod tests {
     }
 
     #[test]
+    fn an_address_without_a_key_needs_a_model() {
+        let world = world().variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
+        check(
+            &world,
+            Err(
+                "provider openai is there, but no model is chosen: use --model openai/NAME, or set IKIGAI_MODEL=openai/NAME",
+            ),
+        );
+    }
+
+    #[test]
     fn a_users_provider_needs_a_model() {
         let local = "[providers.local]\nbase_url = 'http://h/v1'\napi_key_env = 'K'\nkind = 'openai-responses'";
         let world = world().user(local).variable("K", "k");
         check(
             &world,
             Err(
-                "provider local has a key, but no model is chosen: use --model local/NAME, or set model = \"local/NAME\"",
+                "provider local is there, but no model is chosen: use --model local/NAME, or set IKIGAI_MODEL=local/NAME",
             ),
         );
         let world = world.flag("--model", "model", "local/meta/llama-3");

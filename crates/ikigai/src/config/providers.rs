@@ -139,6 +139,14 @@ pub(super) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>)
     })
 }
 
+/// The first provider whose address the user has set: a server of one's own may want no key.
+pub(super) fn first_with_own_address(layers: &Layers) -> Option<String> {
+    names(layers).into_iter().find(|name| {
+        let address = layers.holding(&key(name, "base_url"));
+        address.is_some_and(|entry| entry.place != Place::Default)
+    })
+}
+
 /// Checks the provider's name in a key, where there is one: it is written in front of a model and a
 /// `/`, and with single underscores in a variable.
 pub(super) fn check_key(key: &str) -> Result<(), Wrong> {

@@ -67,9 +67,21 @@ impl Workspace {
         format: Format,
         arguments: [&str; N],
     ) -> (i32, Vec<Value>) {
+        self.run_json_telling(server, format, arguments, "")
+    }
+
+    /// The same, with exactly this on standard error.
+    #[track_caller]
+    pub(crate) fn run_json_telling<const N: usize>(
+        &self,
+        server: &ModelServer,
+        format: Format,
+        arguments: [&str; N],
+        told: &str,
+    ) -> (i32, Vec<Value>) {
         let mut command = self.run_command(server, format, arguments);
         let (code, stdout, stderr) = ended(command.arg("--json"));
-        assert_eq!(stderr, "");
+        assert_eq!(stderr, told);
         (code, events(&stdout))
     }
 
