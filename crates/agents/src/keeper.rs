@@ -67,3 +67,54 @@ async fn renew(store: &Store, lease: &Lease) -> StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use ikigai_conversation::AgentId;
+    use ikigai_store::{Options, Process};
+    use ikigai_testkit::{PLENTY, TestStore};
+
+    use super::*;
+
+    const END: &str = "SELECT until FROM leases";
+
+    /// Nothing polls anything here: this thread only looks into the database.
+    #[test]
+    fn a_lease_lasts_although_nobody_polls_the_agent() {
+        let store = TestStore::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let session = runtime.block_on(store.session_with(PLENTY));
+        let top = AgentId::top_level(0);
+        let claimed = store.claim(session, top, Process::current());
+        let lease = runtime.block_on(claimed).unwrap();
+        let before = store.number(END);
+        let address = format!("sqlite://{}", store.path().display());
+        let second = Arc::new(Store::open(&address, Options::default()).unwrap());
+        let keeper = Keeper::start(second, lease.clone()).unwrap();
+        let started = Instant::now();
+        while store.number(END) == before {
+            assert!(started.elapsed() < Duration::from_secs(60), "it was not renewed");
+            thread::sleep(Duration::from_millis(20));
+        }
+        drop(keeper);
+        runtime.block_on(store.release(lease)).unwrap();
+    }
+
+    #[test]
+    fn whoever_lost_a_lease_is_told_why() {
+        let store = TestStore::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let session = runtime.block_on(store.session_with(PLENTY));
+        let claim = || store.claim(session, AgentId::top_level(0), Process::current());
+        let lease = runtime.block_on(claim()).unwrap();
+        // Claimed once more, by whom does not matter: the first lease is worth nothing now.
+        runtime.block_on(claim()).unwrap();
+        let address = format!("sqlite://{}", store.path().display());
+        let second = Arc::new(Store::open(&address, Options::default()).unwrap());
+        let keeper = Keeper::start(second, lease).unwrap();
+        let lost = runtime.block_on(keeper.lost());
+        assert!(matches!(lost, StoreError::LeaseLost { .. }), "{lost}");
+    }
+}
