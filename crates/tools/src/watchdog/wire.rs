@@ -1,45 +1,82 @@
 //! What the program and its watchdog say to each other about a command.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::sandbox::Enclosure;
+
 /// What the program asks for, sent down the control socket of the command.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) command: OsString,
     pub(crate) directory: OsString,
+    /// The walls around it, if any.
+    pub(crate) enclosure: Option<Enclosure>,
 }
 
 impl Request {
     /// Each field with its length before it.
-    pub(crate) fn encode(self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for field in [self.command.into_vec(), self.directory.into_vec()] {
+        let enclosure = self.enclosure.as_ref().map(Enclosure::encode).unwrap_or_default();
+        for field in [self.command.as_bytes(), self.directory.as_bytes(), &enclosure] {
             bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(&field);
+            bytes.extend_from_slice(field);
         }
         bytes
     }
 
+    /// `None` when it is not what `encode` makes.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Request> {
+        let mut field = || {
+            let (length, rest) = bytes.split_first_chunk()?;
+            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+            let (field, rest) = rest.split_at_checked(length)?;
+            bytes = rest;
+            Some(field.to_vec())
+        };
+        Request::of_fields(field()?, field()?, &field()?)
+    }
+
     pub(super) async fn read(control: &mut UnixStream) -> io::Result<Request> {
-        Ok(Request { command: read_field(control).await?, directory: read_field(control).await? })
+        let command = read_field(control).await?;
+        let directory = read_field(control).await?;
+        let enclosure = read_field(control).await?;
+        Request::of_fields(command, directory, &enclosure)
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Walls that cannot be read are not the same as none.
+    fn of_fields(command: Vec<u8>, directory: Vec<u8>, enclosure: &[u8]) -> Option<Request> {
+        let enclosure = match enclosure {
+            [] => None,
+            bytes => Some(Enclosure::decode(bytes)?),
+        };
+        let (command, directory) = (OsString::from_vec(command), OsString::from_vec(directory));
+        Some(Request { command, directory, enclosure })
+    }
+
+    /// What bash is called with. Without the dashes, a command that begins with one would be taken for
+    /// an option.
+    pub(crate) fn shell_arguments(&self) -> [&OsStr; 3] {
+        [OsStr::new("-c"), OsStr::new("--"), &self.command]
     }
 }
 
-async fn read_field(control: &mut UnixStream) -> io::Result<OsString> {
+async fn read_field(control: &mut UnixStream) -> io::Result<Vec<u8>> {
     let length = control.read_u64_le().await?;
     let mut field = Vec::new();
     control.take(length).read_to_end(&mut field).await?;
     if field.len() as u64 != length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(OsString::from_vec(field))
+    Ok(field)
 }
 
 /// How a command ended, sent up its control socket as a line.
@@ -115,7 +152,8 @@ mod tests {
 
     fn request(command: &[u8], directory: &[u8]) -> Vec<u8> {
         let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-        Request { command: text(command), directory: text(directory) }.encode()
+        let (command, directory) = (text(command), text(directory));
+        Request { command, directory, enclosure: None }.encode()
     }
 
     #[test]
