@@ -29,6 +29,7 @@ use tokio::task::JoinSet;
 
 use groups::{Group, Sessions};
 pub use start::Helper;
+pub(crate) use start::SHELL_OPTIONS;
 use start::Started;
 pub(crate) use wire::{Request, STATUS_LIMIT, Status};
 

@@ -21,14 +21,14 @@ const PROGRAMS: [&str; 4] =
 /// Its own namespaces, no capabilities, and all of the system to be read.
 ///
 /// Not `--die-with-parent`: what a command leaves in the background may go on when `bwrap` has ended, and
-/// the watchdog ends it in time.
-const BASE: [&str; 16] = [
+/// the watchdog ends it in time. Not `--new-session` either: it would lead out of the process group by which
+/// the watchdog does that, and the session has no terminal into which one could type.
+const BASE: [&str; 15] = [
     "--unshare-user-try",
     "--unshare-pid",
     "--unshare-ipc",
     "--unshare-uts",
     "--unshare-cgroup-try",
-    "--new-session",
     "--cap-drop",
     "ALL",
     "--ro-bind",

@@ -4,14 +4,18 @@
 //! [`Report`] on whether the command was ever started. A command's own exit code says nothing about that.
 
 use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use rustix::fs::OFlags;
+
 use super::{Enclosure, Kind};
-use crate::watchdog::Request;
+use crate::watchdog::{Request, SHELL_OPTIONS};
 
 /// What the helper's own report begins with.
 const FAILED: &str = "failed ";
@@ -35,12 +39,48 @@ pub fn enter(socket: OwnedFd) -> io::Result<Infallible> {
 }
 
 fn become_command(socket: &mut UnixStream) -> io::Result<Infallible> {
+    let inherited = inherited_fds()?;
     let mut bytes = Vec::new();
     socket.take(LONGEST_REQUEST).read_to_end(&mut bytes)?;
     let request = Request::decode(&bytes).ok_or(io::ErrorKind::InvalidData)?;
     let enclosure = request.enclosure.as_ref().ok_or(io::ErrorKind::InvalidData)?;
     let mut command = enclose(enclosure, &request, socket)?;
+    command.args(shell_arguments(&inherited, &request.command));
     Err(command.stdin(Stdio::null()).exec())
+}
+
+/// The numbers of what somebody left open for us: all of our own would close by itself.
+///
+/// An open folder would lead around every wall that is about paths.
+fn inherited_fds() -> io::Result<Vec<u32>> {
+    let mut inherited = Vec::new();
+    for entry in fs::read_dir("/proc/self/fdinfo")? {
+        let entry = entry?;
+        let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(number) = number.filter(|number| *number > 2) else { continue };
+        // One that is gone was that of this loop.
+        let info = fs::read_to_string(entry.path()).unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        if flags.is_some_and(|flags| flags & OFlags::CLOEXEC.bits() == 0) {
+            inherited.push(number);
+        }
+    }
+    Ok(inherited)
+}
+
+/// What bash is called with. It closes what was inherited, as only unsafe code could do here; with `-p` it
+/// runs nothing before that. Usually there is nothing to close, and no first bash.
+fn shell_arguments(inherited: &[u32], command: &OsStr) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    if !inherited.is_empty() {
+        let closing: String = inherited.iter().map(|number| format!(" {number}>&-")).collect();
+        let script = format!(r#"exec{closing}; exec bash "$@""#);
+        arguments.extend(["-p".into(), "-c".into(), script.into(), "bash".into()]);
+    }
+    arguments.extend(SHELL_OPTIONS.map(OsString::from));
+    arguments.push(command.to_owned());
+    arguments
 }
 
 #[cfg(target_os = "linux")]
@@ -51,7 +91,7 @@ fn enclose(enclosure: &Enclosure, request: &Request, socket: &UnixStream) -> io:
             let call = super::bubblewrap::enclose(enclosure, &request.directory, report)?;
             #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
             let mut command = Command::new(call.program);
-            command.args(&call.arguments).arg("bash").args(request.shell_arguments());
+            command.args(&call.arguments).arg("bash");
             // They are to be open in the process that this one becomes.
             std::mem::forget(call);
             Ok(command)
@@ -60,7 +100,6 @@ fn enclose(enclosure: &Enclosure, request: &Request, socket: &UnixStream) -> io:
             super::landlock::enclose(&enclosure.sandbox)?;
             #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
             let mut command = Command::new("bash");
-            command.args(request.shell_arguments());
             command.envs(enclosure.loader.iter().map(|(name, value)| (name, value)));
             Ok(command)
         }

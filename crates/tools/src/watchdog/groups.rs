@@ -10,7 +10,7 @@ use rustix::process::{
 pub(super) enum Sessions {
     /// Not a daemon that made itself a session.
     Own,
-    /// All: bubblewrap makes a session for what it encloses, and no daemon leaves it.
+    /// All: no daemon leaves the process space that bubblewrap made.
     Any,
 }
 

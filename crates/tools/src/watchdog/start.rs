@@ -16,6 +16,9 @@ use super::groups::{Group, Sessions};
 use super::wire::{Request, Status};
 use crate::sandbox::{Enclosure, Kind, Report};
 
+/// What comes before a command. Without the dashes, one that begins with a dash would be taken for an option.
+pub(crate) const SHELL_OPTIONS: [&str; 2] = ["-c", "--"];
+
 /// The program and its argument that [`enter_sandbox`](crate::enter_sandbox): this same program, told to.
 #[derive(Debug, Clone)]
 pub struct Helper {
@@ -99,7 +102,7 @@ impl Started {
 #[expect(clippy::disallowed_methods, reason = "this is the place where commands are started")]
 fn shell(request: &Request) -> Command {
     let mut command = Command::new("bash");
-    command.args(request.shell_arguments()).stdin(Stdio::null());
+    command.args(SHELL_OPTIONS).arg(&request.command).stdin(Stdio::null());
     command
 }
 

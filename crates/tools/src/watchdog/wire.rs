@@ -1,6 +1,6 @@
 //! What the program and its watchdog say to each other about a command.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
@@ -60,12 +60,6 @@ impl Request {
         };
         let (command, directory) = (OsString::from_vec(command), OsString::from_vec(directory));
         Some(Request { command, directory, enclosure })
-    }
-
-    /// What bash is called with. Without the dashes, a command that begins with one would be taken for
-    /// an option.
-    pub(crate) fn shell_arguments(&self) -> [&OsStr; 3] {
-        [OsStr::new("-c"), OsStr::new("--"), &self.command]
     }
 }
 
