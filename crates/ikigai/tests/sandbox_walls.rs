@@ -10,6 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::{Child, Command};
 use std::thread;
 
+use ikigai_tools::SandboxKind;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::geteuid;
 
@@ -253,10 +254,40 @@ fn there_are_no_capabilities_and_no_disks() {
 
 /// A library of the working tree would be run in the helper, before there are walls.
 #[test]
-fn variables_of_the_loader_reach_only_the_command() {
-    in_each_sandbox(|enclosed| {
-        let told = "LD_PRELOAD=/nowhere/x.so bash -c 'echo $LD_PRELOAD' 2>/dev/null";
-        assert_eq!(enclosed.prints(told), "/nowhere/x.so\n");
+fn a_library_of_the_tree_is_loaded_by_nobody_but_the_command() {
+    in_each_sandbox(|mut enclosed| {
+        let source = r#"#include <stdio.h>
+#include <unistd.h>
+__attribute__((constructor)) static void loaded(void) {
+    char name[999] = {0};
+    readlink("/proc/self/exe", name, 998);
+    printf("loaded by %s\n", name);
+    fflush(stdout);
+}"#;
+        enclosed.workspace.write("own.c", source);
+        enclosed.prints("cc -shared -fPIC -o own.so own.c 2>/dev/null");
+        enclosed.reopen_with("LD_PRELOAD", &enclosed.workspace.text("own.so"));
+        let output = enclosed.prints("echo ran");
+        assert!(output.contains("loaded by ") && output.ends_with("ran\n"), "{output}");
+        for line in output.lines().filter(|line| line.starts_with("loaded by")) {
+            assert!(line.ends_with("/bash"), "{}: {output}", enclosed.kind);
+        }
+    });
+}
+
+/// Where the tree lies around the secrets, one command could move them for the next.
+#[test]
+fn a_secret_in_the_tree_is_not_moved_out_of_hiding() {
+    in_each_sandbox(|mut enclosed| {
+        if enclosed.kind != SandboxKind::Bubblewrap {
+            return;
+        }
+        enclosed.sandbox.write.push(enclosed.workspace.home());
+        enclosed.bash("cd ~; mv data moved; mv .ssh ssh; mv .netrc netrc", Walls::Up);
+        let found = enclosed.prints("cd ~; touch ours; cat */*/ikigai.db ssh/* netrc; true");
+        assert!(!found.contains("SECRET"), "{found}");
+        assert_eq!(content(enclosed.workspace.home().join(".ssh/id")), "SECRET\n");
+        assert!(enclosed.workspace.home().join("ours").exists());
     });
 }
 
@@ -268,7 +299,7 @@ fn a_folder_that_was_left_open_is_closed() {
         fcntl_setfd(&folder, FdFlags::empty()).unwrap();
         let number = folder.as_raw_fd();
         // The watchdog is to begin with it.
-        enclosed.reopen();
+        enclosed.reopen_with("X", "");
         enclosed.refuses(&format!("echo new > /proc/self/fd/{number}/file && echo {REACHED}"));
         let open = "ls -l /proc/1/fd /proc/$PPID/fd 2>&1 | grep outside; true";
         assert_eq!(enclosed.prints(open), "");

@@ -74,7 +74,7 @@ impl Enclosed {
             network: false,
             kind: Some(kind),
         };
-        let commands = commands(&root);
+        let commands = commands(environment(&root));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Enclosed { workspace, kind, sandbox, commands, runtime }
     }
@@ -129,10 +129,12 @@ impl Enclosed {
         assert!(outside.to_string().contains(REACHED), "no attempt: {command}: {outside}");
     }
 
-    /// Starts anew, with another watchdog.
-    pub(crate) fn reopen(&mut self) {
+    /// Starts anew, with another watchdog and one more variable.
+    pub(crate) fn reopen_with(&mut self, name: &str, value: &str) {
         self.close();
-        self.commands = commands(&self.root());
+        let mut environment = environment(&self.root());
+        environment.push((name.into(), value.into()));
+        self.commands = commands(environment);
     }
 
     /// Ends what goes on in the background.
@@ -145,9 +147,9 @@ impl Enclosed {
     }
 }
 
-fn commands(root: &Path) -> Arc<Commands> {
+fn commands(environment: Vec<(OsString, OsString)>) -> Arc<Commands> {
     let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
-    Arc::new(Commands::new(program, OsStr::new("__watchdog"), environment(root)))
+    Arc::new(Commands::new(program, OsStr::new("__watchdog"), environment))
 }
 
 fn environment(root: &Path) -> Vec<(OsString, OsString)> {

@@ -67,6 +67,7 @@ pub(super) fn enclose(
     }
     let mut places = Places::of(&enclosure.sandbox);
     sockets::hide(&mut places)?;
+    places.pin_around_hidden();
     view.show(&places)?;
     for (name, value) in &enclosure.loader {
         view.add("--setenv", &[name, value]);

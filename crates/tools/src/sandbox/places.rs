@@ -69,6 +69,17 @@ impl Places {
         }
     }
 
+    /// Makes places of their own of all folders between what can be written and what is hidden in it. As
+    /// mounts they cannot be renamed; else one command could move the folder around a secret, and the next
+    /// one would find the secret where nobody hides it.
+    pub(super) fn pin_around_hidden(&mut self) {
+        let hidden = self.iter().filter(|(_, place)| *place == Place::Hidden);
+        let around = hidden.flat_map(|(path, _)| path.ancestors().skip(1));
+        let pinned = around.filter(|path| self.at(path) == Place::Write);
+        let pinned: Vec<PathBuf> = pinned.map(Path::to_owned).collect();
+        self.0.extend(pinned.into_iter().map(|path| (path, Place::Write)));
+    }
+
     /// From the outside in.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, Place)> {
         self.0.iter().map(|(path, place)| (path.as_path(), *place))

@@ -107,6 +107,8 @@ fn refused(kind: Kind) -> io::Result<Rules> {
     let mut rules: Rules = REFUSED.map(|call| (call, Vec::new())).into();
     if kind == Kind::Landlock {
         rules.extend(TRACING.map(|call| (call, Vec::new())));
+        // The limits of others; zero is the process itself.
+        rules.insert(libc::SYS_prlimit64, vec![all([(0, SeccompCmpOp::Ne, 0)])?]);
     }
     let new_user = libc::CLONE_NEWUSER as u64;
     for call in [libc::SYS_clone, libc::SYS_unshare] {
