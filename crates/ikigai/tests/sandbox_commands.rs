@@ -9,7 +9,7 @@ use ikigai_tools::SandboxKind;
 use serde_json::{Value, json};
 
 use crate::support::enclosed::{Enclosed, Walls, in_each_sandbox};
-use crate::support::{PATIENCE, success};
+use crate::support::{PATIENCE, failure, success};
 
 fn ran(output: &str, exit_code: i32) -> Value {
     success(json!({"output": output, "exit_code": exit_code}))
@@ -185,5 +185,20 @@ fn the_best_kind_is_found_by_trying() {
         assert!(enclosed.kind == SandboxKind::Landlock || works == SandboxKind::Bubblewrap);
         enclosed.sandbox.kind = None;
         assert_eq!(enclosed.prints("echo ran"), "ran\n");
+    });
+}
+
+/// A command is never run without the sandbox that was asked for.
+#[test]
+fn where_no_sandbox_works_nothing_runs_and_the_reasons_are_told() {
+    in_each_sandbox(|mut enclosed| {
+        // No kind can start a shell that is not there.
+        enclosed.reopen_with("PATH", "/nowhere");
+        enclosed.sandbox.kind = None;
+        let why = enclosed.works().unwrap_err().to_string();
+        assert!(why.starts_with("no sandbox works here (bubblewrap: "), "{why}");
+        assert!(why.contains("; landlock: "), "{why}");
+        let result = enclosed.bash("echo ran", Walls::Up);
+        assert_eq!(result, failure(format!("Cannot run bash: {why}")));
     });
 }

@@ -24,6 +24,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, OnceCell};
 use tokio_util::sync::CancellationToken;
 
+use crate::file_error::without_number;
 use crate::sandbox::{Enclosure, Kind, NoSandbox, Sandbox};
 use crate::watchdog::{END, GRACE, Request, STATUS_LIMIT, Status};
 
@@ -76,7 +77,9 @@ impl Commands {
             for kind in Kind::ALL {
                 match self.try_out(kind).await {
                     Ok(()) => return Ok(kind),
-                    Err(reason) => reasons.push(format!("{kind}: {reason}")),
+                    Err(error) => {
+                        reasons.push(format!("{kind}: {}", without_number(&error.to_string())));
+                    }
                 }
             }
             Err(NoSandbox { why: reasons.join("; ") })

@@ -47,7 +47,7 @@ pub(super) struct Bubblewrap {
     pub(super) program: &'static str,
     pub(super) arguments: Vec<OsString>,
     /// What the arguments name by number; to be kept open until `bwrap` is there.
-    _fds: Vec<OwnedFd>,
+    pub(super) fds: Vec<OwnedFd>,
 }
 
 /// Makes the call that leads to a command in `directory`. It is to be followed by the command's words.
@@ -75,7 +75,7 @@ pub(super) fn enclose(
     view.add_fd("--seccomp", filter(enclosure.sandbox.network)?, None)?;
     view.add_fd("--json-status-fd", report, None)?;
     view.arguments.push("--".into());
-    Ok(Bubblewrap { program, arguments: view.arguments, _fds: view.fds })
+    Ok(Bubblewrap { program, arguments: view.arguments, fds: view.fds })
 }
 
 /// Sockets without a path belong to the network. Where that is shared they are closed by a rule, as far as

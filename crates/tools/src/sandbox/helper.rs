@@ -44,7 +44,8 @@ fn become_command(socket: &mut UnixStream) -> io::Result<Infallible> {
     socket.take(LONGEST_REQUEST).read_to_end(&mut bytes)?;
     let request = Request::decode(&bytes).ok_or(io::ErrorKind::InvalidData)?;
     let enclosure = request.enclosure.as_ref().ok_or(io::ErrorKind::InvalidData)?;
-    let mut command = enclose(enclosure, &request, socket)?;
+    // What is in the second half is to be open in the process that this one becomes.
+    let (mut command, _fds) = enclose(enclosure, &request, socket)?;
     command.args(shell_arguments(&inherited, &request.command));
     Err(command.stdin(Stdio::null()).exec())
 }
@@ -84,7 +85,11 @@ fn shell_arguments(inherited: &[u32], command: &OsStr) -> Vec<OsString> {
 }
 
 #[cfg(target_os = "linux")]
-fn enclose(enclosure: &Enclosure, request: &Request, socket: &UnixStream) -> io::Result<Command> {
+fn enclose(
+    enclosure: &Enclosure,
+    request: &Request,
+    socket: &UnixStream,
+) -> io::Result<(Command, Vec<OwnedFd>)> {
     match enclosure.kind {
         Kind::Bubblewrap => {
             let report = socket.try_clone()?.into();
@@ -92,16 +97,14 @@ fn enclose(enclosure: &Enclosure, request: &Request, socket: &UnixStream) -> io:
             #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
             let mut command = Command::new(call.program);
             command.args(&call.arguments).arg("bash");
-            // They are to be open in the process that this one becomes.
-            std::mem::forget(call);
-            Ok(command)
+            Ok((command, call.fds))
         }
         Kind::Landlock => {
             super::landlock::enclose(&enclosure.sandbox)?;
             #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
             let mut command = Command::new("bash");
             command.envs(enclosure.loader.iter().map(|(name, value)| (name, value)));
-            Ok(command)
+            Ok((command, Vec::new()))
         }
     }
 }
@@ -111,7 +114,7 @@ fn enclose(
     _enclosure: &Enclosure,
     _request: &Request,
     _socket: &UnixStream,
-) -> io::Result<Command> {
+) -> io::Result<(Command, Vec<OwnedFd>)> {
     Err(io::Error::other("there is no sandbox for this system"))
 }
 

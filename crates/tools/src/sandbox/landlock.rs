@@ -33,7 +33,6 @@ pub(super) fn enclose(sandbox: &Sandbox) -> io::Result<()> {
     let mut places = Places::of(sandbox);
     places.hide(PathBuf::from("/dev"));
     let allowed = Allowed::of(&places)?;
-    // The directory of processes itself stays in sight: landlock guards what is in it.
     let rules = rules(sandbox).map_err(io::Error::other)?;
     let rules = allowed.add_to(rules).map_err(io::Error::other)?;
     let status = rules.restrict_self().map_err(io::Error::other)?;

@@ -128,7 +128,8 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::UnixStream;
 
-    use super::{Request, STATUS_LIMIT, Status};
+    use super::{Enclosure, Request, STATUS_LIMIT, Status};
+    use crate::sandbox::{Kind, Sandbox};
 
     /// What the watchdog makes of the bytes that come down a control socket.
     fn received(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -170,6 +171,26 @@ mod tests {
             assert!(received(&whole[..length]).is_none(), "{length} bytes");
         }
         assert!(received(&u64::MAX.to_le_bytes()).is_none());
+    }
+
+    #[test]
+    fn walls_that_cannot_be_read_are_not_the_same_as_none() {
+        let walls = Enclosure::new(
+            Kind::Landlock,
+            &Sandbox { kind: Some(Kind::Landlock), ..Sandbox::default() },
+            &[],
+        );
+        let mut request =
+            Request { command: "x".into(), directory: "/".into(), enclosure: Some(walls.clone()) };
+        let bytes = request.encode();
+        assert_eq!(Request::decode(&bytes).unwrap().enclosure, Some(walls));
+        request.enclosure = None;
+        assert_eq!(Request::decode(&request.encode()).unwrap().enclosure, None);
+        let broken = [request.encode()[..18].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
+        assert!(Request::decode(&broken.concat()).is_none());
+        for length in 0..bytes.len() {
+            assert!(Request::decode(&bytes[..length]).is_none(), "{length} bytes");
+        }
     }
 
     #[test]
