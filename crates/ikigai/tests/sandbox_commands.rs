@@ -52,7 +52,7 @@ fn at_its_time_limit_a_command_is_told_and_then_ended() {
 fn a_command_that_does_not_listen_is_ended_with_all_that_it_began() {
     in_each_sandbox(|enclosed| {
         let ends = Lifeline::new(&enclosed);
-        let deaf = "exec 3>pipe; trap '' TERM; set -m; sleep 1000 & sleep 1000";
+        let deaf = "exec 2>/dev/null 3>pipe; trap '' TERM; set -m; sleep 1000 & sleep 1000";
         let result = enclosed.call(json!({"command": deaf, "timeout": 1}), Walls::Up);
         let limit = "[Time limit of 1 s reached: the command was ended]";
         assert_eq!(result, ran(limit, 124), "{}", enclosed.kind);
