@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
-use crate::environment::Environment;
+use crate::environment::{Environment, Part};
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
@@ -38,8 +38,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    if environment::is_watchdog() {
-        return command::watchdog::run();
+    match environment::part() {
+        Some(Part::Watchdog) => return command::watchdog::run(),
+        Some(Part::Sandbox) => return command::sandbox::run(),
+        None => {}
     }
     let cli = Cli::parse();
     let load = || {

@@ -1,5 +1,6 @@
 //! A folder of its own for every test, and the program run in it.
 
+pub(crate) mod enclosed;
 pub(crate) mod model;
 pub(crate) mod story;
 pub(crate) mod terminal;

@@ -11,8 +11,9 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::without_number;
-use crate::output::Capture;
+use crate::output::{Capture, Output};
 use crate::result::{Outcome, Refusal};
+use crate::sandbox::hint;
 use crate::watchdog::{GRACE, Status};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &Bash::DECLARATION, prepare };
@@ -55,7 +56,7 @@ enum End {
 
 impl Bash {
     async fn execute(&self, context: &Context) -> Outcome {
-        // There is no sandbox yet that a command could ask to leave.
+        // Whether a command that asks may leave the sandbox was decided before: the context has none then.
         let _ = self.sandbox;
         if let Err(reason) = self.check() {
             return Outcome::Failure(format!("Cannot start bash: {reason}"));
@@ -73,7 +74,7 @@ impl Bash {
             End::Own(Status::Exited(code)) => code,
             End::Own(Status::Killed(signal)) => 128 + signal,
             End::Own(Status::NotStarted(reason)) => {
-                let reason = without_number(&reason);
+                let reason = with_words(&without_number(&reason), &capture.finish());
                 let place = context.directory().display();
                 return Outcome::Failure(format!("Cannot start bash in {place}: {reason}"));
             }
@@ -87,6 +88,12 @@ impl Bash {
         let mut output = capture.finish();
         if matches!(end, End::TimedOut) {
             output.add_line(&format!("[Time limit of {seconds} s reached: the command was ended]"));
+        }
+        if let Some(sandbox) = &context.sandbox
+            && matches!(end, End::Own(Status::Exited(1..)))
+            && let Some(line) = hint(sandbox, &output.text)
+        {
+            output.add_line(line);
         }
         Outcome::success(output).with("exit_code", exit_code)
     }
@@ -111,7 +118,10 @@ impl Bash {
         limit: Duration,
         capture: &mut Capture,
     ) -> io::Result<End> {
-        let mut running = context.commands.start(&self.command, context.directory()).await?;
+        let mut running = context
+            .commands
+            .start(&self.command, context.directory(), context.sandbox.as_deref())
+            .await?;
         let deadline = Instant::now() + limit;
         let mut chunk = Vec::with_capacity(CHUNK);
         let end = loop {
@@ -135,6 +145,14 @@ impl Bash {
             running.leave();
         }
         Ok(end)
+    }
+}
+
+/// The reason, with what was said by whoever could not start the command.
+fn with_words(reason: &str, words: &Output) -> String {
+    match words.text.trim_end() {
+        "" => reason.to_owned(),
+        words => format!("{reason}: {words}"),
     }
 }
 

@@ -21,9 +21,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 use tokio_util::sync::CancellationToken;
 
+use crate::file_error::without_number;
+use crate::sandbox::{Enclosure, Kind, NoSandbox, Sandbox};
 use crate::watchdog::{END, GRACE, Request, STATUS_LIMIT, Status};
 
 /// Starts commands. The watchdog comes with the first one, since many runs need none.
@@ -34,6 +36,8 @@ pub struct Commands {
     /// The environment of every command, secrets left out.
     environment: Vec<(OsString, OsString)>,
     link: Mutex<Option<Link>>,
+    /// The kind of sandbox that works, once that was tried.
+    sandbox: OnceCell<Kind>,
     /// Cancelled when the program ends: nothing goes on in the background after that.
     closing: CancellationToken,
 }
@@ -58,19 +62,84 @@ impl Commands {
             watchdog,
             environment,
             link: Mutex::new(None),
+            sandbox: OnceCell::new(),
             closing: CancellationToken::new(),
         }
     }
 
-    /// Starts `bash -c command` in `directory`.
-    pub(crate) async fn start(&self, command: &str, directory: &Path) -> io::Result<Running> {
+    /// Which kind of sandbox works here, found out by running a command in it.
+    ///
+    /// # Errors
+    /// When none does.
+    pub async fn sandbox_kind(&self) -> Result<Kind, NoSandbox> {
+        let works = async {
+            let mut reasons = Vec::new();
+            for kind in Kind::ALL {
+                match self.try_out(kind).await {
+                    Ok(()) => return Ok(kind),
+                    Err(error) => {
+                        reasons.push(format!("{kind}: {}", without_number(&error.to_string())));
+                    }
+                }
+            }
+            Err(NoSandbox { why: reasons.join("; ") })
+        };
+        // A failure is not kept: the person may install what is missing.
+        self.sandbox.get_or_try_init(|| works).await.copied()
+    }
+
+    async fn try_out(&self, kind: Kind) -> io::Result<()> {
+        /// Far more than it takes.
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let sandbox = Sandbox { kind: Some(kind), ..Sandbox::default() };
+        let enclosure = Enclosure::new(kind, &sandbox, &self.environment);
+        let mut running = self.hand_in(":", Path::new("/"), Some(enclosure)).await?;
+        let trial = tokio::time::timeout(PATIENCE, running.control.status()).await;
+        let mut said = Vec::with_capacity(STATUS_LIMIT);
+        running.output.read_ready(&mut said)?;
+        let said = String::from_utf8_lossy(&said);
+        match trial?? {
+            Status::Exited(0) => Ok(()),
+            Status::NotStarted(reason) if said.is_empty() => Err(io::Error::other(reason)),
+            Status::NotStarted(reason) => {
+                Err(io::Error::other(format!("{reason}: {}", said.trim_end())))
+            }
+            other => Err(io::Error::other(format!("a trial ended with {other:?}"))),
+        }
+    }
+
+    /// Starts `bash -c command` in `directory`, in a sandbox if one is given.
+    pub(crate) async fn start(
+        &self,
+        command: &str,
+        directory: &Path,
+        sandbox: Option<&Sandbox>,
+    ) -> io::Result<Running> {
+        let Some(sandbox) = sandbox else {
+            return self.hand_in(command, directory, None).await;
+        };
+        let kind = match sandbox.kind {
+            Some(kind) => kind,
+            None => self.sandbox_kind().await.map_err(io::Error::other)?,
+        };
+        let enclosure = Enclosure::new(kind, sandbox, &self.environment);
+        self.hand_in(command, directory, Some(enclosure)).await
+    }
+
+    async fn hand_in(
+        &self,
+        command: &str,
+        directory: &Path,
+        enclosure: Option<Enclosure>,
+    ) -> io::Result<Running> {
         let (sender, output) = pipe::pipe()?;
         widen(&output);
         let (mut socket, watchdogs_end) = UnixStream::pair()?;
         let fds = [sender.into_blocking_fd()?, watchdogs_end.into_std()?.into()];
         self.hand_over(&fds).await?;
         drop(fds);
-        let request = Request { command: command.into(), directory: directory.as_os_str().into() };
+        let directory = directory.as_os_str().into();
+        let request = Request { command: command.into(), directory, enclosure };
         socket.write_all(&request.encode()).await?;
         Ok(Running {
             output: CommandOutput(Some(output)),

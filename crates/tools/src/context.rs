@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::Commands;
 use crate::file_error::FileError;
 use crate::output::OutputSize;
+use crate::sandbox::Sandbox;
 
 /// The surroundings of a call. Cheap to clone; all clones share the same commands and interrupt.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub struct Context {
     pub(crate) output_size: OutputSize,
     pub(crate) commands: Arc<Commands>,
     pub(crate) interrupt: CancellationToken,
+    /// The walls around commands; none unless they are asked for.
+    pub(crate) sandbox: Option<Arc<Sandbox>>,
 }
 
 impl Context {
@@ -29,7 +32,14 @@ impl Context {
         commands: Arc<Commands>,
         interrupt: CancellationToken,
     ) -> Context {
-        Context { directory: directory.into(), output_size, commands, interrupt }
+        Context { directory: directory.into(), output_size, commands, interrupt, sandbox: None }
+    }
+
+    /// The same, for calls whose commands are to run in `sandbox`. One that cannot be set up is a failure
+    /// of the call; a command is never run without it instead.
+    #[must_use]
+    pub fn with_sandbox(self, sandbox: Arc<Sandbox>) -> Context {
+        Context { sandbox: Some(sandbox), ..self }
     }
 
     pub(crate) fn directory(&self) -> &Path {

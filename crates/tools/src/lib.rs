@@ -59,6 +59,7 @@ mod replace;
 mod walk;
 
 mod commands;
+mod sandbox;
 mod watchdog;
 
 pub use arguments::Arguments;
@@ -68,4 +69,5 @@ pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
 pub use output::OutputSize;
 pub use result::ToolResult;
-pub use watchdog::serve as serve_watchdog;
+pub use sandbox::{Kind as SandboxKind, NoSandbox, Sandbox, enter as enter_sandbox, secret_places};
+pub use watchdog::{Helper as SandboxHelper, serve as serve_watchdog};

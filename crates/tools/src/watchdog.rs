@@ -9,24 +9,28 @@
 //! A command's control socket is its life line: when the other end closes, its group is ended. So
 //! nothing has to be registered, and there is no moment in which a command runs unwatched.
 mod groups;
+mod start;
 mod wire;
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, setsid, wait};
+use rustix::process::{Signal, WaitOptions, getpid, setsid, wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
-use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
-use groups::Group;
+use groups::{Group, Sessions};
+pub use start::Helper;
+pub(crate) use start::SHELL_OPTIONS;
+use start::Started;
 pub(crate) use wire::{Request, STATUS_LIMIT, Status};
 
 /// Sent down a control socket: end the command.
@@ -40,10 +44,12 @@ const LOOK: Duration = Duration::from_millis(5);
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 
 /// Serves commands until the program at the other end of `socket` closes it, then ends what is left.
+/// Those that are to be in a sandbox are started by `helper`.
 ///
 /// # Errors
 /// When the runtime or the socket cannot be set up.
-pub fn serve(socket: OwnedFd) -> io::Result<()> {
+pub fn serve(socket: OwnedFd, helper: Helper) -> io::Result<()> {
+    let helper = Arc::new(helper);
     // Fails when this already leads a session, which is as good.
     let _ = setsid();
     adopt_orphans();
@@ -56,7 +62,7 @@ pub fn serve(socket: OwnedFd) -> io::Result<()> {
         let mut commands = JoinSet::new();
         // An error is as good as the program's end: nobody will ever ask for anything again.
         while let Ok(Some((output, control))) = receive_fds(&socket).await {
-            commands.spawn(watch(output, control));
+            commands.spawn(watch(Arc::clone(&helper), output, control));
             while commands.try_join_next().is_some() {}
         }
         while commands.join_next().await.is_some() {}
@@ -114,49 +120,32 @@ async fn receive_fds(socket: &UnixStream) -> io::Result<Option<(OwnedFd, OwnedFd
 }
 
 /// The life of one command, from its request to the end of its group.
-async fn watch(output: OwnedFd, control: OwnedFd) -> io::Result<()> {
+async fn watch(helper: Arc<Helper>, output: OwnedFd, control: OwnedFd) -> io::Result<()> {
     let control = StdUnixStream::from(control);
     control.set_nonblocking(true)?;
     let mut control = UnixStream::from_std(control)?;
     let request = Request::read(&mut control).await?;
-    let (mut child, group) = match start(request, output) {
+    let mut command = match Started::new(&request, &helper, output).await {
         Ok(started) => started,
         Err(error) => {
             return control.write_all(&Status::NotStarted(error.to_string()).encode()).await;
         }
     };
     let status = tokio::select! {
-        status = child.wait() => status?,
-        () = told_to_end(&mut control) => end(group, &mut child).await?,
+        status = command.child.wait() => status?,
+        () = told_to_end(&mut control) => end(&mut command).await?,
     };
     // Fails when the program is gone; what is left of the group is ended all the same.
-    let _ = control.write_all(&Status::from(status).encode()).await;
-    while group.is_alive() {
+    let _ = control.write_all(&command.status(status).encode()).await;
+    while command.group.is_alive() {
         tokio::select! {
             () = tokio::time::sleep(BACKGROUND_LOOK) => {}
             () = told_to_end(&mut control) => {
-                end(group, &mut child).await?;
+                end(&mut command).await?;
             }
         }
     }
     Ok(())
-}
-
-fn start(request: Request, output: OwnedFd) -> io::Result<(Child, Group)> {
-    #[expect(clippy::disallowed_methods, reason = "this is the place where commands are started")]
-    let child = Command::new("bash")
-        // Without the dashes, a command that begins with one would be taken for an option.
-        .args(["-c", "--"])
-        .arg(request.command)
-        .current_dir(request.directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::from(output.try_clone()?))
-        .stderr(Stdio::from(output))
-        .process_group(0)
-        .spawn()?;
-    let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let id = id.ok_or_else(|| io::Error::other("the command has no process number"))?;
-    Ok((child, Group(id)))
 }
 
 /// Returns when the program asks for the end, or is gone.
@@ -165,21 +154,21 @@ async fn told_to_end(control: &mut UnixStream) {
 }
 
 /// Ends all of a command: politely, then for good. The leader's status is that of its end.
-async fn end(group: Group, child: &mut Child) -> io::Result<ExitStatus> {
-    let mut groups = Group::below(group.0);
-    groups.push(group);
+async fn end(command: &mut Started) -> io::Result<ExitStatus> {
+    let mut groups = command.groups_below();
+    groups.push(command.group);
     tell_to_end(&groups);
     let all_gone = async {
-        let status = child.wait().await;
+        let status = command.child.wait().await;
         until_gone(&groups).await;
         status
     };
     if let Ok(status) = tokio::time::timeout(GRACE, all_gone).await {
         return status;
     }
-    groups.extend(Group::below(group.0));
+    groups.extend(command.groups_below());
     groups.iter().for_each(|group| group.signal(Signal::KILL));
-    child.wait().await
+    command.child.wait().await
 }
 
 /// Ends what left the group of a command that has ended before, when the program is gone.
@@ -187,10 +176,10 @@ async fn end_rest() {
     if has_no_children() {
         return;
     }
-    let groups = Group::below(getpid());
+    let groups = Group::below(getpid(), Sessions::Own);
     tell_to_end(&groups);
     let _ = tokio::time::timeout(GRACE, until_gone(&groups)).await;
-    Group::below(getpid()).iter().for_each(|group| group.signal(Signal::KILL));
+    Group::below(getpid(), Sessions::Own).iter().for_each(|group| group.signal(Signal::KILL));
 }
 
 /// The usual case, seen without looking at every process of the machine.

@@ -3,6 +3,9 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use ikigai_tools::SandboxHelper;
+
+use crate::environment;
 use crate::exit::Exit;
 
 /// Serves the socket on standard input.
@@ -13,6 +16,10 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
         let _ = rustix::thread::set_name(c"ikigai-watchdog");
     }
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
-    ikigai_tools::serve_watchdog(socket)?;
+    let helper = SandboxHelper {
+        program: environment::own_program()?,
+        argument: environment::SANDBOX.into(),
+    };
+    ikigai_tools::serve_watchdog(socket, helper)?;
     Ok(Exit::Done)
 }

@@ -5,26 +5,43 @@ use rustix::process::{
     waitpgid,
 };
 
+/// Which processes below a command count as its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sessions {
+    /// Not a daemon that made itself a session.
+    Own,
+    /// All: no daemon leaves the process space that bubblewrap made.
+    Any,
+}
+
 /// The process group of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Group(pub(super) Pid);
 
 impl Group {
-    /// The groups of all processes below `ancestor`, its own left out: timeout(1) and shells with job
-    /// control make groups of their own. A daemon that made itself a session is not among them.
-    pub(super) fn below(ancestor: Pid) -> Vec<Group> {
+    /// The groups of all processes below `ancestor` and its group, its own left out: timeout(1) and shells
+    /// with job control make groups of their own.
+    pub(super) fn below(ancestor: Pid, sessions: Sessions) -> Vec<Group> {
         let (Ok(session), own) = (getsid(None), getpgid(Some(ancestor)).ok()) else {
             return Vec::new();
         };
         let processes = processes();
-        let mut below = vec![ancestor];
+        // Its group too: it may have ended before what it began.
+        let members = processes.iter().filter(|process| process.group == ancestor);
+        let mut below: Vec<Pid> = members.map(|process| process.id).collect();
+        if !below.contains(&ancestor) {
+            below.push(ancestor);
+        }
         let mut groups: Vec<Group> = Vec::new();
         let mut next = 0;
         while let Some(&parent) = below.get(next) {
             for process in processes.iter().filter(|process| process.parent == Some(parent)) {
-                below.push(process.id);
+                if !below.contains(&process.id) {
+                    below.push(process.id);
+                }
                 let is_new = !groups.iter().any(|group| group.0 == process.group);
-                if process.session == session && Some(process.group) != own && is_new {
+                let is_ours = sessions == Sessions::Any || process.session == session;
+                if is_ours && Some(process.group) != own && is_new {
                     groups.push(Group(process.group));
                 }
             }

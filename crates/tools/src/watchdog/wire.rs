@@ -2,44 +2,75 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::sandbox::Enclosure;
+
 /// What the program asks for, sent down the control socket of the command.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) command: OsString,
     pub(crate) directory: OsString,
+    /// The walls around it, if any.
+    pub(crate) enclosure: Option<Enclosure>,
 }
 
 impl Request {
     /// Each field with its length before it.
-    pub(crate) fn encode(self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for field in [self.command.into_vec(), self.directory.into_vec()] {
+        let enclosure = self.enclosure.as_ref().map(Enclosure::encode).unwrap_or_default();
+        for field in [self.command.as_bytes(), self.directory.as_bytes(), &enclosure] {
             bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(&field);
+            bytes.extend_from_slice(field);
         }
         bytes
     }
 
+    /// `None` when it is not what `encode` makes.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Request> {
+        let mut field = || {
+            let (length, rest) = bytes.split_first_chunk()?;
+            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+            let (field, rest) = rest.split_at_checked(length)?;
+            bytes = rest;
+            Some(field.to_vec())
+        };
+        Request::of_fields(field()?, field()?, &field()?)
+    }
+
     pub(super) async fn read(control: &mut UnixStream) -> io::Result<Request> {
-        Ok(Request { command: read_field(control).await?, directory: read_field(control).await? })
+        let command = read_field(control).await?;
+        let directory = read_field(control).await?;
+        let enclosure = read_field(control).await?;
+        Request::of_fields(command, directory, &enclosure)
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Walls that cannot be read are not the same as none.
+    fn of_fields(command: Vec<u8>, directory: Vec<u8>, enclosure: &[u8]) -> Option<Request> {
+        let enclosure = match enclosure {
+            [] => None,
+            bytes => Some(Enclosure::decode(bytes)?),
+        };
+        let (command, directory) = (OsString::from_vec(command), OsString::from_vec(directory));
+        Some(Request { command, directory, enclosure })
     }
 }
 
-async fn read_field(control: &mut UnixStream) -> io::Result<OsString> {
+async fn read_field(control: &mut UnixStream) -> io::Result<Vec<u8>> {
     let length = control.read_u64_le().await?;
     let mut field = Vec::new();
     control.take(length).read_to_end(&mut field).await?;
     if field.len() as u64 != length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(OsString::from_vec(field))
+    Ok(field)
 }
 
 /// How a command ended, sent up its control socket as a line.
@@ -97,7 +128,8 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::UnixStream;
 
-    use super::{Request, STATUS_LIMIT, Status};
+    use super::{Enclosure, Request, STATUS_LIMIT, Status};
+    use crate::sandbox::{Kind, Sandbox};
 
     /// What the watchdog makes of the bytes that come down a control socket.
     fn received(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -115,7 +147,8 @@ mod tests {
 
     fn request(command: &[u8], directory: &[u8]) -> Vec<u8> {
         let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-        Request { command: text(command), directory: text(directory) }.encode()
+        let (command, directory) = (text(command), text(directory));
+        Request { command, directory, enclosure: None }.encode()
     }
 
     #[test]
@@ -138,6 +171,26 @@ mod tests {
             assert!(received(&whole[..length]).is_none(), "{length} bytes");
         }
         assert!(received(&u64::MAX.to_le_bytes()).is_none());
+    }
+
+    #[test]
+    fn walls_that_cannot_be_read_are_not_the_same_as_none() {
+        let walls = Enclosure::new(
+            Kind::Landlock,
+            &Sandbox { kind: Some(Kind::Landlock), ..Sandbox::default() },
+            &[],
+        );
+        let mut request =
+            Request { command: "x".into(), directory: "/".into(), enclosure: Some(walls.clone()) };
+        let bytes = request.encode();
+        assert_eq!(Request::decode(&bytes).unwrap().enclosure, Some(walls));
+        request.enclosure = None;
+        assert_eq!(Request::decode(&request.encode()).unwrap().enclosure, None);
+        let broken = [request.encode()[..18].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
+        assert!(Request::decode(&broken.concat()).is_none());
+        for length in 0..bytes.len() {
+            assert!(Request::decode(&bytes[..length]).is_none(), "{length} bytes");
+        }
     }
 
     #[test]

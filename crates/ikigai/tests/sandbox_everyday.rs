@@ -1,0 +1,93 @@
+//! What people do every day works in a sandbox.
+
+use std::os::unix::net::UnixListener;
+
+use ikigai_tools::SandboxKind;
+
+use crate::support::enclosed::{REACHED, Walls, in_each_sandbox};
+
+#[test]
+fn files_of_the_tree_and_temporary_ones_are_written() {
+    in_each_sandbox(|enclosed| {
+        enclosed.prints("mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && ln -s d a/e && rm a/e");
+        assert_eq!(enclosed.workspace.read_text("a/d"), "x\n");
+        enclosed.prints("f=$(mktemp) && echo x > $f && rm $f");
+        assert_eq!(enclosed.prints("cat <<< here"), "here\n");
+        assert_eq!(enclosed.prints("echo to > /dev/null; echo two > /dev/stderr"), "two\n");
+        enclosed.prints("chmod +x a/d && test -x a/d && mkfifo pipe && test -p pipe");
+        enclosed.prints("head -c 10 /dev/urandom > random && head -c 5 /dev/zero > zero");
+    });
+}
+
+#[test]
+fn git_commits() {
+    in_each_sandbox(|enclosed| {
+        let lines = enclosed.prints(
+            "git init -q . && git config user.name a && git config user.email a@b &&
+             echo x > file && git add file && git commit -qm first && git status --short &&
+             git log --oneline | wc -l",
+        );
+        assert_eq!(lines.trim(), "1");
+    });
+}
+
+#[test]
+fn make_builds() {
+    in_each_sandbox(|enclosed| {
+        enclosed.workspace.write("Makefile", "all: b c\nb c: a\n\tcp a $@\n").write("a", "x\n");
+        enclosed.prints("make -j2");
+        assert_eq!(enclosed.workspace.read_text("c"), "x\n");
+    });
+}
+
+#[test]
+fn python_runs_its_tests() {
+    in_each_sandbox(|enclosed| {
+        enclosed.workspace.write(
+            "test_it.py",
+            "import subprocess, tempfile, threading, unittest
+class It(unittest.TestCase):
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            open(folder + '/x', 'w').close()
+    def test_processes(self):
+        self.assertEqual(subprocess.check_output(['echo', 'x']), b'x\\n')
+    def test_threads(self):
+        thread = threading.Thread(target=print)
+        thread.start()
+        thread.join()
+    def test_event_loop(self):
+        import asyncio
+        asyncio.run(asyncio.sleep(0))
+",
+        );
+        let output = enclosed.prints("python3 -m unittest");
+        assert!(output.contains("Ran 4 tests") && output.contains("OK"), "{output}");
+    });
+}
+
+#[test]
+fn cargo_builds_a_crate_without_dependencies() {
+    in_each_sandbox(|enclosed| {
+        enclosed
+            .workspace
+            .write("Cargo.toml", "[package]\nname = \"tiny\"\nedition = \"2024\"\n[workspace]\n")
+            .write("src/main.rs", "fn main() { println!(\"built\"); }\n");
+        // The first build leaves an error, if there is one, the second only the program's words.
+        enclosed.prints("cargo build --offline");
+        assert_eq!(enclosed.prints("target/debug/tiny"), "built\n");
+    });
+}
+
+/// A filter cannot see to whom a socket connects, so landlock has none at all.
+#[test]
+fn a_unix_socket_in_the_tree_is_reached_where_that_can_be_told() {
+    in_each_sandbox(|enclosed| {
+        let _server = UnixListener::bind(enclosed.workspace.path("service")).unwrap();
+        let attempt = format!(
+            "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('service')\" && echo {REACHED}"
+        );
+        let is_reached = enclosed.try_to(&attempt, Walls::Up);
+        assert_eq!(is_reached, enclosed.kind == SandboxKind::Bubblewrap);
+    });
+}

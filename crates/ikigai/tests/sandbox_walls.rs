@@ -1,0 +1,355 @@
+//! What a command in a sandbox cannot do. Every attempt succeeds without the sandbox, or it would prove
+//! nothing, and aims only at what the test itself has made.
+
+use std::fs;
+use std::io::Read;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::process::{Child, Command};
+use std::thread;
+
+use ikigai_tools::SandboxKind;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::geteuid;
+
+use crate::support::enclosed::{Enclosed, REACHED, Walls, content, in_each_sandbox};
+use crate::support::skip;
+
+#[test]
+fn nothing_outside_the_tree_is_written() {
+    in_each_sandbox(|enclosed| {
+        let outside = enclosed.root().join("outside");
+        let outside = outside.display();
+        for attempt in [
+            format!("echo new > {outside}/file"),
+            "echo new > ../outside/file".to_owned(),
+            format!("ln -sf {outside}/file link; echo new > link"),
+            format!("ln -sfn {outside} folder; echo new > folder/other"),
+            format!("echo new > /proc/self/root{outside}/file"),
+            format!("echo new > /proc/$$/root{outside}/file"),
+            format!("cd {outside}; echo new > file"),
+            format!("mkdir {outside}/made"),
+            format!("echo a > own; mv own {outside}/moved"),
+            format!("mv {outside}/other kept && test ! -e {outside}/other"),
+            format!("truncate -s 0 {outside}/file"),
+            format!("ln {outside}/file hard && echo new > hard"),
+            format!("rm {outside}/file"),
+        ] {
+            enclosed.refuses(&format!("{attempt} && echo {REACHED}"));
+        }
+    });
+}
+
+/// Few may look into the first process of a machine, so there is nothing to compare with.
+#[test]
+fn the_first_process_is_no_way_out() {
+    in_each_sandbox(|enclosed| {
+        let root = enclosed.root();
+        for pid in ["1", "2", "$PPID", "$$"] {
+            let place = format!("/proc/{pid}/root{}", root.display());
+            for attempt in [
+                format!("echo new > {place}/outside/file"),
+                format!("cat {place}/home/.ssh/id"),
+                format!("ls {place}/home/.ssh | grep id"),
+            ] {
+                let attempt = format!("{attempt} && echo {REACHED}");
+                assert!(!enclosed.try_to(&attempt, Walls::Up), "{}: {attempt}", enclosed.kind);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_was_outside_is_as_it_was() {
+    in_each_sandbox(|enclosed| {
+        for attempt in ["echo new > ../outside/file", "rm -rf ../outside ../home", "rm -rf / 2>&1"]
+        {
+            enclosed.bash(&format!("{attempt} --no-preserve-root"), Walls::Up);
+        }
+        assert_eq!(content(enclosed.root().join("outside/file")), "old\n");
+        assert_eq!(content(enclosed.workspace.home().join(".ssh/id")), "SECRET\n");
+    });
+}
+
+#[test]
+fn hidden_places_are_not_read() {
+    in_each_sandbox(|enclosed| {
+        let home = enclosed.workspace.home();
+        let home = home.display();
+        for attempt in [
+            format!("cat {home}/.ssh/id"),
+            format!("ls {home}/.ssh | sed s/id/SECRET/"),
+            format!("cat {home}/.netrc"),
+            format!("cat {home}/data/ikigai/ikigai.db"),
+            format!("ln -sfn {home} way; cat way/.ssh/id"),
+            format!("cat /proc/self/root{home}/.ssh/id"),
+            format!("cd {home}; cat .ssh/../.ssh/id"),
+            format!("ln {home}/.ssh/id found && cat found"),
+            format!("grep -r SECRET {home}/.ssh"),
+        ] {
+            enclosed.refuses(&format!("{attempt} | grep -q SECRET && echo {REACHED}"));
+        }
+        assert_eq!(enclosed.prints("cat ~/notes"), "open\n");
+    });
+}
+
+#[test]
+fn a_read_setting_opens_a_hidden_place_and_a_write_setting_a_closed_one() {
+    in_each_sandbox(|mut enclosed| {
+        enclosed.sandbox.read.push(enclosed.workspace.home().join(".ssh"));
+        enclosed.sandbox.write.push(enclosed.root().join("outside"));
+        assert_eq!(enclosed.prints("cat ~/.ssh/id"), "SECRET\n");
+        enclosed.prints("echo new > ../outside/file");
+        assert_eq!(content(enclosed.root().join("outside/file")), "new\n");
+        assert!(!enclosed.try_to(&format!("echo x > ~/.ssh/id && echo {REACHED}"), Walls::Up));
+    });
+}
+
+#[test]
+fn a_mount_leads_nowhere() {
+    if !geteuid().is_root() {
+        return skip("only root can mount, so there is no attempt to compare with");
+    }
+    in_each_sandbox(|enclosed| {
+        let outside = enclosed.root().join("outside");
+        let inner = format!(
+            "mkdir -p m; mount --bind {} m && echo new > m/file && echo {REACHED}",
+            outside.display()
+        );
+        enclosed.refuses(&format!("unshare --mount bash -c '{inner}'"));
+        enclosed.refuses(&format!("unshare --user --map-root-user --mount bash -c '{inner}'"));
+        enclosed.refuses(&format!("unshare --user true && echo {REACHED}"));
+    });
+}
+
+#[test]
+fn there_is_no_tcp() {
+    in_each_sandbox(|enclosed| {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        server.set_nonblocking(true).unwrap();
+        let port = server.local_addr().unwrap().port();
+        let attempt = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo {REACHED}");
+        assert!(!enclosed.try_to(&attempt, Walls::Up), "{}", enclosed.kind);
+        assert!(server.accept().is_err());
+        assert!(enclosed.try_to(&attempt, Walls::Down));
+        assert!(server.accept().is_ok());
+    });
+}
+
+#[test]
+fn a_network_setting_opens_it() {
+    in_each_sandbox(|mut enclosed| {
+        enclosed.sandbox.network = true;
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        enclosed.prints(&format!("exec 3<>/dev/tcp/127.0.0.1/{port}"));
+        let abstract_socket = AbstractServer::new(&enclosed);
+        enclosed.refuses(&abstract_socket.attempt());
+    });
+}
+
+/// A name server of the test's own, which answers whatever it is asked.
+#[test]
+fn there_is_no_udp_and_no_dns() {
+    in_each_sandbox(|enclosed| {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let mut question = [0; 512];
+            while let Ok((_, asker)) = server.recv_from(&mut question) {
+                let _ = server.send_to(REACHED.as_bytes(), asker);
+            }
+        });
+        enclosed.refuses(&python(&format!(
+            "import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(2)
+s.sendto(b'\\0\\0\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\7example\\3org\\0\\0\\1\\0\\1', ('127.0.0.1', {port}))
+print(s.recv(512))"
+        )));
+    });
+}
+
+#[test]
+fn a_unix_socket_outside_the_tree_is_not_reached() {
+    in_each_sandbox(|enclosed| {
+        let path = enclosed.root().join("outside/service");
+        let _server = UnixListener::bind(&path).unwrap();
+        let stream = format!(
+            "import socket
+s = socket.socket(socket.AF_UNIX)
+s.connect('{}')
+print('{REACHED}')",
+            path.display()
+        );
+        enclosed.refuses(&python(&stream));
+        enclosed.refuses(&AbstractServer::new(&enclosed).attempt());
+    });
+}
+
+/// A pair of datagram sockets would be a way to send to any address.
+#[test]
+fn a_unix_datagram_outside_the_tree_is_not_sent() {
+    in_each_sandbox(|enclosed| {
+        let path = enclosed.root().join("outside/log");
+        let _server = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        enclosed.refuses(&python(&format!(
+            "import socket
+a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+a.sendto(b'x', '{}')
+print('{REACHED}')",
+            path.display()
+        )));
+    });
+}
+
+#[test]
+fn a_process_outside_is_neither_signalled_nor_traced() {
+    in_each_sandbox(|enclosed| {
+        let victim = Victim::new();
+        let pid = victim.0.id();
+        enclosed.refuses(&format!("kill -0 {pid} && echo {REACHED}"));
+        enclosed.refuses(&format!("kill -CONT {pid} && echo {REACHED}"));
+        enclosed.refuses(&format!("cat /proc/{pid}/environ >/dev/null && echo {REACHED}"));
+        enclosed.refuses(&format!("ls /proc/{pid}/root/ >/dev/null && echo {REACHED}"));
+        enclosed.refuses(&python(&format!(
+            "import ctypes
+libc = ctypes.CDLL(None)
+if libc.ptrace(16, {pid}, None, None) == 0: print('{REACHED}')"
+        )));
+    });
+}
+
+#[test]
+fn the_program_and_its_watchdog_are_not_killed() {
+    in_each_sandbox(|enclosed| {
+        enclosed.bash("kill -9 -1; kill -9 $PPID; kill -9 0", Walls::Up);
+        assert_eq!(enclosed.prints("echo alive"), "alive\n");
+    });
+}
+
+#[test]
+fn a_setuid_program_has_no_effect() {
+    if !geteuid().is_root() {
+        return skip("only root can make a setuid program of another user");
+    }
+    in_each_sandbox(|enclosed| {
+        let made = "cp $(which id) own-id && chown 65534 own-id && chmod 4755 own-id";
+        enclosed.bash(made, Walls::Down);
+        enclosed.refuses(&format!("test $(./own-id -u) = 65534 && echo {REACHED}"));
+    });
+}
+
+#[test]
+fn there_are_no_capabilities_and_no_disks() {
+    in_each_sandbox(|enclosed| {
+        assert_eq!(enclosed.prints("grep CapEff /proc/self/status"), "CapEff:\t0000000000000000\n");
+        let disks = "for d in /dev/sd* /dev/vd* /dev/nvme* /dev/mem /dev/kmsg; do
+            head -c1 $d && echo seen; done 2>/dev/null; true";
+        assert_eq!(enclosed.prints(disks), "");
+    });
+}
+
+/// A library of the working tree would be run in the helper, before there are walls.
+#[test]
+fn a_library_of_the_tree_is_loaded_by_nobody_but_the_command() {
+    in_each_sandbox(|mut enclosed| {
+        let source = r#"#include <stdio.h>
+#include <unistd.h>
+__attribute__((constructor)) static void loaded(void) {
+    char name[999] = {0};
+    readlink("/proc/self/exe", name, 998);
+    printf("loaded by %s\n", name);
+    fflush(stdout);
+}"#;
+        enclosed.workspace.write("own.c", source);
+        enclosed.prints("cc -shared -fPIC -o own.so own.c 2>/dev/null");
+        enclosed.reopen_with("LD_PRELOAD", &enclosed.workspace.text("own.so"));
+        let output = enclosed.prints("echo ran");
+        assert!(output.contains("loaded by ") && output.ends_with("ran\n"), "{output}");
+        for line in output.lines().filter(|line| line.starts_with("loaded by")) {
+            assert!(line.ends_with("/bash"), "{}: {output}", enclosed.kind);
+        }
+    });
+}
+
+/// Where the tree lies around the secrets, one command could move them for the next.
+#[test]
+fn a_secret_in_the_tree_is_not_moved_out_of_hiding() {
+    in_each_sandbox(|mut enclosed| {
+        if enclosed.kind != SandboxKind::Bubblewrap {
+            return;
+        }
+        enclosed.sandbox.write.push(enclosed.workspace.home());
+        enclosed.bash("cd ~; mv data moved; mv .ssh ssh; mv .netrc netrc", Walls::Up);
+        let found = enclosed.prints("cd ~; touch ours; cat */*/ikigai.db ssh/* netrc; true");
+        assert!(!found.contains("SECRET"), "{found}");
+        assert_eq!(content(enclosed.workspace.home().join(".ssh/id")), "SECRET\n");
+        assert!(enclosed.workspace.home().join("ours").exists());
+    });
+}
+
+/// Whoever started the program may have left a folder open: a way around every wall that is about paths.
+#[test]
+fn a_folder_that_was_left_open_is_closed() {
+    in_each_sandbox(|mut enclosed| {
+        let folder = fs::File::open(enclosed.root().join("outside")).unwrap();
+        fcntl_setfd(&folder, FdFlags::empty()).unwrap();
+        let number = folder.as_raw_fd();
+        // The watchdog is to begin with it.
+        enclosed.reopen_with("X", "");
+        enclosed.refuses(&format!("echo new > /proc/self/fd/{number}/file && echo {REACHED}"));
+        let open = "ls -l /proc/1/fd /proc/$PPID/fd 2>&1 | grep outside; true";
+        assert_eq!(enclosed.prints(open), "");
+    });
+}
+
+struct AbstractServer {
+    name: String,
+    _listener: UnixListener,
+}
+
+impl AbstractServer {
+    fn new(enclosed: &Enclosed) -> AbstractServer {
+        let name = enclosed.root().display().to_string();
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        AbstractServer { name, _listener: UnixListener::bind_addr(&address).unwrap() }
+    }
+
+    fn attempt(&self) -> String {
+        let name = &self.name;
+        python(&format!(
+            "import socket
+s = socket.socket(socket.AF_UNIX)
+s.connect('\\0{name}')
+print('{REACHED}')"
+        ))
+    }
+}
+
+fn python(program: &str) -> String {
+    format!("python3 - <<'PROGRAM' 2>&1\n{program}\nPROGRAM")
+}
+
+/// A process of the test's own, gone with it.
+struct Victim(Child);
+
+impl Victim {
+    fn new() -> Victim {
+        let mut child = Command::new("bash");
+        child.args(["-c", "echo; exec sleep 1000"]).stdout(std::process::Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let mut line = [0];
+        child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        Victim(child)
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,170 @@
+//! Commands in a sandbox, on a ground of the test's own: a tree, a home with secrets, a database.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ikigai_tools::{
+    Commands, Context, Dispatcher, OutputSize, Prepared, Sandbox, SandboxKind, secret_places,
+};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use super::{Workspace, skip};
+
+/// What [`Enclosed::try_to`] looks for in the output.
+pub(crate) const REACHED: &str = "reached";
+
+/// A workspace whose commands run in a sandbox of one kind.
+pub(crate) struct Enclosed {
+    pub(crate) workspace: Workspace,
+    pub(crate) kind: SandboxKind,
+    pub(crate) sandbox: Sandbox,
+    commands: Arc<Commands>,
+    runtime: Runtime,
+}
+
+/// Runs a test in each kind of sandbox that works here.
+///
+/// One that does not is passed over aloud, unless `IKIGAI_NEED_SANDBOX` names it: `./check` does.
+#[track_caller]
+pub(crate) fn in_each_sandbox(test: impl Fn(Enclosed)) {
+    let needed = std::env::var("IKIGAI_NEED_SANDBOX").unwrap_or_default();
+    for kind in SandboxKind::ALL {
+        let enclosed = Enclosed::new(kind);
+        let trial = enclosed.bash(":", Walls::Up);
+        if trial["data"]["exit_code"] == 0 {
+            test(enclosed);
+        } else if needed.contains(&kind.to_string()) {
+            panic!("{kind} is needed, but: {trial}");
+        } else {
+            skip(&format!("{kind} does not work here: {trial}"));
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Walls {
+    Up,
+    /// To see that an attempt is a real one.
+    Down,
+}
+
+impl Enclosed {
+    fn new(kind: SandboxKind) -> Enclosed {
+        let workspace = Workspace::new();
+        workspace
+            .write("../home/.ssh/id", "SECRET\n")
+            .write("../home/.netrc", "SECRET\n")
+            .write("../home/notes", "open\n")
+            .write("../home/data/ikigai/ikigai.db", "SECRET\n")
+            .write("../outside/file", "old\n")
+            .folder("../tmp");
+        let home = workspace.home();
+        let root = home.parent().unwrap().to_owned();
+        let mut hidden = secret_places(&home);
+        hidden.push(home.join("data/ikigai"));
+        let sandbox = Sandbox {
+            write: vec![workspace.directory(), root.join("tmp")],
+            // All of it lies in the folder for temporary files, which is hidden.
+            read: vec![root.clone()],
+            hidden,
+            network: false,
+            kind: Some(kind),
+        };
+        let commands = commands(environment(&root));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Enclosed { workspace, kind, sandbox, commands, runtime }
+    }
+
+    /// The folder in which the working tree and the home directory are.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.workspace.home().parent().unwrap().to_owned()
+    }
+
+    pub(crate) fn bash(&self, command: &str, walls: Walls) -> Value {
+        self.call(json!({ "command": command }), walls)
+    }
+
+    /// The result of a call of `bash`.
+    pub(crate) fn call(&self, arguments: Value, walls: Walls) -> Value {
+        let size = OutputSize::new(100_000).unwrap();
+        let directory = self.workspace.directory();
+        let interrupt = CancellationToken::new();
+        let mut context = Context::new(&directory, size, self.commands.clone(), interrupt);
+        if walls == Walls::Up {
+            context = context.with_sandbox(Arc::new(self.sandbox.clone()));
+        }
+        let arguments = arguments.to_string();
+        let dispatcher = Dispatcher::<()>::new(Vec::new());
+        let Ok(Prepared::Call(call)) = dispatcher.dispatch("bash", arguments.as_bytes()) else {
+            panic!("refused: {arguments}");
+        };
+        let result = self.runtime.block_on(call.run(&context)).to_string();
+        serde_json::from_str(&result).unwrap()
+    }
+
+    /// What a command prints in the sandbox when all is well.
+    #[track_caller]
+    pub(crate) fn prints(&self, command: &str) -> String {
+        let result = self.bash(command, Walls::Up);
+        assert_eq!(result["data"]["exit_code"], 0, "{}: {command}: {result}", self.kind);
+        result["data"]["output"].as_str().unwrap().to_owned()
+    }
+
+    /// Whether a command that says [`REACHED`] when it got what it wanted does so.
+    pub(crate) fn try_to(&self, command: &str, walls: Walls) -> bool {
+        self.bash(command, walls)["data"]["output"].as_str().unwrap().contains(REACHED)
+    }
+
+    /// A command that succeeds outside must not succeed inside. The attempt inside comes first: the one
+    /// outside is to change something.
+    #[track_caller]
+    pub(crate) fn refuses(&self, command: &str) {
+        let inside = self.bash(command, Walls::Up);
+        assert!(!inside.to_string().contains(REACHED), "{}: {command}: {inside}", self.kind);
+        let outside = self.bash(command, Walls::Down);
+        assert!(outside.to_string().contains(REACHED), "no attempt: {command}: {outside}");
+    }
+
+    /// Starts anew, with another watchdog and one more variable.
+    pub(crate) fn reopen_with(&mut self, name: &str, value: &str) {
+        self.close();
+        let mut environment = environment(&self.root());
+        environment.push((name.into(), value.into()));
+        self.commands = commands(environment);
+    }
+
+    /// Ends what goes on in the background.
+    pub(crate) fn close(&self) {
+        self.runtime.block_on(self.commands.close());
+    }
+
+    pub(crate) fn works(&self) -> Result<SandboxKind, ikigai_tools::NoSandbox> {
+        self.runtime.block_on(self.commands.sandbox_kind())
+    }
+}
+
+fn commands(environment: Vec<(OsString, OsString)>) -> Arc<Commands> {
+    let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
+    Arc::new(Commands::new(program, OsStr::new("__watchdog"), environment))
+}
+
+fn environment(root: &Path) -> Vec<(OsString, OsString)> {
+    let toolchain = Path::new(env!("CARGO")).parent().unwrap().to_owned();
+    let mut path = OsString::from("/usr/local/bin:/usr/bin:/bin:");
+    path.push(toolchain);
+    vec![
+        ("PATH".into(), path),
+        ("HOME".into(), root.join("home").into()),
+        ("TMPDIR".into(), root.join("tmp").into()),
+        ("LC_ALL".into(), "C.UTF-8".into()),
+    ]
+}
+
+/// All that is in a file of the ground.
+pub(crate) fn content(path: PathBuf) -> String {
+    fs::read_to_string(path).unwrap()
+}

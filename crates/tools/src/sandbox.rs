@@ -1,0 +1,107 @@
+//! The sandbox of commands: what a command may reach of the machine, and by which means it is kept to it.
+//!
+//! A [`Sandbox`] is plain data. It travels with the request to the watchdog, which starts this same
+//! program once more as a helper (`helper.rs`). The helper encloses itself and becomes bash, so nothing
+//! is ever done between a fork and an exec.
+//!
+//! | | bubblewrap | landlock with seccomp |
+//! | --- | --- | --- |
+//! | writing outside | read-only file system | permission denied |
+//! | hidden places | empty | permission denied; folders above them cannot be listed |
+//! | network | a namespace without one | no sockets at all |
+//! | Unix sockets | in what can be written; others are covered | only pairs |
+//! | other processes | not there | cannot be traced, and from Linux 6.12 on not signalled |
+//!
+//! # What neither bounds
+//!
+//! Memory, processes and space on the disk. `RLIMIT_NPROC` counts all processes of the user, so a limit
+//! that stops a fork bomb would also stop an editor; `RLIMIT_AS` breaks what reserves much and uses
+//! little (Go, Java, sanitizers); control groups need a delegation that few systems give. The bounds
+//! are the time limit, and that a whole process space can be ended at once.
+//!
+//! Landlock leaves more open than bubblewrap: mode, owner, times and attributes of the user's files
+//! outside can be changed, the names of hidden files be asked for, and shared memory of System V be
+//! attached, since the kernel has no rule for any of it. It also takes more away: tracers and debuggers,
+//! `/dev/shm`, pseudo-terminals, listing the folders above a hidden place. So bubblewrap is taken wherever
+//! it works.
+
+#[cfg(target_os = "linux")]
+mod bubblewrap;
+mod helper;
+mod hint;
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
+mod places;
+#[cfg(target_os = "linux")]
+mod seccomp;
+mod secrets;
+#[cfg(target_os = "linux")]
+mod sockets;
+mod wire;
+
+use std::fmt;
+use std::path::PathBuf;
+
+pub(crate) use helper::Report;
+pub use helper::enter;
+pub(crate) use hint::hint;
+pub use secrets::secret_places;
+pub(crate) use wire::Enclosure;
+
+/// What a command may reach. Everything that is not named can be read and not be written.
+///
+/// All paths are absolute; those that do not exist are passed over. Of two that lie in one another the
+/// deeper one counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// What can be written: the working tree, the session's temporary folder, what the user adds.
+    pub write: Vec<PathBuf>,
+    /// What can be read although it is, or lies in, a hidden place.
+    pub read: Vec<PathBuf>,
+    /// What can be neither read nor written: see [`secret_places`]. The folders in which services keep
+    /// their sockets (`/run`, `/tmp`, `/var/tmp`) are always hidden.
+    pub hidden: Vec<PathBuf>,
+    /// Whether there is a network.
+    pub network: bool,
+    /// By which means; `None` is the best one that works.
+    pub kind: Option<Kind>,
+}
+
+/// The means by which a command is enclosed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Namespaces, set up by `bwrap`.
+    Bubblewrap,
+    /// Rules and a filter of system calls, which a process lays upon itself.
+    Landlock,
+}
+
+impl Kind {
+    /// The better one first.
+    pub const ALL: [Kind; 2] = [Kind::Bubblewrap, Kind::Landlock];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Bubblewrap => "bubblewrap",
+            Kind::Landlock => "landlock",
+        })
+    }
+}
+
+/// Why no sandbox works here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoSandbox {
+    /// One reason for each kind.
+    pub why: String,
+}
+
+impl fmt::Display for NoSandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no sandbox works here ({})", self.why)
+    }
+}
+
+impl std::error::Error for NoSandbox {}

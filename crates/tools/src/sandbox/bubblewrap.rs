@@ -1,0 +1,145 @@
+//! Enclosing a command by bubblewrap: the arguments that build its view of the machine.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, Scope};
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
+use rustix::io::{FdFlags, fcntl_setfd};
+
+use super::places::{Place, Places};
+use super::{Enclosure, Kind, seccomp, sockets};
+
+/// Looked for in these places only. In a folder of `PATH` that a command can write, the next `bwrap`
+/// could be the command's own.
+const PROGRAMS: [&str; 4] =
+    ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
+
+/// Its own namespaces, no capabilities, and all of the system to be read.
+///
+/// Not `--die-with-parent`: what a command leaves in the background may go on when `bwrap` has ended, and
+/// the watchdog ends it in time. Not `--new-session` either: it would lead out of the process group by which
+/// the watchdog does that, and the session has no terminal into which one could type.
+const BASE: [&str; 15] = [
+    "--unshare-user-try",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--cap-drop",
+    "ALL",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "--chdir",
+];
+
+/// A call of `bwrap`.
+#[derive(Debug)]
+pub(super) struct Bubblewrap {
+    pub(super) program: &'static str,
+    pub(super) arguments: Vec<OsString>,
+    /// What the arguments name by number; to be kept open until `bwrap` is there.
+    pub(super) fds: Vec<OwnedFd>,
+}
+
+/// Makes the call that leads to a command in `directory`. It is to be followed by the command's words.
+pub(super) fn enclose(
+    enclosure: &Enclosure,
+    directory: &OsStr,
+    report: OwnedFd,
+) -> io::Result<Bubblewrap> {
+    let program = PROGRAMS.into_iter().find(|program| Path::new(program).is_file());
+    let program = program.ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
+    let mut view = View { arguments: BASE.map(OsString::from).into(), fds: Vec::new() };
+    view.arguments.push(directory.into());
+    if enclosure.sandbox.network {
+        close_abstract_sockets()?;
+    } else {
+        view.arguments.push("--unshare-net".into());
+    }
+    let mut places = Places::of(&enclosure.sandbox);
+    sockets::hide(&mut places)?;
+    places.pin_around_hidden();
+    view.show(&places)?;
+    for (name, value) in &enclosure.loader {
+        view.add("--setenv", &[name, value]);
+    }
+    view.add_fd("--seccomp", filter(enclosure.sandbox.network)?, None)?;
+    view.add_fd("--json-status-fd", report, None)?;
+    view.arguments.push("--".into());
+    Ok(Bubblewrap { program, arguments: view.arguments, fds: view.fds })
+}
+
+/// Sockets without a path belong to the network. Where that is shared they are closed by a rule, as far as
+/// the kernel has it. A rule about nothing else does not keep `bwrap` from mounting.
+fn close_abstract_sockets() -> io::Result<()> {
+    let rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .scope(Scope::AbstractUnixSocket)
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self);
+    rules.map(drop).map_err(io::Error::other)
+}
+
+fn filter(network: bool) -> io::Result<OwnedFd> {
+    let program = seccomp::filter(Kind::Bubblewrap, network)?;
+    let mut file = fs::File::from(memfd_create("filter", MemfdFlags::CLOEXEC)?);
+    file.write_all(&seccomp::bytes(&program))?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+struct View {
+    arguments: Vec<OsString>,
+    fds: Vec<OwnedFd>,
+}
+
+impl View {
+    fn show(&mut self, places: &Places) -> io::Result<()> {
+        let mut covers = Vec::new();
+        for (path, place) in places.iter() {
+            match place {
+                Place::Write => self.add("--bind", &[path, path]),
+                Place::Read => self.add("--ro-bind", &[path, path]),
+                Place::Hidden if path.is_dir() => {
+                    self.add("--tmpfs", &[path]);
+                    covers.push(path);
+                }
+                // An empty file, since programs that cannot read their settings often give up.
+                Place::Hidden if path.is_file() => {
+                    let nothing =
+                        open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+                    self.add_fd("--ro-bind-data", nothing, Some(path))?;
+                }
+                Place::Hidden => self.add("--ro-bind", &[Path::new("/dev/null"), path]),
+            }
+        }
+        // Last, since the mounts inside of them needed a place to be.
+        for path in covers {
+            self.add("--remount-ro", &[path]);
+        }
+        Ok(())
+    }
+
+    fn add<A: AsRef<OsStr> + ?Sized>(&mut self, option: &str, values: &[&A]) {
+        self.arguments.push(option.into());
+        self.arguments.extend(values.iter().map(|value| value.as_ref().to_owned()));
+    }
+
+    fn add_fd(&mut self, option: &str, fd: OwnedFd, target: Option<&Path>) -> io::Result<()> {
+        fcntl_setfd(&fd, FdFlags::empty())?;
+        let number = fd.as_raw_fd().to_string();
+        self.arguments.extend([option.into(), number.into()]);
+        self.arguments.extend(target.map(Into::into));
+        self.fds.push(fd);
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! Enclosing the current process by landlock and a filter of system calls.
+//!
+//! Landlock only allows, and what it allows holds for all that lies below. So a hidden place is one that
+//! nothing above it was allowed for: its siblings are allowed one by one, and so are those of the folders
+//! around it. Those folders themselves cannot be listed, since that right would reach into the hidden one.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
+use super::places::{Place, Places};
+use super::{Kind, Sandbox, seccomp};
+
+/// Without the right to truncate (Linux 6.2) every file of the user could be emptied.
+const LEAST: ABI = ABI::V3;
+/// What is known here; an older kernel does what it can of it.
+const NEWEST: ABI = ABI::V7;
+
+/// The only devices. A disk or the memory would show what is hidden, a terminal what the person types.
+const DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Each is opened once per command; a home with more entries than this beside its secrets is not usual.
+const MOST_SIBLINGS: usize = 50_000;
+
+pub(super) fn enclose(sandbox: &Sandbox) -> io::Result<()> {
+    let mut places = Places::of(sandbox);
+    places.hide(PathBuf::from("/dev"));
+    let allowed = Allowed::of(&places)?;
+    let rules = rules(sandbox).map_err(io::Error::other)?;
+    let rules = allowed.add_to(rules).map_err(io::Error::other)?;
+    let status = rules.restrict_self().map_err(io::Error::other)?;
+    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+        return Err(io::Error::other("the kernel did not take the rules"));
+    }
+    drop_capabilities()?;
+    let filter = seccomp::filter(Kind::Landlock, sandbox.network)?;
+    seccompiler::apply_filter_all_threads(&filter).map_err(io::Error::other)
+}
+
+fn rules(sandbox: &Sandbox) -> Result<RulesetCreated, landlock::RulesetError> {
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(LEAST))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?;
+    if !sandbox.network {
+        rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    rules.create()
+}
+
+/// Where a process that is enclosed may do what.
+#[derive(Debug, Default)]
+struct Allowed {
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+}
+
+impl Allowed {
+    fn of(places: &Places) -> io::Result<Allowed> {
+        let mut allowed = Allowed::default();
+        allowed.read_around(places, Path::new("/"))?;
+        for (path, place) in places.iter() {
+            match place {
+                Place::Hidden => {}
+                Place::Read => allowed.read_around(places, path)?,
+                Place::Write => match places.hidden_below(path) {
+                    None => allowed.write.push(path.to_owned()),
+                    Some(hidden) => return Err(cannot_hide(hidden, path)),
+                },
+            }
+        }
+        Ok(allowed)
+    }
+
+    /// Allows to read `folder`, or where something in it is hidden, all the rest of it.
+    fn read_around(&mut self, places: &Places, folder: &Path) -> io::Result<()> {
+        if places.hidden_below(folder).is_none() {
+            self.read.push(folder.to_owned());
+            return if self.read.len() <= MOST_SIBLINGS {
+                Ok(())
+            } else {
+                Err(io::Error::other("too many files beside hidden ones"))
+            };
+        }
+        // Who may not list it now could not do so in the sandbox.
+        let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+        for entry in entries.filter_map(Result::ok) {
+            let path = entry.path();
+            // What a link leads to has a path of its own.
+            let is_link = entry.file_type().map_or(true, |kind| kind.is_symlink());
+            if !is_link && places.at(&path) == Place::Read {
+                self.read_around(places, &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_to(self, rules: RulesetCreated) -> Result<RulesetCreated, landlock::RulesetError> {
+        let devices = AccessFs::from_file(NEWEST) & !BitFlags::from(AccessFs::Execute);
+        rules
+            .add_rules(path_beneath_rules(self.read, AccessFs::from_read(NEWEST)))?
+            .add_rules(path_beneath_rules(self.write, writing()))?
+            .add_rules(path_beneath_rules(DEVICES, devices))
+    }
+}
+
+/// All but to make devices and to speak to them.
+fn writing() -> BitFlags<AccessFs> {
+    let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
+    AccessFs::from_all(NEWEST) & !devices
+}
+
+fn cannot_hide(hidden: &Path, writable: &Path) -> io::Error {
+    let (hidden, writable) = (hidden.display(), writable.display());
+    io::Error::other(format!(
+        "landlock cannot hide {hidden} while {writable} can be written; install bubblewrap, or work in a folder without it"
+    ))
+}
+
+/// Root has them, and some reach around the rules. With no new privileges they never come back.
+fn drop_capabilities() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    Ok(set_capabilities(None, sets)?)
+}

@@ -1,0 +1,58 @@
+//! Where people keep secrets.
+
+use std::path::{Path, PathBuf};
+
+/// Relative to the home directory.
+const SECRETS: [&str; 42] = [
+    // Keys and the passwords of programs.
+    ".ssh",
+    ".gnupg",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".npmrc",
+    ".pypirc",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".pgpass",
+    ".my.cnf",
+    // Clouds and containers.
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".kube",
+    ".docker",
+    ".config/containers/auth.json",
+    ".config/doctl",
+    ".config/rclone",
+    ".terraform.d/credentials.tfrc.json",
+    ".vault-token",
+    ".config/op",
+    // Browsers, with their cookies and passwords.
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/opera",
+    ".config/vivaldi",
+    ".librewolf",
+    ".zen",
+    "snap/firefox",
+    ".var/app",
+];
+
+/// The places below the home directory where secrets are. Those of ikigai itself are for the caller to
+/// add, who knows where they are.
+pub fn secret_places(home: &Path) -> Vec<PathBuf> {
+    SECRETS.iter().map(|place| home.join(place)).collect()
+}

@@ -1,0 +1,72 @@
+//! The Unix sockets of this machine that have a path.
+//!
+//! A file system that is mounted read-only does not keep anybody from connecting to a socket in it. So
+//! those that are there when a command starts are covered one by one. One that comes up later in a place
+//! that can be read is not; the folders where services keep theirs are hidden as a whole.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use super::places::{Place, Places};
+
+/// More mounts than this would make every command slow. Desktops have a dozen outside of `/run`.
+const LIMIT: usize = 1_000;
+
+/// Hides all sockets that lie in what can only be read.
+pub(super) fn hide(places: &mut Places) -> io::Result<()> {
+    let mut count = 0;
+    for line in BufReader::new(fs::File::open("/proc/net/unix")?).split(b'\n').skip(1) {
+        let line = line?;
+        let Some(path) = path_of(&String::from_utf8_lossy(&line)).filter(|path| is_socket(path))
+        else {
+            continue;
+        };
+        if let Ok(path) = path.canonicalize()
+            && places.at(&path) == Place::Read
+        {
+            places.hide(path);
+            count += 1;
+        }
+        if count > LIMIT {
+            return Err(io::Error::other(format!("more than {LIMIT} Unix sockets to cover")));
+        }
+    }
+    Ok(())
+}
+
+/// The eighth column, if it is a path.
+fn path_of(line: &str) -> Option<PathBuf> {
+    let mut rest = line;
+    for _ in 0..7 {
+        rest = rest.trim_start_matches(' ').split_once(' ')?.1;
+    }
+    rest.starts_with('/').then(|| PathBuf::from(rest))
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::path_of;
+
+    #[test]
+    fn the_path_of_a_socket_is_read_as_the_system_lists_it() {
+        let columns = "0000000000000000: 00000002 00000000 00010000 0001 01";
+        for (rest, expected) in [
+            ("  1234 /var/lib/x.sock", Some("/var/lib/x.sock")),
+            (" 1234567 /with a space", Some("/with a space")),
+            (" 1234 @abstract", None),
+            (" 1234", None),
+            ("", None),
+        ] {
+            let path = path_of(&format!("{columns}{rest}"));
+            assert_eq!(path, expected.map(PathBuf::from), "{rest}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! How the walls of a command are written down for the watchdog and the helper.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use super::{Kind, Sandbox};
+
+/// The walls of one command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Enclosure {
+    pub(crate) kind: Kind,
+    pub(crate) sandbox: Sandbox,
+    /// Variables that only the command itself may have. Those of the dynamic loader could name a library
+    /// in the working tree, and that would be run in the helper, before there are any walls.
+    pub(crate) loader: Vec<(OsString, OsString)>,
+}
+
+impl Enclosure {
+    pub(crate) fn new(
+        kind: Kind,
+        sandbox: &Sandbox,
+        environment: &[(OsString, OsString)],
+    ) -> Enclosure {
+        let is_loaders = |name: &OsStr| name.as_bytes().starts_with(b"LD_");
+        let loader = environment.iter().filter(|(name, _)| is_loaders(name)).cloned().collect();
+        Enclosure { kind, sandbox: sandbox.clone(), loader }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let Sandbox { write, read, hidden, network, kind: _ } = &self.sandbox;
+        let mut bytes = vec![u8::from(self.kind == Kind::Landlock), u8::from(*network)];
+        let (names, values): (Vec<_>, Vec<_>) = self.loader.iter().cloned().unzip();
+        for paths in [write, read, hidden] {
+            push_list(&mut bytes, paths.iter().map(|path| path.as_os_str()));
+        }
+        for words in [&names, &values] {
+            push_list(&mut bytes, words.iter().map(OsString::as_os_str));
+        }
+        bytes
+    }
+
+    /// `None` when it is not what `encode` makes.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Enclosure> {
+        let (&[kind, network], mut rest) = bytes.split_first_chunk()?;
+        let kind = if kind == 0 { Kind::Bubblewrap } else { Kind::Landlock };
+        let mut paths =
+            || Some(take_list(&mut rest)?.into_iter().map(PathBuf::from).collect::<Vec<_>>());
+        let (write, read, hidden) = (paths()?, paths()?, paths()?);
+        let (names, values) = (take_list(&mut rest)?, take_list(&mut rest)?);
+        let loader = names.into_iter().zip(values).collect();
+        let sandbox = Sandbox { write, read, hidden, network: network != 0, kind: Some(kind) };
+        rest.is_empty().then_some(Enclosure { kind, sandbox, loader })
+    }
+}
+
+fn push_list<'a>(bytes: &mut Vec<u8>, words: impl ExactSizeIterator<Item = &'a OsStr>) {
+    bytes.extend_from_slice(&(words.len() as u64).to_le_bytes());
+    for word in words {
+        bytes.extend_from_slice(&(word.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(word.as_bytes());
+    }
+}
+
+fn take_list(bytes: &mut &[u8]) -> Option<Vec<OsString>> {
+    let count = take_number(bytes)?;
+    // Not reserved beforehand: the number may be anything, each word needs bytes that are there.
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let length = usize::try_from(take_number(bytes)?).ok()?;
+        let (word, rest) = bytes.split_at_checked(length)?;
+        *bytes = rest;
+        words.push(OsString::from_vec(word.to_vec()));
+    }
+    Some(words)
+}
+
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(u64::from_le_bytes(*number))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::{Enclosure, Kind, Sandbox};
+
+    fn enclosure(kind: Kind) -> Enclosure {
+        let sandbox = Sandbox {
+            write: vec!["/tree".into(), "/a b\n".into()],
+            read: Vec::new(),
+            hidden: vec!["/home/.ssh".into()],
+            network: true,
+            kind: Some(kind),
+        };
+        let pair = |name: &str| (OsString::from(name), OsString::from("x"));
+        let environment = [pair("PATH"), pair("LD_LIBRARY_PATH"), pair("OLD_X")];
+        Enclosure::new(kind, &sandbox, &environment)
+    }
+
+    #[test]
+    fn walls_arrive_as_they_were_sent() {
+        for kind in Kind::ALL {
+            let sent = enclosure(kind);
+            assert_eq!(Enclosure::decode(&sent.encode()), Some(sent));
+        }
+    }
+
+    #[test]
+    fn walls_that_break_off_are_none() {
+        let whole = enclosure(Kind::Landlock).encode();
+        for length in 0..whole.len() {
+            assert_eq!(Enclosure::decode(&whole[..length]), None, "{length} bytes");
+        }
+        assert_eq!(Enclosure::decode(&[whole, vec![0]].concat()), None);
+        assert_eq!(Enclosure::decode(&[0xff; 40]), None);
+    }
+
+    #[test]
+    fn only_the_loaders_variables_are_kept_from_the_helper() {
+        let names = enclosure(Kind::Landlock).loader;
+        assert_eq!(names, [("LD_LIBRARY_PATH".into(), "x".into())]);
+    }
+}
