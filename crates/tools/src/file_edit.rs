@@ -72,7 +72,7 @@ impl FileEdit {
 
     /// Counts first and writes then: a refused edit costs no writing.
     fn edit(&self, context: &Context) -> Result<u64, EditError> {
-        let mut target = Target::lock(&context.resolve_file(&self.path)?)?;
+        let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
         let mut reader = file.try_clone()?;
         let finder = Finder::new(&self.old_string);

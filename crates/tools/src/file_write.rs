@@ -36,7 +36,7 @@ impl FileWrite {
     }
 
     fn write(&self, context: &Context) -> Result<(), FileError> {
-        let target = Target::lock(&context.resolve_file(&self.path)?)?;
+        let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let folders = target.create_folders()?;
         target.replace(|file| Ok(file.write_all(self.content.as_bytes())?))?;
         folders.keep();

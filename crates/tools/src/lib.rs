@@ -42,7 +42,9 @@ mod declaration;
 mod result;
 
 mod context;
+mod gate;
 mod output;
+mod tree;
 
 mod bash;
 mod file_edit;
@@ -55,6 +57,7 @@ mod file_error;
 mod files;
 mod lines;
 mod pattern;
+mod place;
 mod replace;
 mod walk;
 
@@ -66,6 +69,8 @@ pub use commands::Commands;
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
+pub use gate::Reach;
 pub use output::OutputSize;
 pub use result::ToolResult;
+pub use tree::Tree;
 pub use watchdog::serve as serve_watchdog;
