@@ -12,7 +12,7 @@ use crate::file_error::FileError;
 use crate::files::{open_anywhere, open_at, require_regular};
 use crate::gate::{Reach, is_guarded};
 use crate::output::OutputSize;
-use crate::place::{Place, names_a_folder, require_readable};
+use crate::place::{Place, require_readable};
 use crate::tree::Tree;
 
 /// The surroundings of a call. Cheap to clone; all clones share the same commands and interrupt.
@@ -89,9 +89,6 @@ impl Context {
     /// The place of a file that is to be written.
     pub(crate) fn place_to_write(&self, path: &str) -> Result<Place, FileError> {
         let path = self.resolve_file(path)?;
-        if names_a_folder(&path) {
-            return Err(FileError::IsDirectory);
-        }
         let place = match &self.tree {
             Some(tree) => tree.find(&path).and_then(|found| {
                 match is_guarded(&found.inside) && !self.guarded_too {

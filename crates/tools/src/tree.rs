@@ -64,8 +64,11 @@ impl Tree {
     /// Where the absolute `path` leads, links followed and named one by one.
     pub(crate) fn find(&self, path: &Path) -> Result<Found, FileError> {
         if names_a_folder(path) {
-            self.find_folder(path)?;
-            return Err(FileError::IsDirectory);
+            return match self.find_folder(path) {
+                Err(FileError::Outside) => Err(FileError::Outside),
+                // Whether it exists or not.
+                _ => Err(FileError::IsDirectory),
+            };
         }
         find::file(&self.roots, path)
     }

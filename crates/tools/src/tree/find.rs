@@ -34,7 +34,7 @@ pub(super) fn folder(roots: &[Root], path: &Path) -> Result<(Arc<OwnedFd>, PathB
     // With a step behind it no name is the last, so each has to be that of a folder.
     search.ahead.insert(0, Step::Here);
     while let Some(step) = search.ahead.pop() {
-        match search.take(&step)? {
+        match search.take(&step).map_err(FileError::of_a_folder)? {
             Taken::Step => {}
             Taken::Missing(_) => return Err(Errno::NOENT.into()),
             Taken::Last(_) => return Err(FileError::NotDirectory),
