@@ -56,6 +56,10 @@ impl Context {
         }
     }
 
+    pub(crate) fn tree(&self) -> Option<&Tree> {
+        self.tree.as_deref()
+    }
+
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }

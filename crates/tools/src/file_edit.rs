@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::{FileError, file_name};
+use crate::gate::Subject;
 use crate::replace::Target;
 use crate::result::{Outcome, Refusal};
 
@@ -17,7 +18,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &FileEdit::DECLARATION, prepar
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = FileEdit::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context)))
+    let subject = Subject::writes(&call.path);
+    Ok(Call::blocking(subject, move |context| call.execute(context)))
 }
 
 tool! {

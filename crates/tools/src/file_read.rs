@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::FileError;
+use crate::gate::Subject;
 use crate::output::{Capture, Output};
 use crate::result::{Outcome, Refusal};
 
@@ -14,7 +15,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &FileRead::DECLARATION, prepar
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = FileRead::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context).unless_interrupted(context)))
+    let subject = Subject::reads(&call.path);
+    Ok(Call::blocking(subject, move |context| call.execute(context).unless_interrupted(context)))
 }
 
 tool! {

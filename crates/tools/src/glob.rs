@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::FileError;
+use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
@@ -18,7 +19,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &Glob::DECLARATION, prepare };
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = Glob::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context).unless_interrupted(context)))
+    let subject = Subject::reads(&call.folder());
+    Ok(Call::blocking(subject, move |context| call.execute(context).unless_interrupted(context)))
 }
 
 tool! {
@@ -68,6 +70,15 @@ impl Glob {
                 }
             }
         })
+    }
+
+    /// The folder beneath which all that is found lies.
+    fn folder(&self) -> String {
+        let path = Path::new(&self.pattern);
+        let names = path.components().take(literal_prefix(&self.pattern));
+        let folder =
+            Path::new(self.path.as_deref().unwrap_or(".")).join(names.collect::<PathBuf>());
+        folder.to_string_lossy().into_owned()
     }
 
     /// The folder to start from, and the pattern beneath it. A pattern that leads out of its folder (an

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::{FileError, shorten};
+use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
@@ -24,7 +25,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &Grep::DECLARATION, prepare };
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = Grep::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context).unless_interrupted(context)))
+    let subject = Subject::reads(call.path.as_deref().unwrap_or("."));
+    Ok(Call::blocking(subject, move |context| call.execute(context).unless_interrupted(context)))
 }
 
 tool! {

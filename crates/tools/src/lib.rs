@@ -69,7 +69,10 @@ pub use commands::Commands;
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
-pub use gate::Reach;
+pub use gate::{
+    Access, Decision, Facts, FileFacts, Gate, Mode, Question, Reach, Rule, Sandbox, Verdict,
+    Whereabouts, refusal,
+};
 pub use output::OutputSize;
 pub use result::ToolResult;
 pub use tree::Tree;

@@ -47,7 +47,15 @@ struct Root {
 /// What a path leads to.
 pub(crate) struct Found {
     pub(crate) place: Place,
+    /// The path of its root.
+    pub(crate) root: PathBuf,
     /// Relative to its root, without links.
+    pub(crate) inside: PathBuf,
+}
+
+/// Where a path leads, for those who only want to know.
+pub(crate) struct Seen {
+    pub(crate) root: PathBuf,
     pub(crate) inside: PathBuf,
 }
 
@@ -84,6 +92,28 @@ impl Tree {
     /// The folder that the absolute `path` leads to, and its path without links.
     pub(crate) fn find_folder(&self, path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
         find::folder(&self.roots, path)
+    }
+
+    /// Where the absolute `path` of a file or a folder leads.
+    pub(crate) fn look(&self, path: &Path) -> Result<Seen, FileError> {
+        match find::file(&self.roots, path) {
+            Ok(Found { root, inside, .. }) => Ok(Seen { root, inside }),
+            Err(FileError::IsDirectory) => {
+                let (_, path) = self.find_folder(path)?;
+                let root =
+                    self.roots.iter().map(|root| &root.path).find(|root| path.starts_with(root));
+                let root = root.cloned().unwrap_or_default();
+                Ok(Seen { inside: path.strip_prefix(&root).unwrap_or(&path).to_owned(), root })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an absolute path without `..` is named beneath a root.
+    pub(crate) fn names(&self, path: &Path) -> bool {
+        let is_beneath =
+            |root: &Root| path.starts_with(&root.path) || path.starts_with(&root.named);
+        self.roots.iter().any(is_beneath)
     }
 
     fn place_at_once(&self, path: &Path) -> Option<Place> {

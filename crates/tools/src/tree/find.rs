@@ -208,7 +208,8 @@ impl<'a> Search<'a> {
         let mut inside = self.inside();
         inside.extend(&missing);
         inside.push(&name);
-        Ok(Found { place: Place::new(folder, missing, name), inside })
+        let root = self.root_path().to_owned();
+        Ok(Found { place: Place::new(folder, missing, name), root, inside })
     }
 
     fn root_path(&self) -> &Path {
