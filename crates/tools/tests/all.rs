@@ -1,7 +1,13 @@
 //! The tools from outside, as one test binary: every file beside this one is a module of it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a real bash is compared with what is thought of it"
+)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod confinement;
+mod gate;
+mod gate_fuzz;
 mod races;
 mod support;
 

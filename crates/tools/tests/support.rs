@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, Prepared, Reach, Tree};
+use ikigai_tools::{Call, Commands, Context, Dispatcher, Facts, OutputSize, Prepared, Reach, Tree};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +68,11 @@ impl World {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
+    /// What is to be known of a call before it is judged.
+    pub(crate) fn facts(&self, tool: &str, arguments: &Value) -> Facts {
+        prepare(tool, arguments).facts(&self.context)
+    }
+
     /// The result of a call.
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
         self.call_reaching(Reach::Tree, tool, arguments)
@@ -75,12 +80,7 @@ impl World {
 
     /// The result of a call that may reach so far.
     pub(crate) fn call_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Value {
-        let dispatcher = Dispatcher::<()>::new(Vec::new());
-        let Prepared::Call(call) =
-            dispatcher.dispatch(tool, arguments.to_string().as_bytes()).unwrap()
-        else {
-            panic!("{tool} is no call");
-        };
+        let call = prepare(tool, arguments);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let result = runtime.block_on(call.run(&self.context.clone().reaching(reach)));
         serde_json::from_str(&result.to_string()).unwrap()
@@ -131,5 +131,13 @@ impl World {
         found.sort();
         let expected = ["outside/folder", "outside/folder/secret", "outside/secret"];
         assert_eq!(found, expected.map(|name| self.path(name)));
+    }
+}
+
+fn prepare(tool: &str, arguments: &Value) -> Call {
+    let dispatcher = Dispatcher::<()>::new(Vec::new());
+    match dispatcher.dispatch(tool, arguments.to_string().as_bytes()).unwrap() {
+        Prepared::Call(call) => call,
+        Prepared::Step(()) => panic!("{tool} is no call"),
     }
 }

@@ -24,7 +24,7 @@ const LONGEST_PATTERN: usize = 1_000;
 
 /// Programs and builtins that run what their arguments say. A rule grants something only if it names them; what
 /// may be in the arguments is looked at by those that forbid.
-const RUNNERS: [&str; 47] = [
+const RUNNERS: [&str; 46] = [
     ".",
     "ash",
     "bash",
@@ -38,7 +38,6 @@ const RUNNERS: [&str; 47] = [
     "env",
     "eval",
     "exec",
-    "find",
     "fish",
     "flock",
     "ionice",
@@ -105,93 +104,113 @@ pub(super) fn judge(rules: &[&Rule], command: &str) -> Said {
         return Said::Ask("the command is too long".to_owned());
     }
     let script = split(command);
-    let doubt = script.doubt.or_else(|| changes_meaning(&script.parts));
-    if let Some(doubt) = doubt {
-        return judge_doubtful(rules, command, doubt);
+    if let Some(doubt) = script.doubt.or_else(|| changes_meaning(&script.parts)) {
+        return judge_loosely(rules, &loose_words(command), doubt);
     }
     let mut asked = None;
     let mut untrusted = Vec::new();
     for part in &script.parts {
-        let rule = deciding(rules, part);
-        match rule.map(|rule| rule.decision) {
-            Some(Decision::Deny) => {
-                return Said::Deny(rule.map(Rule::sentence).unwrap_or_default());
-            }
-            Some(Decision::Ask) => asked = asked.or(rule),
-            Some(Decision::Trust) => {}
-            Some(Decision::Allow) | None => untrusted.push(part),
-        }
-        match hidden(rules, part) {
-            Some(rule) if rule.decision == Decision::Deny => {
-                return Said::Deny(rule.sentence());
-            }
-            hidden => asked = asked.or(hidden),
+        match judge_part(rules, part).worse(judge_hidden(rules, part)) {
+            denied @ Said::Deny(_) => return denied,
+            ask @ Said::Ask(_) => asked = asked.or(Some(ask)),
+            Said::Trust => {}
+            Said::Nothing { .. } => untrusted.push(part),
         }
     }
-    if let Some(rule) = asked {
-        return Said::Ask(rule.sentence());
-    }
-    match script.parts.is_empty() || !untrusted.is_empty() {
-        true => Said::Nothing { rule: trusting(&untrusted) },
-        false => Said::Trust,
+    match asked {
+        Some(ask) => ask,
+        None if script.parts.is_empty() || !untrusted.is_empty() => {
+            Said::Nothing { rule: trusting(&untrusted) }
+        }
+        None => Said::Trust,
     }
 }
 
-/// What cannot be split for certain might be anything that a rule forbids, and is nothing that one grants.
-fn judge_doubtful(rules: &[&Rule], command: &str, doubt: &str) -> Said {
-    let words = loose_words(command);
-    let mut forbidding = rules.iter().filter(|rule| !rule.decision.grants());
-    let found = forbidding.clone().find(|rule| rule.words.could_match_within(&words));
-    match found {
-        Some(rule) if rule.decision == Decision::Deny => Said::Deny(rule.sentence()),
-        Some(rule) => Said::Ask(rule.sentence()),
-        None if forbidding.next().is_some() => {
-            Said::Ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
+impl Said {
+    fn by(rule: &Rule) -> Said {
+        match rule.decision {
+            Decision::Deny => Said::Deny(rule.sentence()),
+            Decision::Ask => Said::Ask(rule.sentence()),
+            Decision::Allow => Said::Nothing { rule: None },
+            Decision::Trust => Said::Trust,
         }
-        None => Said::Nothing { rule: None },
+    }
+
+    /// The one of two that permits less; what says nothing does not change the other.
+    fn worse(self, other: Option<Said>) -> Said {
+        match (self, other) {
+            (Said::Deny(why), _) | (_, Some(Said::Deny(why))) => Said::Deny(why),
+            (Said::Ask(why), _) | (_, Some(Said::Ask(why))) => Said::Ask(why),
+            (said, _) => said,
+        }
     }
 }
 
-/// The first rule that is about a part.
-fn deciding<'r>(rules: &[&'r Rule], part: &Part) -> Option<&'r Rule> {
-    rules.iter().copied().find(|rule| match rule.decision.grants() {
-        true => is_all_there_is(rule, part) && rule.matches_words(&part.words),
-        false => rule.matches_words(&part.words),
-    })
+/// What the first rule says that is about a part.
+fn judge_part(rules: &[&Rule], part: &Part) -> Said {
+    let rule = rules.iter().find(|rule| {
+        (!rule.decision.grants() || is_all_there_is(rule, part)) && rule.matches_words(&part.words)
+    });
+    rule.map_or(Said::Nothing { rule: None }, |rule| Said::by(rule))
 }
 
 /// Whether a rule that grants the words of a part would grant all that the part does.
 fn is_all_there_is(rule: &Rule, part: &Part) -> bool {
     part.besides.is_none()
         && match name(part) {
-            Some(name) if RUNNERS.contains(&base(name)) => rule.words.names(name),
+            Some(name) if runs_arguments(part) => rule.words.names(name),
             _ => true,
         }
 }
 
-/// The first rule that forbids what a part may run by way of its arguments.
-fn hidden<'r>(rules: &[&'r Rule], part: &Part) -> Option<&'r Rule> {
-    if !name(part).is_some_and(|name| RUNNERS.contains(&base(name))) {
+/// What is said of that which a part may run by way of its arguments. Rules about all commands have been asked
+/// about the part itself.
+fn judge_hidden(rules: &[&Rule], part: &Part) -> Option<Said> {
+    if !runs_arguments(part) {
         return None;
     }
     let mut words = Vec::new();
+    let mut is_certain = true;
     for word in &part.words[1..] {
         match word {
-            Word::Known(text) => words.extend(loose_words(text)),
-            Word::Unknown => words.push(Word::Unknown),
+            Word::Known(text) => {
+                is_certain &= !text.contains(['$', '`', '\\']);
+                words.extend(loose_words(text));
+            }
+            Word::Unknown => is_certain = false,
         }
     }
+    let rules: Vec<&Rule> = rules.iter().copied().filter(|rule| !rule.matches_all()).collect();
+    match is_certain {
+        true => named_by(&rules, &words).map(Said::by),
+        false => Some(judge_loosely(&rules, &words, "it runs what is not written out")),
+    }
+}
+
+/// What cannot be split for certain might be anything that a rule forbids, and is nothing that one grants.
+fn judge_loosely(rules: &[&Rule], words: &[Word], doubt: &str) -> Said {
+    let forbids_something = rules.iter().any(|rule| !rule.decision.grants());
+    match named_by(rules, words) {
+        Some(rule) => Said::by(rule),
+        None if forbids_something => {
+            Said::Ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
+        }
+        None => Said::Nothing { rule: None },
+    }
+}
+
+/// The first rule that forbids what some of these words in a row may be, also by the program's whole path.
+fn named_by<'r>(rules: &[&'r Rule], words: &[Word]) -> Option<&'r Rule> {
     let by_name = words.iter().map(|word| match word {
         Word::Known(text) => Word::Known(base(text).to_owned()),
         Word::Unknown => Word::Unknown,
     });
     let by_name: Vec<Word> = by_name.collect();
-    rules.iter().copied().find(|rule| {
-        !rule.decision.grants()
-            // One about all commands has been asked about this one already.
-            && !rule.matches_all()
-            && (rule.words.could_match_within(&words) || rule.words.could_match_within(&by_name))
-    })
+    let forbidding = rules.iter().copied().filter(|rule| !rule.decision.grants());
+    let matches = |rule: &&Rule| {
+        rule.words.could_match_within(words) || rule.words.could_match_within(&by_name)
+    };
+    forbidding.into_iter().find(matches)
 }
 
 /// `PATH=/elsewhere; make` and its likes: the words of a later part say nothing then.
@@ -216,6 +235,17 @@ fn changes_meaning(parts: &[Part]) -> Option<&'static str> {
         name(part).is_some_and(|name| name == "[" || CHANGERS.contains(&name)) && evaluates(part)
     };
     parts.iter().any(evaluator).then_some("an argument is evaluated by the shell")
+}
+
+/// Whether a part runs what its arguments say.
+fn runs_arguments(part: &Part) -> bool {
+    match name(part).map(base) {
+        Some("find") => {
+            ["-exec", "-ok"].iter().any(|option| part.words.iter().any(|w| is_option(w, option)))
+        }
+        Some(name) => RUNNERS.contains(&name),
+        None => false,
+    }
 }
 
 fn is_option(word: &Word, option: &str) -> bool {

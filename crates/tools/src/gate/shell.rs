@@ -106,6 +106,10 @@ impl<'a> Reader<'a> {
                 self.doubt("it has a command in back-ticks");
                 self.end_part();
             }
+            // The command of that name.
+            '[' if self.word.is_none() && self.rest.peek() == Some(&' ') => {
+                self.draft().text.push('[');
+            }
             '*' | '?' | '[' | '{' => self.unknown(c),
             '~' if self.word.is_none() => self.unknown(c),
             c if c.is_control() => self.doubt("it has a control character"),
@@ -286,7 +290,8 @@ fn is_assignment(draft: &Draft) -> bool {
 pub(super) fn loose_words(command: &str) -> Vec<Word> {
     let is_border = |c: char| c.is_whitespace() || c.is_control() || ";&|()<>`$={},".contains(c);
     let without_quotes = |word: &str| word.replace(['\'', '"', '\\'], "");
-    let words = command.split(is_border).map(without_quotes).filter(|word| !word.is_empty());
+    let joined = command.replace("\\\n", "");
+    let words = joined.split(is_border).map(without_quotes).filter(|word| !word.is_empty());
     words.map(Word::Known).collect()
 }
 
@@ -328,6 +333,7 @@ mod tests {
         check("a b#c ''#d", &["a b#c #d"]);
         check("a $X ${Y} \"$Z\" *.rs {x,y} ~/z", &["a $? $? $? $? $? $?"]);
         check("a '$X' \\$X \"\\$X\" a$", &["a $X $X $X a$"]);
+        check("[ -f a ] && b", &["[ -f a ]", "b"]);
         check("r''m \"x\"y", &["rm xy"]);
         check("a\u{a0}b c", &["a\u{a0}b c"]);
     }
