@@ -1,7 +1,7 @@
 //! A file has its old or its new content at every moment, also when the program is killed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -91,37 +91,48 @@ fn as_root() -> Option<&'static [&'static str]> {
 /// The lines of strace as `flush PATH`, `create PATH`, `folder PATH` or `rename PATH PATH`, with paths relative
 /// to the working directory and `TEMPORARY` for a name that nobody is to rely on.
 fn steps(trace: &str, directory: &Path) -> Vec<String> {
-    let show = |path: &str| match Path::new(path).strip_prefix(directory) {
+    let show = |path: &Path| match path.strip_prefix(directory) {
         Ok(path) if path.extension().is_some_and(|extension| extension == "tmp") => {
             "TEMPORARY".to_owned()
         }
         Ok(path) if path.as_os_str().is_empty() => ".".to_owned(),
         Ok(path) => path.to_str().unwrap().to_owned(),
-        Err(_) => path.to_owned(),
+        Err(_) => path.to_str().unwrap().to_owned(),
     };
-    let mut open: BTreeMap<&str, String> = BTreeMap::new();
+    let mut open: BTreeMap<&str, PathBuf> = BTreeMap::new();
     let mut steps = Vec::new();
     for line in trace.lines().filter(|line| !line.contains(" = -1 ")) {
         // `PID call(arguments) = result`
         let Some((call, rest)) = line.split_once('(') else { continue };
         let Some((arguments, result)) = rest.rsplit_once(") ") else { continue };
         let result = result.trim_start_matches(['=', ' ']);
-        let paths: Vec<String> = arguments.split('"').skip(1).step_by(2).map(show).collect();
+        let paths = paths(arguments, &open);
         let step = match call.rsplit(' ').next().unwrap() {
-            "fsync" | "fdatasync" => format!("flush {}", open[arguments]),
+            "fsync" | "fdatasync" => format!("flush {}", show(&open[arguments])),
             "openat" => {
                 open.insert(result, paths[0].clone());
                 if !arguments.contains("O_CREAT") {
                     continue;
                 }
-                format!("create {}", paths[0])
+                format!("create {}", show(&paths[0]))
             }
-            "mkdir" | "mkdirat" => format!("folder {}", paths[0]),
-            _ => format!("rename {}", paths.join(" ")),
+            "mkdir" | "mkdirat" => format!("folder {}", show(&paths[0])),
+            _ => format!("rename {} {}", show(&paths[0]), show(&paths[1])),
         };
         steps.push(step);
     }
     steps
+}
+
+/// The paths among the arguments of a call, each with the open folder before it: `9, "name"`.
+fn paths(arguments: &str, open: &BTreeMap<&str, PathBuf>) -> Vec<PathBuf> {
+    let quoted: Vec<&str> = arguments.split('"').collect();
+    let path = |pair: &[&str]| {
+        let folder = pair[0].trim_end_matches(", ").rsplit(", ").next().unwrap();
+        let folder = open.get(folder).map(PathBuf::as_path).unwrap_or(Path::new(""));
+        folder.join(pair[1]).components().collect()
+    };
+    quoted.chunks_exact(2).map(path).collect()
 }
 
 const REPLACED: [&str; 4] =

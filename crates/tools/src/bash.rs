@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::without_number;
+use crate::gate::Subject;
 use crate::output::{Capture, Output};
 use crate::result::{Outcome, Refusal};
 use crate::sandbox::hint;
@@ -20,7 +21,9 @@ pub(crate) const TOOL: Tool = Tool { declaration: &Bash::DECLARATION, prepare };
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = Bash::parse(arguments)?;
-    Ok(Call::waiting(move |context| async move { call.execute(&context).await }))
+    let (command, leaves_sandbox) = (call.command.clone(), call.sandbox == Some(false));
+    let subject = Subject::Command { command, leaves_sandbox };
+    Ok(Call::waiting(subject, move |context| async move { call.execute(&context).await }))
 }
 
 tool! {

@@ -1,5 +1,6 @@
 //! What a tool may use of the world around it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,14 +9,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::Commands;
 use crate::file_error::FileError;
+use crate::files::{open_anywhere, open_at, require_regular};
+use crate::gate::{Reach, is_guarded};
 use crate::output::OutputSize;
+use crate::place::{Place, require_readable};
 use crate::sandbox::Sandbox;
+use crate::tree::Tree;
 
 /// The surroundings of a call. Cheap to clone; all clones share the same commands and interrupt.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// Absolute; relative paths in arguments are relative to it.
     directory: Arc<Path>,
+    /// What file tools are confined to; `None` lets them go wherever the user may.
+    tree: Option<Arc<Tree>>,
+    /// Whether those places may be written that a person is always asked for.
+    guarded_too: bool,
     pub(crate) output_size: OutputSize,
     pub(crate) commands: Arc<Commands>,
     pub(crate) interrupt: CancellationToken,
@@ -32,7 +41,15 @@ impl Context {
         commands: Arc<Commands>,
         interrupt: CancellationToken,
     ) -> Context {
-        Context { directory: directory.into(), output_size, commands, interrupt, sandbox: None }
+        Context {
+            directory: directory.into(),
+            tree: None,
+            guarded_too: false,
+            output_size,
+            commands,
+            interrupt,
+            sandbox: None,
+        }
     }
 
     /// The same, for calls whose commands are to run in `sandbox`. One that cannot be set up is a failure
@@ -40,6 +57,24 @@ impl Context {
     #[must_use]
     pub fn with_sandbox(self, sandbox: Arc<Sandbox>) -> Context {
         Context { sandbox: Some(sandbox), ..self }
+    }
+
+    /// The same, with file tools confined to `tree`.
+    pub fn confined(self, tree: Arc<Tree>) -> Context {
+        Context { tree: Some(tree), ..self }
+    }
+
+    /// The same for one call that may reach so far.
+    pub fn reaching(self, reach: Reach) -> Context {
+        match reach {
+            Reach::Tree => Context { guarded_too: false, ..self },
+            Reach::TreeAndGuarded => Context { guarded_too: true, ..self },
+            Reach::Anywhere => Context { tree: None, ..self },
+        }
+    }
+
+    pub(crate) fn tree(&self) -> Option<&Tree> {
+        self.tree.as_deref()
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -52,8 +87,74 @@ impl Context {
     }
 
     /// Where `path` leads, if it is to be a file: the empty path names none.
-    pub(crate) fn resolve_file(&self, path: &str) -> Result<PathBuf, FileError> {
-        if path.is_empty() { Err(Errno::NOENT.into()) } else { Ok(self.resolve(path)) }
+    fn resolve_file(&self, path: &str) -> Result<PathBuf, FileError> {
+        match path.is_empty() || path.contains('\0') {
+            true => Err(Errno::NOENT.into()),
+            false => Ok(self.resolve(path)),
+        }
+    }
+
+    /// Opens a regular file for reading, together with its length at that moment.
+    pub(crate) fn open_to_read(&self, path: &str) -> Result<(File, u64), FileError> {
+        self.open_resolved(&self.resolve_file(path)?)
+    }
+
+    /// The same for an absolute path.
+    pub(crate) fn open_resolved(&self, path: &Path) -> Result<(File, u64), FileError> {
+        match &self.tree {
+            Some(tree) => open_at(&tree.place(path)?),
+            None => open_anywhere(path),
+        }
+    }
+
+    /// The place of a file that is to be written.
+    pub(crate) fn place_to_write(&self, path: &str) -> Result<Place, FileError> {
+        let path = self.resolve_file(path)?;
+        let place = match &self.tree {
+            Some(tree) => tree.find(&path).and_then(|found| {
+                match is_guarded(&found.inside) && !self.guarded_too {
+                    true => Err(FileError::Guarded),
+                    false => Ok(found.place),
+                }
+            }),
+            None => Place::anywhere(&path),
+        };
+        place.map_err(FileError::of_a_folder)
+    }
+
+    /// Whether the absolute `path` is a folder, and not a file. It has to be one whose names may be read.
+    pub(crate) fn is_folder(&self, path: &Path) -> Result<bool, FileError> {
+        match &self.tree {
+            Some(tree) => match tree.find_folder(path) {
+                Ok((folder, _)) => Ok(require_readable(folder).map(|()| true)?),
+                Err(FileError::NotDirectory) => Ok(false),
+                Err(error) => Err(error),
+            },
+            None => match std::fs::metadata(path)?.is_dir() {
+                true => Ok(std::fs::read_dir(path).map(|_| true)?),
+                false => Ok(false),
+            },
+        }
+    }
+
+    /// The absolute path of a folder as a walk may use it: without links, if it is confined.
+    pub(crate) fn to_walk(&self, path: &Path) -> Result<PathBuf, FileError> {
+        match &self.tree {
+            Some(tree) => Ok(tree.find_folder(path)?.1),
+            None => Ok(path.to_owned()),
+        }
+    }
+
+    /// Whether a file that a walk has found is to be told of.
+    ///
+    /// The walker goes by paths: a folder that is swapped for a link just then leads it out. What it
+    /// brings back from there is not found when it is looked for beneath the tree.
+    pub(crate) fn vouches_for(&self, path: &Path) -> bool {
+        let Some(tree) = &self.tree else {
+            return true;
+        };
+        let stat = tree.place(path).ok().and_then(|place| place.stat().ok()?);
+        stat.is_some_and(|stat| require_regular(&stat).is_ok())
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {

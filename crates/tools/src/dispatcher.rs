@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::Declaration;
+use crate::gate::{Facts, Subject};
 use crate::result::{Outcome, Refusal, ToolResult};
 
 /// The tools of this crate. Those that work on the database are listed by whoever has one.
@@ -117,7 +118,10 @@ impl<S> Dispatcher<S> {
 }
 
 /// A call with typed parameters, ready to run.
-pub struct Call(Work);
+pub struct Call {
+    subject: Subject,
+    work: Work,
+}
 
 type Blocking = Box<dyn FnOnce(&Context) -> Outcome + Send>;
 type Waiting = Box<dyn FnOnce(Context) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
@@ -131,15 +135,28 @@ enum Work {
 }
 
 impl Call {
-    pub(crate) fn blocking(work: impl FnOnce(&Context) -> Outcome + Send + 'static) -> Call {
-        Call(Work::Blocking(Box::new(work)))
+    pub(crate) fn blocking(
+        subject: Subject,
+        work: impl FnOnce(&Context) -> Outcome + Send + 'static,
+    ) -> Call {
+        Call { subject, work: Work::Blocking(Box::new(work)) }
     }
 
-    pub(crate) fn waiting<F>(work: impl FnOnce(Context) -> F + Send + 'static) -> Call
+    pub(crate) fn waiting<F>(
+        subject: Subject,
+        work: impl FnOnce(Context) -> F + Send + 'static,
+    ) -> Call
     where
         F: Future<Output = Outcome> + Send + 'static,
     {
-        Call(Work::Waiting(Box::new(move |context| Box::pin(work(context)))))
+        let work = Work::Waiting(Box::new(move |context| Box::pin(work(context))));
+        Call { subject, work }
+    }
+
+    /// What the call is about, for [`Gate::judge`](crate::Gate::judge). Looks at the disk, but only inside the
+    /// tree of the context.
+    pub fn facts(&self, context: &Context) -> Facts {
+        self.subject.look(context.directory(), context.tree())
     }
 
     /// Runs the call to its end, or until the context is interrupted.
@@ -148,7 +165,7 @@ impl Call {
     /// Dropping the future ends a running command. File tools run on until they notice the interrupt
     /// of the context; a file that is being written is finished.
     pub async fn run(self, context: &Context) -> ToolResult {
-        let outcome = match self.0 {
+        let outcome = match self.work {
             // The one door to blocking work: the walkers and the file tools never wait on the runtime.
             Work::Blocking(work) => {
                 let context = context.clone();
@@ -164,7 +181,7 @@ impl Call {
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.work {
             Work::Blocking(_) => "Call(blocking)",
             Work::Waiting(_) => "Call(waiting)",
         })

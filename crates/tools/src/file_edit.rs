@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::{FileError, file_name};
+use crate::gate::Subject;
 use crate::replace::Target;
 use crate::result::{Outcome, Refusal};
 
@@ -17,7 +18,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &FileEdit::DECLARATION, prepar
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = FileEdit::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context)))
+    let subject = Subject::writes(&call.path);
+    Ok(Call::blocking(subject, move |context| call.execute(context)))
 }
 
 tool! {
@@ -72,7 +74,7 @@ impl FileEdit {
 
     /// Counts first and writes then: a refused edit costs no writing.
     fn edit(&self, context: &Context) -> Result<u64, EditError> {
-        let mut target = Target::lock(&context.resolve_file(&self.path)?)?;
+        let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
         let mut reader = file.try_clone()?;
         let finder = Finder::new(&self.old_string);

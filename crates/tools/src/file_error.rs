@@ -12,6 +12,10 @@ pub(crate) enum FileError {
     NotRegular,
     NotDirectory,
     NotText,
+    /// Not beneath the working tree, to which the call is confined.
+    Outside,
+    /// Inside, but one of the places that a person is always asked for.
+    Guarded,
     Locked,
     ChangedMeanwhile,
     /// The content is new, but it may not survive a crash of the machine.
@@ -22,7 +26,22 @@ pub(crate) enum FileError {
 impl FileError {
     /// The failure in words, with the path as the model gave it.
     pub(crate) fn describe(&self, path: &str) -> String {
-        format!("{}: {}", self.reason(), shorten(path))
+        let path = shorten(path);
+        match self {
+            FileError::Outside => format!("Not permitted: {path} is outside the working tree"),
+            FileError::Guarded => format!("Not permitted: {path} is only written with a yes"),
+            _ => format!("{}: {path}", self.reason()),
+        }
+    }
+
+    /// For a write: a name on the way to the file is not that of a folder.
+    pub(crate) fn of_a_folder(self) -> FileError {
+        match self {
+            FileError::System(error) if Errno::from_io_error(&error) == Some(Errno::NOTDIR) => {
+                FileError::NotDirectory
+            }
+            error => error,
+        }
     }
 
     fn reason(&self) -> String {
@@ -31,6 +50,7 @@ impl FileError {
             FileError::NotRegular => "Not a regular file".to_owned(),
             FileError::NotDirectory => "Not a directory".to_owned(),
             FileError::NotText => "Not a text file".to_owned(),
+            FileError::Outside | FileError::Guarded => "Not permitted".to_owned(),
             FileError::Locked => "File is locked by another process".to_owned(),
             FileError::ChangedMeanwhile => {
                 "File was changed by somebody else at the same time, try again".to_owned()

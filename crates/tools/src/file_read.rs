@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::FileError;
-use crate::files::open_regular;
+use crate::gate::Subject;
 use crate::output::{Capture, Output};
 use crate::result::{Outcome, Refusal};
 
@@ -15,7 +15,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &FileRead::DECLARATION, prepar
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = FileRead::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context).unless_interrupted(context)))
+    let subject = Subject::reads(&call.path);
+    Ok(Call::blocking(subject, move |context| call.execute(context).unless_interrupted(context)))
 }
 
 tool! {
@@ -51,8 +52,8 @@ impl FileRead {
     }
 
     fn read(&self, context: &Context) -> Result<Output, FileError> {
-        let (file, metadata) = open_regular(&context.resolve_file(&self.path)?)?;
-        let mut file = file.take(metadata.len().max(GROWTH_LIMIT));
+        let (file, length) = context.open_to_read(&self.path)?;
+        let mut file = file.take(length.max(GROWTH_LIMIT));
         let mut selection = Selection::new(self, Capture::beginning(context.output_size));
         let mut chunk = vec![0; CHUNK];
         let mut position: u64 = 0;
@@ -67,8 +68,8 @@ impl FileRead {
             position += filled as u64;
             selection.push(&chunk[..filled]);
             // A file that has grown, or one of /proc that claims to be empty, has to be read to be counted.
-            if selection.wants_only_the_size() && position <= metadata.len() {
-                selection.output.skip(metadata.len() - position);
+            if selection.wants_only_the_size() && position <= length {
+                selection.output.skip(length - position);
                 break;
             }
         }

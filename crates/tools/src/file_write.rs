@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::{FileError, file_name};
+use crate::gate::Subject;
 use crate::replace::Target;
 use crate::result::{Outcome, Refusal};
 
@@ -12,7 +13,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &FileWrite::DECLARATION, prepa
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = FileWrite::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context)))
+    let subject = Subject::writes(&call.path);
+    Ok(Call::blocking(subject, move |context| call.execute(context)))
 }
 
 tool! {
@@ -36,7 +38,7 @@ impl FileWrite {
     }
 
     fn write(&self, context: &Context) -> Result<(), FileError> {
-        let target = Target::lock(&context.resolve_file(&self.path)?)?;
+        let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let folders = target.create_folders()?;
         target.replace(|file| Ok(file.write_all(self.content.as_bytes())?))?;
         folders.keep();

@@ -1,30 +1,41 @@
 //! Opening what must be a regular file.
 
-use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags, Stat, fstat, stat};
 
 use crate::file_error::FileError;
+use crate::place::Place;
 
-/// Opens a regular file for reading, together with what it was at that moment.
+/// Opens a regular file for reading, wherever it is, together with its length at that moment.
 ///
 /// A FIFO, a socket or a device is refused without being opened, where it would block or act; should one
 /// take the file's place in between, the open does not block and the second look refuses it.
-pub(crate) fn open_regular(path: &Path) -> Result<(File, Metadata), FileError> {
-    require_regular(fs::metadata(path)?.file_type())?;
+pub(crate) fn open_anywhere(path: &Path) -> Result<(File, u64), FileError> {
+    require_regular(&stat(path)?)?;
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    let metadata = file.metadata()?;
-    require_regular(metadata.file_type())?;
-    Ok((file, metadata))
+    with_length(file)
 }
 
-pub(crate) fn require_regular(file_type: FileType) -> Result<(), FileError> {
-    match file_type {
-        kind if kind.is_file() => Ok(()),
-        kind if kind.is_dir() => Err(FileError::IsDirectory),
+/// The same for a file whose place was found already.
+pub(crate) fn open_at(place: &Place) -> Result<(File, u64), FileError> {
+    require_regular(&place.stat()?.ok_or(rustix::io::Errno::NOENT)?)?;
+    with_length(place.open(OFlags::RDONLY)?)
+}
+
+fn with_length(file: File) -> Result<(File, u64), FileError> {
+    let stat = fstat(&file)?;
+    require_regular(&stat)?;
+    Ok((file, u64::try_from(stat.st_size).unwrap_or(0)))
+}
+
+pub(crate) fn require_regular(stat: &Stat) -> Result<(), FileError> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(()),
+        FileType::Directory => Err(FileError::IsDirectory),
         _ => Err(FileError::NotRegular),
     }
 }

@@ -2,12 +2,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use ignore::DirEntry;
+use globset::GlobSet;
 
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
+use crate::file_error::FileError;
+use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
@@ -17,7 +19,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &Glob::DECLARATION, prepare };
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = Glob::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context).unless_interrupted(context)))
+    let subject = Subject::reads(&call.folder());
+    Ok(Call::blocking(subject, move |context| call.execute(context).unless_interrupted(context)))
 }
 
 tool! {
@@ -37,24 +40,45 @@ impl Glob {
             Ok(matcher) => matcher,
             Err(reason) => return Outcome::Failure(format!("Invalid glob pattern: {reason}")),
         };
-        if let Err(error) = Start::new(context, self.path.as_deref()).require_directory() {
+        if let Err(error) = Start::new(context, self.path.as_deref()).require_directory(context) {
             return Outcome::Failure(error.describe(self.path.as_deref().unwrap_or(".")));
         }
         let start = Start::new(context, folder.as_deref());
-        if start.require_directory().is_err() {
+        match self.find(context, &start, &pattern, &matcher) {
+            Ok(findings) => {
+                let (output, count) = findings.finish();
+                Outcome::success(output.finish()).with("count", count)
+            }
+            Err(FileError::Outside) => Outcome::Failure(FileError::Outside.describe(&self.pattern)),
             // The pattern itself leads to no folder: nothing matches.
-            return Outcome::success(String::new().into()).with("count", 0);
+            Err(_) => Outcome::success(String::new().into()).with("count", 0),
         }
-        let findings = walk(context, &start, extent(&pattern), || {
-            |entry: &DirEntry, found: &mut SortedFindings| {
-                let relative = entry.path().strip_prefix(&start.path).unwrap_or(entry.path());
-                if matcher.is_match(relative) {
+    }
+
+    fn find(
+        &self,
+        context: &Context,
+        start: &Start,
+        pattern: &str,
+        matcher: &GlobSet,
+    ) -> Result<SortedFindings, FileError> {
+        start.require_directory(context)?;
+        walk(context, start, extent(pattern), || {
+            |path: &Path, relative: &Path, found: &mut SortedFindings| {
+                if matcher.is_match(relative) && context.vouches_for(path) {
                     found.add_path(start.show(relative));
                 }
             }
-        });
-        let (output, count) = findings.finish();
-        Outcome::success(output.finish()).with("count", count)
+        })
+    }
+
+    /// The folder beneath which all that is found lies.
+    fn folder(&self) -> String {
+        let path = Path::new(&self.pattern);
+        let names = path.components().take(literal_prefix(&self.pattern));
+        let folder =
+            Path::new(self.path.as_deref().unwrap_or(".")).join(names.collect::<PathBuf>());
+        folder.to_string_lossy().into_owned()
     }
 
     /// The folder to start from, and the pattern beneath it. A pattern that leads out of its folder (an

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::{FileError, shorten};
-use crate::files::open_regular;
+use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
@@ -25,7 +25,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &Grep::DECLARATION, prepare };
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = Grep::parse(arguments)?;
-    Ok(Call::blocking(move |context| call.execute(context).unless_interrupted(context)))
+    let subject = Subject::reads(call.path.as_deref().unwrap_or("."));
+    Ok(Call::blocking(subject, move |context| call.execute(context).unless_interrupted(context)))
 }
 
 tool! {
@@ -85,22 +86,20 @@ fn search(
     matcher: &RegexMatcher,
     filter: Option<&NameFilter>,
 ) -> Result<SortedFindings, FileError> {
-    if std::fs::metadata(&start.path)?.is_dir() {
-        start.require_directory()?;
-        return Ok(walk(context, start, Extent::ALL, || {
+    if context.is_folder(&start.path)? {
+        return walk(context, start, Extent::ALL, || {
             let mut searcher = FileSearch::new(context, matcher);
-            move |entry: &ignore::DirEntry, found: &mut SortedFindings| {
-                let relative = entry.path().strip_prefix(&start.path).unwrap_or(entry.path());
+            move |path: &Path, relative: &Path, found: &mut SortedFindings| {
                 if filter.is_none_or(|filter| filter.wants(relative))
-                    && let Ok((file, _)) = open_regular(entry.path())
+                    && let Ok((file, _)) = context.open_resolved(path)
                 {
                     // One that cannot be read to its end is searched as far as it goes.
                     let _ = searcher.search(&file, start.show(relative), found);
                 }
             }
-        }));
+        });
     }
-    let (file, _) = open_regular(&start.path)?;
+    let (file, _) = context.open_resolved(&start.path)?;
     let mut found = SortedFindings::new(context.output_size);
     let name = start.path.file_name().map(Path::new).unwrap_or(&start.path);
     if filter.is_none_or(|filter| filter.wants(name)) {

@@ -42,7 +42,9 @@ mod declaration;
 mod result;
 
 mod context;
+mod gate;
 mod output;
+mod tree;
 
 mod bash;
 mod file_edit;
@@ -55,6 +57,7 @@ mod file_error;
 mod files;
 mod lines;
 mod pattern;
+mod place;
 mod replace;
 mod walk;
 
@@ -67,7 +70,12 @@ pub use commands::Commands;
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
+pub use gate::{
+    Access, Confinement, Decision, Facts, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
+    Whereabouts, refusal,
+};
 pub use output::OutputSize;
 pub use result::ToolResult;
 pub use sandbox::{Kind as SandboxKind, NoSandbox, Sandbox, enter as enter_sandbox, secret_places};
+pub use tree::Tree;
 pub use watchdog::{Helper as SandboxHelper, serve as serve_watchdog};

@@ -7,22 +7,22 @@
 //! several hard links loses the other names, and access lists and extended attributes are not kept: that is
 //! the price of the rename.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
+use rustix::fs::{Mode, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
 use crate::file_error::FileError;
 use crate::files::require_regular;
+use crate::place::{NewFolders, Place};
 
-/// The file that a write is about, links followed, and locked if it exists.
+/// The file that a write is about, locked if it exists.
 pub(crate) struct Target {
-    path: PathBuf,
+    place: Place,
     existing: Option<Existing>,
 }
 
@@ -30,25 +30,21 @@ pub(crate) struct Target {
 struct Existing {
     file: File,
     metadata: Metadata,
+    stat: Stat,
 }
 
 impl Target {
-    /// Finds and locks the file that `path` leads to. It need not exist.
-    pub(crate) fn lock(path: &Path) -> Result<Target, FileError> {
-        let path = follow_links(path)?;
-        let existing = match fs::symlink_metadata(&path) {
-            Ok(metadata) => {
-                require_regular(metadata.file_type())?;
-                accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS)?;
-                Some(lock_existing(&path)?)
+    /// Locks the file at `place`. It need not exist.
+    pub(crate) fn lock(place: Place) -> Result<Target, FileError> {
+        let existing = match place.stat()? {
+            Some(stat) => {
+                require_regular(&stat)?;
+                place.require_writable()?;
+                Some(lock_existing(&place)?)
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                return Err(FileError::NotDirectory);
-            }
-            Err(error) => return Err(error.into()),
+            None => None,
         };
-        Ok(Target { path, existing })
+        Ok(Target { place, existing })
     }
 
     /// The file as it is now, for reading; `None` when there is none.
@@ -57,24 +53,8 @@ impl Target {
     }
 
     /// Creates the folders that are missing above the target. They are taken back unless `keep` is called.
-    pub(crate) fn create_folders(&self) -> Result<NewFolders, FileError> {
-        let mut folders = NewFolders(Vec::new());
-        let missing: Vec<&Path> = self
-            .path
-            .ancestors()
-            .skip(1)
-            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
-            .collect();
-        for folder in missing.into_iter().rev() {
-            match fs::create_dir(folder) {
-                Ok(()) => folders.0.push(folder.to_owned()),
-                // Another agent was quicker.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(error.into()),
-            }
-            flush_folder(folder.parent().unwrap_or(folder))?;
-        }
-        Ok(folders)
+    pub(crate) fn create_folders(&mut self) -> Result<NewFolders, FileError> {
+        self.place.create_folders()
     }
 
     /// Replaces the content by what `write` puts out. When this fails the target is as it was, except for
@@ -83,16 +63,15 @@ impl Target {
         &self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let mut temporary = Temporary::create(folder, self.existing.as_ref())?;
+        let mut temporary = Temporary::create(&self.place, self.existing.as_ref())?;
         write(&mut temporary.file)?;
         if let Some(existing) = &self.existing {
             existing.keep_owner_and_mode(&temporary.file)?;
         }
         temporary.file.sync_all()?;
         self.require_unchanged()?;
-        temporary.rename_to(&self.path)?;
-        flush_folder(folder).map_err(FileError::NotFlushed)
+        temporary.take_over()?;
+        self.place.flush_folder().map_err(FileError::NotFlushed)
     }
 
     /// Programs that know nothing of our lock may have changed the file since we looked.
@@ -100,9 +79,9 @@ impl Target {
         let Some(existing) = &self.existing else {
             return Ok(());
         };
-        let stamp = |m: &Metadata| (m.dev(), m.ino(), m.size(), m.mtime(), m.mtime_nsec());
-        match fs::symlink_metadata(&self.path) {
-            Ok(now) if stamp(&now) == stamp(&existing.metadata) => Ok(()),
+        let stamp = |s: &Stat| (s.st_dev, s.st_ino, s.st_size, s.st_mtime, s.st_mtime_nsec);
+        match self.place.stat() {
+            Ok(Some(now)) if stamp(&now) == stamp(&existing.stat) => Ok(()),
             _ => Err(FileError::ChangedMeanwhile),
         }
     }
@@ -120,39 +99,20 @@ impl Existing {
     }
 }
 
-/// Where a chain of symbolic links ends; the last link may lead to a file that does not exist yet.
-fn follow_links(path: &Path) -> Result<PathBuf, FileError> {
-    /// As many as the system itself follows.
-    const LONGEST_CHAIN: usize = 40;
-    if path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.file_name().is_none() {
-        // The name of a folder, whether it exists or not.
-        return Err(FileError::IsDirectory);
-    }
-    let mut path = path.to_owned();
-    for _ in 0..LONGEST_CHAIN {
-        match fs::read_link(&path) {
-            Ok(link) => path = path.parent().unwrap_or(Path::new("/")).join(link),
-            // Not a link, or nothing there.
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(Errno::LOOP.into())
-}
-
 /// Waits for the lock on an existing file.
-fn lock_existing(path: &Path) -> Result<Existing, FileError> {
+fn lock_existing(place: &Place) -> Result<Existing, FileError> {
     /// A write takes milliseconds: who holds the lock longer is not one of us.
     const PATIENCE: Duration = Duration::from_secs(10);
     let started = Instant::now();
     let mut pause = Duration::from_micros(200);
     loop {
-        let file = open_to_lock(path)?;
-        let metadata = file.metadata()?;
-        require_regular(metadata.file_type())?;
+        let file = open_to_lock(place)?;
+        let stat = fstat(&file)?;
+        require_regular(&stat)?;
         match file.try_lock() {
             // Who held the lock before has put a new file in this one's place.
-            Ok(()) if !is_still_at(&metadata, path)? => continue,
-            Ok(()) => return Ok(Existing { metadata: file.metadata()?, file }),
+            Ok(()) if !is_still_at(&stat, place)? => continue,
+            Ok(()) => return existing(file),
             Err(fs::TryLockError::WouldBlock) if started.elapsed() > PATIENCE => {
                 return Err(FileError::Locked);
             }
@@ -162,26 +122,28 @@ fn lock_existing(path: &Path) -> Result<Existing, FileError> {
                 pause = (pause * 2).min(Duration::from_millis(5));
             }
             // Some network file systems have no locks; there the check before the rename has to do.
-            Err(fs::TryLockError::Error(error)) if has_no_locks(&error) => {
-                return Ok(Existing { metadata, file });
-            }
+            Err(fs::TryLockError::Error(error)) if has_no_locks(&error) => return existing(file),
             Err(fs::TryLockError::Error(error)) => return Err(error.into()),
         }
     }
 }
 
-fn open_to_lock(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW).bits().cast_signed();
-    // A network file system gives the lock only to who may write; a program that runs cannot be opened for
-    // that, and what may not be read has to be opened without.
-    let open =
-        |read, write| OpenOptions::new().read(read).write(write).custom_flags(flags).open(path);
-    open(true, true).or_else(|_| open(true, false)).or_else(|_| open(false, true))
+fn existing(file: File) -> Result<Existing, FileError> {
+    Ok(Existing { metadata: file.metadata()?, stat: fstat(&file)?, file })
 }
 
-fn is_still_at(metadata: &Metadata, path: &Path) -> io::Result<bool> {
-    let now = fs::symlink_metadata(path)?;
-    Ok((now.dev(), now.ino()) == (metadata.dev(), metadata.ino()))
+fn open_to_lock(place: &Place) -> Result<File, Errno> {
+    // A network file system gives the lock only to who may write; a program that runs cannot be opened for
+    // that, and what may not be read has to be opened without.
+    place
+        .open(OFlags::RDWR)
+        .or_else(|_| place.open(OFlags::RDONLY))
+        .or_else(|_| place.open(OFlags::WRONLY))
+}
+
+fn is_still_at(stat: &Stat, place: &Place) -> Result<bool, Errno> {
+    let now = place.stat()?.ok_or(Errno::NOENT)?;
+    Ok((now.st_dev, now.st_ino) == (stat.st_dev, stat.st_ino))
 }
 
 fn has_no_locks(error: &io::Error) -> bool {
@@ -189,70 +151,37 @@ fn has_no_locks(error: &io::Error) -> bool {
 }
 
 /// A file beside the target, removed unless it took the target's place.
-struct Temporary {
+struct Temporary<'a> {
     file: File,
-    path: PathBuf,
+    name: String,
+    place: &'a Place,
 }
 
-impl Temporary {
-    fn create(folder: &Path, existing: Option<&Existing>) -> io::Result<Temporary> {
+impl<'a> Temporary<'a> {
+    fn create(place: &'a Place, existing: Option<&Existing>) -> Result<Temporary<'a>, Errno> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         // What may become secret starts so; a new file gets what the user's umask leaves.
-        let mode = if existing.is_some() { 0o600 } else { 0o666 };
+        let mode = Mode::from_raw_mode(if existing.is_some() { 0o600 } else { 0o666 });
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let path = folder.join(format!(".ikigai-{}-{number}.tmp", std::process::id()));
-            match OpenOptions::new().write(true).create_new(true).mode(mode).open(&path) {
+            let name = format!(".ikigai-{}-{number}.tmp", std::process::id());
+            match place.create_beside(&name, mode) {
                 // Left behind by a process that was killed and had the same number.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                file => return Ok(Temporary { file: file?, path }),
+                Err(Errno::EXIST) => continue,
+                file => return Ok(Temporary { file: file?, name, place }),
             }
         }
     }
 
-    fn rename_to(self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.path, target)
+    fn take_over(self) -> Result<(), Errno> {
+        self.place.take_over(&self.name)
         // The drop below finds nothing to remove any more.
     }
 }
 
-impl Drop for Temporary {
+impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Folders that were created for a file that is not written yet.
-pub(crate) struct NewFolders(Vec<PathBuf>);
-
-impl NewFolders {
-    pub(crate) fn keep(mut self) {
-        self.0.clear();
-    }
-}
-
-impl Drop for NewFolders {
-    fn drop(&mut self) {
-        for folder in self.0.iter().rev() {
-            let _ = fs::remove_dir(folder);
-        }
-    }
-}
-
-fn flush_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder) {
-        Ok(folder) => match folder.sync_all() {
-            // Some file systems cannot flush a folder.
-            Err(error)
-                if matches!(Errno::from_io_error(&error), Some(Errno::INVAL | Errno::NOTSUP)) =>
-            {
-                Ok(())
-            }
-            flushed => flushed,
-        },
-        // A folder that may be written but not read cannot be flushed by its name.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        Err(error) => Err(error),
+        let _ = self.place.remove_beside(&self.name);
     }
 }
 
@@ -263,6 +192,11 @@ mod tests {
 
     use super::Target;
     use crate::file_error::FileError;
+    use crate::place::Place;
+
+    fn lock(path: &Path) -> Target {
+        Target::lock(Place::anywhere(path).unwrap()).unwrap()
+    }
 
     fn names(folder: &Path) -> Vec<String> {
         let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
@@ -275,7 +209,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "old").unwrap();
-        let target = Target::lock(&path).unwrap();
+        let target = lock(&path);
         let replaced = target.replace(|output| {
             output.write_all(b"new")?;
             meddle(&path);
@@ -304,7 +238,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "old").unwrap();
-        let replaced = Target::lock(&path).unwrap().replace(|output| {
+        let replaced = lock(&path).replace(|output| {
             output.write_all(b"half of the new")?;
             Err(FileError::NotText)
         });
@@ -316,9 +250,10 @@ mod tests {
     #[test]
     fn new_folders_are_taken_back_unless_they_are_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let target = Target::lock(&folder.path().join("a/b/file")).unwrap();
+        let mut target = lock(&folder.path().join("a/b/file"));
         drop(target.create_folders().unwrap());
         assert_eq!(names(folder.path()), Vec::<String>::new());
+        let mut target = lock(&folder.path().join("a/b/file"));
         target.create_folders().unwrap().keep();
         assert!(folder.path().join("a/b").is_dir());
     }

@@ -48,9 +48,9 @@ impl Start {
     }
 
     /// A walk passes over folders that it cannot read, but not over the one it starts from.
-    pub(crate) fn require_directory(&self) -> Result<(), FileError> {
-        match std::fs::metadata(&self.path)?.is_dir() {
-            true => Ok(std::fs::read_dir(&self.path).map(drop)?),
+    pub(crate) fn require_directory(&self, context: &Context) -> Result<(), FileError> {
+        match context.is_folder(&self.path)? {
+            true => Ok(()),
             false => Err(FileError::NotDirectory),
         }
     }
@@ -77,18 +77,23 @@ impl Extent {
     }
 }
 
-/// Calls what `visitor` makes (once per thread) for every regular file, and brings the findings together.
+/// Calls what `visitor` makes (once per thread) for every regular file, with its path and the part of it
+/// beneath the start, and brings the findings together.
+///
+/// Which files are ignored is read by paths too. Whoever makes an ignore file a link to one outside learns
+/// no more than whether a line of that file is the name of a file inside.
 pub(crate) fn walk<V>(
     context: &Context,
     start: &Start,
     extent: Extent,
     visitor: impl Fn() -> V + Sync,
-) -> SortedFindings
+) -> Result<SortedFindings, FileError>
 where
-    V: FnMut(&DirEntry, &mut SortedFindings) + Send,
+    V: FnMut(&Path, &Path, &mut SortedFindings) + Send,
 {
+    let from = context.to_walk(&start.path)?;
     let all = Mutex::new(SortedFindings::new(context.output_size));
-    let walker = WalkBuilder::new(&start.path)
+    let walker = WalkBuilder::new(&from)
         .require_git(false)
         // The user's own ignore file of git: with it the same tree would give other results for other
         // people.
@@ -96,6 +101,7 @@ where
         .max_depth(extent.depth)
         .filter_entry(move |entry| extent.enters(entry))
         .build_parallel();
+    let from = &from;
     walker.run(|| {
         let mut visit = visitor();
         let mut found = Worker { all: &all, own: SortedFindings::new(context.output_size) };
@@ -107,12 +113,13 @@ where
             if let Ok(entry) = entry
                 && entry.file_type().is_some_and(|kind| kind.is_file())
             {
-                visit(&entry, &mut found.own);
+                let relative = entry.path().strip_prefix(from).unwrap_or(entry.path());
+                visit(entry.path(), relative, &mut found.own);
             }
             WalkState::Continue
         })
     });
-    all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    Ok(all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
 /// The findings of one thread, handed over when the thread ends.

@@ -1,0 +1,222 @@
+//! Whether a call may be carried out (permissions.md): the mode decides, and the person's rules before it.
+//!
+//! [`Gate::judge`] is pure: it is told the [`Facts`] of a call, which `Call::facts` finds out, and gives a
+//! [`Verdict`]. It asks nobody and starts nothing. Rules are tried in order and the first that matches counts;
+//! for a command that holds for each of its parts, and the whole is as good as its worst part. What cannot be
+//! taken apart for certain matches no rule that grants, and any that forbids.
+//!
+//! Text decides little about what a command does. A rule that forbids keeps honest mistakes away; what keeps
+//! a command in is the sandbox.
+
+mod command;
+mod facts;
+mod guarded;
+mod rule;
+mod shell;
+mod words;
+
+use std::fmt;
+
+pub(crate) use facts::Subject;
+pub use facts::{Access, Facts, FileFacts, Whereabouts};
+pub(crate) use guarded::is_guarded;
+pub use rule::{Decision, Rule};
+
+use crate::file_error::shorten;
+use crate::result::{Outcome, ToolResult};
+use command::Said;
+use rule::{path_pattern, render_rules};
+
+/// What an agent may do without a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Read in the working tree; no commands.
+    Read,
+    /// Read and write in the working tree; commands in the sandbox.
+    Work,
+    /// All that the user may, without questions.
+    Full,
+}
+
+impl Mode {
+    /// Reads the word that stands in the configuration.
+    pub fn parse(word: &str) -> Option<Mode> {
+        match word {
+            "read" => Some(Mode::Read),
+            "work" => Some(Mode::Work),
+            "full" => Some(Mode::Full),
+            _ => None,
+        }
+    }
+
+    /// Whether a model is told of a tool in this mode.
+    pub fn offers(self, tool: &str) -> bool {
+        self != Mode::Read || !["bash", "file_write", "file_edit"].contains(&tool)
+    }
+}
+
+/// How far a call that is permitted may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// A command stays in the sandbox, a file tool in the working tree.
+    Tree,
+    /// The same, and a file tool may write there what a person is always asked for.
+    TreeAndGuarded,
+    /// Wherever the user may.
+    Anywhere,
+}
+
+/// Whether commands can be kept in a sandbox on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confinement {
+    /// They can.
+    InForce,
+    /// They cannot, so that every command is asked for.
+    Missing,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is carried out.
+    Allow(Reach),
+    /// A person is asked.
+    Ask(Question),
+    /// It is refused, for this reason; no yes and no further rule changes that.
+    Deny(String),
+}
+
+/// What a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Why, in words that go on after `Not permitted: `.
+    pub why: String,
+    /// How far the call may reach after a yes.
+    pub reach: Reach,
+    /// A line of TOML that would make the question needless; `None` where no rule can.
+    pub rule: Option<String>,
+}
+
+impl Question {
+    /// What stands in the result when nobody can be asked.
+    pub fn refusal(&self) -> ToolResult {
+        refusal(&format!("{self}"))
+    }
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.rule {
+            Some(rule) => write!(f, "{}. What would allow it: {rule}", self.why),
+            None => write!(f, "{}. No rule can allow it", self.why),
+        }
+    }
+}
+
+/// The result of a call that is not permitted.
+pub fn refusal(why: &str) -> ToolResult {
+    Outcome::Failure(format!("Not permitted: {why}")).into()
+}
+
+/// The mode and the rules of a session.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    mode: Mode,
+    sandbox: Confinement,
+    rules: Vec<Rule>,
+}
+
+impl Gate {
+    /// A gate with the rules in their order.
+    pub fn new(mode: Mode, sandbox: Confinement, rules: Vec<Rule>) -> Gate {
+        Gate { mode, sandbox, rules }
+    }
+
+    /// Judges a call of `tool`.
+    pub fn judge(&self, tool: &str, facts: &Facts) -> Verdict {
+        if !self.mode.offers(tool) {
+            return Verdict::Deny(format!("{tool} is not offered in mode read"));
+        }
+        let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.tool == tool).collect();
+        let verdict = match facts {
+            Facts::Command { command, leaves_sandbox } => {
+                self.judge_command(&rules, command, *leaves_sandbox)
+            }
+            Facts::File(file) => judge_file(&rules, tool, file),
+            Facts::Other => judge_other(&rules, tool),
+        };
+        match (self.mode, verdict) {
+            (Mode::Full, Verdict::Ask(_) | Verdict::Allow(_)) => Verdict::Allow(Reach::Anywhere),
+            (_, verdict) => verdict,
+        }
+    }
+
+    fn judge_command(&self, rules: &[&Rule], command: &str, leaves_sandbox: bool) -> Verdict {
+        let needs_yes = match (self.sandbox, leaves_sandbox) {
+            (Confinement::Missing, _) => {
+                Some("there is no sandbox here, so every command is asked for")
+            }
+            (Confinement::InForce, true) => Some("the command asks to leave the sandbox"),
+            (Confinement::InForce, false) => None,
+        };
+        let asked = if needs_yes.is_some() { Reach::Anywhere } else { Reach::Tree };
+        match (command::judge(rules, command), needs_yes) {
+            (Said::Deny(why), _) => Verdict::Deny(why),
+            (Said::Ask(why), _) => Verdict::Ask(Question { why, reach: asked, rule: None }),
+            (Said::Trust, _) => Verdict::Allow(Reach::Anywhere),
+            (Said::Nothing { .. }, None) => Verdict::Allow(Reach::Tree),
+            (Said::Nothing { rule }, Some(why)) => {
+                Verdict::Ask(Question { why: why.to_owned(), reach: asked, rule })
+            }
+        }
+    }
+}
+
+fn judge_file(rules: &[&Rule], tool: &str, file: &FileFacts) -> Verdict {
+    let reach = match file.whereabouts {
+        Whereabouts::Inside => Reach::Tree,
+        Whereabouts::Guarded if file.access == Access::Read => Reach::Tree,
+        Whereabouts::Guarded => Reach::TreeAndGuarded,
+        Whereabouts::Outside => Reach::Anywhere,
+    };
+    let ask = |why: String, granting: Option<Decision>| {
+        let real = file.real.as_deref();
+        let rule = granting.zip(real).map(|(decision, path)| {
+            let path = path.strip_prefix(&file.directory).unwrap_or(path);
+            render_rules(tool, &[path_pattern(path)], decision)
+        });
+        Verdict::Ask(Question { why, reach, rule })
+    };
+    let named = shorten(&file.named);
+    let rule = rules.iter().find(|rule| rule.matches_file(file));
+    match (rule.map(|rule| rule.decision), reach) {
+        (Some(Decision::Deny), _) => Verdict::Deny(forbidden(rule)),
+        (Some(Decision::Ask), _) => ask(forbidden(rule), None),
+        (Some(Decision::Trust), reach) => Verdict::Allow(reach),
+        (Some(Decision::Allow), Reach::Tree | Reach::TreeAndGuarded) => Verdict::Allow(reach),
+        (None, Reach::Tree) => Verdict::Allow(reach),
+        (None, Reach::TreeAndGuarded) => {
+            ask(format!("{named} is only written with a yes"), Some(Decision::Allow))
+        }
+        (Some(Decision::Allow) | None, Reach::Anywhere) => {
+            ask(format!("{named} is outside the working tree"), Some(Decision::Trust))
+        }
+    }
+}
+
+/// Of a step on the database only a rule about all of them can speak.
+fn judge_other(rules: &[&Rule], tool: &str) -> Verdict {
+    let rule = rules.iter().find(|rule| rule.matches_all());
+    match rule.map(|rule| rule.decision) {
+        Some(Decision::Deny) => Verdict::Deny(forbidden(rule)),
+        Some(Decision::Ask) => {
+            let why = format!("the rule for {tool} says ask");
+            Verdict::Ask(Question { why, reach: Reach::Tree, rule: None })
+        }
+        Some(Decision::Allow | Decision::Trust) | None => Verdict::Allow(Reach::Tree),
+    }
+}
+
+fn forbidden(rule: Option<&&Rule>) -> String {
+    rule.map_or_else(String::new, |rule| rule.sentence())
+}

@@ -1,0 +1,279 @@
+//! Judging a command: part by part, and with care for what is not certain.
+
+use super::rule::{Decision, Rule, render_rules};
+use super::shell::{Part, loose_words, split};
+use super::words::{Word, quoted};
+
+/// What the rules say of a command.
+#[derive(Debug, PartialEq)]
+pub(super) enum Said {
+    Deny(String),
+    Ask(String),
+    /// Every part is trusted.
+    Trust,
+    /// No part is denied or asked for, and at least one is not trusted. With the rule that would trust it.
+    Nothing {
+        rule: Option<String>,
+    },
+}
+
+/// Longer commands are split in vain: bash does not take them.
+const LONGEST: usize = 128 * 1024;
+/// A rule with a longer pattern is nothing that a person would read.
+const LONGEST_PATTERN: usize = 1_000;
+
+/// Programs and builtins that run what their arguments say. A rule grants something only if it names them; what
+/// may be in the arguments is looked at by those that forbid.
+const RUNNERS: [&str; 46] = [
+    ".",
+    "ash",
+    "bash",
+    "builtin",
+    "busybox",
+    "chroot",
+    "command",
+    "csh",
+    "dash",
+    "doas",
+    "env",
+    "eval",
+    "exec",
+    "fish",
+    "flock",
+    "ionice",
+    "ksh",
+    "nice",
+    "nohup",
+    "nsenter",
+    "parallel",
+    "pkexec",
+    "rush",
+    "script",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "sh",
+    "source",
+    "ssh",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "tcsh",
+    "time",
+    "timeout",
+    "trap",
+    "unshare",
+    "watch",
+    "xargs",
+    "zsh",
+    "bwrap",
+    "runuser",
+];
+
+/// Builtins that change what later words mean. Beside other parts nothing is certain after them.
+const CHANGERS: [&str; 22] = [
+    "alias",
+    "bind",
+    "complete",
+    "declare",
+    "enable",
+    "export",
+    "getopts",
+    "hash",
+    "let",
+    "local",
+    "mapfile",
+    "read",
+    "readarray",
+    "readonly",
+    "set",
+    "shopt",
+    "typeset",
+    "unalias",
+    "unset",
+    "wait",
+    "printf",
+    "test",
+];
+
+pub(super) fn judge(rules: &[&Rule], command: &str) -> Said {
+    if command.len() > LONGEST {
+        return Said::Ask("the command is too long".to_owned());
+    }
+    let script = split(command);
+    if let Some(doubt) = script.doubt.or_else(|| changes_meaning(&script.parts)) {
+        return judge_loosely(rules, &loose_words(command), doubt);
+    }
+    let mut asked = None;
+    let mut untrusted = Vec::new();
+    for part in &script.parts {
+        match judge_part(rules, part).worse(judge_hidden(rules, part)) {
+            denied @ Said::Deny(_) => return denied,
+            ask @ Said::Ask(_) => asked = asked.or(Some(ask)),
+            Said::Trust => {}
+            Said::Nothing { .. } => untrusted.push(part),
+        }
+    }
+    match asked {
+        Some(ask) => ask,
+        None if script.parts.is_empty() || !untrusted.is_empty() => {
+            Said::Nothing { rule: trusting(&untrusted) }
+        }
+        None => Said::Trust,
+    }
+}
+
+impl Said {
+    fn by(rule: &Rule) -> Said {
+        match rule.decision {
+            Decision::Deny => Said::Deny(rule.sentence()),
+            Decision::Ask => Said::Ask(rule.sentence()),
+            Decision::Allow => Said::Nothing { rule: None },
+            Decision::Trust => Said::Trust,
+        }
+    }
+
+    /// The one of two that permits less; what says nothing does not change the other.
+    fn worse(self, other: Option<Said>) -> Said {
+        match (self, other) {
+            (Said::Deny(why), _) | (_, Some(Said::Deny(why))) => Said::Deny(why),
+            (Said::Ask(why), _) | (_, Some(Said::Ask(why))) => Said::Ask(why),
+            (said, _) => said,
+        }
+    }
+}
+
+/// What the first rule says that is about a part.
+fn judge_part(rules: &[&Rule], part: &Part) -> Said {
+    let rule = rules.iter().find(|rule| {
+        (!rule.decision.grants() || is_all_there_is(rule, part)) && rule.matches_words(&part.words)
+    });
+    rule.map_or(Said::Nothing { rule: None }, |rule| Said::by(rule))
+}
+
+/// Whether a rule that grants the words of a part would grant all that the part does.
+fn is_all_there_is(rule: &Rule, part: &Part) -> bool {
+    part.besides.is_none()
+        && match name(part) {
+            Some(name) if runs_arguments(part) => rule.words.names(name),
+            _ => true,
+        }
+}
+
+/// What is said of that which a part may run by way of its arguments. Rules about all commands have been asked
+/// about the part itself.
+fn judge_hidden(rules: &[&Rule], part: &Part) -> Option<Said> {
+    if !runs_arguments(part) {
+        return None;
+    }
+    let mut words = Vec::new();
+    let mut is_certain = true;
+    for word in &part.words[1..] {
+        match word {
+            Word::Known(text) => {
+                is_certain &= !text.contains(['$', '`', '\\']);
+                words.extend(loose_words(text));
+            }
+            Word::Unknown => is_certain = false,
+        }
+    }
+    let rules: Vec<&Rule> = rules.iter().copied().filter(|rule| !rule.matches_all()).collect();
+    match is_certain {
+        true => named_by(&rules, &words).map(Said::by),
+        false => Some(judge_loosely(&rules, &words, "it runs what is not written out")),
+    }
+}
+
+/// What cannot be split for certain might be anything that a rule forbids, and is nothing that one grants.
+fn judge_loosely(rules: &[&Rule], words: &[Word], doubt: &str) -> Said {
+    let forbids_something = rules.iter().any(|rule| !rule.decision.grants());
+    match named_by(rules, words) {
+        Some(rule) => Said::by(rule),
+        None if forbids_something => {
+            Said::Ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
+        }
+        None => Said::Nothing { rule: None },
+    }
+}
+
+/// The first rule that forbids what some of these words in a row may be, also by the program's whole path.
+fn named_by<'r>(rules: &[&'r Rule], words: &[Word]) -> Option<&'r Rule> {
+    let by_name = words.iter().map(|word| match word {
+        Word::Known(text) => Word::Known(base(text).to_owned()),
+        Word::Unknown => Word::Unknown,
+    });
+    let by_name: Vec<Word> = by_name.collect();
+    let forbidding = rules.iter().copied().filter(|rule| !rule.decision.grants());
+    let matches = |rule: &&Rule| {
+        rule.words.could_match_within(words) || rule.words.could_match_within(&by_name)
+    };
+    forbidding.into_iter().find(matches)
+}
+
+/// `PATH=/elsewhere; make` and its likes: the words of a later part say nothing then.
+fn changes_meaning(parts: &[Part]) -> Option<&'static str> {
+    let evaluates = |part: &Part| {
+        part.words.iter().skip(1).any(|word| match word {
+            // `test -v 'a[$(command)]'` runs the command, in whatever quotes.
+            Word::Known(text) => text.contains('['),
+            Word::Unknown => false,
+        })
+    };
+    let changes = |part: &Part| match name(part) {
+        Some("printf") => part.words.iter().any(|word| is_option(word, "-v")),
+        Some("test") => false,
+        Some(name) => CHANGERS.contains(&name),
+        None => true,
+    };
+    if parts.len() > 1 && parts.iter().any(changes) {
+        return Some("a part changes what later ones mean");
+    }
+    let evaluator = |part: &Part| {
+        name(part).is_some_and(|name| name == "[" || CHANGERS.contains(&name)) && evaluates(part)
+    };
+    parts.iter().any(evaluator).then_some("an argument is evaluated by the shell")
+}
+
+/// Whether a part runs what its arguments say.
+fn runs_arguments(part: &Part) -> bool {
+    match name(part).map(base) {
+        Some("find") => {
+            ["-exec", "-ok"].iter().any(|option| part.words.iter().any(|w| is_option(w, option)))
+        }
+        Some(name) => RUNNERS.contains(&name),
+        None => false,
+    }
+}
+
+fn is_option(word: &Word, option: &str) -> bool {
+    match word {
+        Word::Known(text) => text.starts_with(option),
+        Word::Unknown => true,
+    }
+}
+
+fn name(part: &Part) -> Option<&str> {
+    match part.words.first() {
+        Some(Word::Known(name)) => Some(name),
+        Some(Word::Unknown) | None => None,
+    }
+}
+
+fn base(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// The rule by which these parts would be trusted; there is none for what a rule does not see.
+fn trusting(parts: &[&Part]) -> Option<String> {
+    let pattern = |part: &&Part| -> Option<String> {
+        let is_seen = part.besides.is_none() && !part.words.is_empty();
+        let words: Vec<String> = part.words.iter().map(quoted).collect();
+        is_seen.then(|| words.join(" ")).filter(|pattern| pattern.len() <= LONGEST_PATTERN)
+    };
+    let mut patterns = parts.iter().map(pattern).collect::<Option<Vec<String>>>()?;
+    patterns.dedup();
+    (!patterns.is_empty()).then(|| render_rules("bash", &patterns, Decision::Trust))
+}

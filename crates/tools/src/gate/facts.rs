@@ -1,0 +1,118 @@
+//! What is to be known of a call before it is judged.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::guarded::is_guarded;
+use crate::file_error::FileError;
+use crate::tree::Tree;
+
+/// What a call is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Facts {
+    /// A command.
+    Command {
+        /// The whole of it.
+        command: String,
+        /// Whether the call asks to leave the sandbox.
+        leaves_sandbox: bool,
+    },
+    /// A file or a folder.
+    File(FileFacts),
+    /// Neither: a step on the database.
+    Other,
+}
+
+/// A file or a folder that a call is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFacts {
+    /// What is done to it.
+    pub access: Access,
+    /// As the model named it.
+    pub named: String,
+    /// The same as an absolute path, without `.` and `..`.
+    pub path: PathBuf,
+    /// The absolute path without links, if that is known.
+    pub real: Option<PathBuf>,
+    /// Where it lies.
+    pub whereabouts: Whereabouts,
+    /// What relative patterns of rules are relative to.
+    pub directory: PathBuf,
+}
+
+/// What a call does to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It reads, lists or searches.
+    Read,
+    /// It creates or changes.
+    Write,
+}
+
+/// Where a file lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// In the working tree.
+    Inside,
+    /// There too, but at a place that a person is always asked for before it is written.
+    Guarded,
+    /// Not in the working tree.
+    Outside,
+}
+
+/// What a call says it is about, before anybody has looked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Command { command: String, leaves_sandbox: bool },
+    File { access: Access, named: String },
+}
+
+impl Subject {
+    pub(crate) fn reads(path: &str) -> Subject {
+        Subject::File { access: Access::Read, named: path.to_owned() }
+    }
+
+    pub(crate) fn writes(path: &str) -> Subject {
+        Subject::File { access: Access::Write, named: path.to_owned() }
+    }
+
+    /// Looks where a path leads. Without a tree everything counts as outside.
+    pub(crate) fn look(&self, directory: &Path, tree: Option<&Tree>) -> Facts {
+        let (access, named) = match self {
+            Subject::Command { command, leaves_sandbox } => {
+                let (command, leaves_sandbox) = (command.clone(), *leaves_sandbox);
+                return Facts::Command { command, leaves_sandbox };
+            }
+            Subject::File { access, named } => (*access, named.clone()),
+        };
+        let full = directory.join(&named);
+        let path = without_dots(&full);
+        let (real, whereabouts) = match tree.map(|tree| tree.look(&full)) {
+            Some(Ok(found)) => {
+                let is_guarded = is_guarded(&found.inside);
+                let guarded = if is_guarded { Whereabouts::Guarded } else { Whereabouts::Inside };
+                (Some(found.root.join(found.inside)), guarded)
+            }
+            // A link inside has led out: what it leads to is not known, so no rule can be about it.
+            Some(Err(FileError::Outside)) if tree.is_some_and(|tree| tree.names(&path)) => {
+                (None, Whereabouts::Outside)
+            }
+            Some(Err(FileError::Outside)) | None => (Some(path.clone()), Whereabouts::Outside),
+            // Whatever else is wrong, the tool itself will say so.
+            Some(Err(_)) => (None, Whereabouts::Inside),
+        };
+        let directory = directory.to_owned();
+        Facts::File(FileFacts { access, named, path, real, whereabouts, directory })
+    }
+}
+
+fn without_dots(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(tidy.pop()),
+            Component::CurDir => {}
+            other => tidy.push(other),
+        }
+    }
+    tidy
+}

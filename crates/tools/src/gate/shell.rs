@@ -1,0 +1,409 @@
+//! Taking a command apart into the simple commands that bash would run.
+//!
+//! This is no shell: it knows the plain cases for certain, and says so when it is not certain. Whoever
+//! trusts a command may rely on its parts; whoever forbids one also looks at what is not certain.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use super::words::Word;
+
+/// What a command consists of.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Script {
+    /// The simple commands, in order.
+    pub(super) parts: Vec<Part>,
+    /// Why the parts may not be all that is run, or not what they seem.
+    pub(super) doubt: Option<&'static str>,
+}
+
+/// A simple command.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Part {
+    /// Its name and arguments.
+    pub(super) words: Vec<Word>,
+    /// What happens besides that the words do not say, such as a redirection into a file.
+    pub(super) besides: Option<&'static str>,
+}
+
+/// Words that begin something other than a simple command.
+const KEYWORDS: [&str; 23] = [
+    "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac",
+    "in", "select", "function", "time", "coproc", "{", "}", "!", "[[", "]]", "((",
+];
+
+/// Takes `command` apart.
+pub(super) fn split(command: &str) -> Script {
+    let mut reader = Reader::new(command);
+    while let Some(c) = reader.rest.next() {
+        reader.take(c);
+    }
+    reader.end_part();
+    reader.script
+}
+
+struct Reader<'a> {
+    rest: Peekable<Chars<'a>>,
+    script: Script,
+    part: Part,
+    /// The word that is being read.
+    word: Option<Draft>,
+    /// What the next word is to a redirection, if it is not an ordinary word.
+    redirected: Option<Leads>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Leads {
+    ToFile,
+    /// After `>&`, where a number is a stream and not a file.
+    ToStream,
+}
+
+#[derive(Default)]
+struct Draft {
+    text: String,
+    is_unknown: bool,
+    /// Whether all of it stood there without quotes.
+    is_plain: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(command: &'a str) -> Reader<'a> {
+        Reader {
+            rest: command.chars().peekable(),
+            script: Script::default(),
+            part: Part::default(),
+            word: None,
+            redirected: None,
+        }
+    }
+
+    fn doubt(&mut self, why: &'static str) {
+        self.script.doubt.get_or_insert(why);
+    }
+
+    fn draft(&mut self) -> &mut Draft {
+        self.word.get_or_insert_with(|| Draft { is_plain: true, ..Draft::default() })
+    }
+
+    fn take(&mut self, c: char) {
+        match c {
+            ' ' | '\t' => self.end_word(),
+            '\n' | ';' | '|' => self.end_part(),
+            '&' if self.rest.peek() == Some(&'>') => self.end_word(),
+            '&' => self.end_part(),
+            '#' if self.word.is_none() => self.skip_comment(),
+            '(' | ')' => {
+                self.doubt("it has parentheses");
+                self.end_part();
+            }
+            '<' | '>' => self.redirect(c),
+            '\'' => self.single_quotes(),
+            '"' => self.double_quotes(),
+            '\\' => self.escape(),
+            '$' => self.expand(),
+            '`' => {
+                self.doubt("it has a command in back-ticks");
+                self.end_part();
+            }
+            // The command of that name.
+            '[' if self.word.is_none() && self.rest.peek() == Some(&' ') => {
+                self.draft().text.push('[');
+            }
+            '*' | '?' | '[' | '{' => self.unknown(c),
+            '~' if self.word.is_none() => self.unknown(c),
+            c if c.is_control() => self.doubt("it has a control character"),
+            c => self.draft().text.push(c),
+        }
+    }
+
+    /// A character by which a word becomes other words.
+    fn unknown(&mut self, c: char) {
+        let draft = self.draft();
+        draft.text.push(c);
+        draft.is_unknown = true;
+    }
+
+    fn skip_comment(&mut self) {
+        while self.rest.next_if(|c| *c != '\n').is_some() {}
+    }
+
+    fn redirect(&mut self, c: char) {
+        // A number just before it says what is redirected, and is no word.
+        let is_number =
+            |draft: &Draft| draft.is_plain && draft.text.chars().all(|c| c.is_ascii_digit());
+        if self.word.as_ref().is_some_and(is_number) {
+            self.word = None;
+        }
+        self.end_word();
+        let mut operator = String::from(c);
+        while let Some(more) = self.rest.next_if(|c| "<>&|(".contains(*c)) {
+            operator.push(more);
+        }
+        match operator.as_str() {
+            ">" | ">>" | "<" | ">|" | ">&" | "<&" | "<>" | "<<<" => {}
+            "<<" => self.doubt("it has a here-document"),
+            _ => self.doubt("it has a process substitution"),
+        }
+        let leads = if operator.ends_with('&') { Leads::ToStream } else { Leads::ToFile };
+        self.redirected = Some(leads);
+    }
+
+    fn single_quotes(&mut self) {
+        self.draft().is_plain = false;
+        loop {
+            match self.rest.next() {
+                Some('\'') => return,
+                Some(c) => self.draft().text.push(c),
+                None => return self.doubt("a quote is not closed"),
+            }
+        }
+    }
+
+    fn double_quotes(&mut self) {
+        self.draft().is_plain = false;
+        loop {
+            match self.rest.next() {
+                Some('"') => return,
+                Some('\\') => match self.rest.next() {
+                    Some('\n') => {}
+                    Some(c @ ('$' | '`' | '"' | '\\')) => self.draft().text.push(c),
+                    Some(c) => self.draft().text.extend(['\\', c]),
+                    None => return self.doubt("a quote is not closed"),
+                },
+                Some('$') => self.expand_parameter(),
+                Some('`') => self.doubt("it has a command in back-ticks"),
+                Some(c) => self.draft().text.push(c),
+                None => return self.doubt("a quote is not closed"),
+            }
+        }
+    }
+
+    fn escape(&mut self) {
+        match self.rest.next() {
+            // The line goes on.
+            Some('\n') => {}
+            Some(c) => {
+                let draft = self.draft();
+                draft.text.push(c);
+                draft.is_plain = false;
+            }
+            None => self.doubt("it ends in a backslash"),
+        }
+    }
+
+    fn expand(&mut self) {
+        match self.rest.peek() {
+            Some('\'' | '"') => self.doubt("it has quotes with a dollar sign"),
+            _ => self.expand_parameter(),
+        }
+    }
+
+    /// What follows a dollar sign: `$NAME` and `${NAME}` are values that nobody knows here. Anything else may
+    /// run commands: `$(…)`, but also `${NAME@P}`, and the subscripts of arrays and of arithmetic.
+    fn expand_parameter(&mut self) {
+        let is_name = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        match self.rest.peek() {
+            Some('(') => self.doubt("it has a command in $(…)"),
+            Some('[') => self.doubt("it has arithmetic"),
+            Some('{') => {
+                let inside: String = self.rest.clone().skip(1).take_while(is_name).collect();
+                if self.rest.clone().nth(inside.len() + 1) != Some('}') || inside.is_empty() {
+                    return self.doubt("it has an expansion ${…}");
+                }
+                self.rest.nth(inside.len() + 1);
+                self.draft().is_unknown = true;
+            }
+            Some(c) if is_name(c) || "?$#@*!-".contains(*c) => {
+                let is_special = !is_name(c) || c.is_ascii_digit();
+                self.rest.next();
+                if !is_special {
+                    while self.rest.next_if(is_name).is_some() {}
+                }
+                self.draft().is_unknown = true;
+            }
+            _ => self.draft().text.push('$'),
+        }
+    }
+
+    fn end_word(&mut self) {
+        let Some(draft) = self.word.take() else {
+            return;
+        };
+        if let Some(leads) = self.redirected.take() {
+            if !leads_nowhere(leads, &draft) {
+                self.part.besides = Some("it is redirected");
+            }
+            return;
+        }
+        if self.part.words.is_empty() {
+            if is_assignment(&draft) {
+                self.part.besides = Some("it sets a variable");
+                return;
+            }
+            if draft.is_unknown {
+                self.doubt("the name of a command is not written out");
+            }
+            if KEYWORDS.contains(&draft.text.as_str()) {
+                self.doubt("it has a keyword of the shell");
+            }
+        }
+        self.part.words.push(match draft.is_unknown {
+            true => Word::Unknown,
+            false => Word::Known(draft.text),
+        });
+    }
+
+    fn end_part(&mut self) {
+        self.end_word();
+        if self.redirected.take().is_some() {
+            self.doubt("a redirection leads nowhere");
+        }
+        let part = std::mem::take(&mut self.part);
+        if part != Part::default() {
+            self.script.parts.push(part);
+        }
+    }
+}
+
+/// Whether a redirection changes and shows no file: to or from /dev/null, or another stream.
+fn leads_nowhere(leads: Leads, draft: &Draft) -> bool {
+    let is_stream = !draft.text.is_empty() && draft.text.chars().all(|c| c.is_ascii_digit());
+    let is_known = !draft.is_unknown;
+    is_known && (draft.text == "/dev/null" || (leads == Leads::ToStream && is_stream))
+}
+
+/// `NAME=…`, `NAME+=…` or `NAME[…]=…` before the name of a command. Quotes would make it a name, but it is
+/// safer not to know that.
+fn is_assignment(draft: &Draft) -> bool {
+    let name: String =
+        draft.text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let behind = &draft.text[name.len()..];
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && (behind.starts_with('=') || behind.starts_with("+=") || behind.starts_with('['))
+        && behind.contains('=')
+}
+
+/// Everything in a command that might be a word of it, wherever it stands: for those who would rather be too
+/// careful.
+pub(super) fn loose_words(command: &str) -> Vec<Word> {
+    let is_border = |c: char| c.is_whitespace() || c.is_control() || ";&|()<>`$={},".contains(c);
+    let without_quotes = |word: &str| word.replace(['\'', '"', '\\'], "");
+    let joined = command.replace("\\\n", "");
+    let words = joined.split(is_border).map(without_quotes).filter(|word| !word.is_empty());
+    words.map(Word::Known).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, split};
+    use crate::gate::words::Word;
+
+    /// The parts as text: an unknown word is `$?`, and what happens besides is in brackets.
+    fn show(part: &Part) -> String {
+        let words = part.words.iter().map(|word| match word {
+            Word::Known(text) => text.clone(),
+            Word::Unknown => "$?".to_owned(),
+        });
+        let besides = part.besides.map(|besides| format!("[{besides}]"));
+        words.chain(besides).collect::<Vec<_>>().join(" ")
+    }
+
+    #[track_caller]
+    fn check(command: &str, parts: &[&str]) {
+        let script = split(command);
+        assert_eq!(script.parts.iter().map(show).collect::<Vec<_>>(), parts, "{command}");
+        assert_eq!(script.doubt, None, "{command}");
+    }
+
+    #[track_caller]
+    fn doubted(command: &str) {
+        assert!(split(command).doubt.is_some(), "{command}: {:?}", split(command));
+    }
+
+    #[test]
+    fn plain_commands_are_split_where_bash_splits_them() {
+        check("", &[]);
+        check("cargo test", &["cargo test"]);
+        check("a;b&&c||d|e&f\ng|&h", &["a", "b", "c", "d", "e", "f", "g", "h"]);
+        check("a 'b;c' \"d&&e\" f\\;g", &["a b;c d&&e f;g"]);
+        check("a \\\n b", &["a b"]);
+        check("a # b; c\nd", &["a", "d"]);
+        check("a b#c ''#d", &["a b#c #d"]);
+        check("a $X ${Y} \"$Z\" *.rs {x,y} ~/z", &["a $? $? $? $? $? $?"]);
+        check("a '$X' \\$X \"\\$X\" a$", &["a $X $X $X a$"]);
+        check("[ -f a ] && b", &["[ -f a ]", "b"]);
+        check("r''m \"x\"y", &["rm xy"]);
+        check("a\u{a0}b c", &["a\u{a0}b c"]);
+    }
+
+    #[test]
+    fn what_happens_besides_is_told() {
+        check("a > f", &["a [it is redirected]"]);
+        check("a >1", &["a [it is redirected]"]);
+        check("a &>f b", &["a b [it is redirected]"]);
+        check("a < f; b", &["a [it is redirected]", "b"]);
+        check("a >&f", &["a [it is redirected]"]);
+        check("a > $F", &["a [it is redirected]"]);
+        check("a 2>&1 >/dev/null 2>>/dev/null </dev/null &>/dev/null", &["a"]);
+        check("X=1 a", &["a [it sets a variable]"]);
+        check("X=1; a", &["[it sets a variable]", "a"]);
+        check("X+=$Y a", &["a [it sets a variable]"]);
+        check("a X=1", &["a X=1"]);
+        check("a <<< 'text'", &["a [it is redirected]"]);
+    }
+
+    #[test]
+    fn what_could_be_anything_is_doubted() {
+        for command in [
+            "a $(b)",
+            "a \"$(b)\"",
+            "a `b`",
+            "a \"`b`\"",
+            "a <(b)",
+            "a >(b)",
+            "a > >(b)",
+            "(a)",
+            "{ a; }",
+            "a <<X\nb\nX",
+            "a <<-X",
+            "a <<'X'\nb\nX",
+            "$X",
+            "${X} a",
+            "\"$X\" a",
+            "a; $X",
+            "* a",
+            "{a,b}",
+            "~/a",
+            "${X@P}",
+            "a ${X:-$(b)}",
+            "a ${X[0]}",
+            "a $((1))",
+            "a $[1]",
+            "a $'\\x41'",
+            "a $\"b\"",
+            "f() { a; }",
+            "function f { a; }",
+            "if a; then b; fi",
+            "for x in a; do b; done",
+            "while a; do b; done",
+            "case a in a) b;; esac",
+            "[[ a ]]",
+            "! a",
+            "time a",
+            "coproc a",
+            "X=(a b)",
+            "a 'b",
+            "a \"b",
+            "a \\",
+            "a >",
+            "a\rb",
+            "a\0b",
+            "a >; b",
+            "select x in a; do b; done",
+        ] {
+            doubted(command);
+        }
+    }
+}

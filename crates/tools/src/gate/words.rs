@@ -1,0 +1,298 @@
+//! Patterns of rules for commands: words, as a shell splits them.
+//!
+//! A word that is only `*` stands for any number of words, also none. In other words `*` stands for any
+//! characters, `?` for one, `[a-z]` and `[!a-z]` for one of a set or not; quotes and a backslash take the
+//! special meaning away.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// A pattern that a whole command matches or not.
+#[derive(Debug, Clone)]
+pub(super) struct WordPattern(Vec<Item>);
+
+#[derive(Debug, Clone)]
+enum Item {
+    AnyWords,
+    Word(Vec<Piece>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    Char(char),
+    AnyChar,
+    AnyChars,
+    Set { negated: bool, ranges: Vec<(char, char)> },
+}
+
+/// A word of a command.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Word {
+    /// Exactly this text.
+    Known(String),
+    /// Any number of words, known only when the command runs.
+    Unknown,
+}
+
+impl WordPattern {
+    pub(super) fn parse(pattern: &str) -> WordPattern {
+        let mut rest = pattern.chars().peekable();
+        let mut items = Vec::new();
+        loop {
+            while rest.next_if(|c| c.is_whitespace()).is_some() {}
+            if rest.peek().is_none() {
+                return WordPattern(items);
+            }
+            items.push(match parse_word(&mut rest) {
+                word if word == [Piece::AnyChars] => Item::AnyWords,
+                word => Item::Word(word),
+            });
+        }
+    }
+
+    /// Whether the words match for certain, whatever the unknown ones turn out to be.
+    pub(super) fn matches(&self, words: &[Word]) -> bool {
+        self.run(words, |item, word| match (item, word) {
+            (Item::AnyWords, _) => Step::Stay,
+            (Item::Word(pieces), Word::Known(text)) if matches_text(pieces, text) => Step::Both,
+            (Item::Word(_), _) => Step::Fail,
+        })
+    }
+
+    /// Whether the words could match.
+    pub(super) fn could_match(&self, words: &[Word]) -> bool {
+        self.run(words, |item, word| match (item, word) {
+            (Item::AnyWords, _) => Step::Stay,
+            (Item::Word(_), Word::Unknown) => Step::Linger,
+            (Item::Word(pieces), Word::Known(text)) => match matches_text(pieces, text) {
+                true => Step::Both,
+                false => Step::Fail,
+            },
+        })
+    }
+
+    /// Whether some words in a row could match.
+    pub(super) fn could_match_within(&self, words: &[Word]) -> bool {
+        let around = || std::iter::once(Item::AnyWords);
+        let items = around().chain(self.0.iter().cloned()).chain(around()).collect();
+        WordPattern(items).could_match(words)
+    }
+
+    /// Whether the first word is written out, and is `name`.
+    pub(super) fn names(&self, name: &str) -> bool {
+        let is_name = |pieces: &[Piece]| {
+            pieces.len() == name.chars().count()
+                && pieces.iter().zip(name.chars()).all(|(piece, c)| *piece == Piece::Char(c))
+        };
+        matches!(self.0.first(), Some(Item::Word(pieces)) if is_name(pieces))
+    }
+
+    /// Follows all ways of matching at once: in `reached`, `n` stands for n items that are matched. Takes
+    /// time in proportion to words and items, however many stars there are.
+    fn run(&self, words: &[Word], step: impl Fn(&Item, &Word) -> Step) -> bool {
+        let mut reached = vec![false; self.0.len() + 1];
+        reached[0] = true;
+        self.skip_stars(&mut reached);
+        for word in words {
+            let mut next = vec![false; self.0.len() + 1];
+            for (at, item) in self.0.iter().enumerate().filter(|(at, _)| reached[*at]) {
+                match step(item, word) {
+                    Step::Stay => next[at] = true,
+                    Step::Both => next[at + 1] = true,
+                    // The unknown word is this item and any that follow, or no word at all.
+                    Step::Linger => next[at..].fill(true),
+                    Step::Fail => {}
+                }
+            }
+            // Behind the last item only an unknown word is left, which may be none.
+            let is_unknown = *word == Word::Unknown;
+            if reached[self.0.len()]
+                && is_unknown
+                && matches!(step(&Item::Word(Vec::new()), word), Step::Linger)
+            {
+                next[self.0.len()] = true;
+            }
+            self.skip_stars(&mut next);
+            reached = next;
+        }
+        reached[self.0.len()]
+    }
+
+    fn skip_stars(&self, reached: &mut [bool]) {
+        for (at, item) in self.0.iter().enumerate() {
+            if reached[at] && matches!(item, Item::AnyWords) {
+                reached[at + 1] = true;
+            }
+        }
+    }
+}
+
+/// What a word of the command does to an item of the pattern.
+enum Step {
+    /// The item takes the word and goes on.
+    Stay,
+    /// The item is the word.
+    Both,
+    /// The word may stand for this item and others.
+    Linger,
+    Fail,
+}
+
+fn parse_word(rest: &mut Peekable<Chars<'_>>) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut quote = None;
+    while let Some(c) = rest.next_if(|c| quote.is_some() || !c.is_whitespace()) {
+        match c {
+            _ if quote == Some(c) => quote = None,
+            '\\' if quote != Some('\'') => pieces.push(Piece::Char(rest.next().unwrap_or('\\'))),
+            _ if quote.is_some() => pieces.push(Piece::Char(c)),
+            '\'' | '"' => quote = Some(c),
+            '*' => pieces.push(Piece::AnyChars),
+            '?' => pieces.push(Piece::AnyChar),
+            '[' => pieces.push(parse_set(rest)),
+            _ => pieces.push(Piece::Char(c)),
+        }
+    }
+    pieces
+}
+
+/// What follows a `[`; one that is never closed stands for itself.
+fn parse_set(rest: &mut Peekable<Chars<'_>>) -> Piece {
+    let inside: String = rest.clone().take_while(|c| !c.is_whitespace()).collect();
+    let negated = inside.starts_with(['!', '^']);
+    let body = &inside[usize::from(negated)..];
+    // At the first place a bracket stands for itself.
+    let Some(end) = body.char_indices().skip(1).find(|(_, c)| *c == ']').map(|(at, _)| at) else {
+        return Piece::Char('[');
+    };
+    let members: Vec<char> = body[..end].chars().collect();
+    rest.nth(usize::from(negated) + members.len());
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while let Some(&from) = members.get(at) {
+        let to = members.get(at + 2).filter(|_| members.get(at + 1) == Some(&'-'));
+        ranges.push((from, *to.unwrap_or(&from)));
+        at += if to.is_some() { 3 } else { 1 };
+    }
+    Piece::Set { negated, ranges }
+}
+
+/// The usual way back: only the last star is ever tried again.
+fn matches_text(pieces: &[Piece], text: &str) -> bool {
+    let text: Vec<char> = text.chars().collect();
+    let (mut at, mut piece) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while at < text.len() {
+        match pieces.get(piece) {
+            Some(Piece::AnyChars) => {
+                star = Some((piece, at));
+                piece += 1;
+            }
+            Some(one) if matches_char(one, text[at]) => (at, piece) = (at + 1, piece + 1),
+            _ => match star {
+                Some((star_piece, star_at)) => {
+                    star = Some((star_piece, star_at + 1));
+                    (at, piece) = (star_at + 1, star_piece + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pieces[piece..].iter().all(|piece| *piece == Piece::AnyChars)
+}
+
+fn matches_char(piece: &Piece, c: char) -> bool {
+    match piece {
+        Piece::Char(own) => *own == c,
+        Piece::AnyChar => true,
+        Piece::AnyChars => false,
+        Piece::Set { negated, ranges } => {
+            ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated
+        }
+    }
+}
+
+/// A word as a pattern that matches only it.
+pub(super) fn quoted(word: &Word) -> String {
+    match word {
+        Word::Unknown => "*".to_owned(),
+        Word::Known(text) => {
+            let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
+            match !text.is_empty() && text.chars().all(is_plain) {
+                true => text.clone(),
+                false => format!("'{}'", text.replace('\'', r"'\''")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop_assert, proptest};
+
+    use super::{Word, WordPattern, quoted};
+
+    fn words(text: &str) -> Vec<Word> {
+        let word = |word: &str| match word {
+            "$?" => Word::Unknown,
+            known => Word::Known(known.to_owned()),
+        };
+        text.split(' ').filter(|word| !word.is_empty()).map(word).collect()
+    }
+
+    #[track_caller]
+    fn check(pattern: &str, command: &str, expected: (bool, bool, bool)) {
+        let (pattern, words) = (WordPattern::parse(pattern), words(command));
+        let found = (
+            pattern.matches(&words),
+            pattern.could_match(&words),
+            pattern.could_match_within(&words),
+        );
+        assert_eq!(found, expected, "{pattern:?} {command}");
+    }
+
+    #[test]
+    fn a_pattern_matches_whole_commands_word_by_word() {
+        const YES: (bool, bool, bool) = (true, true, true);
+        const NO: (bool, bool, bool) = (false, false, false);
+        check("cargo *", "cargo", YES);
+        check("cargo *", "cargo test --all", YES);
+        check("cargo *", "cargot test", NO);
+        check("cargo test", "cargo test --all", (false, false, true));
+        check("cargo * --all", "cargo test x --all", YES);
+        check("* --all", "--all", YES);
+        check("*", "", YES);
+        check("", "", YES);
+        check("", "x", (false, false, true));
+        check("git-*", "git-log", YES);
+        check("git-*", "git-log x", (false, false, true));
+        check("l?", "ls", YES);
+        check("[a-c]x", "bx", YES);
+        check("[!a-c]x", "bx", NO);
+        check("[]a]x", "]x", YES);
+        check("[x", "[x", YES);
+        check(r"\*", "*", YES);
+        check(r"\*", "a", NO);
+        check("'*' \"?\"", "* ?", YES);
+        check("'*'", "a", NO);
+        check("a**b*c", "aXXbYYbc", YES);
+    }
+
+    #[test]
+    fn what_is_unknown_matches_a_star_for_certain_and_a_word_perhaps() {
+        check("git *", "git $?", (true, true, true));
+        check("git push *", "git $?", (false, true, true));
+        check("git push", "git $? push", (false, true, true));
+        check("git push", "git push $?", (false, true, true));
+        check("git push", "env git $?", (false, false, true));
+        check("rm *", "env -i rm x", (false, false, true));
+    }
+
+    proptest! {
+        #[test]
+        fn a_quoted_word_matches_itself(text in ".{0,12}") {
+            let word = Word::Known(text);
+            prop_assert!(WordPattern::parse(&quoted(&word)).matches(std::slice::from_ref(&word)));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Where a file is: a folder that is held open, and a name in it.
+//!
+//! Everything is done relative to the open folder, never by a path a second time: whatever somebody puts
+//! in the place of a folder on the way, a write that has begun stays in the folder that was found.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fsync, mkdirat, openat, renameat,
+    statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::file_error::FileError;
+
+/// A folder is held as a mere place where the system can do that: it need not be readable then.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const AS_FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const AS_FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// As many symbolic links as the system itself follows.
+pub(crate) const LONGEST_CHAIN: usize = 40;
+
+/// The place of a file that may exist. The name is no link, as far as could be seen; should one be put
+/// there, it is not followed.
+pub(crate) struct Place {
+    folder: Arc<OwnedFd>,
+    /// Folders between `folder` and the file that do not exist; empty for a file that does.
+    missing: Vec<OsString>,
+    name: OsString,
+}
+
+impl Place {
+    pub(crate) fn new(folder: Arc<OwnedFd>, missing: Vec<OsString>, name: OsString) -> Place {
+        Place { folder, missing, name }
+    }
+
+    /// Where `path` leads, wherever that is.
+    pub(crate) fn anywhere(path: &Path) -> Result<Place, FileError> {
+        let path = follow_links(path)?;
+        let name = path.file_name().ok_or(FileError::IsDirectory)?.to_owned();
+        let mut missing = Vec::new();
+        let mut parent = path.parent().unwrap_or(Path::new("/"));
+        loop {
+            match open_folder(CWD, parent, Links::Follow) {
+                Ok(folder) => {
+                    missing.reverse();
+                    return Ok(Place::new(Arc::new(folder), missing, name));
+                }
+                Err(Errno::NOENT) => {
+                    let last = parent.components().next_back().map(Component::as_os_str);
+                    missing.push(last.ok_or(Errno::NOENT)?.to_owned());
+                    parent = parent.parent().unwrap_or(Path::new("/"));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// What is there now, if anything.
+    pub(crate) fn stat(&self) -> Result<Option<Stat>, Errno> {
+        if !self.missing.is_empty() {
+            return Ok(None);
+        }
+        match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the user may write the file that is there.
+    pub(crate) fn require_writable(&self) -> Result<(), Errno> {
+        accessat(&self.folder, &self.name, Access::WRITE_OK, AtFlags::EACCESS)
+    }
+
+    /// Opens the file that is there. Neither a FIFO nor a terminal is waited for, and no link is followed.
+    pub(crate) fn open(&self, access: OFlags) -> Result<File, Errno> {
+        if !self.missing.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.folder, &self.name, access | flags, Mode::empty())?.into())
+    }
+
+    /// Creates a new file beside the one that this place is about.
+    pub(crate) fn create_beside(&self, name: &str, mode: Mode) -> Result<File, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        Ok(openat(&self.folder, name, flags, mode)?.into())
+    }
+
+    /// Puts a file beside this place into it.
+    pub(crate) fn take_over(&self, name: &str) -> Result<(), Errno> {
+        renameat(&self.folder, name, &self.folder, &self.name)
+    }
+
+    /// Removes a file beside this place.
+    pub(crate) fn remove_beside(&self, name: &str) -> Result<(), Errno> {
+        unlinkat(&self.folder, name, AtFlags::empty())
+    }
+
+    pub(crate) fn flush_folder(&self) -> io::Result<()> {
+        flush(&self.folder)
+    }
+
+    /// Creates the folders that are missing. They are taken back unless `keep` is called.
+    pub(crate) fn create_folders(&mut self) -> Result<NewFolders, FileError> {
+        let mut created = NewFolders(Vec::new());
+        for name in std::mem::take(&mut self.missing) {
+            let is_new = match mkdirat(&self.folder, &name, Mode::from_raw_mode(0o777)) {
+                Ok(()) => true,
+                // Another agent was quicker.
+                Err(Errno::EXIST) => false,
+                Err(error) => return Err(error.into()),
+            };
+            let inner = open_folder(&self.folder, Path::new(&name), Links::Refuse)?;
+            let outer = std::mem::replace(&mut self.folder, Arc::new(inner));
+            if is_new {
+                let flushed = flush(&outer);
+                created.0.push((outer, name));
+                flushed?;
+            }
+        }
+        Ok(created)
+    }
+}
+
+/// Folders that were created for a file that is not written yet, each with the one it is in.
+pub(crate) struct NewFolders(Vec<(Arc<OwnedFd>, OsString)>);
+
+impl NewFolders {
+    pub(crate) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for NewFolders {
+    fn drop(&mut self) {
+        for (outer, name) in self.0.iter().rev() {
+            let _ = unlinkat(outer, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// Whether a link is followed where a folder is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    Follow,
+    Refuse,
+}
+
+/// Opens a folder to do something in it.
+pub(crate) fn open_folder(from: impl AsFd, path: &Path, links: Links) -> Result<OwnedFd, Errno> {
+    let flags = match links {
+        Links::Follow => AS_FOLDER,
+        Links::Refuse => AS_FOLDER | OFlags::NOFOLLOW,
+    };
+    openat(from, path, flags, Mode::empty())
+}
+
+/// Opens a folder beneath another: no link, no `..` and no file of /proc leads out of that one. Not every
+/// system can do this in one step, nor does it cover links that lead out and in again: an error says
+/// nothing about the path.
+pub(crate) fn open_beneath(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use rustix::fs::{ResolveFlags, openat2};
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        openat2(root, path, AS_FOLDER, Mode::empty(), resolve)
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = (root, path);
+        Err(Errno::NOSYS)
+    }
+}
+
+/// Whether the names in an open folder may be read.
+pub(crate) fn require_readable(folder: impl AsFd) -> Result<(), Errno> {
+    openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map(drop)
+}
+
+pub(crate) fn is_link(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
+}
+
+/// Where a chain of symbolic links ends; the last link may lead to a file that does not exist yet.
+fn follow_links(path: &Path) -> Result<PathBuf, FileError> {
+    if names_a_folder(path) {
+        return Err(FileError::IsDirectory);
+    }
+    let mut path = path.to_owned();
+    for _ in 0..LONGEST_CHAIN {
+        match fs::read_link(&path) {
+            Ok(link) => path = path.parent().unwrap_or(Path::new("/")).join(link),
+            // Not a link, or nothing there.
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Whether a path is the name of a folder, whether that exists or not.
+pub(crate) fn names_a_folder(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+        || path.file_name().is_none()
+        || path.as_os_str().as_encoded_bytes().ends_with(b"/.")
+}
+
+fn flush(folder: impl AsFd) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat(folder, OsStr::new("."), flags, Mode::empty()) {
+        Ok(folder) => match fsync(folder) {
+            // Some file systems cannot flush a folder.
+            Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+            flushed => Ok(flushed?),
+        },
+        // A folder that may be written but not read cannot be flushed.
+        Err(Errno::ACCESS) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

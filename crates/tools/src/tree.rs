@@ -1,0 +1,141 @@
+//! The working tree: the folders beneath which file tools are confined, so that no race leads out.
+//!
+//! Its roots (the working directory, folders that the person added, the session's temporary folder) are
+//! opened once. From then on a path is only ever followed from one of these open folders, one name at a
+//! time, or by the system itself with the promise to stay beneath. A link is read and its text followed by
+//! the same rules; `..` goes back to a folder that is held open, and is never asked of the system. So it
+//! does not matter what somebody swaps for what in the middle: what is found was reached inside.
+//!
+//! Links that stay inside work, also absolute ones and those from one root into another. What lies outside
+//! is not even looked at: whether it exists cannot be told from the answer.
+//!
+//! # Not covered
+//!
+//! - A hard link to a file outside is that file: nothing tells its names apart. Who may make one could
+//!   read the file before. Writing replaces the name inside, and the other name keeps its content.
+//! - A folder that somebody moves out of the tree while it is in use takes a write that has begun with it.
+//!   Who may do that may write there.
+//! - A mount inside the tree counts as inside.
+
+mod find;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::CWD;
+
+use crate::file_error::FileError;
+use crate::place::{Links, Place, is_link, names_a_folder, open_beneath, open_folder};
+
+/// The folders that file tools may use.
+#[derive(Debug)]
+pub struct Tree {
+    roots: Vec<Root>,
+}
+
+#[derive(Debug)]
+struct Root {
+    /// As it was named, for paths that begin with it.
+    named: PathBuf,
+    /// Without links, when it was opened.
+    path: PathBuf,
+    folder: Arc<OwnedFd>,
+}
+
+/// What a path leads to.
+pub(crate) struct Found {
+    pub(crate) place: Place,
+    /// The path of its root.
+    pub(crate) root: PathBuf,
+    /// Relative to its root, without links.
+    pub(crate) inside: PathBuf,
+}
+
+/// Where a path leads, for those who only want to know.
+pub(crate) struct Seen {
+    pub(crate) root: PathBuf,
+    pub(crate) inside: PathBuf,
+}
+
+impl Tree {
+    /// Opens the folders; their paths are absolute.
+    ///
+    /// # Errors
+    /// A folder that cannot be opened.
+    pub fn open<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> io::Result<Tree> {
+        let roots = roots.into_iter().map(|root| Root::open(root.as_ref()));
+        Ok(Tree { roots: roots.collect::<io::Result<_>>()? })
+    }
+
+    /// Where the absolute `path` leads, links followed and named one by one.
+    pub(crate) fn find(&self, path: &Path) -> Result<Found, FileError> {
+        if names_a_folder(path) {
+            return match self.find_folder(path) {
+                Err(FileError::Outside) => Err(FileError::Outside),
+                // Whether it exists or not.
+                _ => Err(FileError::IsDirectory),
+            };
+        }
+        find::file(&self.roots, path)
+    }
+
+    /// Where the absolute `path` of a file leads. Quicker than [`find`](Tree::find) where the system helps.
+    pub(crate) fn place(&self, path: &Path) -> Result<Place, FileError> {
+        match self.place_at_once(path) {
+            Some(place) => Ok(place),
+            None => Ok(self.find(path)?.place),
+        }
+    }
+
+    /// The folder that the absolute `path` leads to, and its path without links.
+    pub(crate) fn find_folder(&self, path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
+        find::folder(&self.roots, path)
+    }
+
+    /// Where the absolute `path` of a file or a folder leads.
+    pub(crate) fn look(&self, path: &Path) -> Result<Seen, FileError> {
+        match find::file(&self.roots, path) {
+            Ok(Found { root, inside, .. }) => Ok(Seen { root, inside }),
+            Err(FileError::IsDirectory) => {
+                let (_, path) = self.find_folder(path)?;
+                let root =
+                    self.roots.iter().map(|root| &root.path).find(|root| path.starts_with(root));
+                let root = root.cloned().unwrap_or_default();
+                Ok(Seen { inside: path.strip_prefix(&root).unwrap_or(&path).to_owned(), root })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an absolute path without `..` is named beneath a root.
+    pub(crate) fn names(&self, path: &Path) -> bool {
+        let is_beneath =
+            |root: &Root| path.starts_with(&root.path) || path.starts_with(&root.named);
+        self.roots.iter().any(is_beneath)
+    }
+
+    fn place_at_once(&self, path: &Path) -> Option<Place> {
+        if names_a_folder(path) {
+            return None;
+        }
+        let (root, inside) =
+            self.roots.iter().find_map(|root| Some((root, path.strip_prefix(&root.path).ok()?)))?;
+        let folder = match inside.parent()? {
+            parent if parent.as_os_str().is_empty() => Arc::clone(&root.folder),
+            parent => Arc::new(open_beneath(&root.folder, parent).ok()?),
+        };
+        let place = Place::new(folder, Vec::new(), inside.file_name()?.to_owned());
+        let stat = place.stat().ok()??;
+        (!is_link(&stat)).then_some(place)
+    }
+}
+
+impl Root {
+    fn open(named: &Path) -> io::Result<Root> {
+        let path = named.canonicalize()?;
+        let folder = Arc::new(open_folder(CWD, &path, Links::Follow)?);
+        Ok(Root { named: named.to_owned(), path, folder })
+    }
+}

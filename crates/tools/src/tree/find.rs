@@ -1,0 +1,238 @@
+//! Following a path beneath the roots by hand, one name at a time.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::readlinkat;
+use rustix::io::Errno;
+
+use super::{Found, Root};
+use crate::file_error::FileError;
+use crate::place::{LONGEST_CHAIN, Links, Place, is_link, open_folder};
+
+/// Where the path of a file leads. It need not exist, nor need the folders above it.
+pub(super) fn file(roots: &[Root], path: &Path) -> Result<Found, FileError> {
+    let mut search = Search::new(roots, path);
+    while let Some(step) = search.ahead.pop() {
+        match search.take(&step)? {
+            Taken::Step => {}
+            Taken::Missing(name) => return search.missing(name),
+            Taken::Last(name) => return search.found(Vec::new(), name),
+        }
+    }
+    // The path ended in a folder, by `..` or a link.
+    search.folder()?;
+    Err(FileError::IsDirectory)
+}
+
+/// The folder that a path leads to.
+pub(super) fn folder(roots: &[Root], path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
+    let mut search = Search::new(roots, path);
+    // With a step behind it no name is the last, so each has to be that of a folder.
+    search.ahead.insert(0, Step::Here);
+    while let Some(step) = search.ahead.pop() {
+        match search.take(&step).map_err(FileError::of_a_folder)? {
+            Taken::Step => {}
+            Taken::Missing(_) => return Err(Errno::NOENT.into()),
+            Taken::Last(_) => return Err(FileError::NotDirectory),
+        }
+    }
+    let folder = Arc::clone(search.folder()?);
+    Ok((folder, search.root_path().join(search.inside())))
+}
+
+struct Search<'a> {
+    roots: &'a [Root],
+    at: At<'a>,
+    /// What is left of the path, the next step last.
+    ahead: Vec<Step>,
+    links: usize,
+}
+
+/// Where a search has arrived.
+enum At<'a> {
+    /// At a folder that a root lies beneath. Its path has no links, so that its `..` is known unseen.
+    Above(PathBuf),
+    /// In a root, with the folders that were entered, all held open: the way back.
+    Within { root: &'a Root, inside: Vec<(OsString, Arc<OwnedFd>)> },
+}
+
+enum Step {
+    Here,
+    Up,
+    Name(OsString),
+}
+
+enum Taken {
+    Step,
+    /// The last name of the path, and no link.
+    Last(OsString),
+    /// There is no folder of this name.
+    Missing(OsString),
+}
+
+impl<'a> Search<'a> {
+    fn new(roots: &'a [Root], path: &Path) -> Search<'a> {
+        let mut search =
+            Search { roots, at: At::Above(PathBuf::new()), ahead: Vec::new(), links: 0 };
+        search.follow(path);
+        search
+    }
+
+    /// Puts `path` before what is left. An absolute one starts from the top.
+    fn follow(&mut self, path: &Path) {
+        if !path.is_absolute() {
+            self.ahead.extend(steps(path).into_iter().rev());
+            return;
+        }
+        let named = self.roots.iter().find_map(|root| {
+            let inside = path.strip_prefix(&root.named).ok()?;
+            Some(root.path.join(inside))
+        });
+        self.ahead.extend(steps(named.as_deref().unwrap_or(path)).into_iter().rev());
+        self.stand_above(PathBuf::from("/"));
+    }
+
+    /// Moves to a folder whose path has no links, which a root lies beneath or is.
+    fn stand_above(&mut self, path: PathBuf) {
+        let root = self.roots.iter().find(|root| root.path == path);
+        self.at = match root {
+            Some(root) => At::Within { root, inside: Vec::new() },
+            None => At::Above(path),
+        };
+    }
+
+    fn take(&mut self, step: &Step) -> Result<Taken, FileError> {
+        match step {
+            Step::Here => Ok(Taken::Step),
+            Step::Up => {
+                self.go_up();
+                Ok(Taken::Step)
+            }
+            Step::Name(name) => match &self.at {
+                At::Above(path) => self.go_down(path.join(name)),
+                At::Within { .. } if self.ahead.is_empty() => self.take_last(name),
+                At::Within { .. } => self.enter(name),
+            },
+        }
+    }
+
+    fn go_up(&mut self) {
+        let above = match &mut self.at {
+            At::Within { root, inside } => match inside.pop() {
+                Some(_) => return,
+                None => root.path.parent().unwrap_or(Path::new("/")).to_owned(),
+            },
+            At::Above(path) => path.parent().unwrap_or(Path::new("/")).to_owned(),
+        };
+        // From the top, since this folder may lie in another root.
+        self.ahead.extend(steps(&above).into_iter().rev());
+        self.stand_above(PathBuf::from("/"));
+    }
+
+    /// A step outside the roots, which is only taken towards one of them.
+    fn go_down(&mut self, path: PathBuf) -> Result<Taken, FileError> {
+        if !self.roots.iter().any(|root| root.path.starts_with(&path)) {
+            return Err(FileError::Outside);
+        }
+        self.stand_above(path);
+        Ok(Taken::Step)
+    }
+
+    fn enter(&mut self, name: &OsStr) -> Result<Taken, FileError> {
+        match open_folder(self.folder()?, Path::new(name), Links::Refuse) {
+            Ok(folder) => {
+                if let At::Within { inside, .. } = &mut self.at {
+                    inside.push((name.to_owned(), Arc::new(folder)));
+                }
+                Ok(Taken::Step)
+            }
+            Err(Errno::NOENT) => Ok(Taken::Missing(name.to_owned())),
+            // These are what systems say of a link.
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => self.follow_link(name),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn take_last(&mut self, name: &OsStr) -> Result<Taken, FileError> {
+        let here = Place::new(Arc::clone(self.folder()?), Vec::new(), name.to_owned());
+        match here.stat()? {
+            Some(stat) if is_link(&stat) => self.follow_link(name),
+            _ => Ok(Taken::Last(name.to_owned())),
+        }
+    }
+
+    fn follow_link(&mut self, name: &OsStr) -> Result<Taken, FileError> {
+        self.links += 1;
+        if self.links > LONGEST_CHAIN {
+            return Err(Errno::LOOP.into());
+        }
+        let link = match readlinkat(self.folder()?, name, Vec::new()) {
+            // It is no link.
+            Err(Errno::INVAL) => return Err(Errno::NOTDIR.into()),
+            link => link?,
+        };
+        self.follow(Path::new(OsStr::from_bytes(link.as_bytes())));
+        Ok(Taken::Step)
+    }
+
+    fn folder(&self) -> Result<&Arc<OwnedFd>, FileError> {
+        match &self.at {
+            At::Above(_) => Err(FileError::Outside),
+            At::Within { root, inside } => {
+                Ok(inside.last().map_or(&root.folder, |(_, folder)| folder))
+            }
+        }
+    }
+
+    /// The place of a file in folders that are not there, the first of them `first`.
+    fn missing(mut self, first: OsString) -> Result<Found, FileError> {
+        let mut missing = vec![first];
+        while let Some(step) = self.ahead.pop() {
+            match step {
+                Step::Here => {}
+                // Whoever makes the folders could make them links first.
+                Step::Up => return Err(Errno::NOENT.into()),
+                Step::Name(name) => missing.push(name),
+            }
+        }
+        let name = missing.pop().ok_or(Errno::NOENT)?;
+        self.found(missing, name)
+    }
+
+    fn found(&self, missing: Vec<OsString>, name: OsString) -> Result<Found, FileError> {
+        let folder = Arc::clone(self.folder()?);
+        let mut inside = self.inside();
+        inside.extend(&missing);
+        inside.push(&name);
+        let root = self.root_path().to_owned();
+        Ok(Found { place: Place::new(folder, missing, name), root, inside })
+    }
+
+    fn root_path(&self) -> &Path {
+        match &self.at {
+            At::Above(path) => path,
+            At::Within { root, .. } => &root.path,
+        }
+    }
+
+    /// The folders that were entered beneath the root.
+    fn inside(&self) -> PathBuf {
+        match &self.at {
+            At::Above(_) => PathBuf::new(),
+            At::Within { inside, .. } => inside.iter().map(|(name, _)| name).collect(),
+        }
+    }
+}
+
+fn steps(path: &Path) -> Vec<Step> {
+    let step = |component| match component {
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => Step::Here,
+        Component::ParentDir => Step::Up,
+        Component::Normal(name) => Step::Name(name.to_owned()),
+    };
+    path.components().map(step).collect()
+}

@@ -1,0 +1,397 @@
+//! What the gate says of calls, in each mode and under rules.
+
+use ikigai_tools::{Confinement, Decision, Facts, Gate, Mode, Question, Reach, Rule, Verdict};
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+/// Rules as `DECISION TOOL PATTERN`.
+pub(crate) fn rules(lines: &[&str]) -> Vec<Rule> {
+    let rule = |line: &&str| {
+        let mut fields = line.splitn(3, ' ');
+        let mut field = || fields.next().unwrap();
+        let decision = Decision::parse(field()).unwrap();
+        Rule::new(field(), field(), decision).unwrap()
+    };
+    lines.iter().map(rule).collect()
+}
+
+pub(crate) fn judge_command(lines: &[&str], command: &str) -> Verdict {
+    let facts = Facts::Command { command: command.to_owned(), leaves_sandbox: false };
+    Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
+}
+
+/// A verdict in a few letters.
+fn show(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow(Reach::Tree) => "tree",
+        Verdict::Allow(Reach::TreeAndGuarded) => "guarded",
+        Verdict::Allow(Reach::Anywhere) => "anywhere",
+        Verdict::Ask(_) => "ask",
+        Verdict::Deny(_) => "deny",
+    }
+}
+
+#[track_caller]
+fn check(lines: &[&str], cases: &[(&str, &str)]) {
+    for (command, expected) in cases {
+        let verdict = judge_command(lines, command);
+        assert_eq!(show(&verdict), *expected, "{command}: {verdict:?}");
+    }
+}
+
+#[test]
+fn without_rules_a_command_stays_in_the_sandbox() {
+    check(&[], &[("rm -rf x", "tree"), ("a; $(b) `c`", "tree"), ("", "tree"), ("'", "tree")]);
+}
+
+#[test]
+fn the_first_rule_that_matches_counts() {
+    check(
+        &["allow bash cargo test *", "deny bash cargo *", "trust bash *", "deny bash *"],
+        &[
+            ("cargo test --all", "tree"),
+            ("cargo publish", "deny"),
+            ("make", "anywhere"),
+            ("make; cargo publish", "deny"),
+            ("make; cargo test", "tree"),
+        ],
+    );
+}
+
+#[test]
+fn a_compound_command_is_trusted_only_if_every_part_is() {
+    check(
+        &["trust bash cargo *", "trust bash git status"],
+        &[
+            ("cargo build", "anywhere"),
+            ("cargo build && git status", "anywhere"),
+            ("cargo build 2>&1 | cargo x; git status # done", "anywhere"),
+            ("cargo test $X *.rs 'a;b'", "anywhere"),
+            ("cargo build; rm x", "tree"),
+            ("cargo build & rm x", "tree"),
+            ("cargo build\nrm x", "tree"),
+            ("cargo build | rm x", "tree"),
+            ("cargo build || rm x", "tree"),
+            ("cargo $(rm x)", "tree"),
+            ("cargo \"$(rm x)\"", "tree"),
+            ("cargo `rm x`", "tree"),
+            ("cargo <(rm x)", "tree"),
+            ("cargo > >(rm x)", "tree"),
+            ("(cargo build)", "tree"),
+            ("{ cargo build; }", "tree"),
+            ("cargo <<X\n$(rm x)\nX", "tree"),
+            ("PATH=. cargo build", "tree"),
+            ("PATH=.; cargo build", "tree"),
+            ("export PATH=.; cargo build", "tree"),
+            ("alias cargo=rm\ncargo build", "tree"),
+            ("cargo() { rm x; }; cargo build", "tree"),
+            ("hash -p ./rm cargo; cargo build", "tree"),
+            ("$X build", "tree"),
+            ("eval cargo build", "tree"),
+            ("env cargo build", "tree"),
+            ("cargo build > ../file", "tree"),
+            ("cargo build < ../file", "tree"),
+            ("c'arg'o build", "anywhere"),
+            ("./cargo build", "tree"),
+            ("git status x", "tree"),
+            ("for x in a; do cargo build; done", "tree"),
+            ("case a in a) cargo build;; esac", "tree"),
+            ("if cargo build; then rm x; fi", "tree"),
+            ("cargo ${X@P}", "tree"),
+            ("cargo $((a[$(rm x)]))", "tree"),
+            ("cargo $'a'", "tree"),
+            ("cargo 'build", "tree"),
+        ],
+    );
+}
+
+#[test]
+fn a_rule_for_all_commands_does_not_cover_what_runs_its_arguments() {
+    check(
+        &["trust bash *"],
+        &[
+            ("make x", "anywhere"),
+            ("env make", "tree"),
+            ("/usr/bin/env make", "tree"),
+            ("sudo make", "tree"),
+            ("bash -c make", "tree"),
+            ("xargs make", "tree"),
+            ("test -v 'a[$(make)]'", "tree"),
+            ("printf -v PATH x; make", "tree"),
+            ("read PATH; make", "tree"),
+        ],
+    );
+    check(&["trust bash env *"], &[("env make", "anywhere"), ("sudo make", "tree")]);
+    check(&["trust bash env *", "deny bash rm *"], &[("env rm x", "deny"), ("env ls", "anywhere")]);
+}
+
+#[test]
+fn what_is_forbidden_is_found_wherever_it_may_be() {
+    for (decision, expected) in [("deny", "deny"), ("ask", "ask")] {
+        let line = format!("{decision} bash rm *");
+        let commands = [
+            "rm x",
+            "rm",
+            "/bin/rm x",
+            "r''m x",
+            "\\rm x",
+            "X=1 rm x",
+            "ls; rm x",
+            "ls | rm x > y",
+            "env -i rm x",
+            "sudo -u me /bin/rm x",
+            "bash -c 'cd y && rm x'",
+            "find . -exec rm {} \\;",
+            "echo $(rm x)",
+            "(rm x)",
+            "if true; then rm x; fi",
+            "bash <<E\nrm x\nE",
+            "f() { rm x; }",
+        ];
+        for command in commands {
+            let verdict = judge_command(&["trust bash ls *", &line], command);
+            assert_eq!(show(&verdict), expected, "{command}: {verdict:?}");
+        }
+    }
+    // What is said about a word is not the word.
+    check(&["deny bash rm *"], &[("git rm x", "tree"), ("echo 'rm x'", "tree")]);
+    // A word that nobody knows may be the one.
+    check(&["deny bash git push *"], &[("git $X", "deny"), ("git log $X", "tree")]);
+}
+
+#[test]
+fn what_could_be_anything_is_asked_for_when_something_is_forbidden() {
+    check(
+        &["deny bash rm *"],
+        &[
+            ("$X y", "ask"),
+            ("$(cat y) x", "ask"),
+            ("eval \"$X\"", "ask"),
+            ("ls $X", "tree"),
+            ("bash -c 'r${X}m y'", "ask"),
+            ("find . -exec ls {} +", "ask"),
+            ("find . -name '*.rs'", "tree"),
+        ],
+    );
+}
+
+fn asked(verdict: Verdict) -> Question {
+    match verdict {
+        Verdict::Ask(question) => question,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn judge_leaving(lines: &[&str], command: &str) -> Verdict {
+    let world = World::new();
+    let facts = world.facts("bash", &json!({"command": command, "sandbox": false}));
+    Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
+}
+
+#[test]
+fn leaving_the_sandbox_needs_trust_or_a_yes() {
+    assert_eq!(judge_leaving(&["trust bash make *"], "make x"), Verdict::Allow(Reach::Anywhere));
+    assert_eq!(show(&judge_leaving(&["allow bash make *"], "make x")), "ask");
+    assert_eq!(show(&judge_leaving(&["deny bash make *"], "make x")), "deny");
+    let question = asked(judge_leaving(&["trust bash ls *"], "ls; git push 'a b'; make $X"));
+    assert_eq!(
+        question,
+        Question {
+            why: "the command asks to leave the sandbox".to_owned(),
+            reach: Reach::Anywhere,
+            rule: Some(
+                r#"rules = [{ tool = "bash", match = "git push 'a b'", decision = "trust" }, { tool = "bash", match = "make *", decision = "trust" }]"#
+                    .to_owned()
+            ),
+        }
+    );
+    assert_eq!(asked(judge_leaving(&[], "make $(x)")).rule, None);
+    assert_eq!(asked(judge_leaving(&[], "make > x")).rule, None);
+}
+
+#[test]
+fn the_rule_that_is_named_does_allow_it() {
+    for command in
+        ["git push 'a b'", r#"echo "it's" \* '[a]' "\"""#, "a; b \u{e9} '\u{a0}'", "ls *"]
+    {
+        let rule = asked(judge_leaving(&[], command)).rule.unwrap();
+        // Every pattern of the line, as TOML has it.
+        let lines: Vec<String> = rule
+            .split("match = ")
+            .skip(1)
+            .map(|rest| rest.split(", decision").next().unwrap())
+            .map(|quoted| serde_json::from_str::<String>(quoted).unwrap())
+            .map(|pattern| format!("trust bash {pattern}"))
+            .collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let verdict = judge_leaving(&lines, command);
+        assert_eq!(verdict, Verdict::Allow(Reach::Anywhere), "{command}: {rule}");
+    }
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
+    assert_eq!(
+        asked(judge_leaving(&[], "make \"x\"")).refusal().to_string(),
+        json!({
+            "success": false,
+            "error": "Not permitted: the command asks to leave the sandbox. What would allow it: \
+                      rules = [{ tool = \"bash\", match = \"make x\", decision = \"trust\" }]",
+        })
+        .to_string()
+    );
+    let refusal = asked(judge_leaving(&[], "make $(x)")).refusal().to_string();
+    assert!(refusal.contains("No rule can allow it"), "{refusal}");
+}
+
+#[test]
+fn without_a_sandbox_every_command_is_asked_for() {
+    let gate = |lines: &[&str]| Gate::new(Mode::Work, Confinement::Missing, rules(lines));
+    let facts = Facts::Command { command: "make".to_owned(), leaves_sandbox: false };
+    let question = asked(gate(&["allow bash make"]).judge("bash", &facts));
+    assert_eq!(question.reach, Reach::Anywhere);
+    assert_eq!(show(&gate(&["trust bash make"]).judge("bash", &facts)), "anywhere");
+}
+
+#[track_caller]
+fn check_file(world: &World, mode: Mode, lines: &[&str], cases: &[(&str, &str, &str)]) {
+    let gate = Gate::new(mode, Confinement::InForce, rules(lines));
+    for (tool, path, expected) in cases {
+        let arguments: Value = match *tool {
+            "glob" => json!({"pattern": path}),
+            "grep" => json!({"pattern": "x", "path": path}),
+            _ => json!({"path": path, "content": "", "old_string": "a", "new_string": "b"}),
+        };
+        let verdict = gate.judge(tool, &world.facts(tool, &arguments));
+        assert_eq!(show(&verdict), *expected, "{tool} {path}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_mode_says_what_is_free() {
+    let world = World::new();
+    world.write("work/file", "").write("work/sub/file", "");
+    world.link("work/out", world.path("outside/secret"));
+    world.link("work/innocent", ".git/config").write("work/.git/config", "");
+    let outside = world.text("outside/secret");
+    let reading = [
+        ("file_read", "file", "tree"),
+        ("file_read", "nothing/at/all", "tree"),
+        ("file_read", "../more/x", "tree"),
+        ("file_read", "AGENTS.md", "tree"),
+        ("file_read", &outside, "ask"),
+        ("file_read", "out", "ask"),
+        ("grep", ".", "tree"),
+        ("grep", "../outside", "ask"),
+        ("glob", "**", "tree"),
+        ("glob", "../outside/*", "ask"),
+        ("glob", "sub/../../outside/x*", "ask"),
+        ("glob", "/etc/*", "ask"),
+    ];
+    check_file(&world, Mode::Read, &[], &reading);
+    check_file(&world, Mode::Work, &[], &reading);
+    let writing = [
+        ("file_write", "file", "tree"),
+        ("file_write", "new/file", "tree"),
+        ("file_edit", "file", "tree"),
+        ("file_write", "AGENTS.md", "ask"),
+        ("file_edit", "innocent", "ask"),
+        ("file_write", ".git/hooks/pre-commit", "ask"),
+        ("file_write", &outside, "ask"),
+        ("file_write", "out", "ask"),
+    ];
+    check_file(&world, Mode::Work, &[], &writing);
+    for (tool, path, _) in writing {
+        check_file(&world, Mode::Read, &["trust file_write **"], &[(tool, path, "deny")]);
+        check_file(&world, Mode::Full, &[], &[(tool, path, "anywhere")]);
+    }
+    let bash = Facts::Command { command: "ls".to_owned(), leaves_sandbox: false };
+    let read = Gate::new(Mode::Read, Confinement::InForce, rules(&["trust bash *"]));
+    let why = "bash is not offered in mode read".to_owned();
+    assert_eq!(read.judge("bash", &bash), Verdict::Deny(why));
+}
+
+#[test]
+fn full_asks_nothing_and_still_denies() {
+    let gate =
+        Gate::new(Mode::Full, Confinement::Missing, rules(&["deny bash rm *", "ask bash *"]));
+    let judge = |command: &str| {
+        gate.judge("bash", &Facts::Command { command: command.to_owned(), leaves_sandbox: true })
+    };
+    assert_eq!(judge("ls; $X"), Verdict::Allow(Reach::Anywhere));
+    assert_eq!(show(&judge("ls; rm x")), "deny");
+}
+
+#[test]
+fn rules_for_files_are_about_where_the_path_really_leads() {
+    let world = World::new();
+    world
+        .write("work/src/file", "")
+        .write("work/secrets/key.pem", "")
+        .link("work/src/innocent", "../secrets/key.pem")
+        .link("work/src/out", world.path("outside/secret"));
+    let outside = format!("trust file_read {}/*", world.text("outside"));
+    check_file(
+        &world,
+        Mode::Work,
+        &["deny file_read secrets", "deny file_read *.pem", "trust file_read src/*", &outside],
+        &[
+            ("file_read", "src/file", "tree"),
+            ("file_read", "secrets/key.pem", "deny"),
+            ("file_read", "src/../secrets/key.pem", "deny"),
+            ("file_read", "src/innocent", "deny"),
+            ("file_read", "deep/down/x.pem", "deny"),
+            ("file_read", "../outside/secret", "anywhere"),
+            ("file_read", "../outside/folder/secret", "ask"),
+            // Nobody has looked where it leads, so that no rule is about it.
+            ("file_read", "src/out", "ask"),
+            ("grep", "secrets", "tree"),
+        ],
+    );
+    check_file(
+        &world,
+        Mode::Work,
+        &["allow file_write AGENTS.md", "ask file_write src/**"],
+        &[
+            ("file_write", "AGENTS.md", "guarded"),
+            ("file_write", "sub/AGENTS.md", "ask"),
+            ("file_write", "src/file", "ask"),
+            ("file_write", "other", "tree"),
+        ],
+    );
+}
+
+#[test]
+fn the_question_about_a_file_names_the_rule() {
+    let world = World::new();
+    world.write("work/sub/file", "");
+    let gate = Gate::new(Mode::Work, Confinement::InForce, Vec::new());
+    let write = |path: &str| {
+        let facts = world.facts("file_write", &json!({"path": path, "content": ""}));
+        asked(gate.judge("file_write", &facts))
+    };
+    let question = write("sub/../AGENTS.md");
+    let rule = r#"rules = [{ tool = "file_write", match = "AGENTS.md", decision = "allow" }]"#;
+    assert_eq!(question.rule.as_deref(), Some(rule));
+    assert_eq!(question.reach, Reach::TreeAndGuarded);
+    let outside = world.text("outside/a*b");
+    let question = write("../outside/a*b");
+    assert_eq!(question.why, "../outside/a*b is outside the working tree");
+    let pattern = outside.replace('*', "\\\\*");
+    let rule =
+        format!(r#"rules = [{{ tool = "file_write", match = "{pattern}", decision = "trust" }}]"#);
+    assert_eq!(question.rule, Some(rule));
+}
+
+#[test]
+fn a_rule_about_all_steps_of_a_tool_counts() {
+    let judge = |lines: &[&str]| {
+        let gate = Gate::new(Mode::Work, Confinement::InForce, rules(lines));
+        show(&gate.judge("mail", &Facts::Other))
+    };
+    assert_eq!(judge(&[]), "tree");
+    assert_eq!(judge(&["deny mail *"]), "deny");
+    assert_eq!(judge(&["ask mail *"]), "ask");
+    assert_eq!(judge(&["deny mail 1/*", "deny bash *"]), "tree");
+}

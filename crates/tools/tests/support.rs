@@ -1,0 +1,143 @@
+//! A tree to be confined to, and beside it what nobody may touch.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ikigai_tools::{Call, Commands, Context, Dispatcher, Facts, OutputSize, Prepared, Reach, Tree};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// What stands in every file outside.
+pub(crate) const SECRET: &str = "the secret outside\n";
+
+/// `work`, `more` and `temporary` are the tree; `outside` is not.
+pub(crate) struct World {
+    folder: TempDir,
+    context: Context,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        for name in ["work", "more", "temporary", "outside/folder"] {
+            fs::create_dir_all(path.join(name)).unwrap();
+        }
+        for name in ["outside/secret", "outside/folder/secret"] {
+            fs::write(path.join(name), SECRET).unwrap();
+        }
+        let tree = Tree::open(["work", "more", "temporary"].map(|name| path.join(name))).unwrap();
+        // No command is ever run in here.
+        let commands = Arc::new(Commands::new(Path::new("/nowhere"), OsStr::new(""), Vec::new()));
+        let size = OutputSize::new(51_200).unwrap();
+        let context = Context::new(&path.join("work"), size, commands, CancellationToken::new());
+        World { folder, context: context.confined(Arc::new(tree)) }
+    }
+
+    /// The same folders, with another tree.
+    pub(crate) fn confined_to(self, tree: Arc<Tree>) -> World {
+        World { folder: self.folder, context: self.context.confined(tree) }
+    }
+
+    /// The absolute path of something in here.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    /// The same as text.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn write(&self, name: &str, content: &str) -> &World {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), content).unwrap();
+        self
+    }
+
+    pub(crate) fn link(&self, name: &str, target: impl AsRef<Path>) -> &World {
+        symlink(target, self.path(name)).unwrap();
+        self
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// What is to be known of a call before it is judged.
+    pub(crate) fn facts(&self, tool: &str, arguments: &Value) -> Facts {
+        prepare(tool, arguments).facts(&self.context)
+    }
+
+    /// The result of a call.
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
+        self.call_reaching(Reach::Tree, tool, arguments)
+    }
+
+    /// The result of a call that may reach so far.
+    pub(crate) fn call_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Value {
+        let call = prepare(tool, arguments);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let result = runtime.block_on(call.run(&self.context.clone().reaching(reach)));
+        serde_json::from_str(&result.to_string()).unwrap()
+    }
+
+    /// The output of a call that succeeds.
+    #[track_caller]
+    pub(crate) fn output(&self, tool: &str, arguments: &Value) -> String {
+        let result = self.call(tool, arguments);
+        let output = result["data"]["output"].as_str();
+        output.unwrap_or_else(|| panic!("{tool} {arguments}: {result}")).to_owned()
+    }
+
+    /// The text of a call that fails.
+    #[track_caller]
+    pub(crate) fn error(&self, tool: &str, arguments: &Value) -> String {
+        let result = self.call(tool, arguments);
+        let error = result["error"].as_str();
+        error.unwrap_or_else(|| panic!("{tool} {arguments}: {result}")).to_owned()
+    }
+
+    /// Every tool with this path.
+    pub(crate) fn calls(path: &str) -> [(&'static str, Value); 5] {
+        [
+            ("file_read", json!({"path": path})),
+            ("file_write", json!({"path": path, "content": "changed"})),
+            ("file_edit", json!({"path": path, "old_string": "secret", "new_string": "changed"})),
+            ("grep", json!({"path": path, "pattern": "secret"})),
+            ("glob", json!({"path": path, "pattern": "**"})),
+        ]
+    }
+
+    /// Nothing was changed, made or removed outside.
+    #[track_caller]
+    pub(crate) fn check_outside(&self) {
+        let mut found = Vec::new();
+        let mut folders = vec![self.path("outside")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path.clone()),
+                    false => assert_eq!(fs::read_to_string(&path).unwrap(), SECRET, "{path:?}"),
+                }
+                found.push(path);
+            }
+        }
+        found.sort();
+        let expected = ["outside/folder", "outside/folder/secret", "outside/secret"];
+        assert_eq!(found, expected.map(|name| self.path(name)));
+    }
+}
+
+fn prepare(tool: &str, arguments: &Value) -> Call {
+    let dispatcher = Dispatcher::<()>::new(Vec::new());
+    match dispatcher.dispatch(tool, arguments.to_string().as_bytes()).unwrap() {
+        Prepared::Call(call) => call,
+        Prepared::Step(()) => panic!("{tool} is no call"),
+    }
+}
