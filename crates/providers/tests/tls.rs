@@ -73,7 +73,7 @@ async fn a_certificate_of_an_unknown_issuer_is_not_believed() {
     let base_url = format!("https://localhost:{}", serve("127.0.0.1"));
     let fault = client(&base_url, None).models().await.unwrap_err();
     let message = format!("cannot reach {base_url} (its certificate is of an unknown issuer)");
-    assert_eq!(fault, Fault::new(Category::Network, message));
+    assert_eq!(fault, Fault::new(Category::NotTrusted, message));
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_certificate_for_another_name_is_not_believed() {
     let base_url = format!("https://127.0.0.2:{}", serve("127.0.0.2"));
     let fault = client(&base_url, Some(file("ca.pem"))).models().await.unwrap_err();
     let message = format!("cannot reach {base_url} (its certificate is for another name)");
-    assert_eq!(fault, Fault::new(Category::Network, message));
+    assert_eq!(fault, Fault::new(Category::NotTrusted, message));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::Commands;
 use crate::file_error::FileError;
-use crate::files::{open_anywhere, open_at, require_regular};
+use crate::files::{open_anywhere, open_at};
 use crate::gate::{Reach, is_guarded};
 use crate::output::OutputSize;
 use crate::place::{Place, require_readable};
@@ -143,18 +143,6 @@ impl Context {
             Some(tree) => Ok(tree.find_folder(path)?.1),
             None => Ok(path.to_owned()),
         }
-    }
-
-    /// Whether a file that a walk has found is to be told of.
-    ///
-    /// The walker goes by paths: a folder that is swapped for a link just then leads it out. What it
-    /// brings back from there is not found when it is looked for beneath the tree.
-    pub(crate) fn vouches_for(&self, path: &Path) -> bool {
-        let Some(tree) = &self.tree else {
-            return true;
-        };
-        let stat = tree.place(path).ok().and_then(|place| place.stat().ok()?);
-        stat.is_some_and(|stat| require_regular(&stat).is_ok())
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {

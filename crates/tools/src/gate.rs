@@ -107,7 +107,9 @@ impl Question {
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
-            Some(rule) => write!(f, "{}. What would allow it: {rule}", self.why),
+            Some(rule) => {
+                write!(f, "{}. What would allow it, before other rules: {rule}", self.why)
+            }
             None => write!(f, "{}. No rule can allow it", self.why),
         }
     }
@@ -159,14 +161,17 @@ impl Gate {
             (Confinement::InForce, true) => Some("the command asks to leave the sandbox"),
             (Confinement::InForce, false) => None,
         };
-        let asked = if needs_yes.is_some() { Reach::Anywhere } else { Reach::Tree };
-        match (command::judge(rules, command), needs_yes) {
+        let (reach, wanted) = match needs_yes {
+            Some(_) => (Reach::Anywhere, Decision::Trust),
+            None => (Reach::Tree, Decision::Allow),
+        };
+        match (command::judge(rules, command, wanted), needs_yes) {
             (Said::Deny(why), _) => Verdict::Deny(why),
-            (Said::Ask(why), _) => Verdict::Ask(Question { why, reach: asked, rule: None }),
+            (Said::Ask { why, rule }, _) => Verdict::Ask(Question { why, reach, rule }),
             (Said::Trust, _) => Verdict::Allow(Reach::Anywhere),
             (Said::Nothing { .. }, None) => Verdict::Allow(Reach::Tree),
             (Said::Nothing { rule }, Some(why)) => {
-                Verdict::Ask(Question { why: why.to_owned(), reach: asked, rule })
+                Verdict::Ask(Question { why: why.to_owned(), reach, rule })
             }
         }
     }
@@ -179,11 +184,11 @@ fn judge_file(rules: &[&Rule], tool: &str, file: &FileFacts) -> Verdict {
         Whereabouts::Guarded => Reach::TreeAndGuarded,
         Whereabouts::Outside => Reach::Anywhere,
     };
-    let ask = |why: String, granting: Option<Decision>| {
-        let real = file.real.as_deref();
-        let rule = granting.zip(real).map(|(decision, path)| {
+    let ask = |why: String| {
+        let wanted = if reach == Reach::Anywhere { Decision::Trust } else { Decision::Allow };
+        let rule = file.real.as_deref().map(|path| {
             let path = path.strip_prefix(&file.directory).unwrap_or(path);
-            render_rules(tool, &[path_pattern(path)], decision)
+            render_rules(tool, &[path_pattern(path)], wanted)
         });
         Verdict::Ask(Question { why, reach, rule })
     };
@@ -191,15 +196,13 @@ fn judge_file(rules: &[&Rule], tool: &str, file: &FileFacts) -> Verdict {
     let rule = rules.iter().find(|rule| rule.matches_file(file));
     match (rule.map(|rule| rule.decision), reach) {
         (Some(Decision::Deny), _) => Verdict::Deny(forbidden(rule)),
-        (Some(Decision::Ask), _) => ask(forbidden(rule), None),
+        (Some(Decision::Ask), _) => ask(forbidden(rule)),
         (Some(Decision::Trust), reach) => Verdict::Allow(reach),
         (Some(Decision::Allow), Reach::Tree | Reach::TreeAndGuarded) => Verdict::Allow(reach),
         (None, Reach::Tree) => Verdict::Allow(reach),
-        (None, Reach::TreeAndGuarded) => {
-            ask(format!("{named} is only written with a yes"), Some(Decision::Allow))
-        }
+        (None, Reach::TreeAndGuarded) => ask(format!("{named} is only written with a yes")),
         (Some(Decision::Allow) | None, Reach::Anywhere) => {
-            ask(format!("{named} is outside the working tree"), Some(Decision::Trust))
+            ask(format!("{named} is outside the working tree"))
         }
     }
 }
@@ -210,8 +213,8 @@ fn judge_other(rules: &[&Rule], tool: &str) -> Verdict {
     match rule.map(|rule| rule.decision) {
         Some(Decision::Deny) => Verdict::Deny(forbidden(rule)),
         Some(Decision::Ask) => {
-            let why = format!("the rule for {tool} says ask");
-            Verdict::Ask(Question { why, reach: Reach::Tree, rule: None })
+            let wanted = Some(render_rules(tool, &["*".to_owned()], Decision::Allow));
+            Verdict::Ask(Question { why: forbidden(rule), reach: Reach::Tree, rule: wanted })
         }
         Some(Decision::Allow | Decision::Trust) | None => Verdict::Allow(Reach::Tree),
     }

@@ -13,6 +13,7 @@ use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
+use crate::revisit::Revisit;
 use crate::walk::{Extent, Start, walk};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &Glob::DECLARATION, prepare };
@@ -64,8 +65,9 @@ impl Glob {
     ) -> Result<SortedFindings, FileError> {
         start.require_directory(context)?;
         walk(context, start, extent(pattern), || {
-            |path: &Path, relative: &Path, found: &mut SortedFindings| {
-                if matcher.is_match(relative) && context.vouches_for(path) {
+            let mut revisit = Revisit::new(context);
+            move |path: &Path, relative: &Path, found: &mut SortedFindings| {
+                if matcher.is_match(relative) && revisit.has(path) {
                     found.add_path(start.show(relative));
                 }
             }

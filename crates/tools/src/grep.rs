@@ -19,6 +19,7 @@ use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
+use crate::revisit::Revisit;
 use crate::walk::{Extent, Start, walk};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &Grep::DECLARATION, prepare };
@@ -89,9 +90,10 @@ fn search(
     if context.is_folder(&start.path)? {
         return walk(context, start, Extent::ALL, || {
             let mut searcher = FileSearch::new(context, matcher);
+            let mut revisit = Revisit::new(context);
             move |path: &Path, relative: &Path, found: &mut SortedFindings| {
                 if filter.is_none_or(|filter| filter.wants(relative))
-                    && let Ok((file, _)) = context.open_resolved(path)
+                    && let Ok(file) = revisit.open(path)
                 {
                     // One that cannot be read to its end is searched as far as it goes.
                     let _ = searcher.search(&file, start.show(relative), found);

@@ -11,6 +11,9 @@
 //! Read [`Dispatcher`] first, then `file_read.rs` as the plainest tool, then `bash.rs` with
 //! `commands.rs` and `watchdog.rs` as the most involved one.
 //!
+//! Between dispatcher and executor stands, for whoever asks it, a [`Gate`]: it judges the [`Facts`] of a call by
+//! mode and rules. A [`Tree`] in the [`Context`] confines the file tools, whatever was judged before.
+//!
 //! # Invariants
 //!
 //! - An executor never sees JSON, the dispatcher never does a tool's work.
@@ -20,6 +23,7 @@
 //!   itself (`output.rs`).
 //! - Only this crate starts processes. Each ends when the program ends, unless it made itself a session of
 //!   its own.
+//! - In a confined context no path is followed but from the open folders of its tree.
 //! - Nothing here reads the environment or the configuration.
 //!
 //! # Example
@@ -59,6 +63,7 @@ mod lines;
 mod pattern;
 mod place;
 mod replace;
+mod revisit;
 mod walk;
 
 mod commands;

@@ -231,12 +231,23 @@ fn the_rule_that_is_named_does_allow_it() {
 }
 
 #[test]
+fn a_rule_that_asks_is_answered_by_one_before_it() {
+    let question = asked(judge_command(&["ask bash git *"], "ls; git push 'a b'"));
+    let rule = r#"rules = [{ tool = "bash", match = "git push 'a b'", decision = "allow" }]"#;
+    assert_eq!(question.rule.as_deref(), Some(rule));
+    let lines = ["allow bash git push 'a b'", "ask bash git *"];
+    check(&lines, &[("ls; git push 'a b'", "tree"), ("git push", "ask")]);
+    // What is asked for inside another command has no rule of its own.
+    assert_eq!(asked(judge_command(&["ask bash git *"], "env git push")).rule, None);
+}
+
+#[test]
 fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
     assert_eq!(
         asked(judge_leaving(&[], "make \"x\"")).refusal().to_string(),
         json!({
             "success": false,
-            "error": "Not permitted: the command asks to leave the sandbox. What would allow it: \
+            "error": "Not permitted: the command asks to leave the sandbox. What would allow it, before other rules: \
                       rules = [{ tool = \"bash\", match = \"make x\", decision = \"trust\" }]",
         })
         .to_string()

@@ -8,7 +8,11 @@ use super::words::{Word, quoted};
 #[derive(Debug, PartialEq)]
 pub(super) enum Said {
     Deny(String),
-    Ask(String),
+    /// With the rule that would make it needless.
+    Ask {
+        why: String,
+        rule: Option<String>,
+    },
     /// Every part is trusted.
     Trust,
     /// No part is denied or asked for, and at least one is not trusted. With the rule that would trust it.
@@ -99,38 +103,49 @@ const CHANGERS: [&str; 22] = [
     "test",
 ];
 
-pub(super) fn judge(rules: &[&Rule], command: &str) -> Said {
+/// What the rules say of `command`. `wanted` is what a further rule would have to say.
+pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
     if command.len() > LONGEST {
-        return Said::Ask("the command is too long".to_owned());
+        return Said::ask("the command is too long".to_owned());
     }
     let script = split(command);
     if let Some(doubt) = script.doubt.or_else(|| changes_meaning(&script.parts)) {
         return judge_loosely(rules, &loose_words(command), doubt);
     }
     let mut asked = None;
-    let mut untrusted = Vec::new();
+    let (mut lacking, mut all_trusted) = (Vec::new(), !script.parts.is_empty());
     for part in &script.parts {
         match judge_part(rules, part).worse(judge_hidden(rules, part)) {
             denied @ Said::Deny(_) => return denied,
-            ask @ Said::Ask(_) => asked = asked.or(Some(ask)),
+            Said::Ask { why, .. } => {
+                asked = asked.or(Some(why));
+                lacking.push(part);
+            }
             Said::Trust => {}
-            Said::Nothing { .. } => untrusted.push(part),
+            Said::Nothing { .. } if wanted == Decision::Trust => {
+                all_trusted = false;
+                lacking.push(part);
+            }
+            Said::Nothing { .. } => all_trusted = false,
         }
     }
     match asked {
-        Some(ask) => ask,
-        None if script.parts.is_empty() || !untrusted.is_empty() => {
-            Said::Nothing { rule: trusting(&untrusted) }
-        }
-        None => Said::Trust,
+        Some(why) => Said::Ask { why, rule: granting(rules, &lacking, wanted) },
+        None if all_trusted => Said::Trust,
+        None => Said::Nothing { rule: granting(rules, &lacking, wanted) },
     }
 }
 
 impl Said {
+    /// For what no rule can grant.
+    fn ask(why: String) -> Said {
+        Said::Ask { why, rule: None }
+    }
+
     fn by(rule: &Rule) -> Said {
         match rule.decision {
             Decision::Deny => Said::Deny(rule.sentence()),
-            Decision::Ask => Said::Ask(rule.sentence()),
+            Decision::Ask => Said::ask(rule.sentence()),
             Decision::Allow => Said::Nothing { rule: None },
             Decision::Trust => Said::Trust,
         }
@@ -140,7 +155,7 @@ impl Said {
     fn worse(self, other: Option<Said>) -> Said {
         match (self, other) {
             (Said::Deny(why), _) | (_, Some(Said::Deny(why))) => Said::Deny(why),
-            (Said::Ask(why), _) | (_, Some(Said::Ask(why))) => Said::Ask(why),
+            (ask @ Said::Ask { .. }, _) | (_, Some(ask @ Said::Ask { .. })) => ask,
             (said, _) => said,
         }
     }
@@ -193,7 +208,7 @@ fn judge_loosely(rules: &[&Rule], words: &[Word], doubt: &str) -> Said {
     match named_by(rules, words) {
         Some(rule) => Said::by(rule),
         None if forbids_something => {
-            Said::Ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
+            Said::ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
         }
         None => Said::Nothing { rule: None },
     }
@@ -266,14 +281,17 @@ fn base(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// The rule by which these parts would be trusted; there is none for what a rule does not see.
-fn trusting(parts: &[&Part]) -> Option<String> {
+/// The rules that would grant these parts. There are none for what a rule does not see, nor for what others
+/// forbid in the arguments.
+fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String> {
     let pattern = |part: &&Part| -> Option<String> {
         let is_seen = part.besides.is_none() && !part.words.is_empty();
+        let is_free = !matches!(judge_hidden(rules, part), Some(Said::Deny(_) | Said::Ask { .. }));
         let words: Vec<String> = part.words.iter().map(quoted).collect();
-        is_seen.then(|| words.join(" ")).filter(|pattern| pattern.len() <= LONGEST_PATTERN)
+        let pattern = (is_seen && is_free).then(|| words.join(" "));
+        pattern.filter(|pattern| pattern.len() <= LONGEST_PATTERN)
     };
     let mut patterns = parts.iter().map(pattern).collect::<Option<Vec<String>>>()?;
     patterns.dedup();
-    (!patterns.is_empty()).then(|| render_rules("bash", &patterns, Decision::Trust))
+    (!patterns.is_empty()).then(|| render_rules("bash", &patterns, wanted))
 }
