@@ -12,7 +12,7 @@
 //! | [`Event`], [`Done`] | what others see of it | `event.rs` |
 //! | [`Agent`], [`Seat`] | an agent with its log, and the right to write to it | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
 //! | [`system_prompt`] | what every model is told first | `prompt.rs` |
-//! | [`catalogue`] | all tools that there are | `catalogue.rs` |
+//! | [`catalogue()`] | all tools that there are | `catalogue.rs` |
 //!
 //! # Invariants
 //!
