@@ -11,9 +11,11 @@
 
 mod measure;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use ikigai_conversation::{NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{Budget, Ending, Input, Next, Options, Place, Process, Store};
@@ -145,7 +147,10 @@ impl Bench<'_> {
         let all = self.row(&format!("{CALLS} `{name}` calls, one a response"), || {
             self.ikigai(&server.base_url, &["run", "hi"])
         });
-        println!("| … one of them | {:.2} | | | |", (all - alone) / CALLS as f64);
+        let one = (all - alone) / CALLS as f64;
+        let servers = bare_request(&server.base_url);
+        println!("| … one of them | {one:.2} | | | |");
+        println!("| … without the server's own time ({servers:.2}) | {:.2} | | | |", one - servers);
     }
 
     /// `-c` on a session of 10,000 messages. Each run adds two.
@@ -167,6 +172,38 @@ impl Bench<'_> {
             self.ikigai(&server.base_url, &["run", "-c", "hi"])
         });
     }
+}
+
+/// What the server and the loopback take for a request of the usual size, in milliseconds: the median of many, by
+/// a client that does nothing but write and read.
+fn bare_request(base_url: &str) -> f64 {
+    let address = base_url.trim_start_matches("http://").trim_end_matches("/v1");
+    let mut stream = TcpStream::connect(address).expect("the server is there");
+    stream.set_nodelay(true).expect("it is a socket");
+    let content = "x".repeat(8_000);
+    let body =
+        json!({"stream": true, "messages": [{"role": "user", "content": content}]}).to_string();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let request = [head.as_bytes(), body.as_bytes()].concat();
+    let mut times: Vec<f64> = (0..200).map(|_| ask(&mut stream, &request)).collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn ask(stream: &mut TcpStream, request: &[u8]) -> f64 {
+    let started = Instant::now();
+    stream.write_all(request).expect("the server reads");
+    let mut answer = Vec::new();
+    let mut chunk = [0; 16 * 1024];
+    while !answer.ends_with(b"0\r\n\r\n") {
+        let count = stream.read(&mut chunk).expect("the server answers");
+        assert!(count > 0, "the server left");
+        answer.extend_from_slice(&chunk[..count]);
+    }
+    started.elapsed().as_secs_f64() * 1e3
 }
 
 /// A server that asks for so many calls, one a response, and then answers.
