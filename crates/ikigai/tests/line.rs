@@ -118,7 +118,7 @@ fn an_interrupt_ends_the_turn_and_keeps_what_had_arrived() {
     terminal.interrupt();
     terminal.wait_for("✗ interrupted\r\n❯ ");
     terminal.type_line("still there?");
-    terminal.wait_for("● Yes.");
+    terminal.wait_for("● Yes.\r\n❯ ");
     terminal.end_input();
     assert_eq!(terminal.finish("--session").0, Some(0));
     assert_eq!(contents(&workspace.log("0/"), "interrupted"), ["Interrupted"]);
@@ -155,7 +155,7 @@ fn being_ended_in_the_middle_of_a_turn_interrupts_it_and_gives_the_lease_back() 
     terminal.wait_for("❯ tell me");
     terminal.wait_for("agent 0/");
     terminal.type_line("hello?");
-    terminal.wait_for("● Here I am.");
+    terminal.wait_for("● Here I am.\r\n❯ ");
     terminal.end_input();
     assert_eq!(terminal.finish("--session").0, Some(0));
 }
@@ -173,7 +173,7 @@ fn mail_that_comes_while_it_is_idle_wakes_the_agent() {
     terminal.wait_for("● Hello.\r\n❯ ");
     workspace.print(["mail", "send", "0/", "wake up"]);
     terminal.wait_for("#1 from 0/: \"wake up\"");
-    terminal.wait_for("● I have read it.");
+    terminal.wait_for("● I have read it.\r\n❯ ");
     terminal.type_line("/mail");
     terminal.wait_for("Inbox for agent 0/:\r\n  #1 [unread] from 0/ - \"wake up\"");
     terminal.type_line("/mail read 1");
@@ -194,7 +194,7 @@ fn a_cleared_context_is_a_fresh_one_and_the_log_keeps_all() {
     terminal.type_line("/clear");
     terminal.wait_for("A fresh context.");
     terminal.type_line("second");
-    terminal.wait_for("● Two.");
+    terminal.wait_for("● Two.\r\n❯ ");
     terminal.end_input();
     assert_eq!(terminal.finish("--session").0, Some(0));
     let request = server.requests()[1].text().into_owned();
@@ -257,7 +257,7 @@ fn after_a_fault_enter_goes_on() {
     terminal.wait_for("out of order");
     terminal.wait_for("Enter tries to go on");
     terminal.type_line("");
-    terminal.wait_for("● It works again.");
+    terminal.wait_for("● It works again.\r\n❯ ");
     terminal.end_input();
     assert_eq!(terminal.finish("--session").0, Some(0));
     assert_eq!(contents(&workspace.log("0/"), "user"), ["hi"]);
