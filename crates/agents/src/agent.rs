@@ -7,11 +7,13 @@ use std::sync::atomic::AtomicBool;
 use ikigai_conversation::{AgentId, Body, Log, Message, NewMessage};
 use ikigai_providers::{Client, Tool};
 use ikigai_store::{Budget, State, Step, StoreError};
-use ikigai_tools::{Commands, Context, Dispatcher, OutputSize};
+use ikigai_tools::{Commands, Context, Dispatcher, Mode, OutputSize};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Happening, Sink};
 use crate::keeper::Keeper;
+use crate::permission::{Answer, Permissions};
 use crate::seat::Seat;
 
 /// The model that an agent talks to.
@@ -42,17 +44,20 @@ pub struct Toolbox {
     pub directory: PathBuf,
     /// How much of an output a model gets.
     pub output_size: OutputSize,
+    /// What they may touch.
+    pub permissions: Arc<Permissions>,
 }
 
 impl Toolbox {
-    /// The tools as a model is told of them.
-    fn declared(&self) -> Vec<Tool> {
+    /// The tools as a model is told of them in a mode.
+    fn declared(&self, mode: Mode) -> Vec<Tool> {
         let tool = |declaration: &ikigai_tools::Declaration| Tool {
             name: declaration.name.to_owned(),
             description: declaration.description.to_owned(),
             parameters: declaration.parameters_schema(),
         };
-        self.dispatcher.declarations().map(tool).collect()
+        let offered = self.dispatcher.declarations().filter(|tool| mode.offers(tool.name));
+        offered.map(tool).collect()
     }
 }
 
@@ -70,7 +75,8 @@ pub struct Agent {
     pub(crate) seat: Seat,
     pub(crate) model: Model,
     pub(crate) toolbox: Toolbox,
-    pub(crate) declared: Vec<Tool>,
+    /// The tools on offer, and the mode for which they are.
+    declared: (Mode, Vec<Tool>),
     pub(crate) limits: Limits,
     /// Written at the beginning of the agent's log when it has none.
     pub(crate) prompt: String,
@@ -81,6 +87,8 @@ pub struct Agent {
     pub(crate) queued: Arc<AtomicBool>,
     /// Makes the lease last, from the moment that there is one.
     pub(crate) keeper: Option<Keeper>,
+    /// What the person answers to questions of the turn that runs.
+    pub(crate) answers: mpsc::Receiver<Answer>,
     /// Ends the turn that runs; a new one for every turn.
     pub(crate) interrupt: CancellationToken,
     events: Sink,
@@ -96,7 +104,8 @@ impl Agent {
         prompt: String,
         events: Sink,
     ) -> Agent {
-        let declared = toolbox.declared();
+        let mode = toolbox.permissions.mode();
+        let declared = (mode, toolbox.declared(mode));
         Agent {
             seat,
             model,
@@ -108,6 +117,8 @@ impl Agent {
             inherited: 0,
             queued: Arc::new(AtomicBool::new(true)),
             keeper: None,
+            // Nobody is asked before there is a turn.
+            answers: mpsc::channel(1).1,
             interrupt: CancellationToken::new(),
             events,
         }
@@ -182,8 +193,10 @@ impl Agent {
 
     /// The surroundings of a call in this turn.
     pub(crate) fn context(&self) -> Context {
-        let Toolbox { commands, directory, output_size, .. } = &self.toolbox;
-        Context::new(directory, *output_size, Arc::clone(commands), self.interrupt.clone())
+        let Toolbox { commands, directory, output_size, permissions, .. } = &self.toolbox;
+        let interrupt = self.interrupt.clone();
+        let context = Context::new(directory, *output_size, Arc::clone(commands), interrupt);
+        permissions.enclose(context)
     }
 
     pub(crate) fn emit(&mut self, happening: Happening) {
@@ -191,11 +204,15 @@ impl Agent {
     }
 
     pub(crate) fn parts(&mut self) -> Parts<'_> {
+        let mode = self.toolbox.permissions.mode();
+        if mode != self.declared.0 {
+            self.declared = (mode, self.toolbox.declared(mode));
+        }
         let (inherited, own) = self.log.split_at(self.inherited);
         Parts {
             log: Log::forked(inherited, own),
             model: &self.model,
-            tools: &self.declared,
+            tools: &self.declared.1,
             agent: &self.seat.agent,
             events: &mut self.events,
             interrupt: &self.interrupt,

@@ -3,10 +3,11 @@
 use ikigai_conversation::{Body, NewMessage, ToolCall};
 use ikigai_mail::render_result;
 use ikigai_store::{Next, Outcome, Requests, StoreError};
-use ikigai_tools::{Prepared, ToolResult};
+use ikigai_tools::{Call, Prepared, ToolResult};
 use tracing::info;
 
 use crate::agent::Agent;
+use crate::permission::Permit;
 use crate::written::Written;
 
 /// What became of a response's calls.
@@ -66,16 +67,37 @@ impl Agent {
     ) -> Result<Requests, StoreError> {
         let agent = &self.id().to_string();
         info!(agent, name = call.name, id = call.tool_call_id.as_str(), "call");
-        let result = match self.toolbox.dispatcher.dispatch(&call.name, call.arguments.as_bytes()) {
-            Ok(Prepared::Call(prepared)) => prepared.run(&self.context()).await,
-            Ok(Prepared::Step(step)) => {
+        let prepared = self.toolbox.dispatcher.dispatch(&call.name, call.arguments.as_bytes());
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(refusal) => return self.record(vec![close(&call, refusal, limit)], next).await,
+        };
+        let reach = match self.permit(&call, as_call(&prepared)).await? {
+            Permit::Granted(reach) => reach,
+            Permit::Refused(answer, result) => {
+                let result = close(&call, result, limit);
+                return self.record(answer.into_iter().chain([result]).collect(), next).await;
+            }
+        };
+        match prepared {
+            Prepared::Call(prepared) => {
+                let result = prepared.run(&self.context().reaching(reach)).await;
+                self.record(vec![close(&call, result, limit)], next).await
+            }
+            Prepared::Step(step) => {
                 let render =
                     move |outcome: &Outcome| close(&call, render_result(Some(outcome)), limit);
-                return self.record_step(step, render, next).await;
+                self.record_step(step, render, next).await
             }
-            Err(refusal) => refusal,
-        };
-        self.record(vec![close(&call, result, limit)], next).await
+        }
+    }
+}
+
+/// What is to be run; of a step on the database there is nothing.
+fn as_call<S>(prepared: &Prepared<S>) -> Option<&Call> {
+    match prepared {
+        Prepared::Call(call) => Some(call),
+        Prepared::Step(_) => None,
     }
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message};
 
+use crate::permission::Asking;
+
 /// Takes events, one at a time, in the order in which they happen. It must not wait for an agent.
 pub type Sink = Box<dyn FnMut(Event) + Send>;
 
@@ -34,6 +36,8 @@ pub enum Happening {
         /// How long is waited first.
         delay: Duration,
     },
+    /// A call needs a yes. The answer is in the log, unless the turn ends first.
+    Asks(Asking),
     /// The database cannot be reached; it is tried again.
     StoreWaits(String),
     /// Mail waits, but the session has no wake left; the person's next message frees it.

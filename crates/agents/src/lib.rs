@@ -9,6 +9,7 @@
 //! | --- | --- | --- |
 //! | [`serve`], [`Command`] | the task: idle, at work, interrupted, woken | `task.rs` |
 //! | the loop | ask the model, run its calls, ask again | `turn.rs`, `call.rs`, `ask.rs` |
+//! | [`Permissions`] | whether a call may be carried out, and who is asked | `permission.rs` |
 //! | [`Event`], [`Done`] | what others see of it | `event.rs` |
 //! | [`Agent`], [`Seat`] | an agent with its log, and the right to write to it | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
 //! | [`system_prompt`] | what every model is told first | `prompt.rs` |
@@ -29,6 +30,7 @@ mod task;
 
 mod ask;
 mod call;
+mod permission;
 mod turn;
 mod written;
 
@@ -45,6 +47,7 @@ mod prompt;
 pub use agent::{Agent, Limits, Model, Toolbox};
 pub use catalogue::catalogue;
 pub use event::{Done, Event, Happening, Reason, Sink, Stop};
+pub use permission::{Answer, Asking, Permissions, Person};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};
 pub use task::{Command, serve};

@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use crate::agent::{Agent, Unfinished};
 use crate::event::{Happening, Reason};
+use crate::permission::Answer;
 use crate::turn::Turn;
 
 /// What an agent is told. When nobody is left to tell it anything, it ends as soon as it is idle.
@@ -23,6 +24,8 @@ pub enum Command {
     Interrupt,
     /// A fresh context.
     Clear,
+    /// A person's answer to a call that needs a yes.
+    Answer(Answer),
 }
 
 /// A signal may be lost, so a look is due from time to time all the same (mail.md, M6).
@@ -116,7 +119,8 @@ impl Task<'_> {
                     Some(Command::Say(text)) => return Ok(Some(Start::Said(text))),
                     Some(Command::GoOn) if self.agent.log().needs_turn() => return Ok(Some(Start::Resumed)),
                     Some(Command::Clear) => self.agent.clear().await?,
-                    Some(Command::GoOn | Command::Interrupt) => {}
+                    // Nothing is asked.
+                    Some(Command::GoOn | Command::Interrupt | Command::Answer(_)) => {}
                     None => return Ok(None),
                 },
                 error = &mut lost => return Err(error),
@@ -186,6 +190,9 @@ impl Task<'_> {
     async fn attend(&mut self, requests: Requests) -> Result<Turn, StoreError> {
         let (interrupt, shutdown) = (self.agent.interrupt.clone(), self.shutdown.clone());
         let (typed, texts) = mpsc::unbounded_channel();
+        // One question at a time; an answer too many is to none.
+        let (answer, answers) = mpsc::channel(1);
+        self.agent.answers = answers;
         let mut writing = std::pin::pin!(self.agent.queue_writer(texts)?);
         let mut lost = std::pin::pin!(self.agent.lost());
         let mut turn = std::pin::pin!(self.agent.run_turn(requests));
@@ -197,6 +204,7 @@ impl Task<'_> {
                     // The other end is in here, so it listens.
                     Some(Command::Say(text)) => drop(typed.send(text)),
                     Some(Command::Interrupt) => interrupt.cancel(),
+                    Some(Command::Answer(given)) => drop(answer.try_send(given)),
                     Some(Command::GoOn | Command::Clear) => {}
                     None => is_open = false,
                 },

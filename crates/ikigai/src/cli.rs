@@ -66,9 +66,12 @@ pub(crate) struct Options {
     /// Use the model NAME, as provider/name
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) model: Option<String>,
-    /// What agents may touch: read, work or full (not in force yet)
+    /// What agents may touch: read, work or full
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) mode: Option<String>,
+    /// Count DIR to the working tree, too; may be repeated
+    #[arg(long, value_name = "DIR", global = true, value_hint = ValueHint::DirPath)]
+    pub(crate) add_dir: Vec<PathBuf>,
     /// Trace what happens into a file: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", global = true)]
     pub(crate) log: Option<tracing::Level>,

@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use chosen::{ChosenModel, Format, NoModel};
 pub(crate) use error::ConfigError;
 use ikigai_store::{AgentLimits, Budget};
-use ikigai_tools::OutputSize;
+use ikigai_tools::{Decision, Mode, OutputSize, Rule};
 pub(crate) use nearest::name as nearest_name;
 
 use address::Address;
@@ -86,6 +86,8 @@ pub(crate) struct Settings {
     /// For writing paths as `~/…`.
     home: Option<PathBuf>,
     trace_file: Option<PathBuf>,
+    /// The folders in which ikigai keeps what is its own.
+    own_folders: Vec<PathBuf>,
 }
 
 impl Settings {
@@ -114,8 +116,17 @@ impl Settings {
 
         let keys_present = providers::keys_present(&layers, &sources.variables);
         let trace_file = folders.trace_file();
+        let own_folders = folders.own();
         let home = folders.home;
-        Ok(Settings { layers, user_file, project_file, keys_present, home, trace_file })
+        Ok(Settings {
+            layers,
+            user_file,
+            project_file,
+            keys_present,
+            home,
+            trace_file,
+            own_folders,
+        })
     }
 
     /// How much of an output a model gets.
@@ -124,6 +135,58 @@ impl Settings {
             Some(Value::Number(bytes)) => OutputSize::clamped(usize::try_from(*bytes).unwrap_or(0)),
             other => unreachable!("a number by its kind, and it has a default: {other:?}"),
         }
+    }
+
+    /// What agents may do without a rule.
+    pub(crate) fn mode(&self) -> Mode {
+        match self.layers.value("mode") {
+            Some(Value::Text(word)) => Mode::parse(word).unwrap_or(Mode::Work),
+            other => unreachable!("a word by its kind, and it has a default: {other:?}"),
+        }
+    }
+
+    /// The user's rules, in their order.
+    pub(crate) fn rules(&self) -> anyhow::Result<Vec<Rule>> {
+        let Some(Value::Rules(rules)) = self.layers.value("rules") else { return Ok(Vec::new()) };
+        let rule = |rule: &rules::Rule| {
+            let decision = Decision::parse(&rule.decision).unwrap_or(Decision::Ask);
+            Rule::new(&rule.tool, &rule.pattern, decision).map_err(anyhow::Error::msg)
+        };
+        rules.iter().map(rule).collect()
+    }
+
+    /// The home directory, if there is one.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// The paths of a list, `~` replaced.
+    pub(crate) fn paths(&self, key: &str) -> Vec<PathBuf> {
+        let Some(Value::List(paths)) = self.layers.value(key) else { return Vec::new() };
+        let full = |path: &String| match (path.strip_prefix('~'), &self.home) {
+            (None, _) => Some(PathBuf::from(path)),
+            (Some(rest), Some(home)) => Some(home.join(rest.trim_start_matches('/'))),
+            // Nobody's home has no places in it.
+            (Some(_), None) => None,
+        };
+        paths.iter().filter_map(full).collect()
+    }
+
+    pub(crate) fn is_on(&self, key: &str) -> bool {
+        matches!(self.layers.value(key), Some(Value::Switch(true)))
+    }
+
+    /// Where ikigai keeps what is its own: its folders, and the files of an embedded database elsewhere.
+    pub(crate) fn own_places(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let mut places = self.own_folders.clone();
+        let Ok(url) = self.database_url() else { return Ok(places) };
+        if let Some(path) = url.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
+            let path = path.split('?').next().unwrap_or(path);
+            let files = ["", "-wal", "-shm", "-journal"].map(|end| format!("{path}{end}"));
+            let files = files.map(std::path::absolute).into_iter();
+            places.extend(files.collect::<std::io::Result<Vec<_>>>()?);
+        }
+        Ok(places)
     }
 
     /// How many notifications and requests there are until a person speaks again.

@@ -21,10 +21,15 @@ pub(crate) const SANDBOX: &str = "__sandbox";
 const AGENT: &str = "IKIGAI_AGENT";
 const SESSION: &str = "IKIGAI_SESSION";
 
+/// The variable by which programs know where temporary files go.
+const TEMPORARY: &str = "TMPDIR";
+
 /// The surroundings of a command: where it works, and with which settings. It holds keys, hence no `Debug`.
 pub(crate) struct Environment {
     /// Absolute.
     pub(crate) directory: PathBuf,
+    /// Further folders of the working tree; absolute.
+    pub(crate) added: Vec<PathBuf>,
     pub(crate) settings: Settings,
     pub(crate) chosen: Chosen,
     variables: BTreeMap<OsString, OsString>,
@@ -55,7 +60,9 @@ impl Environment {
         };
         let settings = Settings::load(&sources)?;
         let chosen = Chosen::read(options, &variables)?;
-        Ok(Environment { directory, settings, chosen, variables })
+        let added =
+            options.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
+        Ok(Environment { directory, added, settings, chosen, variables })
     }
 
     /// Surroundings in which nothing is the user's: the settings are built in, and of the variables only
@@ -75,7 +82,8 @@ impl Environment {
             flags: Vec::new(),
         };
         let settings = Settings::load(&sources)?;
-        Ok(Environment { directory, settings, chosen: Chosen::default(), variables })
+        let (added, chosen) = (Vec::new(), Chosen::default());
+        Ok(Environment { directory, added, settings, chosen, variables })
     }
 
     /// A variable's value, if it is set and not empty.
@@ -84,17 +92,32 @@ impl Environment {
         value.map(|value| value.to_string_lossy().into_owned())
     }
 
+    /// Where programs put what they need only for a while.
+    pub(crate) fn temporary_folder(&self) -> PathBuf {
+        let named = self.variables.get(OsStr::new(TEMPORARY)).map(PathBuf::from);
+        named.filter(|folder| folder.is_absolute()).unwrap_or_else(temporary_folder)
+    }
+
     /// The variables that a command of an agent may see: those of [`for_commands`](Self::for_commands), and
     /// who it is that runs it.
     pub(crate) fn for_commands_of(
         &self,
         session: SessionId,
         agent: &AgentId,
+        temporary: &Path,
     ) -> Vec<(OsString, OsString)> {
-        let mut variables = self.for_commands();
+        let mut variables = self.for_commands_in(temporary);
         variables.retain(|(name, _)| name != AGENT && name != SESSION);
         variables.push((AGENT.into(), agent.to_string().into()));
         variables.push((SESSION.into(), session.to_string().into()));
+        variables
+    }
+
+    /// The same with another folder for temporary files.
+    pub(crate) fn for_commands_in(&self, temporary: &Path) -> Vec<(OsString, OsString)> {
+        let mut variables = self.for_commands();
+        variables.retain(|(name, _)| name != TEMPORARY);
+        variables.push((TEMPORARY.into(), temporary.into()));
         variables
     }
 
@@ -165,6 +188,14 @@ fn working_directory(chosen: Option<&Path>) -> anyhow::Result<PathBuf> {
         directory.canonicalize().with_context(|| format!("cannot work in {}", chosen.display()))?;
     anyhow::ensure!(directory.is_dir(), "cannot work in {}: not a directory", chosen.display());
     Ok(directory)
+}
+
+/// A folder of `--add-dir`, seen from where ikigai was started, as every path on the command line.
+fn added_folder(named: &Path) -> anyhow::Result<PathBuf> {
+    let folder = named.canonicalize();
+    let folder = folder.with_context(|| format!("cannot add {}", named.display()))?;
+    anyhow::ensure!(folder.is_dir(), "cannot add {}: not a directory", named.display());
+    Ok(folder)
 }
 
 /// What the program is when it starts itself.

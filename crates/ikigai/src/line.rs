@@ -3,6 +3,7 @@
 //! The terminal stays in its own hands: it edits the line, and turns Ctrl-C into a signal. The agent is a
 //! task beside us; we tell it what was typed and print what it tells.
 
+mod answer;
 mod commands;
 mod connect;
 mod screen;
@@ -11,7 +12,7 @@ mod typed;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_agents::{Command, Event, Model, serve};
+use ikigai_agents::{Answer, Command, Event, Model, Permissions, Person as Whom, serve};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::Store;
 use tokio::sync::mpsc;
@@ -21,10 +22,13 @@ use crate::command;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::model;
-use crate::opening::{Otherwise, equip, take_seat};
+use crate::opening::{Otherwise, equip, take_seat, toolbox};
 use crate::print;
+use crate::question::HOW_TO_ANSWER;
 use crate::signals::{self, Caught, Signals};
+use crate::temporary::TemporaryFolder;
 
+use answer::parse_answer;
 use commands::Asked;
 use connect::Choice;
 use screen::Screen;
@@ -52,7 +56,7 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
         Ok(model) => model,
         Err(why) => match runtime.block_on(connect::offer(environment, &why))? {
             Choice::Talk(model) => model,
-            Choice::Tour => return command::tour::run(),
+            Choice::Tour => return command::tour::run(None),
             Choice::Leave => return Ok(Exit::Done),
         },
     };
@@ -65,16 +69,21 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
 async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
     let seat = take_seat(environment, Otherwise::Join).await?;
     let (store, session, agent) = (seat.store(), seat.session(), seat.agent().clone());
-    let screen = Arc::new(Mutex::new(Screen::new(environment)));
-    lock(&screen).greet(&model.label, &agent);
+    let temporary = TemporaryFolder::of_session(environment, session)?;
+    let toolbox = toolbox(environment, &seat, &temporary, Whom::Present)?;
+    let permissions = Arc::clone(&toolbox.permissions);
+    let sandbox = toolbox.commands.sandbox_kind().await;
+    let screen = Arc::new(Mutex::new(Screen::new(environment, Arc::clone(&permissions))));
+    lock(&screen).greet(&model.label, &agent, &sandbox);
     let said_before = store.own_log(session, agent.clone(), None).await;
     lock(&screen).recall(&said_before.unwrap_or_default());
     let (for_events, for_the_end) = (Arc::clone(&screen), Arc::clone(&screen));
     let events = Box::new(move |event: Event| lock(&for_events).show(&event));
-    let agent_at_work = equip(environment, seat, model, events)?;
+    let agent_at_work = equip(environment, seat, model, toolbox, events)?;
     let (tell, commands) = mpsc::channel(COMMANDS);
     let shutdown = CancellationToken::new();
-    let person = Person { environment, store, session, agent, screen, tell, leaving: false };
+    let person =
+        Person { environment, store, session, agent, permissions, screen, tell, leaving: false };
     let mut serving = std::pin::pin!(serve(agent_at_work, commands, shutdown.clone()));
     let exit = tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(Into::into),
@@ -94,6 +103,7 @@ struct Person<'a> {
     store: Arc<Store>,
     session: SessionId,
     agent: AgentId,
+    permissions: Arc<Permissions>,
     screen: Arc<Mutex<Screen>>,
     tell: mpsc::Sender<Command>,
     /// Ctrl-C was pressed once with nothing to interrupt.
@@ -151,10 +161,15 @@ impl Person<'_> {
         let is_path = |rest: &str| rest.split_whitespace().next().is_some_and(|w| w.contains('/'));
         if let Some(command) = text.strip_prefix('/').filter(|rest| !is_path(rest)) {
             let asked = self.obey(command).await?;
-            if asked == Asked::ToStay && !lock(&self.screen).is_busy() {
-                lock(&self.screen).prompt();
+            let mut screen = lock(&self.screen);
+            if asked == Asked::ToStay && (!screen.is_busy() || screen.asks()) {
+                screen.prompt();
             }
             return Ok(asked);
+        }
+        if lock(&self.screen).asks() {
+            self.answer(text).await;
+            return Ok(Asked::ToStay);
         }
         let is_busy = lock(&self.screen).is_busy();
         if text.is_empty() {
@@ -168,6 +183,17 @@ impl Person<'_> {
         lock(&self.screen).said(is_busy);
         self.tell(Command::Say(text.to_owned())).await;
         Ok(Asked::ToStay)
+    }
+
+    /// Answers the question that stands open. What is no answer is not taken for one.
+    async fn answer(&self, text: &str) {
+        let Some((decision, reason)) = parse_answer(text) else {
+            lock(&self.screen).say(HOW_TO_ANSWER);
+            lock(&self.screen).prompt();
+            return;
+        };
+        let Some(call) = lock(&self.screen).answered() else { return };
+        self.tell(Command::Answer(Answer { call, decision, reason })).await;
     }
 
     async fn tell(&self, command: Command) {

@@ -14,9 +14,12 @@ mod exit;
 mod line;
 mod model;
 mod opening;
+mod permissions;
 mod print;
+mod question;
 mod session;
 mod signals;
+mod temporary;
 mod trace;
 mod transcript;
 
@@ -52,7 +55,7 @@ fn run() -> anyhow::Result<Exit> {
     let Some(command) = cli.command else { return line::run(&load()?) };
     match command {
         Command::Run(arguments) => command::run::run(&load()?, &arguments),
-        Command::Tour => command::tour::run(),
+        Command::Tour => command::tour::run(cli.options.mode.as_deref()),
         Command::Tools(arguments) => command::tools::run(&load()?, &arguments),
         Command::Tool(arguments) => command::tool::run(&load()?, &arguments),
         Command::Mail(arguments) => command::mail::run(&load()?, &arguments),

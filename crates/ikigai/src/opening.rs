@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 use ikigai_agents::{
-    Agent, Limits, Model, Seat, Sink, Surroundings, Toolbox, Which, system_prompt,
+    Agent, Limits, Model, Person, Seat, Sink, Surroundings, Toolbox, Which, system_prompt,
 };
 use ikigai_conversation::AgentId;
 use ikigai_store::{Options, Store};
@@ -13,8 +13,10 @@ use ikigai_tools::Commands;
 use crate::catalogue;
 use crate::command::now;
 use crate::environment::{self, Environment};
+use crate::permissions::permissions;
 use crate::print;
 use crate::session::{find_session, parse_agent, place};
+use crate::temporary::TemporaryFolder;
 
 /// What happens when no session is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,27 +54,35 @@ pub(crate) async fn take_seat(
     Ok(seat)
 }
 
-/// An agent with everything that it needs.
+/// An agent with everything that it needs. The folder for temporary files must outlive it.
 pub(crate) fn equip(
     environment: &Environment,
     seat: Seat,
     model: Model,
+    toolbox: Toolbox,
     events: Sink,
 ) -> anyhow::Result<Agent> {
-    let toolbox = toolbox(environment, &seat)?;
     let settings = &environment.settings;
     let limits = Limits { budget: settings.budget(), tool_turns: settings.max_tool_turns() };
     Ok(Agent::new(seat, model, toolbox, limits, prompt(environment), events))
 }
 
-fn toolbox(environment: &Environment, seat: &Seat) -> anyhow::Result<Toolbox> {
-    let variables = environment.for_commands_of(seat.session(), seat.agent());
+/// The tools of an agent, and what they may touch.
+pub(crate) fn toolbox(
+    environment: &Environment,
+    seat: &Seat,
+    temporary: &TemporaryFolder,
+    person: Person,
+) -> anyhow::Result<Toolbox> {
+    let temporary = temporary.path();
+    let variables = environment.for_commands_of(seat.session(), seat.agent(), temporary);
     let program = environment::own_program()?;
     Ok(Toolbox {
         dispatcher: catalogue::offered(&environment.settings),
         commands: Arc::new(Commands::new(&program, OsStr::new(environment::WATCHDOG), variables)),
         directory: environment.directory.clone(),
         output_size: environment.settings.max_output_size(),
+        permissions: permissions(environment, Some(temporary), person)?,
     })
 }
 

@@ -77,6 +77,9 @@ impl<'a> OpenSession<'a> {
     }
 }
 
+/// A command of an agent that runs in the sandbox does not see the database.
+const HIDDEN: &str = "use the mail tool: the database is out of reach for commands of an agent";
+
 /// The database of the configuration.
 pub(crate) struct Database {
     pub(crate) store: Store,
@@ -85,7 +88,11 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn open(environment: &Environment) -> anyhow::Result<Database> {
-        let store = Store::open(environment.settings.database_url()?, Options::default())?;
+        let store = Store::open(environment.settings.database_url()?, Options::default());
+        let store = store.map_err(|error| match environment.chosen.inside_agent {
+            true => anyhow::anyhow!("{HIDDEN}"),
+            false => error.into(),
+        })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Database { store, runtime })
     }

@@ -71,8 +71,11 @@ fn it_is_bash_in_the_working_directory() {
 
 #[test]
 fn a_command_has_a_process_group_of_its_own_and_no_terminal() {
-    check(r#"test "$(ps -o pgid= $$)" -eq $$ && echo own"#, "own\n", 0);
-    check("exec 2>/dev/null; : < /dev/tty || echo none", "none\n", 0);
+    let check = |command: &str, output: &str| {
+        Workspace::unconfined().check("bash", json!({ "command": command }), ran(output, 0));
+    };
+    check(r#"test "$(ps -o pgid= $$)" -eq $$ && echo own"#, "own\n");
+    check("exec 2>/dev/null; : < /dev/tty || echo none", "none\n");
 }
 
 /// What ikigai ignores for itself must not be ignored in commands.
@@ -114,7 +117,7 @@ fn a_command_that_exits_124_by_itself_was_not_stopped() {
 
 #[test]
 fn all_of_a_stopped_group_is_ended_even_if_it_ignores_being_told() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let command = "trap '' TERM; (trap '' TERM; echo $BASHPID > child; while :; do sleep 0.01; done) & \
                    echo $$ > leader; while :; do sleep 0.01; done";
     let arguments = json!({"command": command, "timeout": 2});
@@ -126,7 +129,7 @@ fn all_of_a_stopped_group_is_ended_even_if_it_ignores_being_told() {
 
 #[test]
 fn a_background_process_in_a_group_of_its_own_ends_with_ikigai() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     wait_until_gone(background(&workspace, "set -m; sleep 31415.37 & echo $!"));
     wait_until_gone(background(
         &workspace,
@@ -161,7 +164,7 @@ fn what_a_stopped_command_still_prints_is_shown() {
 #[test]
 fn a_command_that_ends_just_as_its_time_is_up_is_no_failure() {
     for _ in 0..3 {
-        let workspace = Workspace::new();
+        let workspace = Workspace::unconfined();
         let command = "ikigai=$(sed -n 's/^PPid:\t//p' /proc/$PPID/status); echo $$ > pid; kill -STOP $ikigai; exit 3";
         let started = Instant::now();
         let mut ikigai = workspace.tool_command("bash", json!({"command": command, "timeout": 1}));
@@ -179,7 +182,7 @@ fn a_command_that_ends_just_as_its_time_is_up_is_no_failure() {
 /// The time limit holds also for a stopped process, which does not notice TERM.
 #[test]
 fn a_stopped_process_is_ended_too() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let command = "echo $$ > pid; kill -STOP $$";
     let arguments = json!({"command": command, "timeout": 2});
     workspace.check("bash", arguments, ran(&timed_out(2), 124));
@@ -198,7 +201,7 @@ fn background(workspace: &Workspace, command: &str) -> Pid {
 
 #[test]
 fn a_background_process_that_holds_the_pipe_does_not_keep_the_call_and_ends_with_ikigai() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     wait_until_gone(background(&workspace, "sleep 31415.1 & echo $!"));
     wait_until_gone(background(&workspace, "(sleep 31415.2 & echo $!)"));
     wait_until_gone(background(&workspace, "nohup sleep 31415.3 2>/dev/null & echo $!"));
@@ -207,18 +210,18 @@ fn a_background_process_that_holds_the_pipe_does_not_keep_the_call_and_ends_with
 #[test]
 fn a_background_process_that_let_go_of_the_pipe_ends_with_ikigai() {
     let command = "sleep 31415.45 > /dev/null 2>&1 & echo $!";
-    wait_until_gone(background(&Workspace::new(), command));
+    wait_until_gone(background(&Workspace::unconfined(), command));
 }
 
 #[test]
 fn a_background_process_that_ignores_being_told_ends_with_ikigai() {
     let command = "(trap '' TERM; exec sleep 31415.5) & echo $!";
-    wait_until_gone(background(&Workspace::new(), command));
+    wait_until_gone(background(&Workspace::unconfined(), command));
 }
 
 #[test]
 fn a_background_process_that_prints_without_end_does_not_keep_the_call() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let result: Value = serde_json::from_str(
         &workspace.tool("bash", json!({"command": "yes & echo $! > pid; exit 3"})),
     )
@@ -256,7 +259,7 @@ fn memory_stays_small_whatever_a_command_prints() {
         for pid in $PPID $(sed -n 's/^PPid:\t//p' /proc/$PPID/status); do \
             sed -n 's/^VmHWM:[ \t]*\\([0-9]*\\) kB/\\1/p' /proc/$pid/status; done";
     let result: Value =
-        serde_json::from_str(&Workspace::new().tool("bash", json!({ "command": command })))
+        serde_json::from_str(&Workspace::unconfined().tool("bash", json!({ "command": command })))
             .unwrap();
     assert_eq!(result["data"]["exit_code"], 0);
     let output = result["data"]["output"].as_str().unwrap();
@@ -285,7 +288,7 @@ fn a_command_too_long_for_the_system_is_refused() {
 
 #[test]
 fn bash_that_cannot_be_started_is_a_failure() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let mut command = workspace.tool_command("bash", json!({"command": "echo ran"}));
     let result = crate::support::result(command.env("PATH", workspace.directory()));
     let place = workspace.text("");
@@ -297,7 +300,7 @@ fn bash_that_cannot_be_started_is_a_failure() {
 #[test]
 fn a_command_that_kills_its_watchdog_is_a_failure_and_no_hang() {
     let expected = failure("Cannot run bash: its watchdog was killed");
-    Workspace::new().check("bash", json!({"command": "kill -9 $PPID"}), expected);
+    Workspace::unconfined().check("bash", json!({"command": "kill -9 $PPID"}), expected);
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn check(name: &str, arguments: &str, error: &str) {
 }
 
 fn workspace() -> Workspace {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     workspace.write("lines.txt", "one\ntwo\nthree\n");
     workspace
 }

@@ -119,7 +119,7 @@ fn mode_and_link_are_kept() {
 
 #[test]
 fn failures_about_the_text_name_the_file_and_others_its_path() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     workspace
         .write("folder/file", "aa")
         .fifo("folder/fifo")

@@ -104,7 +104,7 @@ fn a_nul_is_noticed_although_only_later_lines_are_asked_for() {
 
 #[test]
 fn failures_name_the_path_as_it_was_given() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     workspace
         .write("file", "")
         .folder("folder")
@@ -144,7 +144,7 @@ fn a_link_is_followed_and_paths_may_be_absolute() {
 /// Files of /proc claim to be empty.
 #[test]
 fn files_that_claim_to_be_empty_are_read() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let kernel = fs::read_to_string("/proc/sys/kernel/ostype").unwrap();
     let arguments = json!({"path": "/proc/sys/kernel/ostype"});
     workspace.check("file_read", arguments, success(json!({ "output": kernel })));
@@ -161,7 +161,7 @@ fn a_file_that_claims_to_be_empty_is_counted_whole() {
     let marker = format!("[Output truncated: showing first 51200 of {} bytes]", content.len());
     let output = format!("{}\n{marker}", &content[..51_200]);
     let expected = success(json!({"output": output, "truncated": true}));
-    Workspace::new().check("file_read", json!({ "path": path }), expected);
+    Workspace::unconfined().check("file_read", json!({ "path": path }), expected);
 }
 
 /// Somebody appends all the time: the call ends all the same, with whole lines in the right order.

@@ -135,7 +135,7 @@ fn the_owner_of_an_existing_file_is_kept() {
 
 #[test]
 fn a_refused_write_leaves_nothing_behind() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     workspace
         .write("file", "old")
         .folder("folder")

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Workspace, failure, found, success};
 
 fn tree() -> Workspace {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     workspace.touch([
         "main.c",
         "main.h",
@@ -183,7 +183,7 @@ fn an_absolute_pattern_within_the_working_directory_is_shown_relative_to_it() {
 
 #[test]
 fn an_absolute_pattern_elsewhere_is_shown_absolute() {
-    let (workspace, elsewhere) = (Workspace::new(), tree());
+    let (workspace, elsewhere) = (Workspace::unconfined(), tree());
     let file = elsewhere.text("src/b.h");
     let pattern = elsewhere.text("**/b.h");
     workspace.check("glob", json!({ "pattern": pattern }), found([&file]));

@@ -102,7 +102,7 @@ fn a_path_is_a_folder_or_a_file_to_search() {
 fn a_path_elsewhere_is_shown_absolute() {
     let elsewhere = tree();
     let line = format!("{}:1: pub fn run() {{}}", elsewhere.text("src/lib.rs"));
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     for path in ["src/lib.rs", "src"] {
         let arguments = json!({"pattern": "pub", "path": elsewhere.text(path)});
         workspace.check("grep", arguments, found([&line]));

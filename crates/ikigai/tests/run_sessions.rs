@@ -256,7 +256,7 @@ fn a_run_inside_a_command_of_an_agent_is_a_session_of_its_own() {
             (false, _) => Reply::text("inner done"),
         }
     });
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let mut command = workspace.run_command(&server, Format::Chat, ["outer"]);
     command.env("IKIGAI", env!("CARGO_BIN_EXE_ikigai"));
     let (code, stdout, stderr) = ended(&mut command);

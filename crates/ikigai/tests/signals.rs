@@ -30,7 +30,7 @@ fn start(workspace: &Workspace, command: &str, names: &[&str]) -> (Child, Vec<Pi
 /// Sends a signal and waits for the end of the program and of all processes of its command.
 #[track_caller]
 fn check(signal: Signal) -> Output {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let (ikigai, family) = start(&workspace, FAMILY, &MEMBERS);
     assert!(family.iter().all(|&pid| is_running(pid)));
     kill_process(pid(&ikigai), signal).unwrap();
@@ -69,7 +69,7 @@ fn a_kill_ends_the_command_and_all_that_it_started() {
 /// A shell or a container kills the whole group: the watchdog is not in it.
 #[test]
 fn a_kill_of_the_programs_group_ends_the_command_too() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let (ikigai, family) = start(&workspace, FAMILY, &MEMBERS);
     kill_process_group(pid(&ikigai), Signal::KILL).unwrap();
     finish(ikigai);
@@ -79,7 +79,7 @@ fn a_kill_of_the_programs_group_ends_the_command_too() {
 /// A terminal sends its interrupt to the whole group, and the command must not get it twice or before us.
 #[test]
 fn an_interrupt_to_the_programs_group_reaches_the_command_only_as_our_own() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let command = "trap 'echo INT >> got' INT; trap 'echo TERM >> got; exit' TERM; echo $$ > leader; \
                    while :; do sleep 0.01; done";
     let (ikigai, family) = start(&workspace, command, &["leader"]);
@@ -92,7 +92,7 @@ fn an_interrupt_to_the_programs_group_reaches_the_command_only_as_our_own() {
 /// The command asks politely for a second signal: the person at the keyboard has lost patience.
 #[test]
 fn a_second_signal_is_survived_as_well() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let command = "trap '' TERM; echo $$ > leader; while :; do sleep 0.01; done";
     let (ikigai, family) = start(&workspace, command, &["leader"]);
     for _ in 0..3 {
@@ -105,7 +105,7 @@ fn a_second_signal_is_survived_as_well() {
 /// What an earlier command left in the background ends with a kill as well.
 #[test]
 fn a_kill_ends_what_runs_in_the_background_after_its_command() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     // The leader ends at once; a second process of the group goes on, a third keeps the call open.
     let command = "(echo $BASHPID > background; exec sleep 31415.9 > /dev/null 2>&1) & \
                    disown; echo $$ > leader; exec sleep 31415.95";

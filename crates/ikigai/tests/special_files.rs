@@ -20,7 +20,7 @@ fn check(workspace: &Workspace, path: &str, reason: &str) {
 
 #[test]
 fn what_is_no_regular_file_is_refused_by_every_file_tool() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     workspace.fifo("fifo").link("link to fifo", "fifo");
     let _listener = UnixListener::bind(workspace.path("socket")).unwrap();
     let before = workspace.names();
@@ -38,7 +38,7 @@ fn what_is_no_regular_file_is_refused_by_every_file_tool() {
 
 #[test]
 fn a_folder_is_refused_by_every_tool_that_wants_a_file() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     workspace.folder("folder").link("way", "folder");
     for path in ["folder", "folder/", "way", ".", "/"] {
         check(&workspace, path, "Is a directory");

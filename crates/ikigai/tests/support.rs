@@ -38,12 +38,24 @@ pub(crate) struct Workspace {
     folder: TempDir,
     /// Who runs the program; `None` for whoever runs the tests.
     user: Option<u32>,
+    /// The mode in which it runs, unless its own default is wanted.
+    mode: Option<&'static str>,
 }
 
 impl Workspace {
     /// An empty one.
     pub(crate) fn new() -> Workspace {
         Workspace::with_user(None)
+    }
+
+    /// One in which nothing is confined, for what is told of commands and paths wherever they are.
+    pub(crate) fn unconfined() -> Workspace {
+        Workspace::new().in_mode("full")
+    }
+
+    /// The same, in another mode than usual.
+    pub(crate) fn in_mode(self, mode: &'static str) -> Workspace {
+        Workspace { mode: Some(mode), ..self }
     }
 
     /// One in which the program runs as somebody for whom permissions count.
@@ -61,7 +73,7 @@ impl Workspace {
     }
 
     fn with_user(user: Option<u32>) -> Workspace {
-        let workspace = Workspace { folder: tempfile::tempdir().unwrap(), user };
+        let workspace = Workspace { folder: tempfile::tempdir().unwrap(), user, mode: None };
         fs::set_permissions(workspace.folder.path(), Permissions::from_mode(0o755)).unwrap();
         for name in ["work", "home"] {
             let folder = workspace.folder.path().join(name);
@@ -216,6 +228,9 @@ impl Workspace {
             ("XDG_RUNTIME_DIR", "run"),
         ] {
             command.env(name, home.join(folder));
+        }
+        if let Some(mode) = self.mode {
+            command.env("IKIGAI_MODE", mode);
         }
         if let Some(user) = self.user {
             command.uid(user).gid(user);

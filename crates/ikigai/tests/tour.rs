@@ -172,6 +172,7 @@ fn commands_are_really_run_and_see_no_key() {
         format!("env >> {}\n[[ \"$*\" = *sum.sh\\ 4 ]] && echo 11 && exit", workspace.text("seen"));
     let path = with_own_bash(&workspace, &script);
     let mut command = tour(&workspace);
+    command.args(["--mode", "full"]);
     let (code, stdout, stderr) =
         ended(command.env("PATH", path).env("OPENAI_API_KEY", "sk-mine").env("MINE", "sk-mine"));
     assert!(stdout.contains("but sum.sh says 11 (process "), "{stdout}");
@@ -204,7 +205,9 @@ fn check_interrupt(cue: &str, signal: Signal) {
          kill -{name} $(cat {number})\nexec sleep 31415\nfi"
     );
     let path = with_own_bash(&workspace, &script);
-    let tour = workspace.ikigai().arg("tour").env("PATH", path).spawn().unwrap();
+    let mut tour = workspace.ikigai();
+    tour.args(["tour", "--mode", "full"]).env("PATH", path);
+    let tour = tour.spawn().unwrap();
     workspace.write("new-pid", format!("{}\n", tour.id()));
     fs::rename(workspace.path("new-pid"), workspace.path("tour-pid")).unwrap();
     let output = finish(tour);

@@ -189,7 +189,7 @@ fn a_call_is_in_the_log_before_it_runs() {
     let look = json!({"command": "\"$IKIGAI\" log --json > seen"});
     let calls = [("c1", "bash", echo("one")), ("c2", "bash", look)];
     let server = ModelServer::start([Reply::calls(calls), Reply::text("done")]);
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let mut command = workspace.run_command(&server, Format::Chat, ["go"]);
     command.env("IKIGAI", env!("CARGO_BIN_EXE_ikigai"));
     assert_eq!(ended(&mut command).0, 0);

@@ -28,7 +28,7 @@ fn check_killed(
     meanwhile: impl FnOnce(&Workspace, &ModelServer, &Running),
 ) -> (Vec<Value>, ModelServer) {
     let server = ModelServer::start([bash("c1", "echo one"), reply, Reply::text(WELL_AGAIN)]);
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let run = Running::start(&mut workspace.run_command(&server, format, ["--json", "go"]));
     meanwhile(&workspace, &server, &run);
     kill(run);

@@ -38,7 +38,7 @@ fn a_database_that_vanishes_ends_the_turn_and_its_call_is_closed_when_it_is_back
         bash("c1", "mv ~/data/ikigai/ikigai.db ~/data/aside.db"),
         Reply::text(WELL_AGAIN),
     ]);
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let (code, stdout, stderr) = workspace.run_model(&server, Format::Chat, ["go"]);
     let database = workspace.database();
     let told = format!(

@@ -30,7 +30,7 @@ fn check_interrupted(
     meanwhile: impl FnOnce(&Workspace, &ModelServer, &Running),
 ) -> (Vec<Value>, Vec<Value>) {
     let server = ModelServer::start(script.into_iter().chain([Reply::text(WELL_AGAIN)]));
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let mut command = workspace.run_command(&server, format, ["--json", "go"]);
     let run = Running::start(&mut command);
     meanwhile(&workspace, &server, &run);

@@ -105,7 +105,7 @@ fn catches_interrupts(process: u32) -> bool {
 fn two_signals_end_a_run_whose_command_does_not_want_to_end() {
     let command = "trap '' TERM; echo $$ > leader; while :; do sleep 0.01; done";
     let server = ModelServer::start([bash("c1", command), Reply::text(WELL_AGAIN)]);
-    let workspace = Workspace::new();
+    let workspace = Workspace::unconfined();
     let mut run = workspace.run_command(&server, Format::Chat, ["go"]).spawn().unwrap();
     let leader = wait_for_pid(&workspace.path("leader"));
     let status = wait_for("the end", || {

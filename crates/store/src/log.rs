@@ -122,6 +122,8 @@ impl Input {
 pub enum Next {
     /// It runs a tool.
     Tool,
+    /// It waits for a permission.
+    Permission,
     /// It asks a model, which takes one from the session's budget.
     Request,
 }
@@ -130,6 +132,7 @@ impl Next {
     pub(crate) fn note(self, unit: &Unit<'_>, agent: &AgentRow) -> Result<Requests, StoreError> {
         match self {
             Next::Tool => set_state(unit, agent, State::Tool).map(|()| Requests::Granted),
+            Next::Permission => set_state(unit, agent, State::Asking).map(|()| Requests::Granted),
             Next::Request => {
                 set_state(unit, agent, State::Waiting)?;
                 sessions::take_request(unit, agent.session)

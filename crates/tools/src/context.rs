@@ -69,7 +69,7 @@ impl Context {
         match reach {
             Reach::Tree => Context { guarded_too: false, ..self },
             Reach::TreeAndGuarded => Context { guarded_too: true, ..self },
-            Reach::Anywhere => Context { tree: None, ..self },
+            Reach::Anywhere => Context { tree: None, sandbox: None, ..self },
         }
     }
 

@@ -16,6 +16,7 @@ mod shell;
 mod words;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub(crate) use facts::Subject;
 pub use facts::{Access, Facts, FileFacts, Whereabouts};
@@ -46,6 +47,15 @@ impl Mode {
             "work" => Some(Mode::Work),
             "full" => Some(Mode::Full),
             _ => None,
+        }
+    }
+
+    /// The word that stands for it in the configuration.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Read => "read",
+            Mode::Work => "work",
+            Mode::Full => "full",
         }
     }
 
@@ -120,18 +130,23 @@ pub fn refusal(why: &str) -> ToolResult {
     Outcome::Failure(format!("Not permitted: {why}")).into()
 }
 
+/// The result of a call for which nobody answered before the turn was ended.
+pub fn interrupted() -> ToolResult {
+    Outcome::Failure("Interrupted: it was not carried out".to_owned()).into()
+}
+
 /// The mode and the rules of a session.
 #[derive(Debug, Clone)]
 pub struct Gate {
     mode: Mode,
     sandbox: Confinement,
-    rules: Vec<Rule>,
+    rules: Arc<[Rule]>,
 }
 
 impl Gate {
     /// A gate with the rules in their order.
-    pub fn new(mode: Mode, sandbox: Confinement, rules: Vec<Rule>) -> Gate {
-        Gate { mode, sandbox, rules }
+    pub fn new(mode: Mode, sandbox: Confinement, rules: impl Into<Arc<[Rule]>>) -> Gate {
+        Gate { mode, sandbox, rules: rules.into() }
     }
 
     /// Judges a call of `tool`.

@@ -77,7 +77,7 @@ pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
 pub use gate::{
     Access, Confinement, Decision, Facts, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
-    Whereabouts, refusal,
+    Whereabouts, interrupted, refusal,
 };
 pub use output::OutputSize;
 pub use result::ToolResult;

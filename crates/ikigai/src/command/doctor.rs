@@ -1,14 +1,18 @@
 //! `ikigai doctor`: what ikigai needs, whether it is there, and what to do.
 
-use ikigai_store::{Options, Store};
+use std::ffi::OsStr;
 
-use crate::environment::Environment;
+use ikigai_store::{Options, Store};
+use ikigai_tools::{Commands, Mode, SandboxKind};
+
+use crate::environment::{self, Environment};
 use crate::exit::Exit;
 use crate::model;
 use crate::print;
 
 pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
-    let findings = [configuration(), model(environment)?, database(environment)];
+    let findings =
+        [configuration(), model(environment)?, sandbox(environment)?, database(environment)];
     let text: String = findings.iter().map(Finding::render).collect();
     print::out(print::safe(&text))?;
     let is_bad = findings.iter().any(|finding| finding.health == Health::Bad);
@@ -91,6 +95,37 @@ fn few(names: &[String]) -> String {
         1..=SHOWN => shown,
         more => format!("{shown} and {} more", more - SHOWN),
     }
+}
+
+/// Whether commands can be kept in, and what is allowed.
+fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
+    let finding = |health, text| Finding { what: "sandbox", health, text };
+    let (program, watchdog) = (environment::own_program()?, OsStr::new(environment::WATCHDOG));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let found = runtime.block_on(async {
+        let commands = Commands::new(&program, watchdog, environment.for_commands());
+        let found = commands.sandbox_kind().await;
+        commands.close().await;
+        found
+    });
+    let mode = environment.settings.mode();
+    Ok(match (found, mode) {
+        (Ok(kind), Mode::Full) => finding(
+            Health::Missing,
+            format!("{kind} works, but mode full runs commands without it"),
+        ),
+        (Ok(SandboxKind::Landlock), _) => {
+            let better = "install bubblewrap for a stronger one";
+            finding(Health::Good, format!("landlock, in mode {}; {better}", mode.word()))
+        }
+        (Ok(kind), Mode::Read | Mode::Work) => {
+            finding(Health::Good, format!("{kind}, in mode {}", mode.word()))
+        }
+        (Err(none), _) => finding(
+            Health::Missing,
+            format!("{none}, so every command is asked for: install bubblewrap"),
+        ),
+    })
 }
 
 fn database(environment: &Environment) -> Finding {

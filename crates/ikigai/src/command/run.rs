@@ -6,7 +6,7 @@ mod text;
 
 use std::time::Duration;
 
-use ikigai_agents::{Command, Stop, serve};
+use ikigai_agents::{Command, Person, Stop, serve};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -15,9 +15,10 @@ use crate::command::read_stdin;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::model;
-use crate::opening::{Otherwise, equip, take_seat};
+use crate::opening::{Otherwise, equip, take_seat, toolbox};
 use crate::print;
 use crate::signals;
+use crate::temporary::TemporaryFolder;
 
 use json::JsonLines;
 use printer::{Output, SharedPrinter};
@@ -36,11 +37,13 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
     let stop = runtime.block_on(async {
         let seat = take_seat(environment, Otherwise::New).await?;
         let output: Box<dyn Output> = match arguments.json {
-            true => Box::new(JsonLines),
+            true => Box::<JsonLines>::default(),
             false => Box::<PlainText>::default(),
         };
         let printer = SharedPrinter::begin(output, &seat, &model.label, interrupt.clone())?;
-        let agent = equip(environment, seat, model, printer.sink())?;
+        let temporary = TemporaryFolder::of_session(environment, seat.session())?;
+        let toolbox = toolbox(environment, &seat, &temporary, Person::Absent)?;
+        let agent = equip(environment, seat, model, toolbox, printer.sink())?;
         if let Some(seconds) = arguments.timeout {
             let (interrupt, limit) = (interrupt.clone(), Duration::from_secs(seconds));
             tokio::spawn(async move {

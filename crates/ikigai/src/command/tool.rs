@@ -6,9 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ikigai_agents::Person;
 use ikigai_mail::render_result;
 use ikigai_store::Step;
-use ikigai_tools::{Call, Commands, Context, Prepared, ToolResult};
+use ikigai_tools::{
+    Call, Commands, Confinement, Context, Facts, Gate, Prepared, Reach, ToolResult, Verdict,
+    refusal,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue;
@@ -16,15 +20,17 @@ use crate::cli::ToolArguments;
 use crate::command::read_stdin;
 use crate::environment::{self, Environment};
 use crate::exit::Exit;
+use crate::permissions::permissions;
 use crate::print;
 use crate::session::OpenSession;
 use crate::signals::Signals;
+use crate::temporary::TemporaryFolder;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyhow::Result<Exit> {
     let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
     let result = match catalogue::offered(&environment.settings).dispatch(&arguments.name, &json) {
-        Ok(Prepared::Call(call)) => execute(environment, call)?,
-        Ok(Prepared::Step(step)) => Some(commit(environment, step)?),
+        Ok(Prepared::Call(call)) => execute(environment, &arguments.name, call)?,
+        Ok(Prepared::Step(step)) => Some(commit(environment, &arguments.name, step)?),
         Err(refusal) => Some(refusal),
     };
     let Some(result) = result else {
@@ -44,31 +50,63 @@ fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Performs a step on the database, as the person's hand.
-fn commit(environment: &Environment, step: Step) -> anyhow::Result<ToolResult> {
+fn commit(environment: &Environment, name: &str, step: Step) -> anyhow::Result<ToolResult> {
+    let settings = &environment.settings;
+    let gate = Gate::new(settings.mode(), Confinement::InForce, settings.rules()?);
+    if let Err(refused) = without_person(gate.judge(name, &Facts::Other)) {
+        return Ok(refused);
+    }
     let session = OpenSession::open(environment)?;
     Ok(render_result(session.perform(step)?.as_ref()))
 }
 
 /// Runs the call; `None` when it was interrupted.
-fn execute(environment: &Environment, call: Call) -> anyhow::Result<Option<ToolResult>> {
+fn execute(
+    environment: &Environment,
+    name: &str,
+    call: Call,
+) -> anyhow::Result<Option<ToolResult>> {
+    // Other tools need none, and work where none can be made.
+    let temporary = (name == "bash").then(|| TemporaryFolder::of_process(environment));
+    let temporary = temporary.transpose()?;
+    let temporary = temporary.as_ref().map(TemporaryFolder::path);
+    let permissions = permissions(environment, temporary, Person::Absent)?;
+    let variables = match temporary {
+        Some(temporary) => environment.for_commands_in(temporary),
+        None => Vec::new(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let commands = Arc::new(Commands::new(
-            &environment::own_program()?,
-            OsStr::new(environment::WATCHDOG),
-            environment.for_commands(),
-        ));
+        let (program, watchdog) = (environment::own_program()?, OsStr::new(environment::WATCHDOG));
+        let commands = Arc::new(Commands::new(&program, watchdog, variables));
         let output_size = environment.settings.max_output_size();
         let interrupt = CancellationToken::new();
         let context =
             Context::new(&environment.directory, output_size, commands.clone(), interrupt.clone());
-        let result = until_interrupted(call.run(&context), &interrupt).await;
+        let context = permissions.enclose(context);
+        let running = async {
+            let facts = call.facts(&context);
+            match without_person(permissions.judge(name, &facts, &commands).await) {
+                Ok(reach) => call.run(&context.reaching(reach)).await,
+                Err(refused) => refused,
+            }
+        };
+        let result = until_interrupted(running, &interrupt).await;
         commands.close().await;
         result
     });
     // A file tool that is stuck in the system must not keep us.
     runtime.shutdown_background();
     result
+}
+
+/// How far a call may reach where nobody can be asked.
+fn without_person(verdict: Verdict) -> Result<Reach, ToolResult> {
+    match verdict {
+        Verdict::Allow(reach) => Ok(reach),
+        Verdict::Ask(question) => Err(question.refusal()),
+        Verdict::Deny(why) => Err(refusal(&why)),
+    }
 }
 
 /// Waits for the call; a signal interrupts it, a second one does not even wait for its end.

@@ -30,13 +30,14 @@ use scratch::{ELSEWHERE, Scratch};
 use server::Server;
 use walk::Walk;
 
-pub(crate) fn run() -> anyhow::Result<Exit> {
+/// The mode is `work` unless another is asked for.
+pub(crate) fn run(mode: Option<&str>) -> anyhow::Result<Exit> {
     let speed = match std::io::stdout().is_terminal() {
         true => Speed::Readable,
         false => Speed::AtOnce,
     };
     let interrupt = CancellationToken::new();
-    let (scratch, environment, store) = prepare(speed, &interrupt)?;
+    let (scratch, environment, store) = prepare(speed, mode.unwrap_or("work"), &interrupt)?;
     let page = Page::new(&environment, speed, interrupt.clone());
     let page = Arc::new(Mutex::new(page));
     let pace = Pace::new(speed, interrupt.clone())?;
@@ -57,6 +58,7 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
 /// Makes everything that the walk stands on. From here on a signal cancels `interrupt`.
 fn prepare(
     speed: Speed,
+    mode: &str,
     interrupt: &CancellationToken,
 ) -> anyhow::Result<(Scratch, Environment, Store)> {
     let folder = scratch::new_place();
@@ -70,14 +72,14 @@ fn prepare(
     })?;
     let scratch = Scratch::make(folder)?;
     let server = Server::start(speed)?;
-    let environment = surroundings(&scratch, &server)?;
+    let environment = surroundings(&scratch, &server, mode)?;
     let store = Store::open(environment.settings.database_url()?, Options::default())
         .map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
     Ok((scratch, environment, store))
 }
 
 /// The scratch folder instead of the user's, and the scripted server as the model's provider.
-fn surroundings(scratch: &Scratch, server: &Server) -> anyhow::Result<Environment> {
+fn surroundings(scratch: &Scratch, server: &Server, mode: &str) -> anyhow::Result<Environment> {
     let path = environment::path_with(&scratch.programs());
     let path = path.map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
     Environment::apart(
@@ -87,6 +89,8 @@ fn surroundings(scratch: &Scratch, server: &Server) -> anyhow::Result<Environmen
             ("IKIGAI_DATABASE_URL", scratch.database_url()),
             ("IKIGAI_MODEL", OsString::from("openai/scripted")),
             ("OPENAI_BASE_URL", OsString::from(server.base_url())),
+            ("IKIGAI_MODE", OsString::from(mode)),
+            ("TMPDIR", scratch.temporary().into()),
         ],
     )
 }

@@ -26,6 +26,12 @@ impl Folders {
         }
     }
 
+    /// Those of ikigai alone.
+    pub(super) fn own(&self) -> Vec<PathBuf> {
+        let folders = [&self.config, &self.data, &self.state];
+        folders.into_iter().flatten().map(|folder| folder.join("ikigai")).collect()
+    }
+
     pub(super) fn user_file(&self) -> Option<PathBuf> {
         self.config.as_ref().map(|folder| folder.join("ikigai/config.toml"))
     }

@@ -1,6 +1,7 @@
 //! The user's rules about tool calls (permissions.md). Here they are read and checked; what they
 //! decide is not this module's business.
 
+use ikigai_tools::Decision;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -43,10 +44,16 @@ fn read_rule(rule: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Rule, WrongLi
             return Err(WrongLine { line: lines.line(name.span().start), wrong });
         }
     }
+    let tool = field(table, "tool", tools::check_tool, line, lines)?;
+    let check_pattern = |pattern: &str| match ikigai_tools::Rule::new(&tool, pattern, Decision::Ask)
+    {
+        Ok(_) => Ok(()),
+        Err(why) => Err(Wrong::NoPattern { shown: excerpt(pattern), why: excerpt(&why) }),
+    };
     Ok(Rule {
-        tool: field(table, "tool", tools::check_tool, line, lines)?,
-        pattern: field(table, "match", |_| Ok(()), line, lines)?,
+        pattern: field(table, "match", check_pattern, line, lines)?,
         decision: field(table, "decision", |text| DECISIONS.parse(text).map(drop), line, lines)?,
+        tool,
         line,
     })
 }

@@ -79,7 +79,7 @@ pub(super) const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        heading: "Permissions (not in force yet)",
+        heading: "Permissions",
         settings: &[
             Setting {
                 key: "mode",

@@ -211,7 +211,7 @@ providers.local.kind = "openai"                             # default
 providers.local.base_url = "http://me:***@localhost:11434/v1"  # ~/.config/ikigai/config.toml:4
 # providers.local.api_key_env is not set: no key is sent
 
-# Permissions (not in force yet)
+# Permissions
 mode = "read"               # --mode
 sandbox.network = false     # default
 sandbox.read = ["~/notes"]  # ~/.config/ikigai/config.toml:2

@@ -3,6 +3,7 @@
 use ikigai_agents::Command;
 use ikigai_mail::Command as MailCommand;
 use ikigai_store::StoreError;
+use ikigai_tools::Mode;
 
 use super::{Person, lock};
 use crate::command::now;
@@ -19,6 +20,7 @@ pub(super) enum Asked {
 const COMMANDS: &[(&str, &str)] = &[
     ("/help", "this list"),
     ("/mail", "the mailbox: /mail read 5, /mail send 1/ text, /mail unread 5"),
+    ("/mode", "what agents may touch: /mode read, /mode work, /mode full"),
     ("/clear", "a fresh context; the log keeps all"),
     ("/exit", "leave; 'ikigai -c' goes on with the session"),
 ];
@@ -35,6 +37,7 @@ impl Person<'_> {
         match name {
             "help" => lock(&self.screen).say(&help()),
             "mail" => self.mail(rest).await,
+            "mode" => self.mode(rest.trim()),
             "clear" => self.clear().await,
             "exit" | "quit" => return Ok(Asked::ToLeave),
             _ => lock(&self.screen).say(&unknown(name)),
@@ -59,6 +62,19 @@ impl Person<'_> {
                 }
             }
             Err(usage) => usage,
+        };
+        lock(&self.screen).say(&text);
+    }
+
+    /// Says which mode it is, or changes it.
+    fn mode(&self, word: &str) {
+        let text = match (word, Mode::parse(word)) {
+            ("", _) => format!("Mode {}", self.permissions.mode().word()),
+            (_, Some(mode)) => {
+                self.permissions.set_mode(mode);
+                format!("Mode {} from the next call on", mode.word())
+            }
+            (_, None) => "Error: modes are read, work and full: /mode work".to_owned(),
         };
         lock(&self.screen).say(&text);
     }

@@ -1,19 +1,28 @@
 //! What is printed, and in which state that leaves the line.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use ikigai_agents::{Done, Event, Happening, Reason};
-use ikigai_conversation::{AgentId, Body, Message, SessionId};
+use ikigai_agents::{Asking, Done, Event, Happening, Permissions, Reason};
+use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCallId};
+use ikigai_tools::{Mode, NoSandbox, SandboxKind};
 
 use crate::environment::Environment;
 use crate::print::safe;
+use crate::question::{HOW_TO_ANSWER, render_question};
 use crate::transcript::{self, Look};
 
 /// The terminal, as far as we know it.
 pub(super) struct Screen {
     has_colours: bool,
+    /// What is shown of files is seen from here.
+    directory: PathBuf,
+    permissions: Arc<Permissions>,
     cursor: Cursor,
     is_busy: bool,
+    /// The call that waits for a yes.
+    asked: Option<ToolCallId>,
     /// The last turn stopped in a way from which it may go on; Enter does that.
     may_go_on: bool,
     /// Messages of the person that wait, and are shown when they go in.
@@ -34,23 +43,39 @@ enum Cursor {
 }
 
 impl Screen {
-    pub(super) fn new(environment: &Environment) -> Screen {
+    pub(super) fn new(environment: &Environment, permissions: Arc<Permissions>) -> Screen {
         let is_dumb = environment.variable("TERM").is_none_or(|term| term == "dumb");
         let has_colours = !is_dumb && environment.variable("NO_COLOR").is_none();
         Screen {
             has_colours,
+            directory: environment.directory.clone(),
+            permissions,
             cursor: Cursor::Fresh,
             is_busy: false,
+            asked: None,
             may_go_on: false,
             waiting: 0,
             has_spoken: false,
         }
     }
 
-    /// Says who is there.
-    pub(super) fn greet(&mut self, model: &str, agent: &AgentId) {
+    /// Says who is there, and what commands are kept in by.
+    pub(super) fn greet(
+        &mut self,
+        model: &str,
+        agent: &AgentId,
+        sandbox: &Result<SandboxKind, NoSandbox>,
+    ) {
         let version = env!("CARGO_PKG_VERSION");
-        self.line(&format!("ikigai {version} · {} · agent {agent}", safe(model)));
+        let mode = self.permissions.mode();
+        let walls = match (mode, sandbox) {
+            (Mode::Work, Ok(kind)) => format!(", sandbox {kind}"),
+            (Mode::Work, Err(_)) => ", no sandbox: every command is asked for".to_owned(),
+            (Mode::Read | Mode::Full, _) => String::new(),
+        };
+        let who = format!("ikigai {version} · {} · agent {agent}", safe(model));
+        let mode = self.in_colour_of(mode, &format!("mode {}{walls}", mode.word()));
+        self.line(&format!("{who} · {mode}"));
         self.dim("/help lists the commands, Ctrl-C interrupts, Ctrl-D leaves");
     }
 
@@ -80,12 +105,27 @@ impl Screen {
 
     pub(super) fn prompt(&mut self) {
         self.fresh();
-        self.put("❯ ");
+        let mode = self.permissions.mode();
+        if mode == Mode::Full {
+            let full = self.in_colour_of(mode, mode.word());
+            self.put(&format!("{full} "));
+        }
+        self.put(if self.asked.is_some() { "y/a/n ❯ " } else { "❯ " });
         self.cursor = Cursor::Prompt;
     }
 
     pub(super) fn is_busy(&self) -> bool {
         self.is_busy
+    }
+
+    /// Whether a call waits for a yes.
+    pub(super) fn asks(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// The call that waited for a yes; now it does not any more.
+    pub(super) fn answered(&mut self) -> Option<ToolCallId> {
+        self.asked.take()
     }
 
     pub(super) fn may_go_on(&self) -> bool {
@@ -122,6 +162,7 @@ impl Screen {
             Happening::Retry { attempt, reason, delay } => {
                 self.line(&safe(&transcript::retry(*attempt, reason, *delay)));
             }
+            Happening::Asks(asking) => self.ask(&event.agent, asking),
             Happening::StoreWaits(reason) => self.line(&safe(&transcript::store_waits(reason))),
             Happening::MailHeld => self.line(transcript::MAIL_HELD),
             Happening::Done(done) => self.done(done),
@@ -136,6 +177,15 @@ impl Screen {
             self.has_spoken = true;
             self.dim("(goes on with what was cut off)");
         }
+    }
+
+    fn ask(&mut self, agent: &AgentId, asking: &Asking) {
+        for line in render_question(agent, asking, &self.directory) {
+            self.line(&safe(&line));
+        }
+        self.dim(HOW_TO_ANSWER);
+        self.asked = Some(asking.call.tool_call_id.clone());
+        self.prompt();
     }
 
     fn text(&mut self, delta: &str) {
@@ -171,6 +221,7 @@ impl Screen {
 
     fn done(&mut self, done: &Done) {
         self.is_busy = self.waiting > 0;
+        self.asked = None;
         self.fresh();
         transcript::ending(done).iter().for_each(|note| self.line(&safe(note)));
         self.may_go_on = done.may_go_on;
@@ -179,6 +230,14 @@ impl Screen {
         }
         if !self.is_busy {
             self.prompt();
+        }
+    }
+
+    /// Red is for the mode in which everything is allowed.
+    fn in_colour_of(&self, mode: Mode, text: &str) -> String {
+        match self.has_colours && mode == Mode::Full {
+            true => format!("\x1b[31m{text}\x1b[39m"),
+            false => text.to_owned(),
         }
     }
 

@@ -30,11 +30,19 @@ pub(super) fn file(roots: &[Root], path: &Path) -> Result<Found, FileError> {
 
 /// The folder that a path leads to.
 pub(super) fn folder(roots: &[Root], path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
+    if path.as_os_str().as_bytes().contains(&0) {
+        return Err(Errno::NOENT.into());
+    }
     let mut search = Search::new(roots, path);
     // With a step behind it no name is the last, so each has to be that of a folder.
     search.ahead.insert(0, Step::Here);
     while let Some(step) = search.ahead.pop() {
-        match search.take(&step).map_err(FileError::of_a_folder)? {
+        let taken = search.take(&step).map_err(|error| match search.ahead.len() {
+            0 | 1 => error.of_a_folder(),
+            // Beneath a file there is nothing.
+            _ => error,
+        });
+        match taken? {
             Taken::Step => {}
             Taken::Missing(_) => return Err(Errno::NOENT.into()),
             Taken::Last(_) => return Err(FileError::NotDirectory),

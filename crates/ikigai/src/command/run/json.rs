@@ -1,14 +1,20 @@
 //! Events as JSON, one per line (cli.md, Events of `run --json`).
 
+use std::collections::BTreeMap;
+
 use ikigai_agents::{Done, Event, Happening, Seat};
-use ikigai_conversation::{AgentId, Body, Message};
+use ikigai_conversation::{AgentId, Body, Message, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::printer::Output;
 use crate::print::{self, Reader};
 use crate::transcript;
 
-pub(super) struct JsonLines;
+#[derive(Default)]
+pub(super) struct JsonLines {
+    /// The call that was made last by each agent: an approval is told with what it is about.
+    calls: BTreeMap<AgentId, ToolCall>,
+}
 
 impl Output for JsonLines {
     fn begin(&mut self, seat: &Seat, model: &str) -> anyhow::Result<Reader> {
@@ -19,7 +25,7 @@ impl Output for JsonLines {
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
         let agent = &event.agent;
         match &event.happening {
-            Happening::Logged(message) => logged(agent, message),
+            Happening::Logged(message) => self.logged(agent, message),
             Happening::Text(delta) => line("text", agent, None, json!({"delta": delta})),
             Happening::Retry { attempt, reason, delay } => {
                 let delay = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
@@ -37,6 +43,8 @@ impl Output for JsonLines {
             Happening::Started(_) | Happening::Done(_) | Happening::Lost(_) => {
                 Ok(Reader::Listening)
             }
+            // The answer is told when it is in the log.
+            Happening::Asks(_) => Ok(Reader::Listening),
         }
     }
 
@@ -49,34 +57,49 @@ impl Output for JsonLines {
     }
 }
 
-fn logged(agent: &AgentId, message: &Message) -> anyhow::Result<Reader> {
-    let log = Some(message.id.value());
-    match &message.body {
-        Body::ToolCall(call) => {
-            let fields =
-                json!({"id": call.tool_call_id, "name": call.name, "arguments": call.arguments});
-            line("tool_call", agent, log, fields)
+impl JsonLines {
+    fn logged(&mut self, agent: &AgentId, message: &Message) -> anyhow::Result<Reader> {
+        let log = Some(message.id.value());
+        match &message.body {
+            Body::ToolCall(call) => {
+                self.calls.insert(agent.clone(), call.clone());
+                let fields = json!({"id": call.tool_call_id, "name": call.name, "arguments": call.arguments});
+                line("tool_call", agent, log, fields)
+            }
+            Body::ToolResult(result) => {
+                let output: Value = serde_json::from_str(&result.output).unwrap_or_default();
+                let fields =
+                    json!({"id": result.tool_call_id, "name": result.name, "result": output});
+                line("tool_result", agent, log, fields)
+            }
+            Body::Notification(_) => {
+                line("notification", agent, log, json!({"text": message.content}))
+            }
+            Body::Usage(usage) => {
+                let fields = json!({
+                    "input_tokens": usage.input_tokens,
+                    "output_tokens": usage.output_tokens,
+                });
+                line("usage", agent, log, fields)
+            }
+            Body::System | Body::User | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {
+                Ok(Reader::Listening)
+            }
+            Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => {
+                Ok(Reader::Listening)
+            }
+            Body::Approval(approval) => {
+                let call = self.calls.get(agent);
+                let fields = json!({
+                    "id": approval.tool_call_id,
+                    "name": call.map(|call| &call.name),
+                    "arguments": call.map(|call| &call.arguments),
+                    "decision": approval.decision,
+                });
+                line("approval", agent, log, fields)
+            }
+            Body::Interrupted(_) | Body::Command(_) => Ok(Reader::Listening),
         }
-        Body::ToolResult(result) => {
-            let output: Value = serde_json::from_str(&result.output).unwrap_or_default();
-            let fields = json!({"id": result.tool_call_id, "name": result.name, "result": output});
-            line("tool_result", agent, log, fields)
-        }
-        Body::Notification(_) => line("notification", agent, log, json!({"text": message.content})),
-        Body::Usage(usage) => {
-            let fields = json!({
-                "input_tokens": usage.input_tokens,
-                "output_tokens": usage.output_tokens,
-            });
-            line("usage", agent, log, fields)
-        }
-        Body::System | Body::User | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {
-            Ok(Reader::Listening)
-        }
-        Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => {
-            Ok(Reader::Listening)
-        }
-        Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => Ok(Reader::Listening),
     }
 }
 

@@ -72,7 +72,7 @@ impl Printer {
             Happening::Lost(_) => {}
             Happening::Started(_) | Happening::Logged(_) | Happening::Text(_) => self.show(&event),
             Happening::Retry { .. } | Happening::StoreWaits(_) => self.show(&event),
-            Happening::MailHeld => self.show(&event),
+            Happening::MailHeld | Happening::Asks(_) => self.show(&event),
         }
     }
 

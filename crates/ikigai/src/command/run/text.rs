@@ -27,7 +27,7 @@ impl Output for PlainText {
             }
             Happening::StoreWaits(reason) => print::note(&transcript::store_waits(reason)),
             Happening::MailHeld => print::note(transcript::MAIL_HELD),
-            Happening::Started(_) | Happening::Text(_) => {}
+            Happening::Started(_) | Happening::Text(_) | Happening::Asks(_) => {}
             Happening::Done(_) | Happening::Lost(_) => {}
         }
         Ok(Reader::Listening)

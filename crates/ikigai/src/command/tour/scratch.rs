@@ -70,6 +70,7 @@ impl Scratch {
             fs::write(self.project().join(name), content)?;
         }
         fs::create_dir(self.programs())?;
+        fs::create_dir(self.temporary())?;
         Ok(symlink(environment::own_file()?, self.programs().join("ikigai"))?)
     }
 
@@ -85,6 +86,11 @@ impl Scratch {
     /// Where this program is found by its name.
     pub(super) fn programs(&self) -> PathBuf {
         self.folder.join("bin")
+    }
+
+    /// Where agents put what they need only for a while.
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.folder.join("tmp")
     }
 
     pub(super) fn database_url(&self) -> OsString {

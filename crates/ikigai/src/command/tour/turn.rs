@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ikigai_agents::{Command, Done, Event, Happening, Seat, Sink, Stop, serve};
+use ikigai_agents::{Command, Done, Event, Happening, Person, Seat, Sink, Stop, serve};
 use ikigai_conversation::Body;
+use ikigai_tools::Mode;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::page::{SharedPage, lock};
 use crate::environment::Environment;
 use crate::model;
-use crate::opening::equip;
+use crate::opening::{equip, toolbox};
+use crate::temporary::TemporaryFolder;
 
 /// How long a turn may take: the longest in the walk takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,7 +48,13 @@ pub(super) async fn run_turn(
     let results = Arc::new(Mutex::new(Vec::new()));
     let (ended, end) = oneshot::channel();
     let events = sink(Arc::clone(page), Arc::clone(&results), ended);
-    let agent = equip(environment, seat, model, events)?;
+    let temporary = TemporaryFolder::of_session(environment, seat.session())?;
+    let toolbox = toolbox(environment, &seat, &temporary, Person::Absent)?;
+    if toolbox.commands.sandbox_kind().await.is_err() {
+        // There would be questions and nobody to answer; all that is run here is known.
+        toolbox.permissions.set_mode(Mode::Full);
+    }
+    let agent = equip(environment, seat, model, toolbox, events)?;
     let (tell, commands) = mpsc::channel(1);
     if let Start::Said(text) = start {
         tell.send(Command::Say(text.to_owned())).await?;
@@ -96,6 +104,7 @@ fn sink(
             }
             Happening::Started(_) | Happening::Text(_) | Happening::Retry { .. } => {}
             Happening::StoreWaits(_) | Happening::MailHeld | Happening::Lost(_) => {}
+            Happening::Asks(_) => {}
         }
     })
 }

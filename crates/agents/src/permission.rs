@@ -1,0 +1,211 @@
+//! Whether a call may be carried out: the gate judges, and where it does not know, the person is asked.
+//!
+//! This stands between "the call is committed" and "it runs", in one place for all tools (permissions.md).
+//! What a person answered is in the log before anything happens.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ikigai_conversation::{Body, Decision, NewMessage, ToolCall, ToolCallId};
+use ikigai_store::{Next, StoreError};
+use ikigai_tools::{
+    Call, Commands, Confinement, Context, Facts, Gate, Mode, Question, Reach, Rule, Sandbox,
+    ToolResult, Tree, Verdict, interrupted, refusal,
+};
+use tokio::sync::mpsc;
+
+use crate::agent::Agent;
+use crate::event::Happening;
+
+/// What the agents of a process may do, and who can be asked. All of them share it.
+#[derive(Debug)]
+pub struct Permissions {
+    mode: Mutex<Mode>,
+    rules: Arc<[Rule]>,
+    tree: Arc<Tree>,
+    sandbox: Arc<Sandbox>,
+    person: Person,
+    /// What the person has allowed for the rest of the session. It is kept as long as the process, so that
+    /// nobody's yes of last week counts.
+    granted: Mutex<Vec<(String, Facts)>>,
+}
+
+/// Whether there is somebody who can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Person {
+    /// Somebody sees the questions and answers.
+    Present,
+    /// What would be asked is refused.
+    Absent,
+}
+
+/// A call that waits for a yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asking {
+    /// The call.
+    pub call: ToolCall,
+    /// Why it needs one.
+    pub why: String,
+    /// The rule that would make the question needless, as a line of the configuration.
+    pub rule: Option<String>,
+    /// What set the agent going: the first line of what it was told last.
+    pub cause: String,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The call that it is about; an answer to another one is passed over.
+    pub call: ToolCallId,
+    /// What may be done.
+    pub decision: Decision,
+    /// Why not; it goes to the model.
+    pub reason: Option<String>,
+}
+
+impl Permissions {
+    /// Permissions in a mode, with the user's rules, in a tree, with the walls that commands get.
+    pub fn new(
+        mode: Mode,
+        rules: Vec<Rule>,
+        tree: Tree,
+        sandbox: Sandbox,
+        person: Person,
+    ) -> Permissions {
+        Permissions {
+            mode: Mutex::new(mode),
+            rules: rules.into(),
+            tree: Arc::new(tree),
+            sandbox: Arc::new(sandbox),
+            person,
+            granted: Mutex::default(),
+        }
+    }
+
+    /// What is allowed without a rule.
+    pub fn mode(&self) -> Mode {
+        *lock(&self.mode)
+    }
+
+    /// Changes it from the next call on.
+    pub fn set_mode(&self, mode: Mode) {
+        *lock(&self.mode) = mode;
+    }
+
+    /// The context of a call with the walls of these permissions around it.
+    pub fn enclose(&self, context: Context) -> Context {
+        context.confined(Arc::clone(&self.tree)).with_sandbox(Arc::clone(&self.sandbox))
+    }
+
+    /// Judges a call of `tool`, as far as that can be done without the person.
+    pub async fn judge(&self, tool: &str, facts: &Facts, commands: &Commands) -> Verdict {
+        let mode = self.mode();
+        // Whether there is a sandbox costs a trial, so only those find it out who need it.
+        let confinement = match facts {
+            Facts::Command { .. } if mode == Mode::Work => match commands.sandbox_kind().await {
+                Ok(_) => Confinement::InForce,
+                Err(_) => Confinement::Missing,
+            },
+            Facts::Command { .. } | Facts::File(_) | Facts::Other => Confinement::InForce,
+        };
+        let gate = Gate::new(mode, confinement, Arc::clone(&self.rules));
+        match gate.judge(tool, facts) {
+            Verdict::Ask(question) if self.is_granted(tool, facts) => {
+                Verdict::Allow(question.reach)
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn is_granted(&self, tool: &str, facts: &Facts) -> bool {
+        lock(&self.granted).iter().any(|(name, granted)| name == tool && granted == facts)
+    }
+
+    fn grant(&self, tool: &str, facts: Facts) {
+        lock(&self.granted).push((tool.to_owned(), facts));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What became of the question whether a call may be carried out.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it goes nowhere")]
+pub(crate) enum Permit {
+    /// It may, as far as this.
+    Granted(Reach),
+    /// It may not: the person's answer for the log, if there was a question, and the call's result.
+    Refused(Option<NewMessage>, ToolResult),
+}
+
+impl Agent {
+    /// Finds out whether a committed call may be carried out. `None` is a step on the database.
+    pub(crate) async fn permit(
+        &mut self,
+        call: &ToolCall,
+        prepared: Option<&Call>,
+    ) -> Result<Permit, StoreError> {
+        let permissions = Arc::clone(&self.toolbox.permissions);
+        let facts = prepared.map_or(Facts::Other, |prepared| prepared.facts(&self.context()));
+        let verdict = permissions.judge(&call.name, &facts, &self.toolbox.commands).await;
+        match verdict {
+            Verdict::Allow(reach) => Ok(Permit::Granted(reach)),
+            Verdict::Deny(why) => Ok(Permit::Refused(None, refusal(&why))),
+            Verdict::Ask(question) if permissions.person == Person::Absent => {
+                let reason = Some("nobody is there to be asked".to_owned());
+                let answer = NewMessage::approval(call.tool_call_id.clone(), Decision::No, reason);
+                Ok(Permit::Refused(Some(answer), question.refusal()))
+            }
+            Verdict::Ask(question) => self.ask_person(call, question, facts).await,
+        }
+    }
+
+    /// Asks the person, and writes down the answer.
+    async fn ask_person(
+        &mut self,
+        call: &ToolCall,
+        question: Question,
+        facts: Facts,
+    ) -> Result<Permit, StoreError> {
+        self.record(Vec::new(), Next::Permission).await?;
+        let Question { why, reach, rule } = question;
+        let cause = self.cause();
+        self.emit(Happening::Asks(Asking { call: call.clone(), why, rule, cause }));
+        let interrupt = self.interrupt.clone();
+        let answered = answer_to(&mut self.answers, &call.tool_call_id);
+        let Some(answer) = interrupt.run_until_cancelled(answered).await.flatten() else {
+            return Ok(Permit::Refused(None, interrupted()));
+        };
+        let Answer { call: id, decision, reason } = answer;
+        let approval = NewMessage::approval(id, decision, reason.clone());
+        match decision {
+            Decision::No => {
+                let why = reason.map(|reason| format!("the person said no: {reason}"));
+                let why = why.unwrap_or_else(|| "the person said no".to_owned());
+                return Ok(Permit::Refused(Some(approval), refusal(&why)));
+            }
+            Decision::Once => {}
+            Decision::Always => self.toolbox.permissions.grant(&call.name, facts),
+        }
+        self.record(vec![approval], Next::Tool).await?;
+        Ok(Permit::Granted(reach))
+    }
+
+    /// The first line of what the agent was told last.
+    fn cause(&self) -> String {
+        let is_told = |body: &Body| matches!(body, Body::User | Body::Notification(_));
+        let told = self.log.iter().rev().find(|message| is_told(&message.body));
+        told.and_then(|message| message.content.lines().next()).unwrap_or_default().to_owned()
+    }
+}
+
+/// Waits for the answer to a call; `None` when nobody is left to give one.
+async fn answer_to(answers: &mut mpsc::Receiver<Answer>, call: &ToolCallId) -> Option<Answer> {
+    loop {
+        match answers.recv().await {
+            Some(answer) if answer.call == *call => return Some(answer),
+            Some(_) => {}
+            None => return None,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What agents may touch, as command line and configuration have it (permissions.md).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use ikigai_agents::{Permissions, Person};
+use ikigai_tools::{Sandbox, Tree, secret_places};
+
+use crate::environment::Environment;
+
+/// The permissions of agents that work here, with `temporary` as their folder for temporary files.
+pub(crate) fn permissions(
+    environment: &Environment,
+    temporary: Option<&Path>,
+    person: Person,
+) -> anyhow::Result<Arc<Permissions>> {
+    let settings = &environment.settings;
+    let roots = roots(environment, temporary);
+    let tree = Tree::open(&roots).context("cannot open the working tree")?;
+    let sandbox = sandbox(environment, roots)?;
+    let rules = settings.rules()?;
+    Ok(Arc::new(Permissions::new(settings.mode(), rules, tree, sandbox, person)))
+}
+
+/// The folders of the working tree: where ikigai was started, those that were added, and the temporary one.
+fn roots(environment: &Environment, temporary: Option<&Path>) -> Vec<PathBuf> {
+    let own = [environment.directory.clone()].into_iter();
+    let added = environment.added.iter().cloned();
+    own.chain(added).chain(temporary.map(Path::to_owned)).collect()
+}
+
+/// The walls around commands.
+pub(crate) fn sandbox(environment: &Environment, roots: Vec<PathBuf>) -> anyhow::Result<Sandbox> {
+    let settings = &environment.settings;
+    let mut write = roots;
+    write.extend(settings.paths("sandbox.write"));
+    let mut hidden = settings.own_places()?;
+    if let Some(home) = settings.home() {
+        hidden.extend(secret_places(home));
+    }
+    Ok(Sandbox {
+        write,
+        read: settings.paths("sandbox.read"),
+        hidden,
+        network: settings.is_on("sandbox.network"),
+        kind: None,
+    })
+}

@@ -1,0 +1,164 @@
+//! The folder for temporary files: one for file tools and commands alike (permissions.md, Modes).
+//!
+//! It lies in a folder of the user's own, which nobody else can write to: names in a folder that is open to
+//! all can be taken by others first.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use ikigai_conversation::SessionId;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
+use uuid::Uuid;
+
+use crate::environment::Environment;
+
+/// A folder that is there as long as somebody uses it.
+pub(crate) struct TemporaryFolder {
+    path: PathBuf,
+    /// Held by every process that uses the folder; who gets it alone is the last.
+    lock: OwnedFd,
+    leaving: Leaving,
+}
+
+/// What the last one does with the folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// Removes it with all that is in it.
+    Removed,
+    /// Removes it if it is empty: a session goes on where it was left.
+    KeptUnlessEmpty,
+}
+
+impl TemporaryFolder {
+    /// The one of a session, for all its processes.
+    pub(crate) fn of_session(
+        environment: &Environment,
+        session: SessionId,
+    ) -> anyhow::Result<TemporaryFolder> {
+        let place = environment.temporary_folder();
+        TemporaryFolder::open(&place, &session.to_string(), Leaving::KeptUnlessEmpty)
+    }
+
+    /// One for this process alone.
+    pub(crate) fn of_process(environment: &Environment) -> anyhow::Result<TemporaryFolder> {
+        let (place, name) = (environment.temporary_folder(), Uuid::now_v7().to_string());
+        TemporaryFolder::open(&place, &name, Leaving::Removed)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(place: &Path, name: &str, leaving: Leaving) -> anyhow::Result<TemporaryFolder> {
+        /// Whoever was the last one may remove a folder just as we make it.
+        const ATTEMPTS: usize = 100;
+        let mut attempt = take(place, name);
+        for _ in 1..ATTEMPTS {
+            if attempt.is_ok() {
+                break;
+            }
+            attempt = take(place, name);
+        }
+        let (path, lock) = attempt?;
+        Ok(TemporaryFolder { path, lock, leaving })
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return;
+        }
+        // What cannot be removed is left to whoever tidies such folders.
+        let _ = match self.leaving {
+            Leaving::Removed => fs::remove_dir_all(&self.path),
+            Leaving::KeptUnlessEmpty => fs::remove_dir(&self.path),
+        };
+        // It is empty when nobody else has a folder in it.
+        let _ = self.path.parent().map(fs::remove_dir);
+    }
+}
+
+/// Makes the folder, unless it is there, and takes the lock on it.
+fn take(place: &Path, name: &str) -> anyhow::Result<(PathBuf, OwnedFd)> {
+    let path = own_folder(place)?.join(name);
+    make(&path)?;
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = open(&path, flags, Mode::empty())?;
+    flock(&lock, FlockOperation::LockShared)?;
+    anyhow::ensure!(fstat(&lock)?.st_nlink > 0, "{} was removed", path.display());
+    Ok((path, lock))
+}
+
+/// The folder in which those of all sessions of the user are.
+fn own_folder(place: &Path) -> anyhow::Result<PathBuf> {
+    let user = rustix::process::getuid().as_raw();
+    let path = place.join(format!("ikigai-{user}"));
+    make(&path)?;
+    let found = fs::symlink_metadata(&path)?;
+    anyhow::ensure!(
+        found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0,
+        "{} is not a folder of yours alone: remove it, or set TMPDIR to another place",
+        path.display()
+    );
+    Ok(path.canonicalize()?)
+}
+
+fn make(path: &Path) -> anyhow::Result<()> {
+    let made = fs::DirBuilder::new().mode(0o700).create(path);
+    match made {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.with_context(|| {
+            format!("cannot make the folder for temporary files {}: set TMPDIR", path.display())
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_folder_of_a_session_goes_with_the_last_process_unless_something_is_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let open = || TemporaryFolder::open(place.path(), "x", Leaving::KeptUnlessEmpty).unwrap();
+        let (first, second) = (open(), open());
+        let path = first.path().to_owned();
+        drop(first);
+        assert!(path.is_dir());
+        fs::write(path.join("kept"), "x").unwrap();
+        drop(second);
+        assert!(path.join("kept").exists());
+        let third = open();
+        fs::remove_file(path.join("kept")).unwrap();
+        drop(third);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_folder_of_a_process_is_removed_with_all_that_is_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = TemporaryFolder::open(place.path(), "x", Leaving::Removed).unwrap();
+        fs::write(folder.path().join("file"), "x").unwrap();
+        drop(folder);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let user = rustix::process::getuid().as_raw();
+        let own = place.path().join(format!("ikigai-{user}"));
+        fs::DirBuilder::new().mode(0o700).create(&own).unwrap();
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
+        let Err(error) = TemporaryFolder::open(place.path(), "x", Leaving::Removed) else {
+            panic!("it was taken");
+        };
+        assert!(error.to_string().contains("is not a folder of yours alone"), "{error}");
+    }
+}

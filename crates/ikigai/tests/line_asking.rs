@@ -1,0 +1,210 @@
+//! Questions on a terminal, line by line (permissions.md, Asking and rules).
+
+use std::process::Command;
+
+use ikigai_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+
+use crate::support::Workspace;
+use crate::support::model::results_in;
+use crate::support::story::{contents, kinds};
+use crate::support::terminal::Terminal;
+
+fn ikigai(workspace: &Workspace, server: &ModelServer) -> Command {
+    let mut command = workspace.ikigai();
+    command
+        .env("OPENAI_BASE_URL", server.base_url())
+        .env("OPENAI_API_KEY", "key-of-openai")
+        .env("IKIGAI_MODEL", "openai/scripted")
+        .env("TERM", "dumb");
+    command
+}
+
+fn start(workspace: &Workspace, server: &ModelServer) -> Terminal {
+    let terminal = Terminal::start(&mut ikigai(workspace, server));
+    terminal.wait_for("❯ ");
+    terminal
+}
+
+fn leave(mut terminal: Terminal) -> String {
+    terminal.end_input();
+    let (code, shown) = terminal.finish("--session");
+    assert_eq!(code, Some(0), "{shown}");
+    shown
+}
+
+fn touch_outside(id: &str, name: &str) -> Reply {
+    Reply::call(
+        id,
+        "bash",
+        json!({"command": format!("touch ../outside/{name}"), "sandbox": false}),
+    )
+}
+
+fn nth_result(server: &ModelServer, request: usize, nth: usize) -> Value {
+    serde_json::from_str(&results_in(&server.requests()[request])[nth].1).unwrap()
+}
+
+#[test]
+fn a_yes_runs_the_whole_command_that_was_shown_and_is_in_the_log() {
+    let server = ModelServer::start([touch_outside("c1", "made"), Reply::text("Done.")]);
+    let workspace = Workspace::new();
+    workspace.folder("../outside");
+    let mut terminal = start(&workspace, &server);
+    terminal.type_line("make it");
+    terminal.wait_for("y/a/n ❯ ");
+    assert!(!workspace.path("../outside/made").exists());
+    let registry = workspace.json(["agents", "--json"]);
+    assert_eq!(registry[0]["state"], "asking");
+    terminal.type_line("y");
+    terminal.wait_for("● Done.\r\n❯ ");
+    let shown = leave(terminal);
+    let question = "? agent 0/ asks for bash: the command asks to leave the sandbox\r\n    \
+        touch ../outside/made\r\n  set going by: make it\r\n";
+    assert!(shown.contains(question), "{shown}");
+    assert!(workspace.path("../outside/made").exists());
+    let log = workspace.log("0/");
+    assert_eq!(kinds(&log), ["user", "tool_call", "approval", "tool_result", "assistant"]);
+    assert_eq!(contents(&log, "approval"), ["Allowed once"]);
+}
+
+#[test]
+fn a_no_with_its_reason_goes_to_the_model() {
+    let server = ModelServer::start([
+        touch_outside("c1", "a"),
+        touch_outside("c2", "b"),
+        Reply::text("Well."),
+    ]);
+    let workspace = Workspace::new();
+    workspace.folder("../outside");
+    let mut terminal = start(&workspace, &server);
+    terminal.type_line("make them");
+    terminal.wait_for("y/a/n ❯ ");
+    terminal.type_line("n not there, use ./tmp");
+    terminal.wait_for_times("y/a/n ❯ ", 2);
+    terminal.type_line("n");
+    terminal.wait_for("● Well.\r\n❯ ");
+    leave(terminal);
+    let said = |nth| nth_result(&server, 2, nth)["error"].clone();
+    assert_eq!(said(0), "Not permitted: the person said no: not there, use ./tmp");
+    assert_eq!(said(1), "Not permitted: the person said no");
+    let approvals = ["Refused: not there, use ./tmp", "Refused"];
+    assert_eq!(contents(&workspace.log("0/"), "approval"), approvals);
+    assert!(!workspace.path("../outside/a").exists() && !workspace.path("../outside/b").exists());
+}
+
+#[test]
+fn always_is_for_the_same_call_and_not_for_another() {
+    let server = ModelServer::start([
+        touch_outside("c1", "a"),
+        touch_outside("c2", "a"),
+        touch_outside("c3", "b"),
+        Reply::text("Well."),
+    ]);
+    let workspace = Workspace::new();
+    workspace.folder("../outside");
+    let mut terminal = start(&workspace, &server);
+    terminal.type_line("make them");
+    terminal.wait_for("y/a/n ❯ ");
+    terminal.type_line("a");
+    terminal.wait_for_times("y/a/n ❯ ", 2);
+    terminal.type_line("n");
+    terminal.wait_for("● Well.\r\n❯ ");
+    leave(terminal);
+    assert_eq!(nth_result(&server, 3, 1)["data"]["exit_code"], 0);
+    let approvals = ["Allowed for this session", "Refused"];
+    assert_eq!(contents(&workspace.log("0/"), "approval"), approvals);
+}
+
+#[test]
+fn what_is_no_answer_is_not_taken_for_one_and_commands_still_work() {
+    let server = ModelServer::start([touch_outside("c1", "a"), Reply::text("Well.")]);
+    let workspace = Workspace::new();
+    workspace.folder("../outside");
+    let mut terminal = start(&workspace, &server);
+    terminal.type_line("make it");
+    terminal.wait_for("y/a/n ❯ ");
+    terminal.type_line("yes, but only if the test passes");
+    terminal.wait_for_times("y: yes, once", 2);
+    terminal.type_line("/mode");
+    terminal.wait_for("Mode work");
+    terminal.wait_for_times("y/a/n ❯ ", 3);
+    assert!(!workspace.path("../outside/a").exists());
+    terminal.type_line("y");
+    terminal.wait_for("● Well.\r\n❯ ");
+    leave(terminal);
+    assert!(workspace.path("../outside/a").exists());
+}
+
+#[test]
+fn an_interrupt_ends_a_question_and_the_next_turn_is_valid() {
+    let server = ModelServer::start([touch_outside("c1", "a"), Reply::text("Back.")]);
+    let workspace = Workspace::new();
+    workspace.folder("../outside");
+    let mut terminal = start(&workspace, &server);
+    terminal.type_line("make it");
+    terminal.wait_for("y/a/n ❯ ");
+    terminal.interrupt();
+    terminal.wait_for("✗ interrupted\r\n❯ ");
+    terminal.type_line("y");
+    terminal.wait_for("● Back.\r\n❯ ");
+    leave(terminal);
+    let error = nth_result(&server, 1, 0)["error"].clone();
+    assert_eq!(error, "Interrupted: it was not carried out");
+    assert!(!workspace.path("../outside/a").exists());
+    assert_eq!(contents(&workspace.log("0/"), "user"), ["make it", "y"]);
+}
+
+#[test]
+fn a_write_to_a_guarded_file_is_shown_as_its_difference() {
+    let content = json!({"path": "AGENTS.md", "content": "be brief\nbe kind\n"});
+    let server = ModelServer::start([
+        Reply::call("c0", "file_read", json!({"path": "AGENTS.md"})),
+        Reply::call("c1", "file_write", content),
+        Reply::text("Done."),
+    ]);
+    let workspace = Workspace::new();
+    workspace.write("AGENTS.md", "be brief\nbe rude\n");
+    let mut terminal = start(&workspace, &server);
+    terminal.type_line("be kind");
+    terminal.wait_for("y/a/n ❯ ");
+    terminal.type_line("y");
+    terminal.wait_for("● Done.\r\n❯ ");
+    let shown = leave(terminal);
+    let difference = "     be brief\r\n    -be rude\r\n    +be kind\r\n";
+    assert!(shown.contains(difference), "{shown}");
+    assert!(shown.contains("AGENTS.md is only written with a yes"), "{shown}");
+    assert_eq!(workspace.read_text("AGENTS.md"), "be brief\nbe kind\n");
+}
+
+#[test]
+fn the_mode_is_shown_and_changed() {
+    let server = ModelServer::start([
+        Reply::call("c1", "bash", json!({"command": "touch ../outside/a"})),
+        Reply::text("Well."),
+    ]);
+    let workspace = Workspace::new();
+    workspace.folder("../outside");
+    let mut terminal = start(&workspace, &server);
+    terminal.wait_for("mode work");
+    terminal.type_line("/mode everything");
+    terminal.wait_for("Error: modes are read, work and full");
+    terminal.type_line("/mode full");
+    terminal.wait_for("full ❯ ");
+    terminal.type_line("go");
+    terminal.wait_for("● Well.\r\nfull ❯ ");
+    leave(terminal);
+    assert!(workspace.path("../outside/a").exists());
+}
+
+#[test]
+fn mode_full_is_red_where_there_are_colours() {
+    let server = ModelServer::start([]);
+    let workspace = Workspace::new();
+    let mut command = ikigai(&workspace, &server);
+    let mut terminal = Terminal::start(command.env("TERM", "xterm").args(["--mode", "full"]));
+    terminal.wait_for("\x1b[31mmode full\x1b[39m");
+    terminal.wait_for("\x1b[31mfull\x1b[39m ❯ ");
+    terminal.end_input();
+    assert_eq!(terminal.finish("❯ ").0, Some(0));
+}

@@ -1,0 +1,265 @@
+//! What an agent may touch, headless (permissions.md).
+
+use ikigai_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+
+use crate::support::model::{Format, results_in};
+use crate::support::story::{bash, contents, kinds, of_type};
+use crate::support::{Workspace, failure, success};
+
+/// Runs one call of the model and returns its result and the events.
+fn call(workspace: &Workspace, name: &str, arguments: Value) -> (Value, Vec<Value>) {
+    let server = ModelServer::start([Reply::call("c1", name, arguments), Reply::text("done")]);
+    let (code, events) = workspace.run_json(&server, Format::Chat, ["do it"]);
+    assert_eq!(code, 0, "{events:?}");
+    let requests = server.requests();
+    let result = &results_in(&requests[1])[0].1;
+    (serde_json::from_str(result).unwrap(), events)
+}
+
+fn result(workspace: &Workspace, name: &str, arguments: Value) -> Value {
+    call(workspace, name, arguments).0
+}
+
+fn not_permitted(result: &Value) -> String {
+    assert_eq!(result["success"], false, "{result}");
+    let error = result["error"].as_str().unwrap();
+    error.strip_prefix("Not permitted: ").unwrap_or_else(|| panic!("{error}")).to_owned()
+}
+
+#[test]
+fn inside_the_tree_nothing_is_asked() {
+    let workspace = Workspace::new();
+    let wrote = success(json!({"output": "Wrote 3 bytes to file", "bytes": 3}));
+    let arguments = json!({"path": "folder/file", "content": "new"});
+    let (written, events) = call(&workspace, "file_write", arguments);
+    assert_eq!(written, wrote);
+    assert!(of_type(&events, "approval").is_empty());
+    let output = success(json!({"output": "new", "exit_code": 0}));
+    assert_eq!(result(&workspace, "bash", json!({"command": "cat folder/file"})), output);
+}
+
+#[test]
+fn headless_what_needs_a_yes_is_refused_with_the_rule_that_would_allow_it() {
+    let workspace = Workspace::new();
+    workspace.write("../outside/file", "old");
+    let arguments = json!({"path": "../outside/file", "content": "new"});
+    let (refused, events) = call(&workspace, "file_write", arguments.clone());
+    let why = not_permitted(&refused);
+    let path = workspace.path("../outside/file").canonicalize().unwrap();
+    let rule = format!(
+        "[[rules]]\ntool = \"file_write\"\nmatch = \"{}\"\ndecision = \"trust\"\n",
+        path.display()
+    );
+    assert!(why.starts_with("../outside/file is outside the working tree."), "{why}");
+    assert!(why.contains(&format!("match = \"{}\"", path.display())), "{why}");
+    assert_eq!(workspace.read_text("../outside/file"), "old");
+    let approval = of_type(&events, "approval")[0];
+    assert_eq!(approval["id"], "c1");
+    assert_eq!(approval["name"], "file_write");
+    assert_eq!(approval["arguments"], arguments.to_string());
+    assert_eq!(approval["decision"], "no");
+    assert!(approval["log"].is_i64());
+    workspace.write_config(&rule);
+    let written = result(&workspace, "file_write", arguments);
+    assert_eq!(written["success"], true, "{written}");
+    assert_eq!(workspace.read_text("../outside/file"), "new");
+}
+
+#[test]
+fn the_rule_in_a_refusal_is_one_that_the_configuration_takes() {
+    let workspace = Workspace::new();
+    let arguments = json!({"command": "echo \"it's\" 'a \"*\"'", "sandbox": false});
+    let why = not_permitted(&result(&workspace, "bash", arguments.clone()));
+    let (_, rule) = why.split_once("before other rules: ").unwrap_or_else(|| panic!("{why}"));
+    workspace.write_config(rule);
+    assert_eq!(result(&workspace, "bash", arguments)["success"], true, "{rule}");
+}
+
+#[test]
+fn the_answer_of_nobody_is_in_the_log_before_the_result() {
+    let workspace = Workspace::new();
+    let refused = result(&workspace, "bash", json!({"command": "true", "sandbox": false}));
+    assert!(not_permitted(&refused).starts_with("the command asks to leave the sandbox."));
+    let log = workspace.log("0/");
+    assert_eq!(kinds(&log), ["user", "tool_call", "approval", "tool_result", "assistant"]);
+    assert_eq!(contents(&log, "approval"), ["Refused: nobody is there to be asked"]);
+    let data = json!({"tool_call_id": "c1", "decision": "no",
+        "reason": "nobody is there to be asked"});
+    let approval = log.iter().find(|message| message["kind"] == "approval").unwrap();
+    assert_eq!(approval["data"], data);
+}
+
+#[test]
+fn guarded_places_in_the_tree_are_not_written_without_a_yes() {
+    let workspace = Workspace::new();
+    for path in
+        [".git/hooks/pre-commit", ".git/config", ".ikigai/config.toml", "AGENTS.md", ".bashrc"]
+    {
+        let refused = result(&workspace, "file_write", json!({"path": path, "content": "x"}));
+        let why = not_permitted(&refused);
+        assert!(why.starts_with(&format!("{path} is only written with a yes.")), "{why}");
+        assert!(!workspace.path(path).exists());
+    }
+}
+
+#[test]
+fn a_command_cannot_write_outside_the_tree() {
+    let workspace = Workspace::new();
+    workspace.write("../outside/file", "old");
+    let command = "echo new > ../outside/file; echo $?";
+    let ran = result(&workspace, "bash", json!({ "command": command }));
+    let output = ran["data"]["output"].as_str().unwrap();
+    assert!(output.ends_with("1\n"), "{ran}");
+    assert_eq!(workspace.read_text("../outside/file"), "old");
+}
+
+#[test]
+fn the_database_and_secrets_cannot_be_read_by_a_command() {
+    let workspace = Workspace::new();
+    workspace.write("../home/.ssh/id", "SECRET");
+    let database = workspace.database();
+    let command = format!("cat ~/.ssh/id; cat {}; echo end", database.display());
+    let ran = result(&workspace, "bash", json!({ "command": command }));
+    let output = ran["data"]["output"].as_str().unwrap();
+    assert!(!output.contains("SECRET") && !output.contains("SQLite format"), "{ran}");
+    assert!(output.contains("end"), "{ran}");
+}
+
+#[test]
+fn a_temporary_folder_is_shared_by_commands_and_file_tools_and_the_next_turn() {
+    let workspace = Workspace::new();
+    let server = ModelServer::start([
+        bash("c1", "f=$(mktemp); echo kept > $f; echo $f"),
+        Reply::text("done"),
+    ]);
+    assert_eq!(workspace.run_model(&server, Format::Chat, ["do it"]).0, 0);
+    let requests = server.requests();
+    let result: Value = serde_json::from_str(&results_in(&requests[1])[0].1).unwrap();
+    let path = result["data"]["output"].as_str().unwrap().trim().to_owned();
+    let server = ModelServer::start([
+        Reply::call("c2", "file_read", json!({"path": path})),
+        Reply::call("c3", "bash", json!({"command": format!("cat {path}; rm {path}")})),
+        Reply::text("done"),
+    ]);
+    assert_eq!(workspace.run_model(&server, Format::Chat, ["-c", "and now?"]).0, 0);
+    let requests = server.requests();
+    let results = results_in(&requests[2]);
+    for (_, result) in &results[1..] {
+        let result: Value = serde_json::from_str(result).unwrap();
+        assert_eq!(result["data"]["output"], "kept\n", "{result}");
+    }
+    let folder = std::path::Path::new(&path).parent().unwrap();
+    assert!(!folder.exists(), "it was empty at the end: {}", folder.display());
+}
+
+#[test]
+fn in_mode_read_commands_and_writes_are_neither_offered_nor_run() {
+    let workspace = Workspace::new();
+    workspace.write("file", "text\n").write_config("mode = 'read'\n");
+    let server = ModelServer::start([
+        Reply::call("c1", "bash", json!({"command": "touch made"})),
+        Reply::call("c2", "file_write", json!({"path": "made", "content": "x"})),
+        Reply::call("c3", "file_read", json!({"path": "file"})),
+        Reply::text("done"),
+    ]);
+    assert_eq!(workspace.run_model(&server, Format::Chat, ["do it"]).0, 0);
+    let requests = server.requests();
+    assert_eq!(requests[0].tool_names(), ["glob", "file_read", "grep", "mail"]);
+    let results = results_in(&requests[3]);
+    let expected = [
+        failure("Not permitted: bash is not offered in mode read").to_string(),
+        failure("Not permitted: file_write is not offered in mode read").to_string(),
+        success(json!({"output": "text\n"})).to_string(),
+    ];
+    assert_eq!(
+        results.iter().map(|(_, result)| result).collect::<Vec<_>>(),
+        expected.iter().collect::<Vec<_>>()
+    );
+    assert!(!workspace.path("made").exists());
+}
+
+#[test]
+fn in_mode_full_everything_is_allowed_without_a_question() {
+    let workspace = Workspace::new();
+    workspace.folder("../outside").write_config("mode = 'full'\n");
+    let (ran, events) = call(&workspace, "bash", json!({"command": "echo x > ../outside/a"}));
+    assert_eq!(ran["data"]["exit_code"], 0, "{ran}");
+    let arguments = json!({"path": "../outside/b", "content": "x"});
+    assert_eq!(result(&workspace, "file_write", arguments)["success"], true);
+    assert!(workspace.path("../outside/a").exists() && workspace.path("../outside/b").exists());
+    assert!(of_type(&events, "approval").is_empty());
+}
+
+#[test]
+fn an_added_folder_belongs_to_the_tree() {
+    let workspace = Workspace::new();
+    workspace.folder("../more");
+    let server = ModelServer::start([
+        Reply::call("c1", "file_write", json!({"path": "../more/a", "content": "x"})),
+        bash("c2", "echo x > ../more/b"),
+        Reply::text("done"),
+    ]);
+    let ended = workspace.run_model(&server, Format::Chat, ["--add-dir", "../more", "do it"]);
+    assert_eq!(ended.0, 0, "{ended:?}");
+    assert!(workspace.path("../more/a").exists() && workspace.path("../more/b").exists());
+    let (code, _, told) = workspace.run(["tool", "glob", "{}", "--add-dir", "nowhere"]);
+    assert_eq!(code, 1);
+    assert!(told.contains("cannot add nowhere"), "{told}");
+}
+
+#[test]
+fn rules_deny_and_trust_in_their_order() {
+    let workspace = Workspace::new();
+    workspace.folder("../outside").write_config(
+        "[[rules]]\ntool = 'bash'\nmatch = 'echo secret *'\ndecision = 'deny'\n\
+         [[rules]]\ntool = 'bash'\nmatch = 'touch *'\ndecision = 'trust'\n\
+         [[rules]]\ntool = 'bash'\nmatch = 'ls *'\ndecision = 'ask'\n",
+    );
+    let run = |command: &str| result(&workspace, "bash", json!({ "command": command }));
+    let denied = not_permitted(&run("echo secret stuff"));
+    assert_eq!(denied, "the rule for bash 'echo secret *' says deny");
+    assert_eq!(run("touch ../outside/made")["data"]["exit_code"], 0);
+    assert!(workspace.path("../outside/made").exists());
+    // A part that no rule trusts stays in the sandbox, and all with it.
+    assert_eq!(run("touch ../outside/more; true")["success"], true);
+    assert!(!workspace.path("../outside/more").exists());
+    assert!(not_permitted(&run("ls /")).contains("says ask"));
+}
+
+#[test]
+fn tool_obeys_as_an_agent_without_a_person() {
+    let workspace = Workspace::new();
+    workspace.write("../outside/file", "x");
+    let tool = |arguments: [&str; 3]| -> Value {
+        serde_json::from_str(&workspace.print(arguments)).unwrap()
+    };
+    let refused = tool(["tool", "file_read", r#"{"path":"../outside/file"}"#]);
+    assert!(not_permitted(&refused).starts_with("../outside/file is outside the working tree."));
+    let ran = tool(["tool", "bash", r#"{"command":"echo y > ../outside/file"}"#]);
+    assert_eq!(ran["data"]["exit_code"], 1, "{ran}");
+    let refused = tool(["tool", "bash", r#"{"command":"true","sandbox":false}"#]);
+    not_permitted(&refused);
+    workspace.write_config("[[rules]]\ntool = 'mail'\nmatch = '*'\ndecision = 'deny'\n");
+    let refused = tool(["tool", "mail", r#"{"action":"inbox"}"#]);
+    assert_eq!(not_permitted(&refused), "the rule for mail '*' says deny");
+    assert_eq!(workspace.read_text("../outside/file"), "x");
+}
+
+#[test]
+fn inside_the_sandbox_mail_of_the_command_line_names_the_tool() {
+    let workspace = Workspace::new();
+    let program = env!("CARGO_BIN_EXE_ikigai");
+    for typed in ["mail inbox", "mail send 0/ hello", "agents", r#"tool mail '{"action":"inbox"}'"#]
+    {
+        let command = format!("{program} {typed}");
+        let ran = result(&workspace, "bash", json!({ "command": command }));
+        assert_eq!(ran["data"]["exit_code"], 1, "{ran}");
+        let output = ran["data"]["output"].as_str().unwrap();
+        assert!(output.contains("use the mail tool"), "{ran}");
+    }
+    let command = format!("{program} mail send --agent 1/ 0/ hello");
+    let ran = result(&workspace, "bash", json!({ "command": command }));
+    let output = ran["data"]["output"].as_str().unwrap();
+    assert!(output.contains("--agent 1/ cannot be used inside a command of agent 0/"), "{ran}");
+}
