@@ -82,7 +82,8 @@ impl World {
     pub(crate) fn call_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Value {
         let call = prepare(tool, arguments);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let result = runtime.block_on(call.run(&self.context.clone().reaching(reach)));
+        let ran = runtime.block_on(call.run(&self.context.clone().reaching(reach)));
+        let result = ran.result;
         serde_json::from_str(&result.to_string()).unwrap()
     }
 

@@ -62,7 +62,7 @@ fn execute(environment: &Environment, call: Call) -> anyhow::Result<Option<ToolR
         let interrupt = CancellationToken::new();
         let context =
             Context::new(&environment.directory, output_size, commands.clone(), interrupt.clone());
-        let result = until_interrupted(call.run(&context), &interrupt).await;
+        let result = until_interrupted(async { call.run(&context).await.result }, &interrupt).await;
         commands.close().await;
         result
     });
