@@ -67,7 +67,10 @@ impl Agent {
         let agent = &self.id().to_string();
         info!(agent, name = call.name, id = call.tool_call_id.as_str(), "call");
         let result = match self.toolbox.dispatcher.dispatch(&call.name, call.arguments.as_bytes()) {
-            Ok(Prepared::Call(prepared)) => prepared.run(&self.context()).await,
+            Ok(Prepared::Call(prepared)) => {
+                let ran = prepared.run(&self.context()).await;
+                return self.record_ran(ran, |result| close(&call, result, limit), next).await;
+            }
             Ok(Prepared::Step(step)) => {
                 let render =
                     move |outcome: &Outcome| close(&call, render_result(Some(outcome)), limit);

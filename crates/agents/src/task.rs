@@ -23,6 +23,8 @@ pub enum Command {
     Interrupt,
     /// A fresh context.
     Clear,
+    /// The person has used this command, with its slash; the log says so, and no model sees it.
+    Note(String),
 }
 
 /// A signal may be lost, so a look is due from time to time all the same (mail.md, M6).
@@ -116,6 +118,7 @@ impl Task<'_> {
                     Some(Command::Say(text)) => return Ok(Some(Start::Said(text))),
                     Some(Command::GoOn) if self.agent.log().needs_turn() => return Ok(Some(Start::Resumed)),
                     Some(Command::Clear) => self.agent.clear().await?,
+                    Some(Command::Note(command)) => self.agent.note(command).await?,
                     Some(Command::GoOn | Command::Interrupt) => {}
                     None => return Ok(None),
                 },
@@ -197,7 +200,7 @@ impl Task<'_> {
                     // The other end is in here, so it listens.
                     Some(Command::Say(text)) => drop(typed.send(text)),
                     Some(Command::Interrupt) => interrupt.cancel(),
-                    Some(Command::GoOn | Command::Clear) => {}
+                    Some(Command::GoOn | Command::Clear | Command::Note(_)) => {}
                     None => is_open = false,
                 },
                 error = &mut lost => return Err(error),

@@ -19,6 +19,7 @@ mod session;
 mod signals;
 mod trace;
 mod transcript;
+mod undo;
 
 use std::process::ExitCode;
 
@@ -58,6 +59,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Mail(arguments) => command::mail::run(&load()?, &arguments),
         Command::Agents(arguments) => command::agents::run(&load()?, &arguments),
         Command::Sessions(arguments) => command::sessions::run(&load()?, &arguments),
+        Command::Undo(arguments) => command::undo::run(&load()?, &arguments),
         Command::Log(arguments) => command::log::run(&load()?, &arguments),
         Command::Doctor => match load() {
             Ok(environment) => command::doctor::run(&environment),

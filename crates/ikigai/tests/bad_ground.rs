@@ -122,7 +122,7 @@ fn a_database_of_a_newer_version_is_left_as_it_is() {
     let path = workspace.database();
     let before = fs::read(&path).unwrap();
     let text = format!(
-        "The database {} was made by a newer version of ikigai (schema 99, this version knows 1): update ikigai",
+        "The database {} was made by a newer version of ikigai (schema 99, this version knows 2): update ikigai",
         path.display()
     );
     check_refused(&workspace, &address(&path), &text);

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 
 use rustix::fs::Stat;
 
+use crate::touched::Content;
+
 /// Which file it is and when it was last written: equal ones are the same file, unchanged. Others keep it as
 /// text and need not know what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,11 @@ impl fmt::Display for Fingerprint {
 pub struct ContentHash(String);
 
 impl ContentHash {
+    /// The hash of a content that was kept.
+    pub fn of_content(content: &Content) -> ContentHash {
+        ContentHash::of(&content.bytes)
+    }
+
     pub(crate) fn of(bytes: &[u8]) -> ContentHash {
         let mut hasher = Hasher::new();
         hasher.push(bytes);

@@ -1,12 +1,13 @@
 //! What can be typed with a slash before it.
 
-use ikigai_agents::Command;
+use ikigai_agents::{Command, Undone, undo};
 use ikigai_mail::Command as MailCommand;
-use ikigai_store::StoreError;
+use ikigai_store::{Direction, StoreError};
 
 use super::{Person, lock};
 use crate::command::now;
 use crate::config::nearest_name;
+use crate::undo::{nothing, render};
 
 /// Whether the person wants to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(super) enum Asked {
 const COMMANDS: &[(&str, &str)] = &[
     ("/help", "this list"),
     ("/mail", "the mailbox: /mail read 5, /mail send 1/ text, /mail unread 5"),
+    ("/undo", "take back what your newest message did to files"),
+    ("/redo", "take the last /undo back"),
     ("/clear", "a fresh context; the log keeps all"),
     ("/exit", "leave; 'ikigai -c' goes on with the session"),
 ];
@@ -35,6 +38,8 @@ impl Person<'_> {
         match name {
             "help" => lock(&self.screen).say(&help()),
             "mail" => self.mail(rest).await,
+            "undo" => self.undo(Direction::Undo).await,
+            "redo" => self.undo(Direction::Redo).await,
             "clear" => self.clear().await,
             "exit" | "quit" => return Ok(Asked::ToLeave),
             _ => lock(&self.screen).say(&unknown(name)),
@@ -61,6 +66,28 @@ impl Person<'_> {
             Err(usage) => usage,
         };
         lock(&self.screen).say(&text);
+    }
+
+    /// Takes back what a message set going, or that taking back. The log says that it was asked for.
+    async fn undo(&self, direction: Direction) {
+        let text = match undo(&self.store, self.session, direction).await {
+            Ok(Undone::Report(report)) => {
+                let command = match direction {
+                    Direction::Undo => "/undo",
+                    Direction::Redo => "/redo",
+                };
+                self.tell(Command::Note(command.to_owned())).await;
+                render(&report, direction, &self.environment.directory, now())
+            }
+            Ok(Undone::Nothing) | Err(StoreError::SessionNotFound(_)) => {
+                nothing(direction).to_owned()
+            }
+            Ok(Undone::AtWork(agent)) => {
+                format!("Error: agent {agent} is at work; interrupt it with Ctrl-C first")
+            }
+            Err(error) => format!("Error: {error}"),
+        };
+        lock(&self.screen).say(text.trim_end());
     }
 
     async fn clear(&self) {
