@@ -54,6 +54,7 @@ mod turn_output;
 mod turn_prompt;
 mod turn_quirks;
 mod turn_secrets;
+mod undo;
 
 use std::fs;
 use std::path::Path;

@@ -127,7 +127,7 @@ fn a_database_of_a_newer_version_is_left_as_it_is() {
     );
     check_refused(&workspace, &address(&path), &text);
     assert_eq!(fs::read(&path).unwrap(), before);
-    workspace.sql("PRAGMA user_version = 1");
+    workspace.sql("PRAGMA user_version = 2");
     check_mail_is_there(&workspace);
 }
 

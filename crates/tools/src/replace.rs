@@ -280,8 +280,7 @@ fn open_to_lock(place: &Place) -> Result<File, Errno> {
 }
 
 fn is_still_at(stat: &Stat, place: &Place) -> Result<bool, Errno> {
-    let now = place.stat()?.ok_or(Errno::NOENT)?;
-    Ok((now.st_dev, now.st_ino) == (stat.st_dev, stat.st_ino))
+    Ok(file_id(&place.stat()?.ok_or(Errno::NOENT)?) == file_id(stat))
 }
 
 fn has_no_locks(error: &io::Error) -> bool {
@@ -344,13 +343,38 @@ impl<'a> Temporary<'a> {
         match self.place.stat_beside(&self.name) {
             Ok(replaced) if existing.is(&replaced) => Ok(()),
             _ => {
-                // Somebody's new file, who was quicker by a hair, goes back to its place.
-                let is_back = self.place.exchange(&self.name).is_ok();
-                self.is_foreign = !is_back && self.place.take_free(&self.name).is_err();
+                self.is_foreign = self.put_back().is_err();
                 Err(FileError::ChangedMeanwhile)
             }
         }
     }
+
+    /// Puts somebody's new file, who was quicker by a hair, back into its place. That one may be quick again: the
+    /// last of the files stays, as it would without us.
+    fn put_back(&self) -> Result<(), Errno> {
+        let ours = file_id(&fstat(&self.file)?);
+        loop {
+            let theirs = file_id(&self.place.stat_beside(&self.name)?);
+            match self.place.exchange(&self.name) {
+                // Removed meanwhile, and ours with it.
+                Err(Errno::NOENT) => return self.place.take_free(&self.name),
+                exchanged => exchanged?,
+            }
+            if file_id(&self.place.stat_beside(&self.name)?) == ours {
+                return Ok(());
+            }
+            // A newer one of theirs is in our hands now, and has to go back instead.
+            self.place.exchange(&self.name)?;
+            if file_id(&self.place.stat_beside(&self.name)?) == theirs {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Which file it is, whatever is in it.
+fn file_id(stat: &Stat) -> impl PartialEq + use<> {
+    (stat.st_dev, stat.st_ino)
 }
 
 impl Drop for Temporary<'_> {

@@ -99,15 +99,25 @@ fn replace(
         Wanted::Absent { .. } => None,
         Wanted::Content(content) => Some(ContentHash::of(&content.bytes)),
     };
-    if hash.as_ref() != expected {
-        return Ok(if hash == wanted_hash { Restored::Already } else { Restored::Differs });
+    let restored = if hash.as_ref() == expected {
+        exchange(&mut target, wanted)?
+    } else if hash == wanted_hash {
+        Restored::Already
+    } else {
+        Restored::Differs
+    };
+    if let Wanted::Absent { folders } = wanted
+        && restored != Restored::Differs
+    {
+        remove_folders(path, *folders);
     }
+    Ok(restored)
+}
+
+fn exchange(target: &mut Target, wanted: &Wanted) -> Result<Restored, FileError> {
     let done = match wanted {
-        Wanted::Absent { folders } => target.remove().map(|flushed| {
-            remove_folders(path, *folders);
-            flushed
-        }),
-        Wanted::Content(content) => write(&mut target, content),
+        Wanted::Absent { .. } => target.remove(),
+        Wanted::Content(content) => write(target, content),
     };
     match done {
         // Somebody was quicker than the check.
