@@ -26,7 +26,7 @@ impl Agent {
     ) -> Result<Requests, StoreError> {
         let Ran { mut result, touched } = ran;
         if let Some(Touched::Stale(stale)) = &touched
-            && let Some(by) = self.who_changed(stale).await?
+            && let Some(by) = self.who_changed(stale).await
         {
             result = ToolResult::stale(stale, &by);
         }
@@ -37,15 +37,13 @@ impl Agent {
         Ok(requests)
     }
 
-    /// Who was quicker, in words, if it was an agent of the session.
-    async fn who_changed(&self, stale: &Stale) -> Result<Option<String>, StoreError> {
+    /// Who was quicker, in words, if it was an agent of the session. A database that cannot say so now is no
+    /// reason to end the turn.
+    async fn who_changed(&self, stale: &Stale) -> Option<String> {
         let (session, id) = (self.seat.session, self.seat.agent.clone());
         let now = store::Sight { path: stale.now.path.clone(), looks: stale.now.looks.to_string() };
-        let found = self.seat.store.changed_by(session, id, now).await?;
-        Ok(found.map(|change| {
-            let ago = ago(change.at, change.now);
-            format!("by agent {}, {ago}", change.agent)
-        }))
+        let change = self.seat.store.changed_by(session, id, now).await.ok()??;
+        Some(format!("by agent {}, {}", change.agent, ago(change.at, change.now)))
     }
 }
 

@@ -97,6 +97,11 @@ pub async fn undo(
 }
 
 async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, StoreError> {
+    let wanted = match change.before {
+        Kept::Absent => Wanted::Absent { folders: change.new_folders },
+        Kept::Content(content) => Wanted::Content(from_kept(content)),
+        Kept::NotKept => return Ok(Fate::Left(Reason::NotKept)),
+    };
     let expected = ContentHash::from(change.hash);
     let looked = change.path.clone();
     let found = blocking(move || find(&looked)).await;
@@ -111,11 +116,6 @@ async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, 
         let after = content.map_or(Kept::NotKept, |content| Kept::Content(to_kept(content)));
         store.keep_after(id, after).await?;
     }
-    let wanted = match change.before {
-        Kept::Absent => Wanted::Absent { folders: change.new_folders },
-        Kept::Content(content) => Wanted::Content(from_kept(content)),
-        Kept::NotKept => return Ok(Fate::Left(Reason::NotKept)),
-    };
     let gone = if is_absent { Reason::Gone } else { Reason::ChangedSince };
     Ok(exchange(change.path, Some(expected), wanted, gone).await)
 }

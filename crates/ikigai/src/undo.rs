@@ -32,7 +32,7 @@ pub(crate) fn render(report: &Report, direction: Direction, directory: &Path, no
         match fate {
             Fate::Restored => format!("  {restored:<10} {path}\n"),
             Fate::Removed => format!("  {:<10} {path}\n", "removed"),
-            Fate::Left(reason) => format!("  left alone {path}: {}\n", why(*reason)),
+            Fate::Left(reason) => format!("  left alone {path}: {}\n", why(*reason, direction)),
             Fate::Failed(error) => format!("  {:<10} {error}\n", "failed"),
         }
     };
@@ -64,11 +64,16 @@ fn cause(title: &str, said_at: Time, now: Time) -> String {
     format!("\"{title}\" ({})", relative_time(said_at, now))
 }
 
-fn why(reason: LeftFor) -> &'static str {
-    match reason {
-        LeftFor::ChangedSince => "somebody has changed it since",
-        LeftFor::Gone => "somebody has removed it since",
-        LeftFor::NotKept => "what was there before was not kept, it had more than 10 MB",
+fn why(reason: LeftFor, direction: Direction) -> &'static str {
+    match (reason, direction) {
+        (LeftFor::ChangedSince, _) => "somebody has changed it since",
+        (LeftFor::Gone, _) => "somebody has removed it since",
+        (LeftFor::NotKept, Direction::Undo) => {
+            "what was there before was not kept, it had more than 10 MB"
+        }
+        (LeftFor::NotKept, Direction::Redo) => {
+            "what was taken back was not kept, it had more than 10 MB"
+        }
     }
 }
 

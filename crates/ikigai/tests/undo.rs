@@ -57,8 +57,10 @@ fn result_of<const N: usize>(
     serde_json::from_str(&result).unwrap()
 }
 
-/// All names with content and permissions.
-fn everything(workspace: &Workspace) -> Vec<(String, Option<(Vec<u8>, u32)>)> {
+/// A name with content and permissions, if it is that of a file.
+type Entry = (String, Option<(Vec<u8>, u32)>);
+
+fn everything(workspace: &Workspace) -> Vec<Entry> {
     let look = |name: String| {
         let is_file = !name.ends_with('/');
         let content = is_file.then(|| (workspace.read(&name), workspace.mode(&name)));

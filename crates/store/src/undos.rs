@@ -136,13 +136,13 @@ impl Store {
         self.read(move |unit| read_change(unit, id)).await
     }
 
-    /// Keeps what an undo is about to take away. What was kept before stays: this may be the second try.
+    /// Keeps what an undo is about to take away.
     pub async fn keep_after(&self, id: ChangeId, after: Kept) -> Result<(), StoreError> {
         self.commit(move |unit| {
             let (is, content) = after.into_columns();
             let (mode, bytes) = content.map(|content| (content.mode, content.bytes)).unzip();
             let sql = "UPDATE changes SET after_is = ?2, after_mode = ?3, after = ?4
-                WHERE key = ?1 AND after_is IS NULL";
+                WHERE key = ?1";
             unit.execute(sql, params![id.0, is, mode, bytes]).map(drop)
         })
         .await

@@ -189,7 +189,6 @@ async fn an_undo_that_broke_off_goes_on_and_a_redo_takes_it_back() {
     assert_eq!(newest.change.path, PathBuf::from("/w/c"));
     let taken = Kept::Content(Content { bytes: b"taken".to_vec(), mode: 0o600 });
     store.keep_after(undo.changes[0], taken.clone()).await.unwrap();
-    store.keep_after(undo.changes[0], Kept::NotKept).await.unwrap();
     store.settle(&undo, undo.changes[0], Settled::Undone).await.unwrap();
     let again = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(again.changes, undo.changes[1..]);

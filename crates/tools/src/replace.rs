@@ -47,12 +47,18 @@ pub(crate) enum Keep {
 
 /// A replacement that was made.
 pub(crate) struct Replaced {
+    /// `None` when nobody wants to know.
+    pub(crate) exchanged: Option<Exchanged>,
+    /// Whether it survives a crash of the machine.
+    pub(crate) flushed: io::Result<()>,
+}
+
+/// What was replaced by what.
+pub(crate) struct Exchanged {
     pub(crate) before: Before,
     /// How the new file looks.
     pub(crate) looks: Fingerprint,
     pub(crate) hash: ContentHash,
-    /// Whether it survives a crash of the machine.
-    pub(crate) flushed: io::Result<()>,
 }
 
 impl Target {
@@ -116,9 +122,17 @@ impl Target {
         write: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
     ) -> Result<Replaced, FileError> {
         let temporary = Temporary::create(&self.place, self.existing.as_ref())?;
-        let mut output = Hashing::new(&temporary.file);
-        write(&mut output)?;
-        let hash = output.hasher.finish();
+        let hash = match keep {
+            Keep::Nothing => {
+                write(&mut &temporary.file)?;
+                None
+            }
+            Keep::Content => {
+                let mut output = Hashing::new(&temporary.file);
+                write(&mut output)?;
+                Some(output.hasher.finish())
+            }
+        };
         match (&self.existing, mode) {
             (Some(existing), _) => existing.keep_owner_and_mode(&temporary.file)?,
             (None, Some(mode)) => {
@@ -130,12 +144,9 @@ impl Target {
         let looks = Fingerprint::of(&fstat(&temporary.file)?);
         self.require_unchanged()?;
         temporary.take_over(self.existing.as_ref())?;
-        let before = match keep {
-            Keep::Nothing => Before::NotKept,
-            // The file that was replaced is the one that is open here, so this is what it held at the end.
-            Keep::Content => self.content(),
-        };
-        Ok(Replaced { before, looks, hash, flushed: self.place.flush_folder() })
+        // The file that was replaced is the one that is open here, so its content is what it held at the end.
+        let exchanged = hash.map(|hash| Exchanged { before: self.content(), looks, hash });
+        Ok(Replaced { exchanged, flushed: self.place.flush_folder() })
     }
 
     /// Removes the file. Says whether that survives a crash of the machine.

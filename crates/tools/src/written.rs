@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::context::Context;
 use crate::file_error::FileError;
-use crate::replace::Replaced;
+use crate::replace::{Exchanged, Replaced};
 use crate::result::{Achieved, Outcome};
 use crate::touched::{Change, Touched};
 
@@ -23,11 +23,10 @@ impl Written {
     pub(crate) fn achieved(self, context: &Context, named: &str, success: Outcome) -> Achieved {
         let Written { path, replaced, new_folders } = self;
         let path = path.or_else(|_| context.resolve(named).canonicalize());
-        let change = |path| {
-            let (before, looks, hash) = (replaced.before, replaced.looks, replaced.hash);
+        let touched = replaced.exchanged.zip(path.ok()).map(|(exchanged, path)| {
+            let Exchanged { before, looks, hash } = exchanged;
             Touched::Changed(Change { path, before, looks, hash, new_folders })
-        };
-        let touched = context.memory().and_then(|_| path.ok()).map(change);
+        });
         let outcome = match replaced.flushed {
             Ok(()) => success,
             Err(error) => Outcome::Failure(FileError::NotFlushed(error).describe(named)),

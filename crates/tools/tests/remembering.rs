@@ -182,7 +182,7 @@ fn without_a_memory_nothing_is_checked_and_nothing_told() {
 #[test]
 fn of_two_agents_that_write_at_once_one_is_refused() {
     let world = World::new();
-    for round in 0..200 {
+    for round in 0..60 {
         world.write("work/a", &format!("old {round}"));
         let agents = [Rememberer::new(&world), Rememberer::new(&world)];
         agents.iter().for_each(|agent| drop(agent.read("a")));
@@ -197,7 +197,7 @@ fn of_two_agents_that_write_at_once_one_is_refused() {
 #[test]
 fn of_two_agents_that_create_at_once_one_is_refused() {
     let world = World::new();
-    for round in 0..200 {
+    for round in 0..60 {
         let name = format!("new {round}");
         let agents = [Rememberer::new(&world), Rememberer::new(&world)];
         let (changed, refused) = at_once(&agents, &name, round);
@@ -246,7 +246,7 @@ fn what_is_told_is_what_was_replaced_whoever_meddles() {
                 fs::rename(&other, &file).unwrap();
             }
         });
-        for _ in 0..2_000 {
+        for _ in 0..500 {
             let ran = agent.edit("a", "x", "y");
             if let Some(Touched::Changed(change)) = ran.touched {
                 let Before::Content(before) = change.before else { panic!("it is kept") };
