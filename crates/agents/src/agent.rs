@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use ikigai_conversation::{AgentId, Body, Log, Message, NewMessage};
 use ikigai_providers::{Client, Tool};
 use ikigai_store::{Budget, State, Step, StoreError};
-use ikigai_tools::{Commands, Context, Dispatcher, Mode, OutputSize};
+use ikigai_tools::{Commands, Context, Dispatcher, FileMemory, Mode, OutputSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +78,8 @@ pub struct Agent {
     /// The tools on offer, and the mode for which they are.
     declared: (Mode, Vec<Tool>),
     pub(crate) limits: Limits,
+    /// How files looked when the agent has last seen them; a copy of what the database has.
+    pub(crate) memory: Arc<FileMemory>,
     /// Written at the beginning of the agent's log when it has none.
     pub(crate) prompt: String,
     /// A copy of the agent's log; the first `inherited` messages are its parent's.
@@ -112,6 +114,7 @@ impl Agent {
             toolbox,
             declared,
             limits,
+            memory: Arc::default(),
             prompt,
             log: Vec::new(),
             inherited: 0,
@@ -139,6 +142,7 @@ impl Agent {
         let (session, id) = (self.seat.session, self.seat.agent.clone());
         self.log = self.seat.store.whole_log(session, id.clone()).await?;
         self.inherited = self.log.partition_point(|message| message.agent != id);
+        self.recall_files().await?;
         let open = self.log().open_calls();
         if !open.is_empty() {
             self.record(open, ikigai_store::Next::Tool).await?;
@@ -196,7 +200,7 @@ impl Agent {
         let Toolbox { commands, directory, output_size, permissions, .. } = &self.toolbox;
         let interrupt = self.interrupt.clone();
         let context = Context::new(directory, *output_size, Arc::clone(commands), interrupt);
-        permissions.enclose(context)
+        permissions.enclose(context).remembering(Arc::clone(&self.memory))
     }
 
     pub(crate) fn emit(&mut self, happening: Happening) {

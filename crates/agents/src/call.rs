@@ -81,8 +81,8 @@ impl Agent {
         };
         match prepared {
             Prepared::Call(prepared) => {
-                let result = prepared.run(&self.context().reaching(reach)).await;
-                self.record(vec![close(&call, result, limit)], next).await
+                let ran = prepared.run(&self.context().reaching(reach)).await;
+                self.record_ran(ran, |result| close(&call, result, limit), next).await
             }
             Prepared::Step(step) => {
                 let render =

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, Message, NewMessage};
 use ikigai_store::{
     Budget, Ending, Input, Lease, Next, Outcome, Recorded, Requests, Sleep, Step, StoreError,
+    Touched,
 };
 
 use tokio::sync::mpsc;
@@ -88,6 +89,24 @@ impl Agent {
                 let store = agent.seat.store.clone();
                 let messages = messages.clone();
                 Ok(async move { store.append(lease, id, messages, next).await })
+            })
+            .await?;
+        Ok(self.keep(recorded))
+    }
+
+    /// Appends the result of a call together with what it did to a file, in one commit.
+    pub(crate) async fn record_result(
+        &mut self,
+        result: NewMessage,
+        touched: Option<Touched>,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let recorded = self
+            .insist(|agent| {
+                let (lease, id) = agent.right()?;
+                let store = agent.seat.store.clone();
+                let (result, touched) = (result.clone(), touched.clone());
+                Ok(async move { store.append_result(lease, id, result, touched, next).await })
             })
             .await?;
         Ok(self.keep(recorded))
@@ -177,6 +196,11 @@ impl Agent {
             self.record_end(vec![NewMessage::clear()], Ending::Answered).await?;
         }
         Ok(())
+    }
+
+    /// Writes down which command the person has used.
+    pub(crate) async fn note(&mut self, command: String) -> Result<(), StoreError> {
+        self.record_end(vec![NewMessage::command(command)], Ending::Answered).await.map(drop)
     }
 
     /// The right to write to the agent's log.

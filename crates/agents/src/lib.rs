@@ -14,6 +14,7 @@
 //! | [`Agent`], [`Seat`] | an agent with its log, and the right to write to it | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
 //! | [`system_prompt`] | what every model is told first | `prompt.rs` |
 //! | [`catalogue()`] | all tools that there are | `catalogue.rs` |
+//! | [`undo()`] | what a message set going, taken back | `undo.rs`, `files.rs` |
 //!
 //! # Invariants
 //!
@@ -37,12 +38,14 @@ mod written;
 mod event;
 
 mod agent;
+mod files;
 mod journal;
 mod keeper;
 mod seat;
 
 mod catalogue;
 mod prompt;
+mod undo;
 
 pub use agent::{Agent, Limits, Model, Toolbox};
 pub use catalogue::catalogue;
@@ -51,3 +54,4 @@ pub use permission::{Answer, Asking, Permissions, Person};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};
 pub use task::{Command, serve};
+pub use undo::{Fate, Reason as LeftFor, Report, Undone, undo};

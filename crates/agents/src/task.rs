@@ -26,6 +26,8 @@ pub enum Command {
     Clear,
     /// A person's answer to a call that needs a yes.
     Answer(Answer),
+    /// The person has used this command, with its slash; the log says so, and no model sees it.
+    Note(String),
 }
 
 /// A signal may be lost, so a look is due from time to time all the same (mail.md, M6).
@@ -119,6 +121,7 @@ impl Task<'_> {
                     Some(Command::Say(text)) => return Ok(Some(Start::Said(text))),
                     Some(Command::GoOn) if self.agent.log().needs_turn() => return Ok(Some(Start::Resumed)),
                     Some(Command::Clear) => self.agent.clear().await?,
+                    Some(Command::Note(command)) => self.agent.note(command).await?,
                     // Nothing is asked.
                     Some(Command::GoOn | Command::Interrupt | Command::Answer(_)) => {}
                     None => return Ok(None),
@@ -205,7 +208,7 @@ impl Task<'_> {
                     Some(Command::Say(text)) => drop(typed.send(text)),
                     Some(Command::Interrupt) => interrupt.cancel(),
                     Some(Command::Answer(given)) => drop(answer.try_send(given)),
-                    Some(Command::GoOn | Command::Clear) => {}
+                    Some(Command::GoOn | Command::Clear | Command::Note(_)) => {}
                     None => is_open = false,
                 },
                 error = &mut lost => return Err(error),

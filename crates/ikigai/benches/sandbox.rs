@@ -67,7 +67,7 @@ async fn run(context: &Context) -> Duration {
         unreachable!("the arguments are right");
     };
     let started = Instant::now();
-    let result = call.run(context).await.to_string();
+    let result = call.run(context).await.result.to_string();
     let took = started.elapsed();
     assert!(result.contains(r#""exit_code":0"#), "{result}");
     took

@@ -98,6 +98,9 @@ pub(crate) enum Command {
     Agents(AgentsArguments),
     /// List the sessions, or delete one
     Sessions(SessionsArguments),
+    /// Take back what your newest message set going, in files; commands are not undone
+    #[command(after_help = UNDO_EXAMPLES)]
+    Undo(UndoArguments),
     /// Print an agent's log
     Log(LogArguments),
     /// Check what ikigai needs, and say what to do about it
@@ -130,6 +133,16 @@ Examples:
   echo '{\"pattern\":\"**/*.rs\"}' | ikigai tool glob -
 
 The exit code is 0 whenever a result was printed, also one that tells of a failure.";
+
+const UNDO_EXAMPLES: &str = "\
+Examples:
+  ikigai undo --list      what can be taken back, the newest first
+  ikigai undo             take the newest back; again, and the one before it
+  ikigai undo --redo      take the last undo back
+
+Every change by the tools file_write and file_edit is taken back, by all agents that worked for the
+message. A file that somebody has changed since is left alone and named. What was larger than 10 MB
+was not kept.";
 
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
@@ -232,6 +245,16 @@ pub(crate) enum SessionsAction {
         /// Its id, or the beginning of it
         id: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UndoArguments {
+    /// Only show what can be taken back
+    #[arg(long, conflicts_with = "redo")]
+    pub(crate) list: bool,
+    /// Take the last undo back
+    #[arg(long)]
+    pub(crate) redo: bool,
 }
 
 #[derive(Debug, Args)]

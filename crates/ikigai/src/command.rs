@@ -13,6 +13,7 @@ pub(crate) mod sessions;
 pub(crate) mod tool;
 pub(crate) mod tools;
 pub(crate) mod tour;
+pub(crate) mod undo;
 pub(crate) mod watchdog;
 
 use std::io::Read;

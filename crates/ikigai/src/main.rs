@@ -22,6 +22,7 @@ mod signals;
 mod temporary;
 mod trace;
 mod transcript;
+mod undo;
 
 use std::process::ExitCode;
 
@@ -61,6 +62,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Mail(arguments) => command::mail::run(&load()?, &arguments),
         Command::Agents(arguments) => command::agents::run(&load()?, &arguments),
         Command::Sessions(arguments) => command::sessions::run(&load()?, &arguments),
+        Command::Undo(arguments) => command::undo::run(&load()?, &arguments),
         Command::Log(arguments) => command::log::run(&load()?, &arguments),
         Command::Doctor => match load() {
             Ok(environment) => command::doctor::run(&environment),

@@ -56,6 +56,7 @@ mod turn_permissions;
 mod turn_prompt;
 mod turn_quirks;
 mod turn_secrets;
+mod undo;
 
 use std::fs;
 use std::path::Path;

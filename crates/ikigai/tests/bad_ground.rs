@@ -122,12 +122,12 @@ fn a_database_of_a_newer_version_is_left_as_it_is() {
     let path = workspace.database();
     let before = fs::read(&path).unwrap();
     let text = format!(
-        "The database {} was made by a newer version of ikigai (schema 99, this version knows 1): update ikigai",
+        "The database {} was made by a newer version of ikigai (schema 99, this version knows 2): update ikigai",
         path.display()
     );
     check_refused(&workspace, &address(&path), &text);
     assert_eq!(fs::read(&path).unwrap(), before);
-    workspace.sql("PRAGMA user_version = 1");
+    workspace.sql("PRAGMA user_version = 2");
     check_mail_is_there(&workspace);
 }
 

@@ -371,7 +371,7 @@ impl Library {
         let Ok(Prepared::Call(call)) = dispatcher.dispatch(tool, arguments.as_bytes()) else {
             panic!("{tool} is refused");
         };
-        call.run(&context).await
+        call.run(&context).await.result
     }
 
     pub(crate) async fn close(&self) {

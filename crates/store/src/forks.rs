@@ -106,8 +106,8 @@ fn create_child(
     let state = if prompt.is_some() { "waiting" } else { "idle" };
     let key = unit.insert(
         "INSERT INTO agents (session, id, name, state, model, machine, directory, task, owes_report,
-                inherits, inherits_up_to, created_at)
-            SELECT session, ?2, ?3, ?4, model, machine, directory, ?5, ?6, ?7, ?8, ?9
+                inherits, inherits_up_to, created_at, cause)
+            SELECT session, ?2, ?3, ?4, model, machine, directory, ?5, ?6, ?7, ?8, ?9, cause
             FROM agents WHERE key = ?1",
         params![
             parent.key,

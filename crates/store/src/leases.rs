@@ -257,6 +257,26 @@ pub(crate) fn require_none_alive(
     Ok(())
 }
 
+/// An agent of the session that is at work in a process that may be alive.
+pub(crate) fn at_work(
+    unit: &Unit<'_>,
+    session: i64,
+    by: &Process,
+) -> Result<Option<AgentId>, StoreError> {
+    let sql = "SELECT id FROM agents WHERE session = ?1 AND state NOT IN ('idle', 'dead')
+        ORDER BY key";
+    let busy: Vec<String> = unit.rows(sql, [session], |row| row.get(0))?;
+    for id in busy {
+        let id = sessions::parse_agent(&id)?;
+        let top = find_agent(unit, session, &id.top())?.map(|top| top.key);
+        let holder = top.map_or(Ok(None), |top| holder(unit, top))?;
+        if holder.is_some_and(|holder| !by.sees_dead(&holder)) {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
 /// Whose lease on this agent has not run out.
 fn holder(unit: &Unit<'_>, agent: i64) -> Result<Option<Process>, StoreError> {
     let sql = "SELECT holder FROM leases WHERE agent = ?1 AND until > ?2";

@@ -7,7 +7,7 @@
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by subject:
 //! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `mailbox.rs`, `waking.rs`,
-//! `forks.rs`.
+//! `forks.rs`, `causes.rs`, `files.rs`, `undos.rs`.
 //!
 //! # Invariants
 //!
@@ -25,12 +25,15 @@ mod store;
 
 mod agents;
 mod calls;
+mod causes;
+mod files;
 mod forks;
 mod leases;
 mod log;
 mod mailbox;
 mod queue;
 mod sessions;
+mod undos;
 mod waking;
 
 mod clock;
@@ -45,6 +48,7 @@ pub use agents::{Agent, AgentLimits, State};
 pub use calls::UnitKey;
 pub use clock::Clock;
 pub use error::StoreError;
+pub use files::{Change, ChangedBy, Content, Kept, SIGHTS, Sight, Touched};
 pub use forks::{Context, Forked, NewFork};
 pub use leases::Lease;
 pub use log::{Input, Next, Recorded, Requests};
@@ -54,4 +58,5 @@ pub use mailbox::{
 pub use process::Process;
 pub use sessions::{Budget, Place, Session};
 pub use store::{Changes, Options, Store};
+pub use undos::{Begun, ChangeId, Direction, KeptChange, Settled, Undo, Undoable};
 pub use waking::{Announced, Ended, Ending, Sleep, Unread};

@@ -4,6 +4,7 @@ use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, Session
 use rusqlite::{Row, params};
 
 use crate::agents::{AgentRow, State, lock_agent, set_state};
+use crate::causes;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::sessions::{self, Budget};
@@ -112,6 +113,7 @@ impl Input {
         unit.execute(sql, params![agent.session, task])?;
         let sql = "UPDATE agents SET mail_held = 0, task = ?2, model = ?3 WHERE key = ?1";
         unit.execute(sql, params![agent.key, task, self.model])?;
+        causes::begin(unit, agent, task)?;
         let messages = append_all(unit, agent, self.messages)?;
         Ok(Recorded { messages, requests: Next::Request.note(unit, agent)? })
     }

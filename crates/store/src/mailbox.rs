@@ -4,6 +4,7 @@ use ikigai_conversation::{AgentId, MailId, MessageId, SessionId, Time};
 use rusqlite::params;
 
 use crate::agents::{AgentRow, find_agent, lock_agent};
+use crate::causes;
 use crate::error::StoreError;
 use crate::sessions::{self, Budget};
 use crate::store::Store;
@@ -300,9 +301,10 @@ fn send(
     if recipient.unread >= MAILBOX_LIMIT {
         return Ok(Performed::new(Outcome::Full(recipient.id)));
     }
+    let cause = causes::of_mail(unit, sender, &recipient.id, body, actor)?;
     let id = unit.insert(
-        "INSERT INTO mail (recipient, sender, body, sent_at) VALUES (?1, ?2, ?3, ?4)",
-        params![recipient.key, sender.key, body, unit.now().as_millis()],
+        "INSERT INTO mail (recipient, sender, body, sent_at, cause) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![recipient.key, sender.key, body, unit.now().as_millis(), cause],
     )?;
     unit.touch(sender.session);
     if let Actor::Person(Some(budget)) = actor {

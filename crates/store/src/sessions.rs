@@ -111,12 +111,16 @@ impl Store {
             for sql in [
                 "DELETE FROM waits WHERE waiter IN (SELECT key FROM agents WHERE session = ?1)",
                 "DELETE FROM queued_inputs WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
+                "DELETE FROM sights WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
+                "DELETE FROM changes WHERE cause IN (SELECT key FROM causes WHERE session = ?1)",
+                "DELETE FROM undos WHERE cause IN (SELECT key FROM causes WHERE session = ?1)",
                 "DELETE FROM leases WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
                 "DELETE FROM mail WHERE recipient IN (SELECT key FROM agents WHERE session = ?1)",
                 "DELETE FROM units WHERE outcome IN (SELECT m.id FROM messages m JOIN agents a ON a.key = m.agent
                     WHERE a.session = ?1)",
                 "DELETE FROM messages WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
-                "UPDATE agents SET inherits = NULL WHERE session = ?1",
+                "UPDATE agents SET inherits = NULL, cause = NULL WHERE session = ?1",
+                "DELETE FROM causes WHERE session = ?1",
                 "DELETE FROM agents WHERE session = ?1",
                 "DELETE FROM sessions WHERE key = ?1",
             ] {

@@ -8,6 +8,7 @@ use ikigai_conversation::{AgentId, MailId, Message, NewMessage, SessionId};
 use rusqlite::params;
 
 use crate::agents::{AgentRow, State, set_state};
+use crate::causes;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::log::{append, append_all};
@@ -112,6 +113,7 @@ impl Store {
             if !would_wake(unit, &agent)? {
                 return Ok(None);
             }
+            causes::take_over_from_mail(unit, &agent)?;
             let unread = unread(unit, &agent)?;
             let message = append(unit, &agent, render(&unread))?;
             let sql = "UPDATE mail SET told_by = ?2

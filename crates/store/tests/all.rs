@@ -18,6 +18,7 @@ mod rewinds;
 mod sessions;
 mod support;
 mod turns;
+mod undos;
 mod waking;
 mod writer;
 

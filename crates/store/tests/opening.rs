@@ -51,7 +51,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     drop(raw);
     let before = fs::read(&path).unwrap();
     let text = format!(
-        "The database {} was made by a newer version of ikigai (schema 99, this version knows 1): update ikigai",
+        "The database {} was made by a newer version of ikigai (schema 99, this version knows 2): update ikigai",
         path.display()
     );
     assert_eq!(refusal(&path, Options::default()), text);
@@ -152,6 +152,6 @@ fn eight_processes_that_open_a_fresh_database_at_once_migrate_it_once() {
         let sessions: i64 =
             raw.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).unwrap();
         let version: i64 = raw.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        assert_eq!((sessions, version), (8, 1), "round {round}");
+        assert_eq!((sessions, version), (8, 2), "round {round}");
     }
 }

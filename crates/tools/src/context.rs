@@ -11,8 +11,10 @@ use crate::commands::Commands;
 use crate::file_error::FileError;
 use crate::files::{open_anywhere, open_at};
 use crate::gate::{Reach, is_guarded};
+use crate::memory::FileMemory;
 use crate::output::OutputSize;
 use crate::place::{Place, require_readable};
+use crate::replace::Keep;
 use crate::sandbox::Sandbox;
 use crate::tree::Tree;
 
@@ -30,6 +32,8 @@ pub struct Context {
     pub(crate) interrupt: CancellationToken,
     /// The walls around commands; none unless they are asked for.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
+    /// What the agent knows of files; without it nothing is checked and nothing kept.
+    memory: Option<Arc<FileMemory>>,
 }
 
 impl Context {
@@ -49,6 +53,7 @@ impl Context {
             commands,
             interrupt,
             sandbox: None,
+            memory: None,
         }
     }
 
@@ -57,6 +62,13 @@ impl Context {
     #[must_use]
     pub fn with_sandbox(self, sandbox: Arc<Sandbox>) -> Context {
         Context { sandbox: Some(sandbox), ..self }
+    }
+
+    /// The same, for an agent that remembers files: it overwrites none that it has not seen, and of every call
+    /// it is told what was [touched](crate::Ran::touched).
+    #[must_use]
+    pub fn remembering(self, memory: Arc<FileMemory>) -> Context {
+        Context { memory: Some(memory), ..self }
     }
 
     /// The same, with file tools confined to `tree`.
@@ -70,6 +82,18 @@ impl Context {
             Reach::Tree => Context { guarded_too: false, ..self },
             Reach::TreeAndGuarded => Context { guarded_too: true, ..self },
             Reach::Anywhere => Context { tree: None, sandbox: None, ..self },
+        }
+    }
+
+    pub(crate) fn memory(&self) -> Option<&FileMemory> {
+        self.memory.as_deref()
+    }
+
+    /// Whether what a write replaces is wanted later.
+    pub(crate) fn keep(&self) -> Keep {
+        match self.memory {
+            Some(_) => Keep::Content,
+            None => Keep::Nothing,
         }
     }
 

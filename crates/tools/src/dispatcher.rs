@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::Declaration;
 use crate::gate::{Facts, Subject};
-use crate::result::{Outcome, Refusal, ToolResult};
+use crate::result::{Achieved, Outcome, Ran, Refusal, ToolResult};
 
 /// The tools of this crate. Those that work on the database are listed by whoever has one.
 const TOOLS: &[Tool] = &[
@@ -123,7 +123,7 @@ pub struct Call {
     work: Work,
 }
 
-type Blocking = Box<dyn FnOnce(&Context) -> Outcome + Send>;
+type Blocking = Box<dyn FnOnce(&Context) -> Achieved + Send>;
 type Waiting = Box<dyn FnOnce(Context) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
 
 /// How the work of a tool is done.
@@ -135,11 +135,12 @@ enum Work {
 }
 
 impl Call {
-    pub(crate) fn blocking(
+    pub(crate) fn blocking<A: Into<Achieved>>(
         subject: Subject,
-        work: impl FnOnce(&Context) -> Outcome + Send + 'static,
+        work: impl FnOnce(&Context) -> A + Send + 'static,
     ) -> Call {
-        Call { subject, work: Work::Blocking(Box::new(work)) }
+        let work = Work::Blocking(Box::new(move |context| work(context).into()));
+        Call { subject, work }
     }
 
     pub(crate) fn waiting<F>(
@@ -164,18 +165,18 @@ impl Call {
     /// # Cancel safety
     /// Dropping the future ends a running command. File tools run on until they notice the interrupt
     /// of the context; a file that is being written is finished.
-    pub async fn run(self, context: &Context) -> ToolResult {
-        let outcome = match self.work {
+    pub async fn run(self, context: &Context) -> Ran {
+        let achieved = match self.work {
             // The one door to blocking work: the walkers and the file tools never wait on the runtime.
             Work::Blocking(work) => {
                 let context = context.clone();
-                tokio::task::spawn_blocking(move || work(&context))
-                    .await
-                    .unwrap_or_else(|error| Outcome::Failure(format!("The tool failed: {error}")))
+                tokio::task::spawn_blocking(move || work(&context)).await.unwrap_or_else(|error| {
+                    Outcome::Failure(format!("The tool failed: {error}")).into()
+                })
             }
-            Work::Waiting(work) => work(context.clone()).await,
+            Work::Waiting(work) => work(context.clone()).await.into(),
         };
-        outcome.into()
+        achieved.into()
     }
 }
 

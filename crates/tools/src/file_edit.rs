@@ -12,7 +12,8 @@ use crate::dispatcher::{Call, Tool};
 use crate::file_error::{FileError, file_name};
 use crate::gate::Subject;
 use crate::replace::Target;
-use crate::result::{Outcome, Refusal};
+use crate::result::{Achieved, Outcome, Refusal};
+use crate::written::Written;
 
 pub(crate) const TOOL: Tool = Tool { declaration: &FileEdit::DECLARATION, prepare };
 
@@ -49,31 +50,31 @@ impl<E: Into<FileError>> From<E> for EditError {
 }
 
 impl FileEdit {
-    fn execute(&self, context: &Context) -> Outcome {
+    fn execute(&self, context: &Context) -> Achieved {
         if self.old_string.is_empty() {
-            return Outcome::Failure("old_string cannot be empty".to_owned());
+            return Outcome::Failure("old_string cannot be empty".to_owned()).into();
         }
         if self.old_string == self.new_string {
-            return Outcome::Failure("old_string and new_string are identical".to_owned());
+            return Outcome::Failure("old_string and new_string are identical".to_owned()).into();
         }
         let name = file_name(&self.path);
-        match self.edit(context) {
-            Ok(count) => {
-                Outcome::success(format!("Replaced {count} occurrence(s) in {name}").into())
-                    .with("replacements", count)
+        let failure = match self.edit(context) {
+            Ok((count, written)) => {
+                let output = format!("Replaced {count} occurrence(s) in {name}");
+                let success = Outcome::success(output.into()).with("replacements", count);
+                return written.achieved(context, &self.path, success);
             }
-            Err(EditError::Occurrences(0)) => {
-                Outcome::Failure(format!("String not found in {name}"))
+            Err(EditError::Occurrences(0)) => format!("String not found in {name}"),
+            Err(EditError::Occurrences(count)) => {
+                format!("String found {count} times in {name}, use replace_all to replace all")
             }
-            Err(EditError::Occurrences(count)) => Outcome::Failure(format!(
-                "String found {count} times in {name}, use replace_all to replace all"
-            )),
-            Err(EditError::File(error)) => Outcome::Failure(error.describe(&self.path)),
-        }
+            Err(EditError::File(error)) => error.describe(&self.path),
+        };
+        Outcome::Failure(failure).into()
     }
 
     /// Counts first and writes then: a refused edit costs no writing.
-    fn edit(&self, context: &Context) -> Result<u64, EditError> {
+    fn edit(&self, context: &Context) -> Result<(u64, Written), EditError> {
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
         let mut reader = file.try_clone()?;
@@ -86,8 +87,9 @@ impl FileEdit {
         if count == 0 || (count > 1 && self.replace_all != Some(true)) {
             return Err(EditError::Occurrences(count));
         }
-        target.replace(|output| self.write(&mut reader, &finder, output, count))?;
-        Ok(count)
+        let write = |output: &mut dyn Write| self.write(&mut reader, &finder, output, count);
+        let replaced = target.replace(context.keep(), write)?;
+        Ok((count, Written { path: target.real_path(), replaced, new_folders: 0 }))
     }
 
     fn write(

@@ -1,6 +1,9 @@
 //! `file_read`: the text of a file, or some of its lines.
 
+use std::fs::File;
 use std::io::Read;
+
+use rustix::fs::fstat;
 
 use crate::arguments::{Arguments, Whole};
 use crate::context::Context;
@@ -8,15 +11,18 @@ use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
 use crate::file_error::FileError;
 use crate::gate::Subject;
+use crate::looks::Fingerprint;
 use crate::output::{Capture, Output};
-use crate::result::{Outcome, Refusal};
+use crate::place::path_of;
+use crate::result::{Achieved, Outcome, Refusal};
+use crate::touched::{Sight, Touched};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &FileRead::DECLARATION, prepare };
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = FileRead::parse(arguments)?;
     let subject = Subject::reads(&call.path);
-    Ok(Call::blocking(subject, move |context| call.execute(context).unless_interrupted(context)))
+    Ok(Call::blocking(subject, move |context| call.execute(context)))
 }
 
 tool! {
@@ -40,19 +46,33 @@ const PROBE: usize = 8 * 1024;
 const GROWTH_LIMIT: u64 = 64 * 1024 * 1024;
 
 impl FileRead {
-    fn execute(&self, context: &Context) -> Outcome {
-        match self.read(context) {
+    fn execute(&self, context: &Context) -> Achieved {
+        let opened = context.open_to_read(&self.path);
+        // Before it is read: what is written to it meanwhile may not have been seen.
+        let sight = opened.as_ref().ok().and_then(|(file, _)| self.sight(context, file));
+        match opened.and_then(|(file, length)| self.read(context, file, length)) {
             Ok(output) => {
                 let lossy = output.lossy;
                 let outcome = Outcome::success(output);
-                if lossy { outcome.with("lossy", true) } else { outcome }
+                let outcome = if lossy { outcome.with("lossy", true) } else { outcome };
+                match outcome.unless_interrupted(context) {
+                    outcome @ Outcome::Success { .. } => {
+                        Achieved { outcome, touched: sight.map(Touched::Saw) }
+                    }
+                    outcome @ Outcome::Failure(_) => outcome.into(),
+                }
             }
-            Err(error) => Outcome::Failure(error.describe(&self.path)),
+            Err(error) => Outcome::Failure(error.describe(&self.path)).into(),
         }
     }
 
-    fn read(&self, context: &Context) -> Result<Output, FileError> {
-        let (file, length) = context.open_to_read(&self.path)?;
+    fn sight(&self, context: &Context, file: &File) -> Option<Sight> {
+        context.memory()?;
+        let path = path_of(file).or_else(|_| context.resolve(&self.path).canonicalize()).ok()?;
+        Some(Sight { path, looks: Fingerprint::of(&fstat(file).ok()?) })
+    }
+
+    fn read(&self, context: &Context, file: File, length: u64) -> Result<Output, FileError> {
         let mut file = file.take(length.max(GROWTH_LIMIT));
         let mut selection = Selection::new(self, Capture::beginning(context.output_size));
         let mut chunk = vec![0; CHUNK];

@@ -7,7 +7,9 @@ use crate::dispatcher::{Call, Tool};
 use crate::file_error::{FileError, file_name};
 use crate::gate::Subject;
 use crate::replace::Target;
-use crate::result::{Outcome, Refusal};
+use crate::result::{Achieved, Outcome, Refusal};
+use crate::touched::{Sight, Stale, Touched};
+use crate::written::Written;
 
 pub(crate) const TOOL: Tool = Tool { declaration: &FileWrite::DECLARATION, prepare };
 
@@ -27,21 +29,77 @@ tool! {
     }
 }
 
+/// How often a file is looked at anew that somebody has just created.
+const ATTEMPTS: u32 = 10;
+
 impl FileWrite {
-    fn execute(&self, context: &Context) -> Outcome {
-        if let Err(error) = self.write(context) {
-            return Outcome::Failure(error.describe(&self.path));
+    fn execute(&self, context: &Context) -> Achieved {
+        let mut attempts = 1..=ATTEMPTS;
+        loop {
+            attempts.next();
+            return match self.write(context) {
+                Ok(written) => written.achieved(context, &self.path, self.success()),
+                Err(Refused::Overtaken) if !attempts.is_empty() => continue,
+                Err(Refused::Overtaken) => {
+                    Outcome::Failure(FileError::ChangedMeanwhile.describe(&self.path)).into()
+                }
+                Err(Refused::File(error)) => Outcome::Failure(error.describe(&self.path)).into(),
+                Err(Refused::Stale(stale)) => {
+                    let outcome = Outcome::Failure(FileError::Stale.describe(&self.path));
+                    Achieved { outcome, touched: Some(Touched::Stale(stale)) }
+                }
+            };
         }
+    }
+
+    fn success(&self) -> Outcome {
         let bytes = self.content.len();
         let output = format!("Wrote {bytes} bytes to {}", file_name(&self.path));
         Outcome::success(output.into()).with("bytes", bytes)
     }
 
-    fn write(&self, context: &Context) -> Result<(), FileError> {
+    fn write(&self, context: &Context) -> Result<Written, Refused> {
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
+        self.require_seen(context, &target)?;
         let folders = target.create_folders()?;
-        target.replace(|file| Ok(file.write_all(self.content.as_bytes())?))?;
-        folders.keep();
-        Ok(())
+        let content = self.content.as_bytes();
+        let is_new = target.looks().is_none();
+        let replaced = target.replace(context.keep(), |file| Ok(file.write_all(content)?));
+        let replaced = replaced.map_err(|error| match error {
+            FileError::ChangedMeanwhile if is_new => Refused::Overtaken,
+            error => Refused::File(error),
+        })?;
+        Ok(Written { path: target.real_path(), replaced, new_folders: folders.keep() })
+    }
+
+    /// Under the lock, and whoever does not know of that is noticed when the file is replaced: so what is
+    /// overwritten is what the agent has seen (agents.md, Stale writes).
+    fn require_seen(&self, context: &Context, target: &Target) -> Result<(), Refused> {
+        let (Some(memory), Some(looks)) = (context.memory(), target.looks()) else {
+            return Ok(());
+        };
+        let path = target.real_path().map_err(FileError::from)?;
+        match memory.recall(&path) {
+            None => Err(FileError::NotSeen.into()),
+            Some(seen) if seen == looks => Ok(()),
+            Some(_) => {
+                let now = Sight { path, looks };
+                Err(Refused::Stale(Stale { named: self.path.clone(), now }))
+            }
+        }
+    }
+}
+
+/// Why nothing was written.
+enum Refused {
+    /// There was no file, and now there is one.
+    Overtaken,
+    File(FileError),
+    Stale(Stale),
+}
+
+impl From<FileError> for Refused {
+    fn from(error: FileError) -> Refused {
+        Refused::File(error)
     }
 }

@@ -20,7 +20,7 @@
 //! - Whatever goes wrong for the model is a [`ToolResult`]; nothing in here panics or returns `Err` to
 //!   the caller of a tool.
 //! - No executor holds a whole file or a whole output: everything streams into a capture that bounds
-//!   itself (`output.rs`).
+//!   itself (`output.rs`). Only what a write replaces is held for a moment, up to 10 MB (`touched.rs`).
 //! - Only this crate starts processes. Each ends when the program ends, unless it made itself a session of
 //!   its own.
 //! - In a confined context no path is followed but from the open folders of its tree.
@@ -47,7 +47,9 @@ mod result;
 
 mod context;
 mod gate;
+mod memory;
 mod output;
+mod touched;
 mod tree;
 
 mod bash;
@@ -60,11 +62,14 @@ mod grep;
 mod file_error;
 mod files;
 mod lines;
+mod looks;
 mod pattern;
 mod place;
 mod replace;
+mod restore;
 mod revisit;
 mod walk;
+mod written;
 
 mod commands;
 mod sandbox;
@@ -79,8 +84,12 @@ pub use gate::{
     Access, Confinement, Decision, Facts, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
     Whereabouts, interrupted, refusal,
 };
+pub use looks::{ContentHash, Fingerprint};
+pub use memory::FileMemory;
 pub use output::OutputSize;
-pub use result::ToolResult;
+pub use restore::{Found, Restored, Wanted, find, restore};
+pub use result::{Ran, ToolResult};
 pub use sandbox::{Kind as SandboxKind, NoSandbox, Sandbox, enter as enter_sandbox, secret_places};
+pub use touched::{Before, Change, Content, Sight, Stale, Touched};
 pub use tree::Tree;
 pub use watchdog::{Helper as SandboxHelper, serve as serve_watchdog};

@@ -6,6 +6,8 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
+#[cfg(not(target_vendor = "apple"))]
+use std::os::fd::AsRawFd;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -63,6 +65,16 @@ impl Place {
         }
     }
 
+    /// The place of a file whose path has no links. Should there be links by now, none is followed.
+    pub(crate) fn without_links(path: &Path) -> Result<Place, FileError> {
+        let name = path.file_name().ok_or(FileError::IsDirectory)?.to_owned();
+        let place = Place::anywhere(path)?;
+        match place.name == name && place.real_path()? == path {
+            true => Ok(place),
+            false => Err(FileError::NotRegular),
+        }
+    }
+
     /// What is there now, if anything.
     pub(crate) fn stat(&self) -> Result<Option<Stat>, Errno> {
         if !self.missing.is_empty() {
@@ -100,6 +112,46 @@ impl Place {
         renameat(&self.folder, name, &self.folder, &self.name)
     }
 
+    /// The same, where there is no file yet. Where the system cannot promise that, one that comes in between is
+    /// replaced.
+    pub(crate) fn take_free(&self, name: &str) -> Result<(), Errno> {
+        match rename_as(&self.folder, OsStr::new(name), &self.name, Renamed::Free) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match self.stat()? {
+                Some(_) => Err(Errno::EXIST),
+                None => self.take_over(name),
+            },
+            renamed => renamed,
+        }
+    }
+
+    /// Lets a file beside this place and the one in it change places, in one step.
+    pub(crate) fn exchange(&self, name: &str) -> Result<(), Errno> {
+        rename_as(&self.folder, OsStr::new(name), &self.name, Renamed::Exchanged)
+    }
+
+    /// Gives the file that is there another name, which nothing has yet.
+    pub(crate) fn move_aside(&self, name: &str) -> Result<(), Errno> {
+        rename_as(&self.folder, &self.name, OsStr::new(name), Renamed::Free)
+    }
+
+    /// What is beside this place.
+    pub(crate) fn stat_beside(&self, name: &str) -> Result<Stat, Errno> {
+        statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Removes the file that is there.
+    pub(crate) fn remove(&self) -> Result<(), Errno> {
+        unlinkat(&self.folder, &self.name, AtFlags::empty())
+    }
+
+    /// The absolute path of this place, without links.
+    pub(crate) fn real_path(&self) -> io::Result<PathBuf> {
+        let mut path = path_of(&self.folder)?;
+        path.extend(&self.missing);
+        path.push(&self.name);
+        Ok(path)
+    }
+
     /// Removes a file beside this place.
     pub(crate) fn remove_beside(&self, name: &str) -> Result<(), Errno> {
         unlinkat(&self.folder, name, AtFlags::empty())
@@ -111,7 +163,7 @@ impl Place {
 
     /// Creates the folders that are missing. They are taken back unless `keep` is called.
     pub(crate) fn create_folders(&mut self) -> Result<NewFolders, FileError> {
-        let mut created = NewFolders(Vec::new());
+        let mut created = NewFolders { folders: Vec::new(), innermost: 0 };
         for name in std::mem::take(&mut self.missing) {
             let is_new = match mkdirat(&self.folder, &name, Mode::from_raw_mode(0o777)) {
                 Ok(()) => true,
@@ -123,8 +175,11 @@ impl Place {
             let outer = std::mem::replace(&mut self.folder, Arc::new(inner));
             if is_new {
                 let flushed = flush(&outer);
-                created.0.push((outer, name));
+                created.folders.push((outer, name));
+                created.innermost += 1;
                 flushed?;
+            } else {
+                created.innermost = 0;
             }
         }
         Ok(created)
@@ -132,17 +187,23 @@ impl Place {
 }
 
 /// Folders that were created for a file that is not written yet, each with the one it is in.
-pub(crate) struct NewFolders(Vec<(Arc<OwnedFd>, OsString)>);
+pub(crate) struct NewFolders {
+    folders: Vec<(Arc<OwnedFd>, OsString)>,
+    /// How many of them lie right above the file, with nobody else's between.
+    innermost: u32,
+}
 
 impl NewFolders {
-    pub(crate) fn keep(mut self) {
-        self.0.clear();
+    /// Lets them stay, and says how many were made right above the file.
+    pub(crate) fn keep(mut self) -> u32 {
+        self.folders.clear();
+        self.innermost
     }
 }
 
 impl Drop for NewFolders {
     fn drop(&mut self) {
-        for (outer, name) in self.0.iter().rev() {
+        for (outer, name) in self.folders.iter().rev() {
             let _ = unlinkat(outer, name, AtFlags::REMOVEDIR);
         }
     }
@@ -185,6 +246,45 @@ pub(crate) fn open_beneath(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errn
 pub(crate) fn require_readable(folder: impl AsFd) -> Result<(), Errno> {
     openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map(drop)
+}
+
+/// How a file is renamed where another may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Renamed {
+    /// Only if there is none.
+    Free,
+    /// The two change places.
+    Exchanged,
+}
+
+fn rename_as(folder: impl AsFd, from: &OsStr, to: &OsStr, how: Renamed) -> Result<(), Errno> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use rustix::fs::{RenameFlags, renameat_with};
+        let flags = match how {
+            Renamed::Free => RenameFlags::NOREPLACE,
+            Renamed::Exchanged => RenameFlags::EXCHANGE,
+        };
+        renameat_with(&folder, from, &folder, to, flags)
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = (folder, from, to, how);
+        Err(Errno::NOSYS)
+    }
+}
+
+/// Where an open file or folder lies, as the system says.
+pub(crate) fn path_of(open: impl AsFd) -> io::Result<PathBuf> {
+    #[cfg(not(target_vendor = "apple"))]
+    {
+        fs::read_link(format!("/proc/self/fd/{}", open.as_fd().as_raw_fd()))
+    }
+    #[cfg(target_vendor = "apple")]
+    {
+        use std::os::unix::ffi::OsStringExt;
+        Ok(PathBuf::from(OsString::from_vec(rustix::fs::getpath(open)?.into_bytes())))
+    }
 }
 
 pub(crate) fn is_link(stat: &Stat) -> bool {

@@ -3,13 +3,16 @@
 //!
 //! The new content goes into a temporary file beside the target, is flushed, and renamed over it; then the
 //! folder is flushed. While that happens a lock on the old file keeps other agents and processes of
-//! ikigai out. Owner and mode of an existing file are kept, a symbolic link stays a link. A file with
+//! ikigai out. Programs that know nothing of the lock are noticed: where the system can do it, the two files
+//! change places in one step, so that what was replaced is in our hands and can be put back; and a file that was
+//! not there is only created where there is still none. Owner and mode of an existing file are kept, a symbolic link stays a link. A file with
 //! several hard links loses the other names, and access lists and extended attributes are not kept: that is
 //! the price of the rename.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,7 +21,9 @@ use rustix::io::Errno;
 
 use crate::file_error::FileError;
 use crate::files::require_regular;
+use crate::looks::{ContentHash, Fingerprint, Hasher, Hashing};
 use crate::place::{NewFolders, Place};
+use crate::touched::{Before, Content, KEPT_BYTES};
 
 /// The file that a write is about, locked if it exists.
 pub(crate) struct Target {
@@ -31,6 +36,29 @@ struct Existing {
     file: File,
     metadata: Metadata,
     stat: Stat,
+}
+
+/// Whether what is replaced is wanted later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Nothing,
+    Content,
+}
+
+/// A replacement that was made.
+pub(crate) struct Replaced {
+    /// `None` when nobody wants to know.
+    pub(crate) exchanged: Option<Exchanged>,
+    /// Whether it survives a crash of the machine.
+    pub(crate) flushed: io::Result<()>,
+}
+
+/// What was replaced by what.
+pub(crate) struct Exchanged {
+    pub(crate) before: Before,
+    /// How the new file looks.
+    pub(crate) looks: Fingerprint,
+    pub(crate) hash: ContentHash,
 }
 
 impl Target {
@@ -52,26 +80,97 @@ impl Target {
         self.existing.as_mut().map(|existing| &mut existing.file)
     }
 
+    /// How the file looks now; `None` when there is none.
+    pub(crate) fn looks(&self) -> Option<Fingerprint> {
+        self.existing.as_ref().map(|existing| Fingerprint::of(&existing.stat))
+    }
+
+    /// The hash of what the file holds; `None` when there is none.
+    pub(crate) fn hash(&self) -> io::Result<Option<ContentHash>> {
+        self.existing.as_ref().map(|existing| hash_of(&existing.file)).transpose()
+    }
+
+    /// What the file holds; what is too large is not kept.
+    pub(crate) fn content(&self) -> Before {
+        self.existing.as_ref().map_or(Before::Absent, Existing::content)
+    }
+
+    /// The absolute path of the target, without links.
+    pub(crate) fn real_path(&self) -> io::Result<PathBuf> {
+        self.place.real_path()
+    }
+
     /// Creates the folders that are missing above the target. They are taken back unless `keep` is called.
     pub(crate) fn create_folders(&mut self) -> Result<NewFolders, FileError> {
         self.place.create_folders()
     }
 
-    /// Replaces the content by what `write` puts out. When this fails the target is as it was, except for
-    /// [`FileError::NotFlushed`].
+    /// Replaces the content by what `write` puts out. When this fails the target is as it was.
     pub(crate) fn replace(
         &self,
+        keep: Keep,
         write: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
-    ) -> Result<(), FileError> {
-        let mut temporary = Temporary::create(&self.place, self.existing.as_ref())?;
-        write(&mut temporary.file)?;
-        if let Some(existing) = &self.existing {
-            existing.keep_owner_and_mode(&temporary.file)?;
+    ) -> Result<Replaced, FileError> {
+        self.replace_with_mode(keep, None, write)
+    }
+
+    /// The same; a new file gets these permissions.
+    pub(crate) fn replace_with_mode(
+        &self,
+        keep: Keep,
+        mode: Option<u32>,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
+    ) -> Result<Replaced, FileError> {
+        let temporary = Temporary::create(&self.place, self.existing.as_ref())?;
+        let hash = match keep {
+            Keep::Nothing => {
+                write(&mut &temporary.file)?;
+                None
+            }
+            Keep::Content => {
+                let mut output = Hashing::new(&temporary.file);
+                write(&mut output)?;
+                Some(output.hasher.finish())
+            }
+        };
+        match (&self.existing, mode) {
+            (Some(existing), _) => existing.keep_owner_and_mode(&temporary.file)?,
+            (None, Some(mode)) => {
+                temporary.file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
+            }
+            (None, None) => {}
         }
         temporary.file.sync_all()?;
+        let looks = Fingerprint::of(&fstat(&temporary.file)?);
         self.require_unchanged()?;
-        temporary.take_over()?;
-        self.place.flush_folder().map_err(FileError::NotFlushed)
+        temporary.take_over(self.existing.as_ref())?;
+        // The file that was replaced is the one that is open here, so its content is what it held at the end.
+        let exchanged = hash.map(|hash| Exchanged { before: self.content(), looks, hash });
+        Ok(Replaced { exchanged, flushed: self.place.flush_folder() })
+    }
+
+    /// Removes the file. Says whether that survives a crash of the machine.
+    pub(crate) fn remove(&self) -> Result<io::Result<()>, FileError> {
+        self.require_unchanged()?;
+        let Some(existing) = &self.existing else {
+            return Ok(Ok(()));
+        };
+        // Moved aside first: should it be another file by now, it is put back.
+        let aside = temporary_name();
+        match self.place.move_aside(&aside) {
+            Ok(()) => {}
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                self.place.remove()?;
+                return Ok(self.place.flush_folder());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if !self.place.stat_beside(&aside).is_ok_and(|moved| existing.is(&moved)) {
+            self.place.take_free(&aside)?;
+            return Err(FileError::ChangedMeanwhile);
+        }
+        self.place.remove_beside(&aside)?;
+        Ok(self.place.flush_folder())
     }
 
     /// Programs that know nothing of our lock may have changed the file since we looked.
@@ -79,15 +178,27 @@ impl Target {
         let Some(existing) = &self.existing else {
             return Ok(());
         };
-        let stamp = |s: &Stat| (s.st_dev, s.st_ino, s.st_size, s.st_mtime, s.st_mtime_nsec);
         match self.place.stat() {
-            Ok(Some(now)) if stamp(&now) == stamp(&existing.stat) => Ok(()),
+            Ok(Some(now)) if existing.is(&now) => Ok(()),
             _ => Err(FileError::ChangedMeanwhile),
         }
     }
 }
 
 impl Existing {
+    /// Whether this is the file, unchanged.
+    fn is(&self, stat: &Stat) -> bool {
+        Fingerprint::of(stat) == Fingerprint::of(&self.stat)
+    }
+
+    fn content(&self) -> Before {
+        let mode = self.metadata.mode() & 0o7777;
+        match read_up_to(&self.file, KEPT_BYTES) {
+            Ok(Some(bytes)) => Before::Content(Content { bytes, mode }),
+            Ok(None) | Err(_) => Before::NotKept,
+        }
+    }
+
     fn keep_owner_and_mode(&self, file: &File) -> io::Result<()> {
         let own = file.metadata()?;
         let (uid, gid) = (self.metadata.uid(), self.metadata.gid());
@@ -96,6 +207,44 @@ impl Existing {
             let _ = fchown(file, Some(uid), Some(gid));
         }
         file.set_permissions(Permissions::from_mode(self.metadata.mode() & 0o7777))
+    }
+}
+
+/// All of a file; `None` when it is longer than that.
+fn read_up_to(file: &File, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    each_chunk(file, |chunk| {
+        bytes.extend_from_slice(chunk);
+        bytes.len() as u64 <= limit
+    })?;
+    Ok((bytes.len() as u64 <= limit).then_some(bytes))
+}
+
+fn hash_of(file: &File) -> io::Result<ContentHash> {
+    let mut hasher = Hasher::new();
+    each_chunk(file, |chunk| {
+        hasher.push(chunk);
+        true
+    })?;
+    Ok(hasher.finish())
+}
+
+/// Reads from the beginning, wherever the file stands, for as long as `visit` wants more.
+fn each_chunk(file: &File, mut visit: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
+    let mut chunk = vec![0; 64 * 1024];
+    let mut position = 0;
+    loop {
+        match file.read_at(&mut chunk, position) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                position += count as u64;
+                if !visit(&chunk[..count]) {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -142,12 +291,18 @@ fn open_to_lock(place: &Place) -> Result<File, Errno> {
 }
 
 fn is_still_at(stat: &Stat, place: &Place) -> Result<bool, Errno> {
-    let now = place.stat()?.ok_or(Errno::NOENT)?;
-    Ok((now.st_dev, now.st_ino) == (stat.st_dev, stat.st_ino))
+    Ok(file_id(&place.stat()?.ok_or(Errno::NOENT)?) == file_id(stat))
 }
 
 fn has_no_locks(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS))
+}
+
+/// A name that no other write of this process uses.
+fn temporary_name() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!(".ikigai-{}-{number}.tmp", std::process::id())
 }
 
 /// A file beside the target, removed unless it took the target's place.
@@ -155,33 +310,89 @@ struct Temporary<'a> {
     file: File,
     name: String,
     place: &'a Place,
+    /// It is somebody else's file that could not be put back: not ours to remove.
+    is_foreign: bool,
 }
 
 impl<'a> Temporary<'a> {
     fn create(place: &'a Place, existing: Option<&Existing>) -> Result<Temporary<'a>, Errno> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         // What may become secret starts so; a new file gets what the user's umask leaves.
         let mode = Mode::from_raw_mode(if existing.is_some() { 0o600 } else { 0o666 });
         loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".ikigai-{}-{number}.tmp", std::process::id());
+            let name = temporary_name();
             match place.create_beside(&name, mode) {
                 // Left behind by a process that was killed and had the same number.
                 Err(Errno::EXIST) => continue,
-                file => return Ok(Temporary { file: file?, name, place }),
+                file => return Ok(Temporary { file: file?, name, place, is_foreign: false }),
             }
         }
     }
 
-    fn take_over(self) -> Result<(), Errno> {
-        self.place.take_over(&self.name)
-        // The drop below finds nothing to remove any more.
+    /// Becomes the target. What was there is gone, except for who has it open.
+    fn take_over(self, existing: Option<&Existing>) -> Result<(), FileError> {
+        match existing {
+            Some(existing) => self.exchange(existing),
+            None => match self.place.take_free(&self.name) {
+                Err(Errno::EXIST) => Err(FileError::ChangedMeanwhile),
+                taken => Ok(taken?),
+            },
+        }
+        // The drop below removes what was replaced, if that is here now.
     }
+
+    /// Changes places with the target, if that is still the file that it was.
+    fn exchange(mut self, existing: &Existing) -> Result<(), FileError> {
+        match self.place.exchange(&self.name) {
+            Ok(()) => {}
+            // The file system cannot do it: the check right before has to do.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                return Ok(self.place.take_over(&self.name)?);
+            }
+            Err(Errno::NOENT) => return Err(FileError::ChangedMeanwhile),
+            Err(error) => return Err(error.into()),
+        }
+        match self.place.stat_beside(&self.name) {
+            Ok(replaced) if existing.is(&replaced) => Ok(()),
+            _ => {
+                self.is_foreign = self.put_back().is_err();
+                Err(FileError::ChangedMeanwhile)
+            }
+        }
+    }
+
+    /// Puts somebody's new file, who was quicker by a hair, back into its place. That one may be quick again: the
+    /// last of the files stays, as it would without us.
+    fn put_back(&self) -> Result<(), Errno> {
+        let ours = file_id(&fstat(&self.file)?);
+        loop {
+            let theirs = file_id(&self.place.stat_beside(&self.name)?);
+            match self.place.exchange(&self.name) {
+                // Removed meanwhile, and ours with it.
+                Err(Errno::NOENT) => return self.place.take_free(&self.name),
+                exchanged => exchanged?,
+            }
+            if file_id(&self.place.stat_beside(&self.name)?) == ours {
+                return Ok(());
+            }
+            // A newer one of theirs is in our hands now, and has to go back instead.
+            self.place.exchange(&self.name)?;
+            if file_id(&self.place.stat_beside(&self.name)?) == theirs {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Which file it is, whatever is in it.
+fn file_id(stat: &Stat) -> impl PartialEq + use<> {
+    (stat.st_dev, stat.st_ino)
 }
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        let _ = self.place.remove_beside(&self.name);
+        if !self.is_foreign {
+            let _ = self.place.remove_beside(&self.name);
+        }
     }
 }
 
@@ -190,7 +401,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::Target;
+    use super::{Keep, Target};
     use crate::file_error::FileError;
     use crate::place::Place;
 
@@ -210,12 +421,13 @@ mod tests {
         let path = folder.path().join("file");
         fs::write(&path, "old").unwrap();
         let target = lock(&path);
-        let replaced = target.replace(|output| {
+        let replaced = target.replace(Keep::Content, |output| {
             output.write_all(b"new")?;
             meddle(&path);
             Ok(())
         });
-        assert!(matches!(replaced, Err(FileError::ChangedMeanwhile)), "{replaced:?}");
+        let error = replaced.err().expect("it was changed");
+        assert!(matches!(error, FileError::ChangedMeanwhile), "{error:?}");
         assert_eq!(fs::read_to_string(&path).ok().as_deref(), after);
         let left: &[&str] = if after.is_some() { &["file"] } else { &[] };
         assert_eq!(names(folder.path()), left);
@@ -238,7 +450,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "old").unwrap();
-        let replaced = lock(&path).replace(|output| {
+        let replaced = lock(&path).replace(Keep::Content, |output| {
             output.write_all(b"half of the new")?;
             Err(FileError::NotText)
         });

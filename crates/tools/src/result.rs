@@ -5,7 +5,9 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::context::Context;
+use crate::file_error::describe_stale;
 use crate::output::Output;
+use crate::touched::{Stale, Touched};
 
 /// The JSON object that a model gets as the result of its call.
 ///
@@ -32,6 +34,11 @@ impl ToolResult {
         ToolResult(fields)
     }
 
+    /// The refusal of a stale write when it is known who was quicker: `by agent 0/1/, 40 seconds ago`.
+    pub fn stale(stale: &Stale, by: &str) -> ToolResult {
+        Outcome::Failure(describe_stale(&stale.named, by)).into()
+    }
+
     /// Says that this was the last call of a turn, after `turns` responses with calls.
     pub fn mark_limit_reached(&mut self, turns: u32) {
         let message = format!("Tool call limit reached ({turns}). Stopping tool loop.");
@@ -45,6 +52,15 @@ impl fmt::Display for ToolResult {
         let json = serde_json::to_string(&self.0).map_err(|_| fmt::Error)?;
         f.write_str(&json)
     }
+}
+
+/// A call that was run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// For the model.
+    pub result: ToolResult,
+    /// What it did to a file, if it did, and if the agent [remembers](crate::Context::remembering) files.
+    pub touched: Option<Touched>,
 }
 
 /// Why a call was not carried out at all.
@@ -104,6 +120,24 @@ impl Outcome {
             fields.push((name, value.into()));
         }
         self
+    }
+}
+
+/// What an executor achieved, and what it did to a file meanwhile.
+pub(crate) struct Achieved {
+    pub(crate) outcome: Outcome,
+    pub(crate) touched: Option<Touched>,
+}
+
+impl From<Outcome> for Achieved {
+    fn from(outcome: Outcome) -> Achieved {
+        Achieved { outcome, touched: None }
+    }
+}
+
+impl From<Achieved> for Ran {
+    fn from(achieved: Achieved) -> Ran {
+        Ran { result: achieved.outcome.into(), touched: achieved.touched }
     }
 }
 

@@ -9,6 +9,7 @@ mod confinement;
 mod gate;
 mod gate_fuzz;
 mod races;
+mod remembering;
 mod support;
 
 use std::fs;

@@ -6,7 +6,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ikigai_tools::{Call, Commands, Context, Dispatcher, Facts, OutputSize, Prepared, Reach, Tree};
+use ikigai_tools::{
+    Call, Commands, Context, Dispatcher, Facts, FileMemory, OutputSize, Prepared, Ran, Reach, Tree,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -80,10 +82,23 @@ impl World {
 
     /// The result of a call that may reach so far.
     pub(crate) fn call_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Value {
-        let call = prepare(tool, arguments);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let result = runtime.block_on(call.run(&self.context.clone().reaching(reach)));
-        serde_json::from_str(&result.to_string()).unwrap()
+        let ran = self.run_reaching(reach, tool, arguments);
+        serde_json::from_str(&ran.result.to_string()).unwrap()
+    }
+
+    /// The same, with what it has touched.
+    pub(crate) fn run_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Ran {
+        run(&self.context.clone().reaching(reach), tool, arguments)
+    }
+
+    /// A call of an agent that remembers files.
+    pub(crate) fn run_remembering(
+        &self,
+        memory: Arc<FileMemory>,
+        tool: &str,
+        arguments: &Value,
+    ) -> Ran {
+        run(&self.context.clone().remembering(memory), tool, arguments)
     }
 
     /// The output of a call that succeeds.
@@ -132,6 +147,12 @@ impl World {
         let expected = ["outside/folder", "outside/folder/secret", "outside/secret"];
         assert_eq!(found, expected.map(|name| self.path(name)));
     }
+}
+
+fn run(context: &Context, tool: &str, arguments: &Value) -> Ran {
+    let call = prepare(tool, arguments);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(call.run(context))
 }
 
 fn prepare(tool: &str, arguments: &Value) -> Call {

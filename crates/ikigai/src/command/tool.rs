@@ -87,7 +87,7 @@ fn execute(
         let running = async {
             let facts = call.facts(&context);
             match without_person(permissions.judge(name, &facts, &commands).await) {
-                Ok(reach) => call.run(&context.reaching(reach)).await,
+                Ok(reach) => call.run(&context.reaching(reach)).await.result,
                 Err(refused) => refused,
             }
         };

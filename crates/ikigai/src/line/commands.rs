@@ -1,13 +1,14 @@
 //! What can be typed with a slash before it.
 
-use ikigai_agents::Command;
+use ikigai_agents::{Command, Undone, undo};
 use ikigai_mail::Command as MailCommand;
-use ikigai_store::StoreError;
+use ikigai_store::{Direction, StoreError};
 use ikigai_tools::Mode;
 
 use super::{Person, lock};
 use crate::command::now;
 use crate::config::nearest_name;
+use crate::undo::{nothing, render};
 
 /// Whether the person wants to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("/help", "this list"),
     ("/mail", "the mailbox: /mail read 5, /mail send 1/ text, /mail unread 5"),
     ("/mode", "what agents may touch: /mode read, /mode work, /mode full"),
+    ("/undo", "take back what your newest message did to files"),
+    ("/redo", "take the last /undo back"),
     ("/clear", "a fresh context; the log keeps all"),
     ("/exit", "leave; 'ikigai -c' goes on with the session"),
 ];
@@ -38,6 +41,8 @@ impl Person<'_> {
             "help" => lock(&self.screen).say(&help()),
             "mail" => self.mail(rest).await,
             "mode" => self.mode(rest.trim()),
+            "undo" => self.undo(Direction::Undo).await,
+            "redo" => self.undo(Direction::Redo).await,
             "clear" => self.clear().await,
             "exit" | "quit" => return Ok(Asked::ToLeave),
             _ => lock(&self.screen).say(&unknown(name)),
@@ -77,6 +82,28 @@ impl Person<'_> {
             (_, None) => "Error: modes are read, work and full: /mode work".to_owned(),
         };
         lock(&self.screen).say(&text);
+    }
+
+    /// Takes back what a message set going, or that taking back. The log says that it was asked for.
+    async fn undo(&self, direction: Direction) {
+        let text = match undo(&self.store, self.session, direction).await {
+            Ok(Undone::Report(report)) => {
+                let command = match direction {
+                    Direction::Undo => "/undo",
+                    Direction::Redo => "/redo",
+                };
+                self.tell(Command::Note(command.to_owned())).await;
+                render(&report, direction, &self.environment.directory, now())
+            }
+            Ok(Undone::Nothing) | Err(StoreError::SessionNotFound(_)) => {
+                nothing(direction).to_owned()
+            }
+            Ok(Undone::AtWork(agent)) => {
+                format!("Error: agent {agent} is at work; interrupt it with Ctrl-C first")
+            }
+            Err(error) => format!("Error: {error}"),
+        };
+        lock(&self.screen).say(text.trim_end());
     }
 
     async fn clear(&self) {

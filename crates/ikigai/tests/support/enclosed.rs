@@ -102,7 +102,7 @@ impl Enclosed {
         let Ok(Prepared::Call(call)) = dispatcher.dispatch("bash", arguments.as_bytes()) else {
             panic!("refused: {arguments}");
         };
-        let result = self.runtime.block_on(call.run(&context)).to_string();
+        let result = self.runtime.block_on(call.run(&context)).result.to_string();
         serde_json::from_str(&result).unwrap()
     }
 

@@ -38,7 +38,7 @@ impl Shell {
     pub(super) async fn run(&self, command: &str) -> anyhow::Result<String> {
         let arguments = json!({ "command": command }).to_string();
         let result = match self.dispatcher.dispatch("bash", arguments.as_bytes()) {
-            Ok(Prepared::Call(call)) => call.run(&self.context).await,
+            Ok(Prepared::Call(call)) => call.run(&self.context).await.result,
             Ok(Prepared::Step(_)) => unreachable!("bash is no step on the database"),
             Err(refusal) => refusal,
         };

@@ -1,0 +1,119 @@
+//! What an agent's calls do to files: from the tools to the database, and from there to the agent's memory.
+
+use ikigai_conversation::{NewMessage, Time};
+use ikigai_mail::relative_time;
+use ikigai_store::{self as store, Next, Requests, StoreError};
+use ikigai_tools::{self as tools, FileMemory, Fingerprint, Ran, Stale, ToolResult, Touched};
+
+use crate::agent::Agent;
+
+impl Agent {
+    /// Remembers what the agent has seen of files before this process ran it.
+    pub(crate) async fn recall_files(&mut self) -> Result<(), StoreError> {
+        let (session, id) = (self.seat.session, self.seat.agent.clone());
+        for store::Sight { path, looks } in self.seat.store.sights(session, id).await? {
+            self.memory.note(tools::Sight { path, looks: Fingerprint::from(looks) });
+        }
+        Ok(())
+    }
+
+    /// Commits the result of a call together with what it did to a file; then the agent remembers it.
+    pub(crate) async fn record_ran(
+        &mut self,
+        ran: Ran,
+        close: impl FnOnce(ToolResult) -> NewMessage,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let Ran { mut result, touched } = ran;
+        if let Some(Touched::Stale(stale)) = &touched
+            && let Some(by) = self.who_changed(stale).await
+        {
+            result = ToolResult::stale(stale, &by);
+        }
+        let seen = touched.as_ref().and_then(sight_of);
+        let touched = touched.and_then(to_store);
+        let requests = self.record_result(close(result), touched, next).await?;
+        seen.into_iter().for_each(|sight| self.memory.note(sight));
+        Ok(requests)
+    }
+
+    /// Who was quicker, in words, if it was an agent of the session. A database that cannot say so now is no
+    /// reason to end the turn.
+    async fn who_changed(&self, stale: &Stale) -> Option<String> {
+        let (session, id) = (self.seat.session, self.seat.agent.clone());
+        let now = store::Sight { path: stale.now.path.clone(), looks: stale.now.looks.to_string() };
+        let change = self.seat.store.changed_by(session, id, now).await.ok()??;
+        Some(format!("by agent {}, {}", change.agent, ago(change.at, change.now)))
+    }
+}
+
+/// How long ago, also in seconds: between agents that is much.
+fn ago(then: Time, now: Time) -> String {
+    match now.as_millis().saturating_sub(then.as_millis()) / 1_000 {
+        1 => "1 second ago".to_owned(),
+        seconds @ 2..60 => format!("{seconds} seconds ago"),
+        _ => relative_time(then, now),
+    }
+}
+
+/// What the agent has seen of a file thereby. After its own change it knows the file.
+fn sight_of(touched: &Touched) -> Option<tools::Sight> {
+    match touched {
+        Touched::Saw(sight) => Some(sight.clone()),
+        Touched::Changed(tools::Change { path, looks, .. }) => {
+            Some(tools::Sight { path: path.clone(), looks: looks.clone() })
+        }
+        Touched::Stale(_) => None,
+    }
+}
+
+fn to_store(touched: Touched) -> Option<store::Touched> {
+    match touched {
+        Touched::Saw(tools::Sight { path, looks }) => {
+            Some(store::Touched::Saw(store::Sight { path, looks: looks.to_string() }))
+        }
+        Touched::Changed(tools::Change { path, before, looks, hash, new_folders }) => {
+            let before = match before {
+                tools::Before::Absent => store::Kept::Absent,
+                tools::Before::Content(content) => store::Kept::Content(to_kept(content)),
+                tools::Before::NotKept => store::Kept::NotKept,
+            };
+            let (looks, hash) = (looks.to_string(), hash.to_string());
+            Some(store::Touched::Changed(store::Change { path, before, looks, hash, new_folders }))
+        }
+        Touched::Stale(_) => None,
+    }
+}
+
+pub(crate) fn to_kept(content: tools::Content) -> store::Content {
+    store::Content { bytes: content.bytes, mode: content.mode }
+}
+
+pub(crate) fn from_kept(content: store::Content) -> tools::Content {
+    tools::Content { bytes: content.bytes, mode: content.mode }
+}
+
+// The two crates do not know each other; here is where they would differ.
+const _: () = assert!(FileMemory::LIMIT == store::SIGHTS as usize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn between_agents_seconds_count() {
+        let now = Time::from_millis(1_700_000_000_000);
+        for (millis, expected) in [
+            (-5_000, "just now"),
+            (0, "just now"),
+            (999, "just now"),
+            (1_000, "1 second ago"),
+            (40_999, "40 seconds ago"),
+            (59_999, "59 seconds ago"),
+            (60_000, "1 minute ago"),
+            (7_200_000, "2 hours ago"),
+        ] {
+            assert_eq!(ago(Time::from_millis(now.as_millis() - millis), now), expected);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Taking back what one message of a person has set going, file by file, and the taking back as well.
+//!
+//! Each change goes three steps: what is about to be taken away is committed, the file is replaced if it still
+//! is as the change left it, and that is noted. Whoever is killed in between repeats the undo: a file that is as
+//! wanted already counts as done. A file that somebody has changed since is left alone.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use ikigai_conversation::{AgentId, SessionId, Time};
+use ikigai_store::{
+    Begun, Change, ChangeId, Direction, Kept, KeptChange, Process, Settled, Store, StoreError, Undo,
+};
+use ikigai_tools::{ContentHash, Found, Restored, Wanted, find, restore};
+
+use crate::files::{from_kept, to_kept};
+
+/// What came of an undo or a redo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// There was something to be done.
+    Report(Report),
+    /// There was nothing.
+    Nothing,
+    /// An agent of the session is at work, so nothing was done.
+    AtWork(AgentId),
+}
+
+/// What happened to the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The first line of what the person said.
+    pub title: String,
+    /// When it was said.
+    pub said_at: Time,
+    /// Every file with what became of it.
+    pub files: Vec<(PathBuf, Fate)>,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It has the other content now.
+    Restored,
+    /// It is removed.
+    Removed,
+    /// It was left alone, for this reason.
+    Left(Reason),
+    /// It could not be changed, in words. Doing the same again tries it again.
+    Failed(String),
+}
+
+/// Why a file was left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Somebody has changed it since.
+    ChangedSince,
+    /// Somebody has removed it since.
+    Gone,
+    /// What would be put there was too large to be kept.
+    NotKept,
+}
+
+/// Takes back what the newest message set going, or makes again what was taken back last.
+///
+/// # Errors
+/// When the database refuses. What was done until then is noted, and the same again goes on.
+pub async fn undo(
+    store: &Store,
+    session: SessionId,
+    direction: Direction,
+) -> Result<Undone, StoreError> {
+    let undo = match store.begin_undo(session, direction, Process::current()).await? {
+        Begun::Undo(undo) => undo,
+        Begun::Nothing => return Ok(Undone::Nothing),
+        Begun::AtWork(agent) => return Ok(Undone::AtWork(agent)),
+    };
+    let mut files = Files::default();
+    for id in &undo.changes {
+        let KeptChange { change, after } = store.change(*id).await?;
+        let path = change.path.clone();
+        let fate = match files.obstacle(&path) {
+            Some(obstacle) => obstacle,
+            None => match direction {
+                Direction::Undo => take_back(store, *id, change).await?,
+                Direction::Redo => make_again(change, after).await?,
+            },
+        };
+        settle(store, &undo, *id, direction, &fate).await?;
+        files.note(path, fate);
+    }
+    if direction == Direction::Redo && !files.has_failed() {
+        store.end_redo(&undo).await?;
+    }
+    let Undo { title, said_at, .. } = undo;
+    Ok(Undone::Report(Report { title, said_at, files: files.fates }))
+}
+
+async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, StoreError> {
+    let wanted = match change.before {
+        Kept::Absent => Wanted::Absent { folders: change.new_folders },
+        Kept::Content(content) => Wanted::Content(from_kept(content)),
+        Kept::NotKept => return Ok(Fate::Left(Reason::NotKept)),
+    };
+    let expected = ContentHash::from(change.hash);
+    let looked = change.path.clone();
+    let found = blocking(move || find(&looked)).await;
+    let (is_absent, has_expected) = match &found {
+        Ok(Found::File { hash, .. }) => (false, *hash == expected),
+        Ok(Found::Absent) => (true, false),
+        Ok(Found::Other) | Err(_) => (false, false),
+    };
+    if let Ok(Found::File { content, .. }) = found
+        && has_expected
+    {
+        let after = content.map_or(Kept::NotKept, |content| Kept::Content(to_kept(content)));
+        store.keep_after(id, after).await?;
+    }
+    let gone = if is_absent { Reason::Gone } else { Reason::ChangedSince };
+    Ok(exchange(change.path, Some(expected), wanted, gone).await)
+}
+
+async fn make_again(change: Change, after: Option<Kept>) -> Result<Fate, StoreError> {
+    let wanted = match after {
+        Some(Kept::Content(content)) => Wanted::Content(from_kept(content)),
+        Some(Kept::Absent | Kept::NotKept) | None => return Ok(Fate::Left(Reason::NotKept)),
+    };
+    let expected = match change.before {
+        Kept::Absent => None,
+        Kept::Content(content) => Some(ContentHash::of_content(&from_kept(content))),
+        Kept::NotKept => return Ok(Fate::Left(Reason::NotKept)),
+    };
+    Ok(exchange(change.path, expected, wanted, Reason::ChangedSince).await)
+}
+
+async fn exchange(
+    path: PathBuf,
+    expected: Option<ContentHash>,
+    wanted: Wanted,
+    otherwise: Reason,
+) -> Fate {
+    let done = match wanted {
+        Wanted::Absent { .. } => Fate::Removed,
+        Wanted::Content(_) => Fate::Restored,
+    };
+    match blocking(move || restore(&path, expected.as_ref(), &wanted)).await {
+        Ok(Restored::Done | Restored::Already) => done,
+        Ok(Restored::Differs) => Fate::Left(otherwise),
+        Err(error) => Fate::Failed(error),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// Notes what became of a change. One that failed stays as it is, to be tried again.
+async fn settle(
+    store: &Store,
+    undo: &Undo,
+    id: ChangeId,
+    direction: Direction,
+    fate: &Fate,
+) -> Result<(), StoreError> {
+    let settled = match (direction, fate) {
+        (_, Fate::Failed(_)) => return Ok(()),
+        (Direction::Undo, Fate::Restored | Fate::Removed) => Settled::Undone,
+        (Direction::Undo, Fate::Left(_)) => Settled::Left,
+        (Direction::Redo, Fate::Restored | Fate::Removed) => Settled::Redone,
+        // It is taken back still.
+        (Direction::Redo, Fate::Left(_)) => return Ok(()),
+    };
+    store.settle(undo, id, settled).await
+}
+
+/// What became of the files so far.
+#[derive(Default)]
+struct Files {
+    fates: Vec<(PathBuf, Fate)>,
+    places: HashMap<PathBuf, usize>,
+}
+
+impl Files {
+    /// Why a further change of this file cannot be looked at: the one that comes before it is in its way.
+    fn obstacle(&self, path: &Path) -> Option<Fate> {
+        let (_, fate) = &self.fates[*self.places.get(path)?];
+        match fate {
+            Fate::Left(_) | Fate::Failed(_) => Some(fate.clone()),
+            Fate::Restored | Fate::Removed => None,
+        }
+    }
+
+    fn note(&mut self, path: PathBuf, fate: Fate) {
+        match self.places.get(&path) {
+            Some(place) => self.fates[*place].1 = fate,
+            None => {
+                self.places.insert(path.clone(), self.fates.len());
+                self.fates.push((path, fate));
+            }
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.fates.iter().any(|(_, fate)| matches!(fate, Fate::Failed(_)))
+    }
+}

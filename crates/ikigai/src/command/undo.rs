@@ -1,0 +1,43 @@
+//! `ikigai undo`: takes back what the newest message of the person set going.
+
+use ikigai_agents::{Undone, undo};
+use ikigai_store::Direction;
+
+use crate::cli::UndoArguments;
+use crate::command::now;
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::print;
+use crate::session::OpenSession;
+use crate::undo::{has_failed, nothing, render, render_list};
+
+pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyhow::Result<Exit> {
+    let Some(session) = OpenSession::open_existing(environment)? else {
+        anyhow::bail!("there is no session in {} yet", environment.directory.display());
+    };
+    let directory = &environment.directory;
+    if arguments.list {
+        let undoable = session.wait(session.store().undoable(session.id))?;
+        print::out(render_list(&undoable, directory, now()))?;
+        return Ok(Exit::Done);
+    }
+    let (direction, again) = match arguments.redo {
+        true => (Direction::Redo, "ikigai undo --redo"),
+        false => (Direction::Undo, "ikigai undo"),
+    };
+    match session.wait(undo(session.store(), session.id, direction))? {
+        Undone::Nothing => print::out(format!("{}\n", nothing(direction)))?,
+        Undone::AtWork(agent) => {
+            anyhow::bail!("agent {agent} is at work: interrupt it first, or wait for its end")
+        }
+        Undone::Report(report) => {
+            print::out(render(&report, direction, directory, now()))?;
+            if has_failed(&report) {
+                let told = format!("not all files could be changed; '{again}' tries it again");
+                print::note(&format!("ikigai: {told}"));
+                return Ok(Exit::Failed);
+            }
+        }
+    }
+    Ok(Exit::Done)
+}

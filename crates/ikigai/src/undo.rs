@@ -1,0 +1,125 @@
+//! Undo and redo as a person reads them, on the command line and on a terminal alike.
+
+use std::path::{Path, PathBuf};
+
+use ikigai_agents::{Fate, LeftFor, Report};
+use ikigai_conversation::Time;
+use ikigai_mail::relative_time;
+use ikigai_store::{Direction, Undoable};
+
+use crate::print::safe;
+
+/// What no undo does.
+pub(crate) const NOT_UNDONE: &str = "Commands are not undone.";
+
+/// What there is to say when nothing is left to do.
+pub(crate) fn nothing(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Undo => "There is nothing to take back.",
+        Direction::Redo => "There is nothing to make again.",
+    }
+}
+
+/// What happened, a line per file. Paths are told from `directory`.
+pub(crate) fn render(report: &Report, direction: Direction, directory: &Path, now: Time) -> String {
+    let (done, restored) = match direction {
+        Direction::Undo => ("Taken back", "restored"),
+        Direction::Redo => ("Made again", "written"),
+    };
+    let here = Here::new(directory);
+    let file = |(path, fate): &(PathBuf, Fate)| {
+        let path = here.show(path);
+        match fate {
+            Fate::Restored => format!("  {restored:<10} {path}\n"),
+            Fate::Removed => format!("  {:<10} {path}\n", "removed"),
+            Fate::Left(reason) => format!("  left alone {path}: {}\n", why(*reason, direction)),
+            Fate::Failed(error) => format!("  {:<10} {error}\n", "failed"),
+        }
+    };
+    let files: String = report.files.iter().map(file).collect();
+    let cause = cause(&report.title, report.said_at, now);
+    safe(&format!("{done}: {cause}\n{files}{NOT_UNDONE}\n"))
+}
+
+/// Whether there is something left that may be tried again.
+pub(crate) fn has_failed(report: &Report) -> bool {
+    report.files.iter().any(|(_, fate)| matches!(fate, Fate::Failed(_)))
+}
+
+/// What can be taken back, the newest first.
+pub(crate) fn render_list(undoable: &[Undoable], directory: &Path, now: Time) -> String {
+    if undoable.is_empty() {
+        return format!("{}\n", nothing(Direction::Undo));
+    }
+    let here = Here::new(directory);
+    let entry = |entry: &Undoable| {
+        let files = entry.files.iter().map(|path| format!("  {}\n", here.show(path)));
+        format!("{}\n{}", cause(&entry.title, entry.said_at, now), files.collect::<String>())
+    };
+    let entries: String = undoable.iter().map(entry).collect();
+    safe(&format!("{entries}{NOT_UNDONE}\n"))
+}
+
+fn cause(title: &str, said_at: Time, now: Time) -> String {
+    format!("\"{title}\" ({})", relative_time(said_at, now))
+}
+
+fn why(reason: LeftFor, direction: Direction) -> &'static str {
+    match (reason, direction) {
+        (LeftFor::ChangedSince, _) => "somebody has changed it since",
+        (LeftFor::Gone, _) => "somebody has removed it since",
+        (LeftFor::NotKept, Direction::Undo) => {
+            "what was there before was not kept, it had more than 10 MB"
+        }
+        (LeftFor::NotKept, Direction::Redo) => {
+            "what was taken back was not kept, it had more than 10 MB"
+        }
+    }
+}
+
+/// The working directory, as it was named and without links.
+struct Here<'a> {
+    named: &'a Path,
+    real: Option<PathBuf>,
+}
+
+impl Here<'_> {
+    fn new(named: &Path) -> Here<'_> {
+        Here { named, real: named.canonicalize().ok() }
+    }
+
+    fn show(&self, path: &Path) -> String {
+        let roots = [self.real.as_deref(), Some(self.named)].into_iter().flatten();
+        let inside = roots.filter_map(|root| path.strip_prefix(root).ok()).next();
+        inside.unwrap_or(path).display().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_named_with_what_became_of_it() {
+        let file = |name: &str, fate: Fate| (PathBuf::from(name), fate);
+        let report = Report {
+            title: "fix \u{1b}it".to_owned(),
+            said_at: Time::from_millis(0),
+            files: vec![
+                file("/nowhere/work/a", Fate::Restored),
+                file("/nowhere/work/new/b", Fate::Removed),
+                file("/elsewhere/c", Fate::Left(LeftFor::ChangedSince)),
+                file("/nowhere/work/d", Fate::Failed("Permission denied: d".to_owned())),
+            ],
+        };
+        let text = |direction| {
+            render(&report, direction, Path::new("/nowhere/work"), Time::from_millis(120_000))
+        };
+        let expected = "Taken back: \"fix \u{fffd}it\" (2 minutes ago)\n  restored   a\n  \
+            removed    new/b\n  left alone /elsewhere/c: somebody has changed it since\n  \
+            failed     Permission denied: d\nCommands are not undone.\n";
+        assert_eq!(text(Direction::Undo), expected);
+        let expected = expected.replace("Taken back", "Made again");
+        assert_eq!(text(Direction::Redo), expected.replace("restored  ", "written   "));
+    }
+}

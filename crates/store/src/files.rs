@@ -1,0 +1,242 @@
+//! What agents did to files, and how files looked to them: written together with the result that tells of it.
+//!
+//! How a file looks and the hash of its content are texts of whoever made them; here they are only compared.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use ikigai_conversation::{AgentId, MessageId, NewMessage, SessionId, Time};
+use rusqlite::params;
+
+use crate::agents::{AgentRow, lock_agent};
+use crate::causes;
+use crate::error::StoreError;
+use crate::leases::{Lease, fence};
+use crate::log::{Next, Recorded, append};
+use crate::sessions;
+use crate::store::Store;
+use crate::unit::Unit;
+
+/// More sights than these are not handed out: an agent does not read so many files, and what it has forgotten it
+/// reads again.
+pub const SIGHTS: u32 = 10_000;
+
+/// What a call did to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// It has read it.
+    Saw(Sight),
+    /// It has created or changed it.
+    Changed(Change),
+}
+
+/// A file as an agent has last seen it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sight {
+    /// Absolute and without links.
+    pub path: PathBuf,
+    /// How it looked.
+    pub looks: String,
+}
+
+/// A change of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Absolute and without links.
+    pub path: PathBuf,
+    /// What the change has replaced.
+    pub before: Kept,
+    /// How the file looked right after it.
+    pub looks: String,
+    /// The hash of the content right after it.
+    pub hash: String,
+    /// How many of the folders above the file were made for it, counted from the file.
+    pub new_folders: u32,
+}
+
+/// What is kept of a file's earlier content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// There was no file.
+    Absent,
+    /// All of it.
+    Content(Content),
+    /// Nothing: it was too large, or could not be read.
+    NotKept,
+}
+
+/// What a file held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// Its permissions.
+    pub mode: u32,
+}
+
+/// Who has left a file as it looks now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedBy {
+    /// The agent.
+    pub agent: AgentId,
+    /// When.
+    pub at: Time,
+    /// What time it is by the same clock.
+    pub now: Time,
+}
+
+impl Store {
+    /// Appends the result of a call together with what the call did to a file: both or neither are there
+    /// (permissions.md, Undo).
+    pub async fn append_result(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        result: NewMessage,
+        touched: Option<Touched>,
+        next: Next,
+    ) -> Result<Recorded, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            let message = append(unit, &agent, result)?;
+            match touched {
+                Some(Touched::Saw(sight)) => note_sight(unit, &agent, &sight, message.id)?,
+                Some(Touched::Changed(change)) => note_change(unit, &agent, change, message.id)?,
+                None => {}
+            }
+            Ok(Recorded { messages: vec![message], requests: next.note(unit, &agent)? })
+        })
+        .await
+    }
+
+    /// How files looked to an agent; for a full fork also those that its parent had seen up to then.
+    pub async fn sights(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+    ) -> Result<Vec<Sight>, StoreError> {
+        self.read(move |unit| sights(unit, lock_agent(unit, &session, &agent)?.key)).await
+    }
+
+    /// Which other agent of the session has left a file as it looks now, and when.
+    pub async fn changed_by(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        now: Sight,
+    ) -> Result<Option<ChangedBy>, StoreError> {
+        self.read(move |unit| {
+            let agent = lock_agent(unit, &session, &agent)?;
+            let sql = "SELECT a.id, c.created_at FROM agents a JOIN changes c ON c.agent = a.key
+                WHERE a.session = ?1 AND a.key <> ?2 AND c.path = ?3 AND c.looks = ?4
+                ORDER BY c.key DESC LIMIT 1";
+            let params = params![agent.session, agent.key, path_bytes(&now.path), now.looks];
+            let found = unit.row(sql, params, |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+            let changed_by = |(id, at): (String, i64)| {
+                let (agent, at) = (sessions::parse_agent(&id)?, Time::from_millis(at));
+                Ok(ChangedBy { agent, at, now: unit.now() })
+            };
+            found.map(changed_by).transpose()
+        })
+        .await
+    }
+}
+
+fn note_sight(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    sight: &Sight,
+    message: MessageId,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO sights (agent, path, looks, message) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (agent, path) DO UPDATE SET looks = ?3, message = ?4";
+    let params = params![agent.key, path_bytes(&sight.path), sight.looks, message.value()];
+    unit.execute(sql, params).map(drop)
+}
+
+fn note_change(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    change: Change,
+    message: MessageId,
+) -> Result<(), StoreError> {
+    let Change { path, before, looks, hash, new_folders } = change;
+    let (before_is, content) = before.into_columns();
+    let (mode, bytes) = content.map(|content| (content.mode, content.bytes)).unzip();
+    let cause = causes::of_agent(unit, agent)?;
+    unit.insert(
+        "INSERT INTO changes (cause, agent, message, path, looks, hash, new_folders, created_at,
+                before_is, before_mode, before)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        params![
+            cause,
+            agent.key,
+            message.value(),
+            path_bytes(&path),
+            looks,
+            hash,
+            new_folders,
+            unit.now().as_millis(),
+            before_is,
+            mode,
+            bytes,
+        ],
+    )?;
+    note_sight(unit, agent, &Sight { path, looks }, message)
+}
+
+impl Kept {
+    /// As two columns: what it is, and the content.
+    pub(crate) fn into_columns(self) -> (&'static str, Option<Content>) {
+        match self {
+            Kept::Absent => ("absent", None),
+            Kept::Content(content) => ("content", Some(content)),
+            Kept::NotKept => ("not kept", None),
+        }
+    }
+
+    pub(crate) fn from_columns(
+        is: &str,
+        mode: Option<u32>,
+        bytes: Option<Vec<u8>>,
+    ) -> Result<Kept, StoreError> {
+        match (is, mode, bytes) {
+            ("absent", ..) => Ok(Kept::Absent),
+            ("content", Some(mode), Some(bytes)) => Ok(Kept::Content(Content { bytes, mode })),
+            ("not kept", ..) => Ok(Kept::NotKept),
+            _ => Err(StoreError::internal(format!("no content of a file: {is}"))),
+        }
+    }
+}
+
+/// Follows the chain of full forks: the nearest sight of a file counts.
+fn sights(unit: &Unit<'_>, agent: i64) -> Result<Vec<Sight>, StoreError> {
+    let (mut sights, mut known) = (Vec::new(), HashSet::new());
+    let (mut key, mut up_to) = (agent, i64::MAX);
+    loop {
+        let sql = "SELECT path, looks FROM sights WHERE agent = ?1 AND message <= ?2
+            ORDER BY message DESC LIMIT ?3";
+        let own = unit.rows(sql, params![key, up_to, SIGHTS], |row| {
+            Ok(Sight { path: path_from(row.get(0)?), looks: row.get(1)? })
+        })?;
+        sights.extend(own.into_iter().filter(|sight| known.insert(sight.path.clone())));
+        let sql = "SELECT inherits, inherits_up_to FROM agents
+            WHERE key = ?1 AND inherits IS NOT NULL";
+        let parent =
+            unit.row(sql, [key], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)))?;
+        match parent {
+            Some((parent, last)) => (key, up_to) = (parent, up_to.min(last.unwrap_or(0))),
+            None => return Ok(sights),
+        }
+    }
+}
+
+pub(crate) fn path_bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+pub(crate) fn path_from(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes))
+}

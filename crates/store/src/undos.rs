@@ -1,0 +1,247 @@
+//! Taking back what one message of a person has set going, and the taking back as well.
+//!
+//! Many files cannot change in one step, so an undo is many: it is written down that it began, then each change
+//! is settled on its own, in the same order whoever goes on with it. An undo that broke off is begun again and
+//! finds what is left to do.
+
+use std::path::PathBuf;
+
+use ikigai_conversation::{AgentId, SessionId, Time};
+use rusqlite::params;
+
+use crate::error::StoreError;
+use crate::files::{Change, Kept, path_from};
+use crate::leases;
+use crate::process::Process;
+use crate::sessions;
+use crate::store::Store;
+use crate::unit::Unit;
+
+/// What can be taken back at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undoable {
+    /// The first line of what the person said.
+    pub title: String,
+    /// When it was said.
+    pub said_at: Time,
+    /// The files that were changed, in the order of their first change.
+    pub files: Vec<PathBuf>,
+}
+
+/// Which way it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Changes are taken back.
+    Undo,
+    /// What was taken back is made again.
+    Redo,
+}
+
+/// What beginning came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// There is something to be done.
+    Undo(Undo),
+    /// There is nothing.
+    Nothing,
+    /// An agent of the session is at work and might change files meanwhile.
+    AtWork(AgentId),
+}
+
+/// A taking back that has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undo {
+    /// The first line of what the person said.
+    pub title: String,
+    /// When it was said.
+    pub said_at: Time,
+    /// What is to be settled, in this order.
+    pub changes: Vec<ChangeId>,
+    key: i64,
+}
+
+/// One change in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeId(i64);
+
+/// A change with all that is kept of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptChange {
+    /// The change.
+    pub change: Change,
+    /// What an undo took away; `None` before there was one.
+    pub after: Option<Kept>,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// It is taken back.
+    Undone,
+    /// It cannot be.
+    Left,
+    /// It is made again.
+    Redone,
+}
+
+/// A list shows so many; nobody goes further back.
+const LISTED: u32 = 100;
+
+impl Store {
+    /// What can be taken back, the newest first.
+    pub async fn undoable(&self, session: SessionId) -> Result<Vec<Undoable>, StoreError> {
+        self.read(move |unit| {
+            let session = sessions::key_of(unit, &session)?;
+            let sql = "SELECT s.key, s.title, s.created_at FROM causes s WHERE s.session = ?1
+                AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
+                ORDER BY s.key DESC LIMIT ?2";
+            let causes = unit.rows(sql, params![session, LISTED], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?))
+            })?;
+            let undoable = causes.into_iter().map(|(cause, title, said_at)| {
+                let said_at = Time::from_millis(said_at);
+                Ok(Undoable { title, said_at, files: files(unit, cause)? })
+            });
+            undoable.collect()
+        })
+        .await
+    }
+
+    /// Begins to take back what the newest message set going that is not taken back yet, or to make again what
+    /// was taken back last. `by` is who looks whether agents are at work.
+    pub async fn begin_undo(
+        &self,
+        session: SessionId,
+        direction: Direction,
+        by: Process,
+    ) -> Result<Begun, StoreError> {
+        self.commit(move |unit| {
+            let session = sessions::key_of(unit, &session)?;
+            if let Some(agent) = leases::at_work(unit, session, &by)? {
+                return Ok(Begun::AtWork(agent));
+            }
+            let undo = match direction {
+                Direction::Undo => begin(unit, session)?,
+                Direction::Redo => last_undo(unit, session)?,
+            };
+            undo.map_or(Ok(Begun::Nothing), |undo| {
+                read_undo(unit, undo, direction).map(Begun::Undo)
+            })
+        })
+        .await
+    }
+
+    /// A change with its contents. They are large, so one is taken at a time.
+    pub async fn change(&self, id: ChangeId) -> Result<KeptChange, StoreError> {
+        self.read(move |unit| read_change(unit, id)).await
+    }
+
+    /// Keeps what an undo is about to take away.
+    pub async fn keep_after(&self, id: ChangeId, after: Kept) -> Result<(), StoreError> {
+        self.commit(move |unit| {
+            let (is, content) = after.into_columns();
+            let (mode, bytes) = content.map(|content| (content.mode, content.bytes)).unzip();
+            let sql = "UPDATE changes SET after_is = ?2, after_mode = ?3, after = ?4
+                WHERE key = ?1";
+            unit.execute(sql, params![id.0, is, mode, bytes]).map(drop)
+        })
+        .await
+    }
+
+    /// Notes what became of a change.
+    pub async fn settle(
+        &self,
+        undo: &Undo,
+        id: ChangeId,
+        settled: Settled,
+    ) -> Result<(), StoreError> {
+        let (state, undo) = match settled {
+            Settled::Undone => ("undone", Some(undo.key)),
+            Settled::Left => ("left", Some(undo.key)),
+            Settled::Redone => ("made", None),
+        };
+        self.commit(move |unit| {
+            let sql = "UPDATE changes SET state = ?2, undo = ?3 WHERE key = ?1";
+            unit.execute(sql, params![id.0, state, undo]).map(drop)
+        })
+        .await
+    }
+
+    /// Notes that everything that could be made again is: all is as before the undo, and what that had left may
+    /// be tried anew by the next one.
+    pub async fn end_redo(&self, undo: &Undo) -> Result<(), StoreError> {
+        let undo = undo.key;
+        self.commit(move |unit| {
+            unit.execute("UPDATE undos SET redone = 1 WHERE key = ?1", [undo])?;
+            let sql = "UPDATE changes SET state = 'made', undo = NULL
+                WHERE undo = ?1 AND state = 'left'";
+            unit.execute(sql, [undo]).map(drop)
+        })
+        .await
+    }
+}
+
+fn files(unit: &Unit<'_>, cause: i64) -> Result<Vec<PathBuf>, StoreError> {
+    let sql = "SELECT path FROM changes WHERE cause = ?1 AND state = 'made'
+        GROUP BY path ORDER BY min(key)";
+    unit.rows(sql, [cause], |row| Ok(path_from(row.get(0)?)))
+}
+
+/// Begins an undo of the newest cause that has changes, or goes on with one that broke off.
+fn begin(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT key FROM causes s WHERE session = ?1
+        AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
+        ORDER BY key DESC LIMIT 1";
+    let Some(cause) = unit.row(sql, [session], |row| row.get::<_, i64>(0))? else {
+        return Ok(None);
+    };
+    let sql = "SELECT key FROM undos WHERE cause = ?1 AND redone = 0 ORDER BY key DESC LIMIT 1";
+    if let Some(open) = unit.row(sql, [cause], |row| row.get(0))? {
+        return Ok(Some(open));
+    }
+    let sql = "INSERT INTO undos (cause, created_at) VALUES (?1, ?2)";
+    unit.touch(session);
+    unit.insert(sql, params![cause, unit.now().as_millis()]).map(Some)
+}
+
+fn last_undo(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT u.key FROM undos u JOIN causes s ON s.key = u.cause
+        WHERE s.session = ?1 AND u.redone = 0
+        AND EXISTS (SELECT 1 FROM changes WHERE undo = u.key AND state = 'undone')
+        ORDER BY u.key DESC LIMIT 1";
+    unit.row(sql, [session], |row| row.get(0))
+}
+
+fn read_undo(unit: &Unit<'_>, undo: i64, direction: Direction) -> Result<Undo, StoreError> {
+    let sql = "SELECT s.key, s.title, s.created_at FROM undos u JOIN causes s ON s.key = u.cause
+        WHERE u.key = ?1";
+    let found = unit.row(sql, [undo], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let (cause, title, said_at): (i64, String, i64) =
+        found.ok_or_else(|| StoreError::internal("the undo is gone"))?;
+    let (sql, key) = match direction {
+        Direction::Undo => {
+            ("SELECT key FROM changes WHERE cause = ?1 AND state = 'made' ORDER BY key DESC", cause)
+        }
+        Direction::Redo => {
+            ("SELECT key FROM changes WHERE undo = ?1 AND state = 'undone' ORDER BY key", undo)
+        }
+    };
+    let changes = unit.rows(sql, [key], |row| row.get(0).map(ChangeId))?;
+    Ok(Undo { title, said_at: Time::from_millis(said_at), changes, key: undo })
+}
+
+fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<KeptChange, StoreError> {
+    let sql = "SELECT path, looks, hash, new_folders, before_is, before_mode, before, after_is,
+            after_mode, after FROM changes WHERE key = ?1";
+    let read = unit.row(sql, [id.0], |row| {
+        let before: (String, _, _) = (row.get(4)?, row.get(5)?, row.get(6)?);
+        let after: (Option<String>, _, _) = (row.get(7)?, row.get(8)?, row.get(9)?);
+        Ok((path_from(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?, before, after))
+    })?;
+    let (path, looks, hash, new_folders, before, after) =
+        read.ok_or_else(|| StoreError::internal("the change is gone"))?;
+    let before = Kept::from_columns(&before.0, before.1, before.2)?;
+    let kept_after = |is: String| Kept::from_columns(&is, after.1, after.2);
+    let after = after.0.map(kept_after).transpose()?;
+    Ok(KeptChange { change: Change { path, before, looks, hash, new_folders }, after })
+}
