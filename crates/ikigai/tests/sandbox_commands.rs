@@ -202,3 +202,26 @@ fn where_no_sandbox_works_nothing_runs_and_the_reasons_are_told() {
         assert_eq!(result, failure(format!("Cannot run bash: {why}")));
     });
 }
+
+/// Agents share their commands, and are told apart by what their own are given.
+#[test]
+fn a_command_has_the_variables_of_its_context() {
+    in_each_sandbox(|mut enclosed| {
+        enclosed.reopen_with("SHARED", "all");
+        let print = r#"echo "$SHARED $IKIGAI_AGENT $LD_BIND_NOW""#;
+        for walls in [Walls::Up, Walls::Down] {
+            let given = |name: &str| {
+                let pair = |name: &str, value: &str| (name.into(), value.into());
+                let variables = vec![
+                    pair("IKIGAI_AGENT", name),
+                    pair("LD_BIND_NOW", "1"),
+                    pair("SHARED", "own"),
+                ];
+                enclosed.bash_with(print, walls, variables)
+            };
+            assert_eq!(given("1/"), ran("own 1/ 1\n", 0), "{}", enclosed.kind);
+            assert_eq!(given("1/2"), ran("own 1/2 1\n", 0), "{}", enclosed.kind);
+            assert_eq!(enclosed.bash(print, walls), ran("all  \n", 0), "{}", enclosed.kind);
+        }
+    });
+}

@@ -1,5 +1,6 @@
 //! What a tool may use of the world around it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::output::OutputSize;
 use crate::place::{Place, require_readable};
 use crate::sandbox::Sandbox;
 use crate::tree::Tree;
+use crate::words::Variables;
 
 /// The surroundings of a call. Cheap to clone; all clones share the same commands and interrupt.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub struct Context {
     pub(crate) interrupt: CancellationToken,
     /// The walls around commands; none unless they are asked for.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
+    /// What commands have in their environment beyond, or instead of, what all of `commands` have.
+    pub(crate) variables: Arc<Variables>,
 }
 
 impl Context {
@@ -49,6 +53,7 @@ impl Context {
             commands,
             interrupt,
             sandbox: None,
+            variables: Arc::default(),
         }
     }
 
@@ -57,6 +62,13 @@ impl Context {
     #[must_use]
     pub fn with_sandbox(self, sandbox: Arc<Sandbox>) -> Context {
         Context { sandbox: Some(sandbox), ..self }
+    }
+
+    /// The same, for calls whose commands have these variables in their environment, too. They go before
+    /// those that all commands have: agents that share their commands can be told apart by them.
+    #[must_use]
+    pub fn with_variables(self, variables: Vec<(OsString, OsString)>) -> Context {
+        Context { variables: Arc::new(variables), ..self }
     }
 
     /// The same, with file tools confined to `tree`.

@@ -69,6 +69,7 @@ mod walk;
 mod commands;
 mod sandbox;
 mod watchdog;
+mod words;
 
 pub use arguments::Arguments;
 pub use commands::Commands;
