@@ -10,6 +10,7 @@
 //! | hidden places | empty | permission denied; folders above them cannot be listed |
 //! | network | a namespace without one | no sockets at all |
 //! | Unix sockets | in what can be written; others are covered | only pairs |
+//! | git's hooks and settings, start-up files | read-only, as far as they are at the top of the tree | not kept apart |
 //! | other processes | not there | cannot be traced, and from Linux 6.12 on not signalled |
 //!
 //! # What neither bounds
@@ -27,6 +28,8 @@
 
 #[cfg(target_os = "linux")]
 mod bubblewrap;
+#[cfg(target_os = "linux")]
+mod guarded;
 mod helper;
 mod hint;
 #[cfg(target_os = "linux")]

@@ -11,7 +11,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::places::{Place, Places};
-use super::{Enclosure, Kind, seccomp, sockets};
+use super::{Enclosure, Kind, guarded, seccomp, sockets};
 
 /// Looked for in these places only. In a folder of `PATH` that a command can write, the next `bwrap`
 /// could be the command's own.
@@ -68,6 +68,7 @@ pub(super) fn enclose(
     let mut places = Places::of(&enclosure.sandbox);
     sockets::hide(&mut places)?;
     places.pin_around_hidden();
+    guarded::guard(&mut places, &enclosure.sandbox.write);
     view.show(&places)?;
     for (name, value) in &enclosure.loader {
         view.add("--setenv", &[name, value]);

@@ -27,12 +27,26 @@ const REFUSED: [&str; 6] = [
     "EACCES",
 ];
 
+/// What is said of a part of the tree that is a mount of its own and can only be read.
+const FAST: [&str; 3] = ["Read-only file system", "Device or resource busy", "EBUSY"];
+
+/// What is named in the same line when it is such a part (see `guarded.rs`).
+const GUARDED: [&str; 7] = [".git/", ".git'", "config file", ".ikigai", "rc:", "rc'", "profile"];
+
 /// The line to add to `output`, that of a command which failed.
 pub(crate) fn hint(sandbox: &Sandbox, output: &str) -> Option<&'static str> {
     let says = |texts: &[&str]| texts.iter().any(|text| output.contains(text));
     if !sandbox.network && says(&NO_NETWORK) {
         return Some(
             r#"[ikigai sandbox: no network; call bash with "sandbox": false to ask for it]"#,
+        );
+    }
+    let both = |line: &str| {
+        [&FAST[..], &GUARDED].iter().all(|texts| texts.iter().any(|text| line.contains(text)))
+    };
+    if output.lines().any(both) {
+        return Some(
+            r#"[ikigai sandbox: git's settings and hooks, .ikigai and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#,
         );
     }
     says(&REFUSED).then_some(

@@ -69,6 +69,20 @@ impl Places {
         }
     }
 
+    /// Makes a place of its own of a folder that can be written: as a mount it cannot be renamed.
+    pub(super) fn pin(&mut self, path: PathBuf) {
+        if self.at(&path) == Place::Write {
+            self.0.insert(path, Place::Write);
+        }
+    }
+
+    /// Lets a part of what can be written only be read.
+    pub(super) fn guard(&mut self, path: PathBuf) {
+        if self.at(&path) == Place::Write {
+            self.0.insert(path, Place::Read);
+        }
+    }
+
     /// Makes places of their own of all folders between what can be written and what is hidden in it. As
     /// mounts they cannot be renamed; else one command could move the folder around a secret, and the next
     /// one would find the secret where nobody hides it.
