@@ -31,8 +31,10 @@ impl Places {
         let read = kept.chain(paths(&sandbox.read)).map(|path| (path, Place::Read));
         let write = paths(&sandbox.write).map(|path| (path, Place::Write));
         for (path, place) in hidden.chain(read).chain(write) {
+            // Most of what is hidden does not exist on a given machine, and to see that is one call.
+            let exists = path.symlink_metadata().is_ok();
             // Links are followed: a mount or a rule is about what they lead to.
-            if let Ok(path) = path.canonicalize() {
+            if exists && let Ok(path) = path.canonicalize() {
                 places.insert(path, place);
             }
         }
