@@ -13,6 +13,7 @@ mod helpers;
 mod start;
 mod wire;
 
+use std::convert::Infallible;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -44,6 +45,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Between two looks at a group that goes on in the background. A process number could only be used
 /// again, by a stranger, within one such pause.
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
+
+/// A command that takes no longer than this is not disturbed by the start of the next one's helper.
+const SHORT: Duration = Duration::from_millis(10);
 
 /// Serves commands until the program at the other end of `socket` closes it, then ends what is left.
 /// Those that are to be in a sandbox are started by `helper`.
@@ -137,6 +141,7 @@ async fn watch(helpers: Rc<Helpers>, output: OwnedFd, control: OwnedFd) -> io::R
     let status = tokio::select! {
         status = command.child.wait() => status?,
         () = told_to_end(&mut control) => end(&mut command).await?,
+        never = get_helper_ready(&helpers, &request) => match never {},
     };
     // Fails when the program is gone; what is left of the group is ended all the same.
     let _ = control.write_all(&command.status(status).encode()).await;
@@ -152,6 +157,16 @@ async fn watch(helpers: Rc<Helpers>, output: OwnedFd, control: OwnedFd) -> io::R
         }
     }
     Ok(())
+}
+
+/// Has a helper wait for the next command, when this one takes longer. Not at once: it would be in the way
+/// of a short one.
+async fn get_helper_ready(helpers: &Helpers, request: &Request) -> Infallible {
+    if let Some(enclosure) = &request.enclosure {
+        tokio::time::sleep(SHORT).await;
+        helpers.get_ready(enclosure);
+    }
+    std::future::pending().await
 }
 
 /// Returns when the program asks for the end, or is gone.

@@ -1,8 +1,8 @@
 //! Helpers in waiting.
 //!
-//! To start this program once more takes longer than to start bash. So when a command in a sandbox has
-//! ended, the helper of the next one is started, while the model thinks. It knows nothing of any command
-//! and is in no sandbox; all that was found out beforehand would be old by the time it is needed.
+//! To start this program once more takes longer than to start bash. So the helper of the next command is
+//! started while the last one runs, or the model thinks. It knows nothing of any command and is in no
+//! sandbox; all that was found out beforehand would be old by the time it is needed.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
