@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
+use ikigai_tools::SandboxKind;
+
 use crate::support::enclosed::{REACHED, Walls, in_each_sandbox, python};
 
 #[test]
@@ -82,6 +84,47 @@ print(found, ctypes.get_errno())",
         );
         const NO_SUCH_CALL: &str = "-1 38\n";
         assert_eq!(enclosed.prints(&attempt), NO_SUCH_CALL, "{}", enclosed.kind);
+    });
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn wide_doors_into_the_kernel_are_shut() {
+    in_each_sandbox(|enclosed| {
+        for (call, name) in [
+            (250, "keyctl"),
+            (298, "perf_event_open"),
+            (304, "open_by_handle_at"),
+            (321, "bpf"),
+            (323, "userfaultfd"),
+            (438, "pidfd_getfd"),
+        ] {
+            let attempt = python(&format!(
+                "import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.syscall({call}, 0, 0, 0, 0, 0), ctypes.get_errno())"
+            ));
+            assert_eq!(enclosed.prints(&attempt), "-1 1\n", "{}: {name}", enclosed.kind);
+        }
+    });
+}
+
+/// Landlock has no rule for these.
+#[test]
+fn bubblewrap_shows_no_process_and_keeps_modes_and_times() {
+    in_each_sandbox(|enclosed| {
+        if enclosed.kind != SandboxKind::Bubblewrap {
+            return;
+        }
+        let victim = Victim::new();
+        for attempt in [
+            format!("test -e /proc/{}", victim.0.id()),
+            "chmod 600 ../outside/file".to_owned(),
+            "touch -d 2001-01-01 ../outside/file".to_owned(),
+            "chown $(id -u) ../outside/file".to_owned(),
+        ] {
+            enclosed.refuses(&format!("{attempt} && echo {REACHED}"));
+        }
     });
 }
 

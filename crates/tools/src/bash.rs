@@ -128,7 +128,7 @@ impl Bash {
                 }
             }
             End::Own(Status::Exited(_) | Status::Killed(_)) => {
-                context.commands.note_that_it_works(kind);
+                context.commands.note_that_it_works(sandbox, kind);
                 Ok(ran)
             }
             End::TimedOut | End::Interrupted => Ok(ran),

@@ -103,6 +103,9 @@ impl Commands {
     async fn try_out(&self, kind: Kind) -> io::Result<()> {
         /// Far more than it takes.
         const PATIENCE: Duration = Duration::from_secs(10);
+        if !kind.is_installed() {
+            return Err(io::Error::other("it is not installed"));
+        }
         let (sandbox, directory) = (Sandbox::default(), Path::new("/"));
         let walls = Some((&sandbox, kind));
         let trial = Order { command: ":", directory, variables: &[], walls };
@@ -124,14 +127,17 @@ impl Commands {
     /// The kind that a sandbox is to have: the one it asks for, the one that works, or the best one as long
     /// as nobody has tried. A trial of its own before the first command would take as long as that command.
     pub(crate) fn likely_kind(&self, sandbox: &Sandbox) -> Kind {
-        let [best, ..] = Kind::ALL;
-        sandbox.kind.or_else(|| self.sandbox.get().copied()).unwrap_or(best)
+        let best = || Kind::ALL.into_iter().find(|kind| kind.is_installed());
+        let known = sandbox.kind.or_else(|| self.sandbox.get().copied());
+        known.or_else(best).unwrap_or(Kind::Landlock)
     }
 
-    /// Takes notice that a command ran in a sandbox of this kind.
-    pub(crate) fn note_that_it_works(&self, kind: Kind) {
-        // It fails when a kind is known already; that one was the likely one then.
-        let _ = self.sandbox.set(kind);
+    /// Takes notice that a command ran in a sandbox of its likely kind.
+    pub(crate) fn note_that_it_works(&self, sandbox: &Sandbox, kind: Kind) {
+        if sandbox.kind.is_none() {
+            // It fails when a kind is known already; that one was the likely one then.
+            let _ = self.sandbox.set(kind);
+        }
     }
 
     /// The kind to take instead of one that could not be set up; `None` when that is not to be blamed on

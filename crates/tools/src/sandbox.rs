@@ -1,8 +1,12 @@
 //! The sandbox of commands: what a command may reach of the machine, and by which means it is kept to it.
 //!
-//! A [`Sandbox`] is plain data. It travels with the request to the watchdog, which starts this same
-//! program once more as a helper (`helper.rs`). The helper encloses itself and becomes bash, so nothing
-//! is ever done between a fork and an exec.
+//! A [`Sandbox`] is plain data. It travels with the request to the watchdog, which hands it to a helper:
+//! this same program once more (`helper.rs`). The helper encloses itself and becomes bash, so nothing is
+//! ever done between a fork and an exec.
+//!
+//! The watchdog could enclose itself instead, once, and save every command a process. But then commands
+//! would be within the same walls as it and as one another, free to signal both, and a folder that comes to
+//! be beside a hidden one would stay out of reach until the end.
 //!
 //! | | bubblewrap | landlock with seccomp |
 //! | --- | --- | --- |
@@ -83,6 +87,17 @@ pub enum Kind {
 impl Kind {
     /// The better one first.
     pub const ALL: [Kind; 2] = [Kind::Bubblewrap, Kind::Landlock];
+
+    /// Whether it is worth a try, as far as can be told without one.
+    pub(crate) fn is_installed(self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Kind::Bubblewrap => bubblewrap::program().is_some(),
+            #[cfg(not(target_os = "linux"))]
+            Kind::Bubblewrap => false,
+            Kind::Landlock => true,
+        }
+    }
 }
 
 impl fmt::Display for Kind {

@@ -56,8 +56,7 @@ pub(super) fn enclose(
     directory: &OsStr,
     report: OwnedFd,
 ) -> io::Result<Bubblewrap> {
-    let program = PROGRAMS.into_iter().find(|program| Path::new(program).is_file());
-    let program = program.ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
+    let program = program().ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
     let mut view = View { arguments: BASE.map(OsString::from).into(), fds: Vec::new() };
     view.arguments.push(directory.into());
     if enclosure.sandbox.network {
@@ -77,6 +76,11 @@ pub(super) fn enclose(
     view.add_fd("--json-status-fd", report, None)?;
     view.arguments.push("--".into());
     Ok(Bubblewrap { program, arguments: view.arguments, fds: view.fds })
+}
+
+/// The file of `bwrap`.
+pub(super) fn program() -> Option<&'static str> {
+    PROGRAMS.into_iter().find(|program| Path::new(program).is_file())
 }
 
 /// Sockets without a path belong to the network. Where that is shared they are closed by a rule, as far as
