@@ -25,12 +25,10 @@ fn a_helper_waits_for_the_next_command() {
 fn a_helper_is_ready_before_a_long_command_ends() {
     in_each_sandbox(|enclosed| {
         let watchdog = watchdog(&enclosed);
-        // In the tree, since the command does not see who its parent is.
         let path = enclosed.workspace.path("go");
         let seen = std::thread::spawn(move || {
-            let ready = wait_for(|| children(watchdog).len() == 2);
+            wait_for(|| children(watchdog).len() == 2);
             fs::write(path, "").unwrap();
-            ready
         });
         enclosed.prints("until test -e go; do sleep 0.01; done");
         seen.join().unwrap();
