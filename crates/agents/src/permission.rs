@@ -99,13 +99,10 @@ impl Permissions {
     /// Judges a call of `tool`, as far as that can be done without the person.
     pub async fn judge(&self, tool: &str, facts: &Facts, commands: &Commands) -> Verdict {
         let mode = self.mode();
-        // Whether there is a sandbox costs a trial, so only those find it out who need it.
-        let confinement = match facts {
-            Facts::Command { .. } if mode == Mode::Work => match commands.sandbox_kind().await {
-                Ok(_) => Confinement::InForce,
-                Err(_) => Confinement::Missing,
-            },
-            Facts::Command { .. } | Facts::File(_) | Facts::Other => Confinement::InForce,
+        let is_command = matches!(facts, Facts::Command { .. });
+        let confinement = match is_command && mode == Mode::Work && !commands.has_sandbox().await {
+            true => Confinement::Missing,
+            false => Confinement::InForce,
         };
         let gate = Gate::new(mode, confinement, Arc::clone(&self.rules));
         match gate.judge(tool, facts) {

@@ -15,7 +15,13 @@ use ikigai_tools::{
 };
 use tokio_util::sync::CancellationToken;
 
-const ROUNDS: usize = 30;
+const ROUNDS: usize = 40;
+/// A model takes longer than this between two commands.
+const PAUSE: Duration = Duration::from_millis(20);
+const KINDS: [Option<SandboxKind>; 3] =
+    [None, Some(SandboxKind::Landlock), Some(SandboxKind::Bubblewrap)];
+/// Which command of a process it is.
+const WHICH: [&str; 3] = ["the first", "one after a pause", "one at once"];
 
 fn main() {
     // `cargo test --benches` runs this with another flag: that it builds is enough there.
@@ -23,30 +29,45 @@ fn main() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut times = [const { [const { Vec::new() }; 3] }; 3];
     runtime.block_on(async {
-        let path = ("PATH".into(), "/usr/bin:/bin".into());
-        let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
-        let commands = Arc::new(Commands::new(program, OsStr::new("__watchdog"), vec![path]));
         let folder = tempfile::tempdir().unwrap();
-        let kinds = [None, Some(SandboxKind::Bubblewrap), Some(SandboxKind::Landlock)];
-        let contexts = kinds.map(|kind| context(&commands, folder.path(), kind));
-        let mut times = [const { Vec::new() }; 3];
         for _ in 0..ROUNDS {
             // One after the other, so that what else the machine does hits all of them.
-            for (context, times) in contexts.iter().zip(&mut times) {
-                times.push(run(context).await);
+            for (kind, times) in KINDS.into_iter().zip(&mut times) {
+                for (time, times) in three_commands(folder.path(), kind).await.iter().zip(times) {
+                    times.push(*time);
+                }
             }
         }
-        commands.close().await;
-        println!("| `bash -c true` | median ms | fastest ms |\n| --- | --- | --- |");
-        for (kind, mut times) in kinds.into_iter().zip(times) {
+    });
+    println!("| `bash -c true` | sandbox | median ms | fastest ms | added to the median |");
+    println!("| --- | --- | --- | --- | --- |");
+    for (which, name) in WHICH.into_iter().enumerate() {
+        let mut without = None;
+        for (kind, times) in KINDS.into_iter().zip(&mut times) {
+            let times = &mut times[which];
             times.sort();
             let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
-            let name = kind.map_or("no sandbox".to_owned(), |kind| kind.to_string());
             let (median, fastest) = (milliseconds(times[ROUNDS / 2]), milliseconds(times[0]));
-            println!("| {name} | {median:.1} | {fastest:.1} |");
+            let added = median - *without.get_or_insert(median);
+            let kind = kind.map_or("none".to_owned(), |kind| kind.to_string());
+            println!("| {name} | {kind} | {median:.1} | {fastest:.1} | {added:.1} |");
         }
-    });
+    }
+}
+
+/// How long each of [`WHICH`] takes, in a process of their own.
+async fn three_commands(folder: &Path, kind: Option<SandboxKind>) -> [Duration; 3] {
+    let path = ("PATH".into(), "/usr/bin:/bin".into());
+    let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
+    let commands = Arc::new(Commands::new(program, OsStr::new("__watchdog"), vec![path]));
+    let context = context(&commands, folder, kind);
+    let first = run(&context).await;
+    tokio::time::sleep(PAUSE).await;
+    let times = [first, run(&context).await, run(&context).await];
+    commands.close().await;
+    times
 }
 
 fn context(commands: &Arc<Commands>, folder: &Path, kind: Option<SandboxKind>) -> Context {

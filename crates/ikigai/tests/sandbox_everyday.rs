@@ -5,6 +5,7 @@ use std::os::unix::net::UnixListener;
 use ikigai_tools::SandboxKind;
 
 use crate::support::enclosed::{REACHED, Walls, in_each_sandbox};
+use crate::support::skip;
 
 #[test]
 fn files_of_the_tree_and_temporary_ones_are_written() {
@@ -63,6 +64,32 @@ class It(unittest.TestCase):
         );
         let output = enclosed.prints("python3 -m unittest");
         assert!(output.contains("Ran 4 tests") && output.contains("OK"), "{output}");
+    });
+}
+
+#[test]
+fn npm_runs_its_scripts_and_installs_what_is_there() {
+    in_each_sandbox(|enclosed| {
+        if enclosed.bash("type npm", Walls::Up)["data"]["exit_code"] != 0 {
+            return skip("npm is not installed");
+        }
+        enclosed
+            .workspace
+            .write("lib/package.json", r#"{"name": "lib", "version": "1.0.0"}"#)
+            .write("lib/index.js", "module.exports = 'from lib';")
+            .write(
+                "package.json",
+                r#"{"scripts": {"test": "node test.js"}, "dependencies": {"lib": "file:lib"}}"#,
+            )
+            .write(
+                "test.js",
+                "const output = require('child_process').execSync('echo child').toString();
+                 console.log(require('lib'), output.trim());",
+            );
+        // Its store is in the home directory unless it is told.
+        enclosed.prints("npm install --offline --no-audit --no-fund --cache $TMPDIR/npm");
+        let output = enclosed.prints("npm test --silent --cache $TMPDIR/npm");
+        assert_eq!(output, "from lib child\n", "{}", enclosed.kind);
     });
 }
 

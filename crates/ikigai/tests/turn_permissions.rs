@@ -60,6 +60,7 @@ fn headless_what_needs_a_yes_is_refused_with_the_rule_that_would_allow_it() {
     assert_eq!(approval["arguments"], arguments.to_string());
     assert_eq!(approval["decision"], "no");
     assert!(approval["log"].is_i64());
+    std::fs::remove_file(&path).unwrap();
     workspace.write_config(&rule);
     let written = result(&workspace, "file_write", arguments);
     assert_eq!(written["success"], true, "{written}");
@@ -104,13 +105,13 @@ fn guarded_places_in_the_tree_are_not_written_without_a_yes() {
 }
 
 #[test]
-fn a_command_cannot_write_outside_the_tree() {
+fn a_command_cannot_write_outside_the_tree_and_reads_the_rest() {
     let workspace = Workspace::new();
     workspace.write("../outside/file", "old");
-    let command = "echo new > ../outside/file; echo $?";
+    let command = "cat ../outside/file; echo new > ../outside/file; echo $?";
     let ran = result(&workspace, "bash", json!({ "command": command }));
     let output = ran["data"]["output"].as_str().unwrap();
-    assert!(output.ends_with("1\n"), "{ran}");
+    assert!(output.starts_with("old") && output.ends_with("1\n"), "{ran}");
     assert_eq!(workspace.read_text("../outside/file"), "old");
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::arguments::{Arguments, Whole};
-use crate::commands::Running;
+use crate::commands::{Order, Running};
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
@@ -14,7 +14,7 @@ use crate::file_error::without_number;
 use crate::gate::Subject;
 use crate::output::{Capture, Output};
 use crate::result::{Outcome, Refusal};
-use crate::sandbox::hint;
+use crate::sandbox::{Kind, Sandbox, hint};
 use crate::watchdog::{GRACE, Status};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &Bash::DECLARATION, prepare };
@@ -65,9 +65,8 @@ impl Bash {
             return Outcome::Failure(format!("Cannot start bash: {reason}"));
         }
         let seconds = self.timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0);
-        let mut capture = Capture::both_ends(context.output_size);
-        let end = match self.run(context, Duration::from_secs(seconds), &mut capture).await {
-            Ok(end) => end,
+        let (end, mut output) = match self.run(context, Duration::from_secs(seconds)).await {
+            Ok(ran) => ran,
             Err(error) => {
                 let reason = without_number(&error.to_string());
                 return Outcome::Failure(format!("Cannot run bash: {reason}"));
@@ -77,7 +76,7 @@ impl Bash {
             End::Own(Status::Exited(code)) => code,
             End::Own(Status::Killed(signal)) => 128 + signal,
             End::Own(Status::NotStarted(reason)) => {
-                let reason = with_words(&without_number(&reason), &capture.finish());
+                let reason = with_words(&without_number(&reason), &output);
                 let place = context.directory().display();
                 return Outcome::Failure(format!("Cannot start bash in {place}: {reason}"));
             }
@@ -88,7 +87,6 @@ impl Bash {
                 );
             }
         };
-        let mut output = capture.finish();
         if matches!(end, End::TimedOut) {
             output.add_line(&format!("[Time limit of {seconds} s reached: the command was ended]"));
         }
@@ -114,17 +112,55 @@ impl Bash {
         Ok(())
     }
 
-    /// Runs the command to its end, whichever comes first.
-    async fn run(
+    /// Runs the command, in the sandbox of the context if there is one.
+    async fn run(&self, context: &Context, limit: Duration) -> io::Result<(End, Output)> {
+        let Some(sandbox) = &context.sandbox else {
+            return self.follow(context, None, limit).await;
+        };
+        let kind = context.commands.likely_kind(sandbox);
+        let ran = self.follow(context, Some((sandbox, kind)), limit).await?;
+        match ran.0 {
+            End::Own(Status::NotStarted(_)) => {
+                let other = context.commands.other_kind(sandbox, kind).await;
+                match other.map_err(io::Error::other)? {
+                    Some(other) => self.follow(context, Some((sandbox, other)), limit).await,
+                    None => Ok(ran),
+                }
+            }
+            End::Own(Status::Exited(_) | Status::Killed(_)) => {
+                context.commands.note_that_it_works(sandbox, kind);
+                Ok(ran)
+            }
+            End::TimedOut | End::Interrupted => Ok(ran),
+        }
+    }
+
+    /// Runs the command once to its end, whichever comes first.
+    async fn follow(
         &self,
         context: &Context,
+        walls: Option<(&Sandbox, Kind)>,
+        limit: Duration,
+    ) -> io::Result<(End, Output)> {
+        let mut capture = Capture::both_ends(context.output_size);
+        let end = self.capture(context, walls, limit, &mut capture).await?;
+        Ok((end, capture.finish()))
+    }
+
+    async fn capture(
+        &self,
+        context: &Context,
+        walls: Option<(&Sandbox, Kind)>,
         limit: Duration,
         capture: &mut Capture,
     ) -> io::Result<End> {
-        let mut running = context
-            .commands
-            .start(&self.command, context.directory(), context.sandbox.as_deref())
-            .await?;
+        let order = Order {
+            command: &self.command,
+            directory: context.directory(),
+            variables: &context.variables,
+            walls,
+        };
+        let mut running = context.commands.start(&order).await?;
         let deadline = Instant::now() + limit;
         let mut chunk = Vec::with_capacity(CHUNK);
         let end = loop {

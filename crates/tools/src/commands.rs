@@ -25,8 +25,10 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio_util::sync::CancellationToken;
 
 use crate::file_error::without_number;
+use crate::sandbox;
 use crate::sandbox::{Enclosure, Kind, NoSandbox, Sandbox};
 use crate::watchdog::{END, GRACE, Request, STATUS_LIMIT, Status};
+use crate::words::Variables;
 
 /// Starts commands. The watchdog comes with the first one, since many runs need none.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ pub struct Commands {
     /// The program and arguments that start the watchdog: this same program, told to be one.
     watchdog: (PathBuf, OsString),
     /// The environment of every command, secrets left out.
-    environment: Vec<(OsString, OsString)>,
+    environment: Variables,
     link: Mutex<Option<Link>>,
     /// The kind of sandbox that works, once that was tried.
     sandbox: OnceCell<Kind>,
@@ -47,6 +49,17 @@ pub struct Commands {
 struct Link {
     socket: StdUnixStream,
     process: Child,
+}
+
+/// A command that is to be started.
+#[derive(Debug)]
+pub(crate) struct Order<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) directory: &'a Path,
+    /// What it has in its environment beyond, or instead of, what all commands have.
+    pub(crate) variables: &'a [(OsString, OsString)],
+    /// The walls around it, and what they are made of; none if there are none.
+    pub(crate) walls: Option<(&'a Sandbox, Kind)>,
 }
 
 impl Commands {
@@ -65,6 +78,11 @@ impl Commands {
             sandbox: OnceCell::new(),
             closing: CancellationToken::new(),
         }
+    }
+
+    /// Whether commands can be kept in a sandbox here. A trial is only made where that is not certain.
+    pub async fn has_sandbox(&self) -> bool {
+        sandbox::is_certain() || self.sandbox_kind().await.is_ok()
     }
 
     /// Which kind of sandbox works here, found out by running a command in it.
@@ -91,9 +109,13 @@ impl Commands {
     async fn try_out(&self, kind: Kind) -> io::Result<()> {
         /// Far more than it takes.
         const PATIENCE: Duration = Duration::from_secs(10);
-        let sandbox = Sandbox { kind: Some(kind), ..Sandbox::default() };
-        let enclosure = Enclosure::new(kind, &sandbox, &self.environment);
-        let mut running = self.hand_in(":", Path::new("/"), Some(enclosure)).await?;
+        if !kind.is_installed() {
+            return Err(io::Error::other("it is not installed"));
+        }
+        let (sandbox, directory) = (Sandbox::default(), Path::new("/"));
+        let walls = Some((&sandbox, kind));
+        let trial = Order { command: ":", directory, variables: &[], walls };
+        let mut running = self.start(&trial).await?;
         let trial = tokio::time::timeout(PATIENCE, running.control.status()).await;
         let mut said = Vec::with_capacity(STATUS_LIMIT);
         running.output.read_ready(&mut said)?;
@@ -108,44 +130,61 @@ impl Commands {
         }
     }
 
-    /// Starts `bash -c command` in `directory`, in a sandbox if one is given.
-    pub(crate) async fn start(
-        &self,
-        command: &str,
-        directory: &Path,
-        sandbox: Option<&Sandbox>,
-    ) -> io::Result<Running> {
-        let Some(sandbox) = sandbox else {
-            return self.hand_in(command, directory, None).await;
-        };
-        let kind = match sandbox.kind {
-            Some(kind) => kind,
-            None => self.sandbox_kind().await.map_err(io::Error::other)?,
-        };
-        let enclosure = Enclosure::new(kind, sandbox, &self.environment);
-        self.hand_in(command, directory, Some(enclosure)).await
+    /// The kind that a sandbox is to have: the one it asks for, the one that works, or the best one as long
+    /// as nobody has tried. A trial of its own before the first command would take as long as that command.
+    pub(crate) fn likely_kind(&self, sandbox: &Sandbox) -> Kind {
+        let best = || Kind::ALL.into_iter().find(|kind| kind.is_installed());
+        let known = sandbox.kind.or_else(|| self.sandbox.get().copied());
+        known.or_else(best).unwrap_or(Kind::Landlock)
     }
 
-    async fn hand_in(
+    /// Takes notice that a command ran in a sandbox of its likely kind.
+    pub(crate) fn note_that_it_works(&self, sandbox: &Sandbox, kind: Kind) {
+        if sandbox.kind.is_none() {
+            // It fails when a kind is known already; that one was the likely one then.
+            let _ = self.sandbox.set(kind);
+        }
+    }
+
+    /// The kind to take instead of one that could not be set up; `None` when that is not to be blamed on
+    /// the kind.
+    pub(crate) async fn other_kind(
         &self,
-        command: &str,
-        directory: &Path,
-        enclosure: Option<Enclosure>,
-    ) -> io::Result<Running> {
+        sandbox: &Sandbox,
+        failed: Kind,
+    ) -> Result<Option<Kind>, NoSandbox> {
+        if sandbox.kind.is_some() || self.sandbox.initialized() {
+            return Ok(None);
+        }
+        Ok(Some(self.sandbox_kind().await?).filter(|works| *works != failed))
+    }
+
+    /// Starts a command with `bash -c`.
+    pub(crate) async fn start(&self, order: &Order<'_>) -> io::Result<Running> {
         let (sender, output) = pipe::pipe()?;
         widen(&output);
         let (mut socket, watchdogs_end) = UnixStream::pair()?;
         let fds = [sender.into_blocking_fd()?, watchdogs_end.into_std()?.into()];
         self.hand_over(&fds).await?;
         drop(fds);
-        let directory = directory.as_os_str().into();
-        let request = Request { command: command.into(), directory, enclosure };
-        socket.write_all(&request.encode()).await?;
+        socket.write_all(&self.request(order).encode()).await?;
         Ok(Running {
             output: CommandOutput(Some(output)),
             control: Control { socket, status: Vec::new() },
             closing: self.closing.clone(),
         })
+    }
+
+    fn request(&self, order: &Order<'_>) -> Request {
+        let enclosure = order.walls.map(|(sandbox, kind)| {
+            Enclosure::new(kind, sandbox, &[&self.environment, order.variables].concat())
+        });
+        Request {
+            command: order.command.into(),
+            directory: order.directory.into(),
+            variables: order.variables.to_vec(),
+            enclosure,
+        }
     }
 
     /// Ends all that commands left running in the background, and the watchdog.

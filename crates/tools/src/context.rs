@@ -1,5 +1,6 @@
 //! What a tool may use of the world around it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::place::{Place, require_readable};
 use crate::replace::Keep;
 use crate::sandbox::Sandbox;
 use crate::tree::Tree;
+use crate::words::Variables;
 
 /// The surroundings of a call. Cheap to clone; all clones share the same commands and interrupt.
 #[derive(Debug, Clone)]
@@ -34,6 +36,8 @@ pub struct Context {
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// What the agent knows of files; without it nothing is checked and nothing kept.
     memory: Option<Arc<FileMemory>>,
+    /// What commands have in their environment beyond, or instead of, what all of `commands` have.
+    pub(crate) variables: Arc<Variables>,
 }
 
 impl Context {
@@ -54,6 +58,7 @@ impl Context {
             interrupt,
             sandbox: None,
             memory: None,
+            variables: Arc::default(),
         }
     }
 
@@ -69,6 +74,13 @@ impl Context {
     #[must_use]
     pub fn remembering(self, memory: Arc<FileMemory>) -> Context {
         Context { memory: Some(memory), ..self }
+    }
+
+    /// The same, for calls whose commands have these variables in their environment, too. They go before
+    /// those that all commands have: agents that share their commands can be told apart by them.
+    #[must_use]
+    pub fn with_variables(self, variables: Vec<(OsString, OsString)>) -> Context {
+        Context { variables: Arc::new(variables), ..self }
     }
 
     /// The same, with file tools confined to `tree`.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub(crate) use facts::Subject;
 pub use facts::{Access, Facts, FileFacts, Whereabouts};
-pub(crate) use guarded::is_guarded;
+pub(crate) use guarded::{OF_GIT, START_UP, is_guarded};
 pub use rule::{Decision, Rule};
 
 use crate::file_error::shorten;

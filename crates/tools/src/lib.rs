@@ -74,6 +74,7 @@ mod written;
 mod commands;
 mod sandbox;
 mod watchdog;
+mod words;
 
 pub use arguments::Arguments;
 pub use commands::Commands;

@@ -1,8 +1,12 @@
 //! The sandbox of commands: what a command may reach of the machine, and by which means it is kept to it.
 //!
-//! A [`Sandbox`] is plain data. It travels with the request to the watchdog, which starts this same
-//! program once more as a helper (`helper.rs`). The helper encloses itself and becomes bash, so nothing
-//! is ever done between a fork and an exec.
+//! A [`Sandbox`] is plain data. It travels with the request to the watchdog, which hands it to a helper:
+//! this same program once more (`helper.rs`). The helper encloses itself and becomes bash, so nothing is
+//! ever done between a fork and an exec.
+//!
+//! The watchdog could enclose itself instead, once, and save every command a process. But then commands
+//! would be within the same walls as it and as one another, free to signal both, and a folder that comes to
+//! be beside a hidden one would stay out of reach until the end.
 //!
 //! | | bubblewrap | landlock with seccomp |
 //! | --- | --- | --- |
@@ -10,6 +14,7 @@
 //! | hidden places | empty | permission denied; folders above them cannot be listed |
 //! | network | a namespace without one | no sockets at all |
 //! | Unix sockets | in what can be written; others are covered | only pairs |
+//! | git's hooks and settings, start-up files | read-only, as far as they are at the top of the tree | not kept apart |
 //! | other processes | not there | cannot be traced, and from Linux 6.12 on not signalled |
 //!
 //! # What neither bounds
@@ -27,6 +32,8 @@
 
 #[cfg(target_os = "linux")]
 mod bubblewrap;
+#[cfg(target_os = "linux")]
+mod guarded;
 mod helper;
 mod hint;
 #[cfg(target_os = "linux")]
@@ -59,8 +66,8 @@ pub struct Sandbox {
     pub write: Vec<PathBuf>,
     /// What can be read although it is, or lies in, a hidden place.
     pub read: Vec<PathBuf>,
-    /// What can be neither read nor written: see [`secret_places`]. The folders in which services keep
-    /// their sockets (`/run`, `/tmp`, `/var/tmp`) are always hidden.
+    /// What can be neither read nor written: see [`secret_places`]. The folder in which services keep
+    /// their sockets (`/run`) is always hidden.
     pub hidden: Vec<PathBuf>,
     /// Whether there is a network.
     pub network: bool,
@@ -80,6 +87,26 @@ pub enum Kind {
 impl Kind {
     /// The better one first.
     pub const ALL: [Kind; 2] = [Kind::Bubblewrap, Kind::Landlock];
+
+    /// Whether it is worth a try, as far as can be told without one.
+    pub(crate) fn is_installed(self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Kind::Bubblewrap => bubblewrap::program().is_some(),
+            #[cfg(not(target_os = "linux"))]
+            Kind::Bubblewrap => false,
+            Kind::Landlock => true,
+        }
+    }
+}
+
+/// Whether some sandbox works here for certain. That costs next to nothing; that none does is only known by a
+/// trial.
+pub(crate) fn is_certain() -> bool {
+    #[cfg(target_os = "linux")]
+    return landlock::is_there();
+    #[cfg(not(target_os = "linux"))]
+    return false;
 }
 
 impl fmt::Display for Kind {

@@ -9,15 +9,17 @@
 //! A command's control socket is its life line: when the other end closes, its group is ended. So
 //! nothing has to be registered, and there is no moment in which a command runs unwatched.
 mod groups;
+mod helpers;
 mod start;
 mod wire;
 
+use std::convert::Infallible;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::ExitStatus;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -28,7 +30,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use groups::{Group, Sessions};
-pub use start::Helper;
+pub use helpers::Helper;
+use helpers::Helpers;
 pub(crate) use start::SHELL_OPTIONS;
 use start::Started;
 pub(crate) use wire::{Request, STATUS_LIMIT, Status};
@@ -43,29 +46,33 @@ const LOOK: Duration = Duration::from_millis(5);
 /// again, by a stranger, within one such pause.
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 
+/// A command that takes no longer than this is not disturbed by the start of the next one's helper.
+const SHORT: Duration = Duration::from_millis(10);
+
 /// Serves commands until the program at the other end of `socket` closes it, then ends what is left.
 /// Those that are to be in a sandbox are started by `helper`.
 ///
 /// # Errors
 /// When the runtime or the socket cannot be set up.
 pub fn serve(socket: OwnedFd, helper: Helper) -> io::Result<()> {
-    let helper = Arc::new(helper);
     // Fails when this already leads a session, which is as good.
     let _ = setsid();
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    tokio::task::LocalSet::new().block_on(&runtime, async {
         let socket = StdUnixStream::from(socket);
         socket.set_nonblocking(true)?;
         let socket = UnixStream::from_std(socket)?;
         let _ignored = ignore_signals()?;
+        let helpers = Rc::new(Helpers::new(helper));
         let mut commands = JoinSet::new();
         // An error is as good as the program's end: nobody will ever ask for anything again.
         while let Ok(Some((output, control))) = receive_fds(&socket).await {
-            commands.spawn(watch(Arc::clone(&helper), output, control));
+            commands.spawn_local(watch(Rc::clone(&helpers), output, control));
             while commands.try_join_next().is_some() {}
         }
         while commands.join_next().await.is_some() {}
+        helpers.close().await;
         end_rest().await;
         Ok(())
     })
@@ -120,12 +127,12 @@ async fn receive_fds(socket: &UnixStream) -> io::Result<Option<(OwnedFd, OwnedFd
 }
 
 /// The life of one command, from its request to the end of its group.
-async fn watch(helper: Arc<Helper>, output: OwnedFd, control: OwnedFd) -> io::Result<()> {
+async fn watch(helpers: Rc<Helpers>, output: OwnedFd, control: OwnedFd) -> io::Result<()> {
     let control = StdUnixStream::from(control);
     control.set_nonblocking(true)?;
     let mut control = UnixStream::from_std(control)?;
     let request = Request::read(&mut control).await?;
-    let mut command = match Started::new(&request, &helper, output).await {
+    let mut command = match Started::new(&request, &helpers, output).await {
         Ok(started) => started,
         Err(error) => {
             return control.write_all(&Status::NotStarted(error.to_string()).encode()).await;
@@ -134,9 +141,13 @@ async fn watch(helper: Arc<Helper>, output: OwnedFd, control: OwnedFd) -> io::Re
     let status = tokio::select! {
         status = command.child.wait() => status?,
         () = told_to_end(&mut control) => end(&mut command).await?,
+        never = get_helper_ready(&helpers, &request) => match never {},
     };
     // Fails when the program is gone; what is left of the group is ended all the same.
     let _ = control.write_all(&command.status(status).encode()).await;
+    if let Some(enclosure) = &request.enclosure {
+        helpers.get_ready(enclosure);
+    }
     while command.group.is_alive() {
         tokio::select! {
             () = tokio::time::sleep(BACKGROUND_LOOK) => {}
@@ -146,6 +157,16 @@ async fn watch(helper: Arc<Helper>, output: OwnedFd, control: OwnedFd) -> io::Re
         }
     }
     Ok(())
+}
+
+/// Has a helper wait for the next command, when this one takes longer. Not at once: it would be in the way
+/// of a short one.
+async fn get_helper_ready(helpers: &Helpers, request: &Request) -> Infallible {
+    if let Some(enclosure) = &request.enclosure {
+        tokio::time::sleep(SHORT).await;
+        helpers.get_ready(enclosure);
+    }
+    std::future::pending().await
 }
 
 /// Returns when the program asks for the end, or is gone.

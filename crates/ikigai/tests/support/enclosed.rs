@@ -88,21 +88,39 @@ impl Enclosed {
         self.call(json!({ "command": command }), walls)
     }
 
+    pub(crate) fn bash_with(
+        &self,
+        command: &str,
+        walls: Walls,
+        variables: Vec<(OsString, OsString)>,
+    ) -> Value {
+        let context = self.context(walls).with_variables(variables);
+        self.call_in(&context, &json!({ "command": command }))
+    }
+
     /// The result of a call of `bash`.
     pub(crate) fn call(&self, arguments: Value, walls: Walls) -> Value {
+        self.call_in(&self.context(walls), &arguments)
+    }
+
+    fn context(&self, walls: Walls) -> Context {
         let size = OutputSize::new(100_000).unwrap();
         let directory = self.workspace.directory();
         let interrupt = CancellationToken::new();
-        let mut context = Context::new(&directory, size, self.commands.clone(), interrupt);
-        if walls == Walls::Up {
-            context = context.with_sandbox(Arc::new(self.sandbox.clone()));
+        let context = Context::new(&directory, size, self.commands.clone(), interrupt);
+        match walls {
+            Walls::Up => context.with_sandbox(Arc::new(self.sandbox.clone())),
+            Walls::Down => context,
         }
+    }
+
+    fn call_in(&self, context: &Context, arguments: &Value) -> Value {
         let arguments = arguments.to_string();
         let dispatcher = Dispatcher::<()>::new(Vec::new());
         let Ok(Prepared::Call(call)) = dispatcher.dispatch("bash", arguments.as_bytes()) else {
             panic!("refused: {arguments}");
         };
-        let result = self.runtime.block_on(call.run(&context)).result.to_string();
+        let result = self.runtime.block_on(call.run(context)).result.to_string();
         serde_json::from_str(&result).unwrap()
     }
 
@@ -167,4 +185,9 @@ fn environment(root: &Path) -> Vec<(OsString, OsString)> {
 /// All that is in a file of the ground.
 pub(crate) fn content(path: PathBuf) -> String {
     fs::read_to_string(path).unwrap()
+}
+
+/// A command that runs a program in Python.
+pub(crate) fn python(program: &str) -> String {
+    format!("python3 - <<'PROGRAM' 2>&1\n{program}\nPROGRAM")
 }

@@ -4,7 +4,7 @@
 use std::path::{Component, Path};
 
 /// Files that shells run when they start, whatever folder they are in.
-const START_UP: [&str; 19] = [
+pub(crate) const START_UP: [&str; 19] = [
     ".bash_aliases",
     ".bash_login",
     ".bash_logout",
@@ -27,7 +27,7 @@ const START_UP: [&str; 19] = [
 ];
 
 /// What git itself runs, or reads commands from, in the folder of a repository.
-const OF_GIT: [&str; 3] = ["hooks", "config", "config.worktree"];
+pub(crate) const OF_GIT: [&str; 3] = ["hooks", "config", "config.worktree"];
 
 /// Whether a path, relative to a root and without links, is one of these places.
 ///

@@ -11,7 +11,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::places::{Place, Places};
-use super::{Enclosure, Kind, seccomp, sockets};
+use super::{Enclosure, Kind, guarded, seccomp, sockets};
 
 /// Looked for in these places only. In a folder of `PATH` that a command can write, the next `bwrap`
 /// could be the command's own.
@@ -56,8 +56,7 @@ pub(super) fn enclose(
     directory: &OsStr,
     report: OwnedFd,
 ) -> io::Result<Bubblewrap> {
-    let program = PROGRAMS.into_iter().find(|program| Path::new(program).is_file());
-    let program = program.ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
+    let program = program().ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
     let mut view = View { arguments: BASE.map(OsString::from).into(), fds: Vec::new() };
     view.arguments.push(directory.into());
     if enclosure.sandbox.network {
@@ -68,6 +67,7 @@ pub(super) fn enclose(
     let mut places = Places::of(&enclosure.sandbox);
     sockets::hide(&mut places)?;
     places.pin_around_hidden();
+    guarded::guard(&mut places, &enclosure.sandbox.write);
     view.show(&places)?;
     for (name, value) in &enclosure.loader {
         view.add("--setenv", &[name, value]);
@@ -76,6 +76,11 @@ pub(super) fn enclose(
     view.add_fd("--json-status-fd", report, None)?;
     view.arguments.push("--".into());
     Ok(Bubblewrap { program, arguments: view.arguments, fds: view.fds })
+}
+
+/// The file of `bwrap`.
+pub(super) fn program() -> Option<&'static str> {
+    PROGRAMS.into_iter().find(|program| Path::new(program).is_file())
 }
 
 /// Sockets without a path belong to the network. Where that is shared they are closed by a rule, as far as

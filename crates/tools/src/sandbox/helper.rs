@@ -1,19 +1,23 @@
 //! The helper: a process that encloses itself and becomes the command.
 //!
-//! It speaks with the watchdog over its standard input: the request comes down, and what goes up is a
-//! [`Report`] on whether the command was ever started. A command's own exit code says nothing about that.
+//! It speaks with the watchdog over its standard input: the request comes down, with the pipe for the
+//! command's output, and what goes up is a [`Report`] on whether the command was ever started. A command's
+//! own exit code says nothing about that. The request may be a long time coming (see `watchdog/helpers.rs`).
 
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rustix::fs::OFlags;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
+use super::wire::is_loaders;
 use super::{Enclosure, Kind};
 use crate::watchdog::{Request, SHELL_OPTIONS};
 
@@ -40,14 +44,38 @@ pub fn enter(socket: OwnedFd) -> io::Result<Infallible> {
 
 fn become_command(socket: &mut UnixStream) -> io::Result<Infallible> {
     let inherited = inherited_fds()?;
+    let output = receive_output(socket)?;
     let mut bytes = Vec::new();
     socket.take(LONGEST_REQUEST).read_to_end(&mut bytes)?;
     let request = Request::decode(&bytes).ok_or(io::ErrorKind::InvalidData)?;
     let enclosure = request.enclosure.as_ref().ok_or(io::ErrorKind::InvalidData)?;
+    std::env::set_current_dir(&request.directory)?;
     // What is in the second half is to be open in the process that this one becomes.
     let (mut command, _fds) = enclose(enclosure, &request, socket)?;
     command.args(shell_arguments(&inherited, &request.command));
-    Err(command.stdin(Stdio::null()).exec())
+    let output_twice = (output.try_clone()?, output);
+    command.stdin(Stdio::null()).stdout(output_twice.0).stderr(output_twice.1);
+    Err(command.exec())
+}
+
+/// Waits for a command. Whoever closes the socket before it has sent one needs no helper any more.
+fn receive_output(socket: &UnixStream) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let received = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    received.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+/// What the command has in its environment beyond that of the helper. The loader's variables are not for
+/// a process that is still outside.
+fn own_variables(request: &Request) -> impl Iterator<Item = (&OsString, &OsString)> {
+    let harmless = request.variables.iter().filter(|(name, _)| !is_loaders(name));
+    harmless.map(|(name, value)| (name, value))
 }
 
 /// The numbers of what somebody left open for us: all of our own would close by itself.
@@ -96,13 +124,14 @@ fn enclose(
             let call = super::bubblewrap::enclose(enclosure, &request.directory, report)?;
             #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
             let mut command = Command::new(call.program);
-            command.args(&call.arguments).arg("bash");
+            command.args(&call.arguments).arg("bash").envs(own_variables(request));
             Ok((command, call.fds))
         }
         Kind::Landlock => {
             super::landlock::enclose(&enclosure.sandbox)?;
             #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
             let mut command = Command::new("bash");
+            command.envs(own_variables(request));
             command.envs(enclosure.loader.iter().map(|(name, value)| (name, value)));
             Ok((command, Vec::new()))
         }

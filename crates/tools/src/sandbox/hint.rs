@@ -3,7 +3,7 @@
 use super::Sandbox;
 
 /// What programs say when there is no network. Where sockets are refused it is the address family.
-const NO_NETWORK: [&str; 12] = [
+const NO_NETWORK: [&str; 19] = [
     "Could not resolve host",
     "could not resolve host",
     "Temporary failure in name resolution",
@@ -16,7 +16,17 @@ const NO_NETWORK: [&str; 12] = [
     "ENETUNREACH",
     "EAI_AGAIN",
     "unable to resolve host address",
+    "ENOTFOUND",
+    "getaddrinfo",
+    "UnknownHostException",
+    "dns error",
+    "dial tcp",
+    "Couldn't connect to server",
+    "No matching distribution found",
 ];
+
+/// A server of the command's own that is not up is no matter of the sandbox.
+const AT_HOME: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 const REFUSED: [&str; 6] = [
     "Read-only file system",
@@ -27,17 +37,32 @@ const REFUSED: [&str; 6] = [
     "EACCES",
 ];
 
+/// What is said of a part of the tree that is a mount of its own and can only be read.
+const FAST: [&str; 3] = ["Read-only file system", "Device or resource busy", "EBUSY"];
+
+/// What is named in the same line when it is such a part (see `guarded.rs`).
+const GUARDED: [&str; 7] = [".git/", ".git'", "config file", ".ikigai", "rc:", "rc'", "profile"];
+
 /// The line to add to `output`, that of a command which failed.
 pub(crate) fn hint(sandbox: &Sandbox, output: &str) -> Option<&'static str> {
-    let says = |texts: &[&str]| texts.iter().any(|text| output.contains(text));
-    if !sandbox.network && says(&NO_NETWORK) {
+    let mut lines = output.lines();
+    if !sandbox.network && lines.any(|line| says(line, &NO_NETWORK) && !says(line, &AT_HOME)) {
         return Some(
             r#"[ikigai sandbox: no network; call bash with "sandbox": false to ask for it]"#,
         );
     }
-    says(&REFUSED).then_some(
+    if output.lines().any(|line| says(line, &FAST) && says(line, &GUARDED)) {
+        return Some(
+            r#"[ikigai sandbox: git's settings and hooks, .ikigai and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#,
+        );
+    }
+    says(output, &REFUSED).then_some(
         r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#,
     )
+}
+
+fn says(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]
@@ -60,9 +85,20 @@ mod tests {
         let host = "curl: (6) Could not resolve host: example.org";
         check(false, host, Some("no network"));
         check(true, host, None);
+        let refused = |host: &str| {
+            format!(
+                "curl: (7) Failed to connect to {host} port 80 after 0 ms: Couldn't connect to server"
+            )
+        };
+        check(false, &refused("192.0.2.1"), Some("no network"));
+        check(false, &refused("localhost"), None);
+        check(false, "pip: ERROR: No matching distribution found for x", Some("no network"));
         let denied = "touch: cannot touch '/x': Read-only file system";
         check(false, denied, Some("only the working tree"));
         check(true, denied, Some("only the working tree"));
+        let config = "error: could not write config file .git/config: Device or resource busy";
+        check(false, config, Some("git's settings"));
+        check(false, "mount: Device or resource busy", None);
         check(false, "error[E0308]: mismatched types", None);
         check(false, "", None);
     }

@@ -44,6 +44,11 @@ pub(super) fn enclose(sandbox: &Sandbox) -> io::Result<()> {
     seccompiler::apply_filter_all_threads(&filter).map_err(io::Error::other)
 }
 
+/// Whether the kernel takes such rules.
+pub(super) fn is_there() -> bool {
+    rules(&Sandbox::default()).is_ok()
+}
+
 fn rules(sandbox: &Sandbox) -> Result<RulesetCreated, landlock::RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::Sandbox;
 
-/// Where services have their sockets and other users their files.
-const COVERED: [&str; 3] = ["/run", "/tmp", "/var/tmp"];
+/// Where services have their sockets.
+const COVERED: [&str; 1] = ["/run"];
 /// What everyday programs need of them: the way to name servers, and the programs of NixOS.
 const KEPT: [&str; 3] = ["/etc/resolv.conf", "/run/current-system", "/run/opengl-driver"];
 
@@ -31,8 +31,10 @@ impl Places {
         let read = kept.chain(paths(&sandbox.read)).map(|path| (path, Place::Read));
         let write = paths(&sandbox.write).map(|path| (path, Place::Write));
         for (path, place) in hidden.chain(read).chain(write) {
+            // Most of what is hidden does not exist on a given machine, and to see that is one call.
+            let exists = path.symlink_metadata().is_ok();
             // Links are followed: a mount or a rule is about what they lead to.
-            if let Ok(path) = path.canonicalize() {
+            if exists && let Ok(path) = path.canonicalize() {
                 places.insert(path, place);
             }
         }
@@ -66,6 +68,20 @@ impl Places {
     pub(super) fn hide(&mut self, path: PathBuf) {
         if self.at(&path) != Place::Hidden {
             self.0.insert(path, Place::Hidden);
+        }
+    }
+
+    /// Makes a place of its own of a folder that can be written: as a mount it cannot be renamed.
+    pub(super) fn pin(&mut self, path: PathBuf) {
+        if self.at(&path) == Place::Write {
+            self.0.insert(path, Place::Write);
+        }
+    }
+
+    /// Lets a part of what can be written only be read.
+    pub(super) fn guard(&mut self, path: PathBuf) {
+        if self.at(&path) == Place::Write {
+            self.0.insert(path, Place::Read);
         }
     }
 

@@ -2,10 +2,11 @@
 //!
 //! A file system that is mounted read-only does not keep anybody from connecting to a socket in it. So
 //! those that are there when a command starts are covered one by one. One that comes up later in a place
-//! that can be read is not; the folders where services keep theirs are hidden as a whole.
+//! that can be read is not; the folders where services are known to keep theirs are hidden as a whole.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,28 @@ use super::places::{Place, Places};
 /// More mounts than this would make every command slow. Desktops have a dozen outside of `/run`.
 const LIMIT: usize = 1_000;
 
+/// How folders begin in which programs keep the sockets of a login or a session.
+const FOLDERS: [&str; 13] = [
+    ".X11-unix",
+    ".ICE-unix",
+    ".XIM-unix",
+    ".font-unix",
+    "ssh-",
+    "tmux-",
+    "screen",
+    "dbus-",
+    "gpg-",
+    "keyring-",
+    "pulse-",
+    "systemd-private-",
+    "vscode-",
+];
+
 /// Hides all sockets that lie in what can only be read.
 pub(super) fn hide(places: &mut Places) -> io::Result<()> {
+    for folder in ["/tmp", "/var/tmp"] {
+        hide_known_folders(places, Path::new(folder));
+    }
     let mut count = 0;
     for line in BufReader::new(fs::File::open("/proc/net/unix")?).split(b'\n').skip(1) {
         let line = line?;
@@ -34,6 +55,19 @@ pub(super) fn hide(places: &mut Places) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// One that cannot be listed has nothing that a command could reach.
+fn hide_known_folders(places: &mut Places, folder: &Path) {
+    let Ok(folder) = folder.canonicalize() else { return };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_known = FOLDERS.iter().any(|known| name.as_bytes().starts_with(known.as_bytes()));
+        // What can be written there was asked for.
+        if is_known && entry.path().is_dir() && places.at(&entry.path()) == Place::Read {
+            places.hide(entry.path());
+        }
+    }
 }
 
 /// The eighth column, if it is a path.

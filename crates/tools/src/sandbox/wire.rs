@@ -1,10 +1,11 @@
 //! How the walls of a command are written down for the watchdog and the helper.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::{Kind, Sandbox};
+use crate::words::{Variables, push_list, push_variables, take_list, take_variables};
 
 /// The walls of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub(crate) struct Enclosure {
     pub(crate) sandbox: Sandbox,
     /// Variables that only the command itself may have. Those of the dynamic loader could name a library
     /// in the working tree, and that would be run in the helper, before there are any walls.
-    pub(crate) loader: Vec<(OsString, OsString)>,
+    pub(crate) loader: Variables,
 }
 
 impl Enclosure {
@@ -22,7 +23,6 @@ impl Enclosure {
         sandbox: &Sandbox,
         environment: &[(OsString, OsString)],
     ) -> Enclosure {
-        let is_loaders = |name: &OsStr| name.as_bytes().starts_with(b"LD_");
         let loader = environment.iter().filter(|(name, _)| is_loaders(name)).cloned().collect();
         Enclosure { kind, sandbox: sandbox.clone(), loader }
     }
@@ -30,13 +30,10 @@ impl Enclosure {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let Sandbox { write, read, hidden, network, kind: _ } = &self.sandbox;
         let mut bytes = vec![u8::from(self.kind == Kind::Landlock), u8::from(*network)];
-        let (names, values): (Vec<_>, Vec<_>) = self.loader.iter().cloned().unzip();
         for paths in [write, read, hidden] {
             push_list(&mut bytes, paths.iter().map(|path| path.as_os_str()));
         }
-        for words in [&names, &values] {
-            push_list(&mut bytes, words.iter().map(OsString::as_os_str));
-        }
+        push_variables(&mut bytes, &self.loader);
         bytes
     }
 
@@ -47,38 +44,15 @@ impl Enclosure {
         let mut paths =
             || Some(take_list(&mut rest)?.into_iter().map(PathBuf::from).collect::<Vec<_>>());
         let (write, read, hidden) = (paths()?, paths()?, paths()?);
-        let (names, values) = (take_list(&mut rest)?, take_list(&mut rest)?);
-        let loader = names.into_iter().zip(values).collect();
+        let loader = take_variables(&mut rest)?;
         let sandbox = Sandbox { write, read, hidden, network: network != 0, kind: Some(kind) };
         rest.is_empty().then_some(Enclosure { kind, sandbox, loader })
     }
 }
 
-fn push_list<'a>(bytes: &mut Vec<u8>, words: impl ExactSizeIterator<Item = &'a OsStr>) {
-    bytes.extend_from_slice(&(words.len() as u64).to_le_bytes());
-    for word in words {
-        bytes.extend_from_slice(&(word.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(word.as_bytes());
-    }
-}
-
-fn take_list(bytes: &mut &[u8]) -> Option<Vec<OsString>> {
-    let count = take_number(bytes)?;
-    // Not reserved beforehand: the number may be anything, each word needs bytes that are there.
-    let mut words = Vec::new();
-    for _ in 0..count {
-        let length = usize::try_from(take_number(bytes)?).ok()?;
-        let (word, rest) = bytes.split_at_checked(length)?;
-        *bytes = rest;
-        words.push(OsString::from_vec(word.to_vec()));
-    }
-    Some(words)
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(u64::from_le_bytes(*number))
+/// Whether a variable is one of the dynamic loader.
+pub(super) fn is_loaders(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"LD_")
 }
 
 #[cfg(test)]

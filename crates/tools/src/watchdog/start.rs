@@ -1,32 +1,20 @@
 //! Starting a command, as it is or behind walls.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::Pid;
-use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use super::groups::{Group, Sessions};
+use super::helpers::Helpers;
 use super::wire::{Request, Status};
-use crate::sandbox::{Enclosure, Kind, Report};
+use crate::sandbox::{Kind, Report};
 
 /// What comes before a command. Without the dashes, one that begins with a dash would be taken for an option.
 pub(crate) const SHELL_OPTIONS: [&str; 2] = ["-c", "--"];
-
-/// The program and its argument that [`enter_sandbox`](crate::enter_sandbox): this same program, told to.
-#[derive(Debug, Clone)]
-pub struct Helper {
-    /// Its file.
-    pub program: PathBuf,
-    /// What it is told.
-    pub argument: OsString,
-}
 
 /// A command that runs.
 #[derive(Debug)]
@@ -41,37 +29,24 @@ impl Started {
     /// Starts what is asked for; its output goes to `output`.
     pub(super) async fn new(
         request: &Request,
-        helper: &Helper,
+        helpers: &Helpers,
         output: OwnedFd,
     ) -> io::Result<Started> {
-        let (mut command, link) = match &request.enclosure {
-            None => (shell(request), None),
+        match &request.enclosure {
+            None => Started::of(shell(request, output)?.spawn()?, None),
             Some(enclosure) => {
-                let (command, socket) = enclosed(enclosure, helper)?;
-                (command, Some((enclosure.kind, socket)))
+                let mut helper = helpers.take(enclosure)?;
+                // A helper that is gone already says more by its end than an error here could.
+                let _ = helper.hand_over(request, &output).await;
+                Started::of(helper.child, Some((enclosure.kind, helper.socket)))
             }
-        };
-        let child = command
-            .current_dir(&request.directory)
-            .stdout(Stdio::from(output.try_clone()?))
-            .stderr(Stdio::from(output))
-            .process_group(0)
-            .spawn()?;
-        // It holds the helper's end of the socket.
-        drop(command);
-        let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let id = id.ok_or_else(|| io::Error::other("the command has no process number"))?;
-        let mut started = Started { child, group: Group(id), helper: link };
-        started.tell_helper(request).await;
-        Ok(started)
+        }
     }
 
-    async fn tell_helper(&mut self, request: &Request) {
-        if let Some((_, socket)) = &mut self.helper {
-            // A helper that is gone already says more by its end than an error here could.
-            let _ = socket.write_all(&request.encode()).await;
-            let _ = socket.shutdown().await;
-        }
+    fn of(child: Child, helper: Option<(Kind, UnixStream)>) -> io::Result<Started> {
+        let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let id = id.ok_or_else(|| io::Error::other("the command has no process number"))?;
+        Ok(Started { child, group: Group(id), helper })
     }
 
     /// The groups of what the command has begun, its own left out.
@@ -100,21 +75,16 @@ impl Started {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place where commands are started")]
-fn shell(request: &Request) -> Command {
+fn shell(request: &Request, output: OwnedFd) -> io::Result<Command> {
     let mut command = Command::new("bash");
-    command.args(SHELL_OPTIONS).arg(&request.command).stdin(Stdio::null());
     command
-}
-
-/// The helper, with our end of the socket that is its standard input.
-#[expect(clippy::disallowed_methods, reason = "this is the place where commands are started")]
-fn enclosed(enclosure: &Enclosure, helper: &Helper) -> io::Result<(Command, UnixStream)> {
-    let (socket, helpers_end) = StdUnixStream::pair()?;
-    socket.set_nonblocking(true)?;
-    let mut command = Command::new(&helper.program);
-    command.arg(&helper.argument).stdin(Stdio::from(OwnedFd::from(helpers_end)));
-    for (name, _) in &enclosure.loader {
-        command.env_remove(name);
-    }
-    Ok((command, UnixStream::from_std(socket)?))
+        .args(SHELL_OPTIONS)
+        .arg(&request.command)
+        .envs(request.variables.iter().map(|(name, value)| (name, value)))
+        .current_dir(&request.directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(output.try_clone()?))
+        .stderr(Stdio::from(output))
+        .process_group(0);
+    Ok(command)
 }

@@ -10,12 +10,15 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
 use crate::sandbox::Enclosure;
+use crate::words::{Variables, push_variables, take_variables};
 
 /// What the program asks for, sent down the control socket of the command.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) command: OsString,
     pub(crate) directory: OsString,
+    /// What it has in its environment beyond, or instead of, what all commands have.
+    pub(crate) variables: Variables,
     /// The walls around it, if any.
     pub(crate) enclosure: Option<Enclosure>,
 }
@@ -25,7 +28,10 @@ impl Request {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let enclosure = self.enclosure.as_ref().map(Enclosure::encode).unwrap_or_default();
-        for field in [self.command.as_bytes(), self.directory.as_bytes(), &enclosure] {
+        let mut variables = Vec::new();
+        push_variables(&mut variables, &self.variables);
+        let (command, directory) = (self.command.as_bytes(), self.directory.as_bytes());
+        for field in [command, directory, &variables, &enclosure] {
             bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
             bytes.extend_from_slice(field);
         }
@@ -41,25 +47,32 @@ impl Request {
             bytes = rest;
             Some(field.to_vec())
         };
-        Request::of_fields(field()?, field()?, &field()?)
+        Request::of_fields(field()?, field()?, &field()?, &field()?)
     }
 
     pub(super) async fn read(control: &mut UnixStream) -> io::Result<Request> {
         let command = read_field(control).await?;
         let directory = read_field(control).await?;
+        let variables = read_field(control).await?;
         let enclosure = read_field(control).await?;
-        Request::of_fields(command, directory, &enclosure)
+        Request::of_fields(command, directory, &variables, &enclosure)
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Walls that cannot be read are not the same as none.
-    fn of_fields(command: Vec<u8>, directory: Vec<u8>, enclosure: &[u8]) -> Option<Request> {
+    fn of_fields(
+        command: Vec<u8>,
+        directory: Vec<u8>,
+        mut variables: &[u8],
+        enclosure: &[u8],
+    ) -> Option<Request> {
+        let variables = take_variables(&mut variables).filter(|_| variables.is_empty())?;
         let enclosure = match enclosure {
             [] => None,
             bytes => Some(Enclosure::decode(bytes)?),
         };
         let (command, directory) = (OsString::from_vec(command), OsString::from_vec(directory));
-        Some(Request { command, directory, enclosure })
+        Some(Request { command, directory, variables, enclosure })
     }
 }
 
@@ -148,7 +161,7 @@ mod tests {
     fn request(command: &[u8], directory: &[u8]) -> Vec<u8> {
         let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         let (command, directory) = (text(command), text(directory));
-        Request { command, directory, enclosure: None }.encode()
+        Request { command, directory, variables: Vec::new(), enclosure: None }.encode()
     }
 
     #[test]
@@ -180,13 +193,19 @@ mod tests {
             &Sandbox { kind: Some(Kind::Landlock), ..Sandbox::default() },
             &[],
         );
-        let mut request =
-            Request { command: "x".into(), directory: "/".into(), enclosure: Some(walls.clone()) };
+        let mut request = Request {
+            command: "x".into(),
+            directory: "/".into(),
+            variables: vec![("NAME".into(), "value".into())],
+            enclosure: Some(walls.clone()),
+        };
         let bytes = request.encode();
-        assert_eq!(Request::decode(&bytes).unwrap().enclosure, Some(walls));
+        let decoded = Request::decode(&bytes).unwrap();
+        assert_eq!((decoded.enclosure, decoded.variables), (Some(walls), request.variables));
+        request.variables = Vec::new();
         request.enclosure = None;
         assert_eq!(Request::decode(&request.encode()).unwrap().enclosure, None);
-        let broken = [request.encode()[..18].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
+        let broken = [request.encode()[..42].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
         assert!(Request::decode(&broken.concat()).is_none());
         for length in 0..bytes.len() {
             assert!(Request::decode(&bytes[..length]).is_none(), "{length} bytes");

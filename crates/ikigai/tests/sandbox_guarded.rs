@@ -1,0 +1,117 @@
+//! What is run later and outside is not written from within the sandbox, and git goes on working all the same.
+//!
+//! Only bubblewrap can keep a part of the tree from being written; landlock cannot, which is why the
+//! documentation names it as not covered there.
+
+use ikigai_tools::SandboxKind;
+
+use crate::support::enclosed::{Enclosed, REACHED, Walls, in_each_sandbox};
+
+const HINT: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
+
+fn in_a_repository(test: impl Fn(Enclosed)) {
+    in_each_sandbox(|enclosed| {
+        if enclosed.kind != SandboxKind::Bubblewrap {
+            return;
+        }
+        let made = "git init -q -b main . && git config user.name a && git config user.email a@b &&
+            echo x > file && git add file && git commit -qm first && echo start > .bashrc &&
+            mkdir .ikigai && echo old > .ikigai/config.toml && echo hook > .git/hooks/old";
+        assert_eq!(enclosed.bash(made, Walls::Down)["data"]["exit_code"], 0);
+        test(enclosed);
+    });
+}
+
+#[test]
+fn what_runs_outside_is_not_written_inside() {
+    in_a_repository(|enclosed| {
+        for attempt in [
+            "echo x > .git/hooks/pre-commit",
+            "echo x > .git/hooks/old",
+            "ln -s ../../file .git/hooks/post-commit",
+            "git config core.pager ./file",
+            "echo '[core]' >> .git/config",
+            "echo x > new && mv new .git/config",
+            "echo x >> .bashrc",
+            "rm .bashrc",
+            "echo x > .ikigai/config.toml",
+            "cd .git && echo x > hooks/other",
+            "ln -sfn .git way && echo x > way/hooks/through-a-link",
+            "cp -r .git copy && mv .git/hooks .git/aside && cp -r copy/hooks .git/hooks && rm -r copy",
+            "cp -r .git other && mv .git aside && mv other .git",
+        ] {
+            enclosed.refuses(&format!("{attempt} && echo {REACHED}"));
+        }
+    });
+}
+
+#[test]
+fn git_works_where_its_settings_are_guarded() {
+    in_a_repository(|enclosed| {
+        for command in [
+            "git status --short",
+            "git checkout -q -b side && echo y > other && git add other && git commit -qm second",
+            "git checkout -q main && git merge -q side && git tag v1",
+            "echo z >> file && git stash -q && git stash pop -q && git commit -qam third",
+            "git rebase -q HEAD~1 && git reset -q --hard HEAD~1 && git branch -D side",
+            "git gc -q && git fsck && git log --oneline && git diff HEAD~1",
+            "git worktree add -q ../tmp/beside && git -C ../tmp/beside status --short",
+            "git clone -q . ../tmp/clone && git -C ../tmp/clone config user.name b",
+            "git init -q sub && git -C sub config user.name c",
+        ] {
+            enclosed.prints(command);
+        }
+    });
+}
+
+#[test]
+fn a_refused_change_of_gits_settings_is_explained() {
+    in_a_repository(|enclosed| {
+        for command in [
+            "git config user.name c",
+            "git remote add origin /nowhere",
+            "echo x > .git/hooks/pre-push",
+            "echo x >> .bashrc",
+        ] {
+            let result = enclosed.bash(command, Walls::Up);
+            let output = result["data"]["output"].as_str().unwrap();
+            assert_eq!(output.lines().last(), Some(HINT), "{command}: {result}");
+        }
+    });
+}
+
+#[test]
+fn a_git_file_and_the_settings_of_a_submodule_are_guarded_too() {
+    in_a_repository(|enclosed| {
+        let made = "git init -q ../outside/lib && cd ../outside/lib && git config user.name a &&
+            git config user.email a@b && echo x > f && git add f && git commit -qm first && cd - &&
+            git -c protocol.file.allow=always submodule --quiet add ../outside/lib group/lib &&
+            git commit -qm sub && git worktree add -q ../outside/side";
+        let made = enclosed.bash(made, Walls::Down);
+        assert_eq!(made["data"]["exit_code"], 0, "{made}");
+        enclosed.refuses(&format!("git -C group/lib config x.y z && echo {REACHED}"));
+        enclosed.refuses(&format!(
+            "echo x > .git/modules/group/lib/hooks/pre-commit && echo {REACHED}"
+        ));
+        enclosed.prints(
+            "cd group/lib && echo y > f && git -c user.name=a -c user.email=b commit -qam 2",
+        );
+    });
+    in_a_repository(|mut enclosed| {
+        let side = enclosed.root().join("outside/side");
+        enclosed.bash("git worktree add -q ../outside/side", Walls::Down);
+        enclosed.sandbox.write.push(side);
+        enclosed.refuses(&format!("echo x > ../outside/side/.git && echo {REACHED}"));
+        let attempt = format!("cd ../outside && mv side/.git side/aside && echo {REACHED}");
+        assert!(!enclosed.try_to(&attempt, Walls::Up));
+    });
+}
+
+#[test]
+fn a_guarded_place_that_is_asked_for_by_its_path_can_be_written() {
+    in_a_repository(|mut enclosed| {
+        enclosed.sandbox.write.push(enclosed.workspace.path(".git/hooks"));
+        enclosed.prints("echo x > .git/hooks/pre-commit");
+        assert!(!enclosed.try_to(&format!("git config a.b c && echo {REACHED}"), Walls::Up));
+    });
+}
