@@ -1,12 +1,12 @@
 //! The calls of one response: committed, run, closed, one after another.
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
-use ikigai_mail::render_result;
-use ikigai_store::{Next, Outcome, Requests, StoreError};
+use ikigai_store::{Next, Outcome, Requests, Step, StoreError};
 use ikigai_tools::{Prepared, ToolResult};
 use tracing::info;
 
 use crate::agent::Agent;
+use crate::tools::renderer;
 use crate::written::Written;
 
 /// What became of a response's calls.
@@ -68,14 +68,27 @@ impl Agent {
         info!(agent, name = call.name, id = call.tool_call_id.as_str(), "call");
         let result = match self.toolbox.dispatcher.dispatch(&call.name, call.arguments.as_bytes()) {
             Ok(Prepared::Call(prepared)) => prepared.run(&self.context()).await,
-            Ok(Prepared::Step(step)) => {
-                let render =
-                    move |outcome: &Outcome| close(&call, render_result(Some(outcome)), limit);
-                return self.record_step(step, render, next).await;
-            }
+            Ok(Prepared::Step(step)) => return self.run_step(call, step, limit, next).await,
             Err(refusal) => refusal,
         };
         self.record(vec![close(&call, result, limit)], next).await
+    }
+
+    /// Performs a committed call's step and commits its result with it.
+    async fn run_step(
+        &mut self,
+        call: ToolCall,
+        step: Step,
+        limit: Option<u32>,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let step = step.within(self.limits.agents, || self.prompt.clone());
+        let (result_of, size) = (renderer(&step), self.toolbox.output_size);
+        let render = move |outcome: &Outcome| close(&call, result_of(Some(outcome), size), limit);
+        match step {
+            Step::Wait(wait) => self.run_wait(wait, render, next).await,
+            step => self.record_step(step, render, next).await,
+        }
     }
 }
 

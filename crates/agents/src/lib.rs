@@ -13,6 +13,8 @@
 //! | [`Agent`], [`Seat`] | an agent with its log, and the right to write to it | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
 //! | [`system_prompt`] | what every model is told first | `prompt.rs` |
 //! | [`catalogue()`] | all tools that there are | `catalogue.rs` |
+//! | [`renderer`] | the tools on agents, and what a model is told of their outcomes | `tools.rs`, `tools/` |
+//! | [`until_over`] | waiting for other agents | `wait.rs` |
 //!
 //! # Invariants
 //!
@@ -41,6 +43,8 @@ mod seat;
 
 mod catalogue;
 mod prompt;
+mod tools;
+mod wait;
 
 pub use agent::{Agent, Limits, Model, Toolbox};
 pub use catalogue::catalogue;
@@ -48,3 +52,5 @@ pub use event::{Done, Event, Happening, Reason, Sink, Stop};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};
 pub use task::{Command, serve};
+pub use tools::{Render, renderer};
+pub use wait::until_over;

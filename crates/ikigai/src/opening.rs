@@ -61,7 +61,11 @@ pub(crate) fn equip(
 ) -> anyhow::Result<Agent> {
     let toolbox = toolbox(environment, &seat)?;
     let settings = &environment.settings;
-    let limits = Limits { budget: settings.budget(), tool_turns: settings.max_tool_turns() };
+    let limits = Limits {
+        budget: settings.budget(),
+        tool_turns: settings.max_tool_turns(),
+        agents: settings.agent_limits(),
+    };
     Ok(Agent::new(seat, model, toolbox, limits, prompt(environment), events))
 }
 
@@ -76,7 +80,8 @@ fn toolbox(environment: &Environment, seat: &Seat) -> anyhow::Result<Toolbox> {
     })
 }
 
-fn prompt(environment: &Environment) -> String {
+/// What a session that begins now is told first.
+pub(crate) fn prompt(environment: &Environment) -> String {
     let date = now().to_seconds_text();
     system_prompt(&Surroundings {
         platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),

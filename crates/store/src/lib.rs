@@ -6,8 +6,8 @@
 //! database, its result in the log and the marks that go with them stand or fall together.
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by subject:
-//! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `mailbox.rs`, `waking.rs`,
-//! `forks.rs`.
+//! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `waking.rs`, `work.rs`; and
+//! `steps.rs` with what its steps do: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`, `reports.rs`.
 //!
 //! # Invariants
 //!
@@ -26,18 +26,24 @@ mod store;
 mod agents;
 mod calls;
 mod forks;
+mod kills;
 mod leases;
 mod log;
 mod mailbox;
 mod queue;
+mod reports;
 mod sessions;
+mod steps;
+mod waits;
 mod waking;
+mod work;
 
 mod clock;
 mod error;
 mod open;
 mod process;
 mod readers;
+mod refusal;
 mod unit;
 mod writer;
 
@@ -45,13 +51,15 @@ pub use agents::{Agent, AgentLimits, State};
 pub use calls::UnitKey;
 pub use clock::Clock;
 pub use error::StoreError;
-pub use forks::{Context, Forked, NewFork};
+pub use forks::{Context, NewFork};
 pub use leases::Lease;
 pub use log::{Input, Next, Recorded, Requests};
-pub use mailbox::{
-    Actor, Address, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail, Outcome, Step,
-};
+pub use mailbox::{BODY_LIMIT, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail};
 pub use process::Process;
+pub use refusal::Refusal;
 pub use sessions::{Budget, Place, Session};
+pub use steps::{Acted, Address, Named, Outcome, Step};
 pub use store::{Changes, Options, Store};
+pub use waits::{Awaited, Status, Wait, Waited, Waiting};
 pub use waking::{Announced, Ended, Ending, Sleep, Unread};
+pub use work::Work;

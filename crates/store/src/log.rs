@@ -5,6 +5,7 @@ use rusqlite::{Row, params};
 
 use crate::agents::{AgentRow, State, lock_agent, set_state};
 use crate::error::StoreError;
+use crate::forks::begin_turn;
 use crate::leases::{Lease, fence};
 use crate::sessions::{self, Budget};
 use crate::store::Store;
@@ -113,6 +114,10 @@ impl Input {
         let sql = "UPDATE agents SET mail_held = 0, task = ?2, model = ?3 WHERE key = ?1";
         unit.execute(sql, params![agent.key, task, self.model])?;
         let messages = append_all(unit, agent, self.messages)?;
+        // What a log begins with is no part of its first turn.
+        if let Some(first) = messages.iter().find(|message| message.body != Body::System) {
+            begin_turn(unit, agent, first.id)?;
+        }
         Ok(Recorded { messages, requests: Next::Request.note(unit, agent)? })
     }
 }
@@ -264,6 +269,6 @@ fn read_message(row: &Row<'_>, agent: &AgentId) -> Result<Message, StoreError> {
     })
 }
 
-fn message_id(id: i64) -> Result<MessageId, StoreError> {
+pub(crate) fn message_id(id: i64) -> Result<MessageId, StoreError> {
     MessageId::new(id).ok_or_else(|| StoreError::internal("the id of a message is not positive"))
 }

@@ -9,6 +9,7 @@ mod checker;
 mod crashes;
 mod durability;
 mod exploration;
+mod forks;
 mod leases;
 mod logs;
 mod mail;
@@ -18,7 +19,9 @@ mod rewinds;
 mod sessions;
 mod support;
 mod turns;
+mod waits;
 mod waking;
+mod work;
 mod writer;
 
 use std::fs;

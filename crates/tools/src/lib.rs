@@ -70,7 +70,7 @@ mod commands;
 mod sandbox;
 mod watchdog;
 
-pub use arguments::Arguments;
+pub use arguments::{Argument, Arguments, Choice, Texts, Whole};
 pub use commands::Commands;
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
@@ -79,8 +79,14 @@ pub use gate::{
     Access, Confinement, Decision, Facts, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
     Whereabouts, refusal,
 };
-pub use output::OutputSize;
-pub use result::ToolResult;
+pub use output::{OutputSize, cut};
+pub use result::{Refusal, ToolResult};
 pub use sandbox::{Kind as SandboxKind, NoSandbox, Sandbox, enter as enter_sandbox, secret_places};
 pub use tree::Tree;
 pub use watchdog::{Helper as SandboxHelper, serve as serve_watchdog};
+
+/// What the [`tool!`] macro needs where it is used.
+#[doc(hidden)]
+pub mod declaring {
+    pub use crate::declaration::{required_first, text};
+}

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_mail::render_result;
-use ikigai_store::Step;
+use ikigai_agents::renderer;
+use ikigai_store::{Outcome, Step};
 use ikigai_tools::{Call, Commands, Context, Prepared, ToolResult};
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +16,7 @@ use crate::cli::ToolArguments;
 use crate::command::read_stdin;
 use crate::environment::{self, Environment};
 use crate::exit::Exit;
+use crate::opening::prompt;
 use crate::print;
 use crate::session::OpenSession;
 use crate::signals::Signals;
@@ -24,7 +25,7 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyho
     let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
     let result = match catalogue::offered(&environment.settings).dispatch(&arguments.name, &json) {
         Ok(Prepared::Call(call)) => execute(environment, call)?,
-        Ok(Prepared::Step(step)) => Some(commit(environment, step)?),
+        Ok(Prepared::Step(step)) => commit(environment, step)?,
         Err(refusal) => Some(refusal),
     };
     let Some(result) = result else {
@@ -43,10 +44,22 @@ fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Performs a step on the database, as the person's hand.
-fn commit(environment: &Environment, step: Step) -> anyhow::Result<ToolResult> {
+/// Performs a step on the database, as the person's hand; `None` when it was interrupted.
+fn commit(environment: &Environment, step: Step) -> anyhow::Result<Option<ToolResult>> {
     let session = OpenSession::open(environment)?;
-    Ok(render_result(session.perform(step)?.as_ref()))
+    let settings = &environment.settings;
+    let (render, size) = (renderer(&step), settings.max_output_size());
+    let step = match step.within(settings.agent_limits(), || prompt(environment)) {
+        Step::Wait(wait) => match session.wait_for_agents(wait)? {
+            Some(Ok(waiting)) => Step::EndWait(waiting),
+            Some(Err(refusal)) => {
+                return Ok(Some(render(Some(&Outcome::Refused(refusal)), size)));
+            }
+            None => return Ok(None),
+        },
+        step => step,
+    };
+    Ok(Some(render(session.perform(step)?.as_ref(), size)))
 }
 
 /// Runs the call; `None` when it was interrupted.
