@@ -107,7 +107,7 @@ impl<'a> World<'a> {
             Move::SendToo => self.send(1).await,
             Move::Kill => {
                 self.kills -= 1;
-                kill_by_hand(&self.store, &self.other, &self.receiver.id).await.unwrap();
+                kill_by_hand(self.store, &self.other, &self.receiver.id).await.unwrap();
             }
         }
     }

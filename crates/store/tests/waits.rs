@@ -1,6 +1,6 @@
 //! Waiting: when a wait is over, what it tells, and circles.
 
-use ikigai_conversation::{AgentId, NewMessage};
+use ikigai_conversation::NewMessage;
 use ikigai_store::{
     Context, Ending, Lease, Next, Outcome, Process, Refusal, Sleep, Status, Step, Wait, Waited,
     Waiting,
