@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use ikigai_conversation::{AgentId, Body, Log, Message, NewMessage};
 use ikigai_providers::{Client, Tool};
-use ikigai_store::{Budget, State, Step, StoreError};
+use ikigai_store::{AgentLimits, Budget, State, Step, StoreError};
 use ikigai_tools::{Commands, Context, Dispatcher, FileMemory, Mode, OutputSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +68,8 @@ pub struct Limits {
     pub budget: Budget,
     /// Responses with calls in one turn.
     pub tool_turns: u32,
+    /// How many agents the session may have.
+    pub agents: AgentLimits,
 }
 
 /// An agent that this process runs.

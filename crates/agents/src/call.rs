@@ -1,13 +1,13 @@
 //! The calls of one response: committed, run, closed, one after another.
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
-use ikigai_mail::render_result;
-use ikigai_store::{Next, Outcome, Requests, StoreError};
+use ikigai_store::{Next, Outcome, Requests, Step, StoreError};
 use ikigai_tools::{Call, Prepared, ToolResult};
 use tracing::info;
 
 use crate::agent::Agent;
 use crate::permission::Permit;
+use crate::tools::renderer;
 use crate::written::Written;
 
 /// What became of a response's calls.
@@ -84,11 +84,24 @@ impl Agent {
                 let ran = prepared.run(&self.context().reaching(reach)).await;
                 self.record_ran(ran, |result| close(&call, result, limit), next).await
             }
-            Prepared::Step(step) => {
-                let render =
-                    move |outcome: &Outcome| close(&call, render_result(Some(outcome)), limit);
-                self.record_step(step, render, next).await
-            }
+            Prepared::Step(step) => self.run_step(call, step, limit, next).await,
+        }
+    }
+
+    /// Performs a committed call's step and commits its result with it.
+    async fn run_step(
+        &mut self,
+        call: ToolCall,
+        step: Step,
+        limit: Option<u32>,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let step = step.within(self.limits.agents, || self.prompt.clone());
+        let (result_of, size) = (renderer(&step), self.toolbox.output_size);
+        let render = move |outcome: &Outcome| close(&call, result_of(Some(outcome), size), limit);
+        match step {
+            Step::Wait(wait) => self.run_wait(wait, render, next).await,
+            step => self.record_step(step, render, next).await,
         }
     }
 }

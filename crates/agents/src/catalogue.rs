@@ -3,7 +3,9 @@
 use ikigai_store::Step;
 use ikigai_tools::Dispatcher;
 
+use crate::tools;
+
 /// The dispatcher of all tools.
 pub fn catalogue() -> Dispatcher<Step> {
-    Dispatcher::new(vec![ikigai_mail::TOOL])
+    Dispatcher::new([ikigai_mail::TOOL].into_iter().chain(tools::all()).collect())
 }

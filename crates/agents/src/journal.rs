@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message, NewMessage};
 use ikigai_store::{
-    Budget, Ending, Input, Lease, Next, Outcome, Recorded, Requests, Sleep, Step, StoreError,
-    Touched,
+    Budget, Ending, Input, Lease, Next, Outcome, Recorded, Refusal, Requests, Sleep, Step,
+    StoreError, Touched, Wait, Waiting,
 };
 
 use tokio::sync::mpsc;
@@ -130,6 +130,19 @@ impl Agent {
         Ok(self.keep(recorded))
     }
 
+    /// Begins a wait for other agents; a refusal is for the model.
+    pub(crate) async fn begin_wait(
+        &mut self,
+        wait: Wait,
+    ) -> Result<Result<Waiting, Refusal>, StoreError> {
+        self.insist(|agent| {
+            let (lease, id) = agent.right()?;
+            let (store, wait) = (agent.seat.store.clone(), wait.clone());
+            Ok(async move { store.begin_wait(lease, id, wait).await })
+        })
+        .await
+    }
+
     /// Moves into the log what the person said meanwhile. Says whether there was something.
     pub(crate) async fn record_queued(&mut self) -> Result<Option<Requests>, StoreError> {
         if !self.queued.swap(false, Ordering::Relaxed) || self.seat.lease.is_none() {
@@ -156,6 +169,7 @@ impl Agent {
             .insist(|agent| {
                 let (lease, id) = agent.right()?;
                 let (store, messages) = (agent.seat.store.clone(), messages.clone());
+                let ending = ending.clone();
                 Ok(async move { store.end_turn(lease, id, messages, ending).await })
             })
             .await?;

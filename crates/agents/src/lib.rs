@@ -15,6 +15,8 @@
 //! | [`system_prompt`] | what every model is told first | `prompt.rs` |
 //! | [`catalogue()`] | all tools that there are | `catalogue.rs` |
 //! | [`undo()`] | what a message set going, taken back | `undo.rs`, `files.rs` |
+//! | [`renderer`] | the tools on agents, and what a model is told of their outcomes | `tools.rs`, `tools/` |
+//! | [`until_over`] | waiting for other agents | `wait.rs` |
 //!
 //! # Invariants
 //!
@@ -45,7 +47,9 @@ mod seat;
 
 mod catalogue;
 mod prompt;
+mod tools;
 mod undo;
+mod wait;
 
 pub use agent::{Agent, Limits, Model, Toolbox};
 pub use catalogue::catalogue;
@@ -54,4 +58,6 @@ pub use permission::{Answer, Asking, Permissions, Person};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};
 pub use task::{Command, serve};
+pub use tools::{Render, renderer};
 pub use undo::{Fate, Reason as LeftFor, Report, Undone, undo};
+pub use wait::until_over;

@@ -62,7 +62,8 @@ impl Agent {
             ModelStop::Length => (Stop::Length, Ending::Answered, None),
             ModelStop::Blocked => {
                 let fault = Fault::new(Category::Blocked, "the model was not let go on");
-                (Stop::Error, Ending::BrokenOff, Some(explain(&fault)))
+                let error = explain(&fault);
+                (Stop::Error, Ending::Failed(error.clone()), Some(error))
             }
         };
         let written = Written::of(response, &self.model);
@@ -88,7 +89,7 @@ impl Agent {
             messages.push(NewMessage::assistant(arrived.clone(), response.clone()));
         }
         messages.push(NewMessage::interrupted(has_arrived.then_some(response)));
-        let sleep = self.record_end(messages, Ending::BrokenOff).await?;
+        let sleep = self.record_end(messages, Ending::Interrupted).await?;
         let done = Done { stop: Stop::Interrupted, text: arrived, error: None, may_go_on: false };
         Ok(Turn { done, sleep })
     }
@@ -103,7 +104,7 @@ impl Agent {
     }
 
     async fn end_by_error(&mut self, error: String) -> Result<Turn, StoreError> {
-        let sleep = self.record_end(Vec::new(), Ending::BrokenOff).await?;
+        let sleep = self.record_end(Vec::new(), Ending::Failed(error.clone())).await?;
         let may_go_on = self.log().needs_turn();
         let done = Done { stop: Stop::Error, text: String::new(), error: Some(error), may_go_on };
         Ok(Turn { done, sleep })

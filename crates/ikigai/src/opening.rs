@@ -63,7 +63,11 @@ pub(crate) fn equip(
     events: Sink,
 ) -> anyhow::Result<Agent> {
     let settings = &environment.settings;
-    let limits = Limits { budget: settings.budget(), tool_turns: settings.max_tool_turns() };
+    let limits = Limits {
+        budget: settings.budget(),
+        tool_turns: settings.max_tool_turns(),
+        agents: settings.agent_limits(),
+    };
     Ok(Agent::new(seat, model, toolbox, limits, prompt(environment), events))
 }
 
@@ -86,7 +90,8 @@ pub(crate) fn toolbox(
     })
 }
 
-fn prompt(environment: &Environment) -> String {
+/// What a session that begins now is told first.
+pub(crate) fn prompt(environment: &Environment) -> String {
     let date = now().to_seconds_text();
     system_prompt(&Surroundings {
         platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),

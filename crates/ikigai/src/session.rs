@@ -2,13 +2,17 @@
 
 use std::future::Future;
 
+use ikigai_agents::until_over;
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{Options, Outcome, Place, Process, Step, Store, StoreError};
+use ikigai_store::{
+    Options, Outcome, Place, Process, Refusal, Step, Store, StoreError, Wait, Waiting,
+};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 use crate::environment::Environment;
 use crate::print;
+use crate::signals::Signals;
 
 /// An open database, with the session and agent that were chosen.
 pub(crate) struct OpenSession<'a> {
@@ -70,6 +74,27 @@ impl<'a> OpenSession<'a> {
                 Ok(None)
             }
         }
+    }
+
+    /// Waits for other agents in the name of the agent, as long as it takes; `None` when it was interrupted.
+    pub(crate) fn wait_for_agents(
+        &self,
+        wait: Wait,
+    ) -> anyhow::Result<Option<Result<Waiting, Refusal>>> {
+        self.wait(async {
+            let limit = wait.limit;
+            let watched = self.store().watch(self.id, self.agent.clone(), wait).await;
+            let waiting = match watched.map_err(explain)? {
+                Ok(waiting) => waiting,
+                Err(refusal) => return Ok(Some(Err(refusal))),
+            };
+            let mut signals = Signals::listen()?;
+            tokio::select! {
+                over = until_over(self.store(), self.id, &self.agent, &waiting, limit) => over?,
+                _ = signals.next() => return Ok(None),
+            }
+            Ok(Some(Ok(waiting)))
+        })
     }
 
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {

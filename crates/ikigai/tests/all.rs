@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod agents_command;
+mod agents_tools;
 mod bad_ground;
 mod bash;
 mod command_line;

@@ -118,16 +118,19 @@ fn the_database_of_another_program_is_left_as_it_is() {
 #[test]
 fn a_database_of_a_newer_version_is_left_as_it_is() {
     let workspace = with_mail();
+    let connection = rusqlite::Connection::open(workspace.database()).unwrap();
+    let known: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    drop(connection);
     workspace.sql("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE)");
     let path = workspace.database();
     let before = fs::read(&path).unwrap();
     let text = format!(
-        "The database {} was made by a newer version of ikigai (schema 99, this version knows 2): update ikigai",
+        "The database {} was made by a newer version of ikigai (schema 99, this version knows {known}): update ikigai",
         path.display()
     );
     check_refused(&workspace, &address(&path), &text);
     assert_eq!(fs::read(&path).unwrap(), before);
-    workspace.sql("PRAGMA user_version = 2");
+    workspace.sql(&format!("PRAGMA user_version = {known}"));
     check_mail_is_there(&workspace);
 }
 

@@ -188,7 +188,6 @@ fn a_recipient_is_understood_as_a_model_means_it() {
     let workspace = Workspace::new();
     workspace.print(["agents", "add", "reviewer"]);
     workspace.print(["agents", "add", "twin"]);
-    workspace.print(["agents", "add", "twin"]);
     let database = workspace.open();
     assert_eq!(database.fork("0/", Some("builder")), "0/0/");
     assert_eq!(database.fork("0/", None), "0/1/");
@@ -211,12 +210,14 @@ fn a_recipient_is_understood_as_a_model_means_it() {
     unknown("0/", "0/7", "0/7/");
     unknown("0/", "parent", "parent");
     unknown("0/", "nobody", "nobody");
-    unknown("0/", "twin", "twin");
     unknown("0/", "Reviewer", "Reviewer");
     unknown("0/", &"n".repeat(65), &"n".repeat(64));
     // Of two with the same name only the one that lives is meant.
-    database.kill("3/");
     reaches("0/", "twin", "2/");
+    database.kill("2/");
+    unknown("0/", "twin", "twin");
+    workspace.print(["agents", "add", "twin"]);
+    reaches("0/", "twin", "3/");
 }
 
 #[test]

@@ -30,7 +30,10 @@ fn the_core_set_is_six_tools_and_mail_is_the_last() {
 #[test]
 fn other_tools_come_after_the_core_set() {
     let (_, schemas) = schemas([]);
-    assert_eq!(names(&schemas), [&CORE[..], &["file_edit"]].concat());
+    assert_eq!(
+        names(&schemas),
+        [&CORE[..], &["file_edit", "fork", "wait", "kill", "agents"]].concat()
+    );
 }
 
 /// One parameter: its name, its type, whether it is required.
@@ -84,6 +87,13 @@ fn parameters_have_their_order_type_and_necessity() {
             ("replace_all", "boolean", false),
         ],
     );
+    check(
+        "fork",
+        &[("prompt", "string", true), ("name", "string", false), ("context", "string", false)],
+    );
+    check("wait", &[("agents", "array", false), ("timeout", "integer", false)]);
+    check("kill", &[("agent", "string", true)]);
+    check("agents", &[]);
     check(
         "mail",
         &[

@@ -18,8 +18,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
-use ikigai_store::{AgentLimits, Lease, NewFork, Next, Process, Store};
+use ikigai_conversation::{AgentId, Message, NewMessage, ResponseId, SessionId};
+use ikigai_store::{
+    AgentLimits, Budget, Ending, Lease, NewFork, Next, Outcome, Process, Step, Store,
+};
 use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, Prepared, ToolResult};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -419,29 +421,45 @@ impl OpenDatabase {
         said.messages.into_iter().next().unwrap()
     }
 
-    /// Makes a child and returns its id.
-    pub(crate) fn fork(&self, parent: &str, name: Option<&str>) -> String {
-        let lease = self.claim(parent.split_inclusive('/').next().unwrap());
-        let fork = NewFork {
-            name: name.map(str::to_owned),
-            context: ikigai_store::Context::Fresh,
-            prompt: None,
-            limits: AgentLimits { agents: 100, depth: 4 },
-        };
-        let parent = AgentId::parse(parent).unwrap();
-        let forked =
-            self.wait(self.store.fork(lease.clone(), parent, fork, |_| NewMessage::user("forked")));
-        self.wait(self.store.release(lease));
-        forked.agent.to_string()
+    /// An agent's own log.
+    pub(crate) fn log(&self, agent: &str) -> Vec<Message> {
+        let agent = AgentId::parse(agent).unwrap();
+        self.wait(self.store.own_log(self.session(), agent, None))
     }
 
-    /// Kills an agent, as `0/`.
+    /// Ends an agent's turn by an answer.
+    pub(crate) fn answer(&self, agent: &str, text: &str) {
+        let lease = self.claim(agent.split_inclusive('/').next().unwrap());
+        let (id, response) = (AgentId::parse(agent).unwrap(), ResponseId::new("r"));
+        let answer = vec![NewMessage::assistant(text, response)];
+        self.wait(self.store.end_turn(lease.clone(), id, answer, Ending::Answered));
+        self.wait(self.store.release(lease));
+    }
+
+    /// Makes a child without a task and returns its id.
+    pub(crate) fn fork(&self, parent: &str, name: Option<&str>) -> String {
+        let fork = NewFork {
+            prompt: None,
+            name: name.map(str::to_owned),
+            context: ikigai_store::Context::Fresh,
+            limits: AgentLimits { agents: 100, depth: 4 },
+            system: None,
+        };
+        let parent = AgentId::parse(parent).unwrap();
+        let forked = self.store.perform(self.session(), parent, Step::Fork(fork), None);
+        match self.wait(forked) {
+            Outcome::Forked(child) => child.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Kills an agent, as the person at `0/`.
     pub(crate) fn kill(&self, victim: &str) {
         let lease = self.claim("0/");
-        let (killer, victim) = (AgentId::top_level(0), AgentId::parse(victim).unwrap());
-        let kill =
-            self.store.kill(lease.clone(), killer, victim, |dead| NewMessage::kill(dead.to_vec()));
-        self.wait(kill);
+        let step = Step::Kill(ikigai_mail::parse_named(victim));
+        let budget = Budget { wakes: 1, requests: 1 };
+        let acted = self.wait(self.store.act(lease.clone(), AgentId::top_level(0), step, budget));
+        assert!(matches!(acted.outcome, Outcome::Killed(_)), "{acted:?}");
         self.wait(self.store.release(lease));
     }
 

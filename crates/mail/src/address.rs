@@ -1,7 +1,7 @@
 //! What a model means when it names an agent.
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Address, Step};
+use ikigai_store::{Address, Named, Step};
 
 /// An id, also without its last slash.
 pub(crate) fn parse_agent(text: &str) -> Option<AgentId> {
@@ -9,14 +9,21 @@ pub(crate) fn parse_agent(text: &str) -> Option<AgentId> {
     AgentId::parse(text).or_else(|_| AgentId::parse(&format!("{text}/"))).ok()
 }
 
+/// Who is meant by `text`: an id, the parent, or a name.
+pub fn parse_named(text: &str) -> Named {
+    let text = text.trim();
+    let given = || text.to_owned();
+    match parse_agent(text) {
+        Some(id) => Named { given: id.to_string(), address: Address::Id(id) },
+        None if text == "parent" => Named { given: given(), address: Address::Parent },
+        None => Named { given: given(), address: Address::Name(given()) },
+    }
+}
+
 /// The step that sends `body`, already checked, to whom `to` means.
 pub(crate) fn send(to: &str, body: String) -> Step {
-    let to = to.trim();
-    match parse_agent(to) {
-        Some(id) => Step::Send { given: id.to_string(), to: Address::Id(id), body },
-        None if to == "parent" => Step::Send { given: to.to_owned(), to: Address::Parent, body },
-        None => Step::Send { given: to.to_owned(), to: Address::Name(to.to_owned()), body },
-    }
+    let Named { address, given } = parse_named(to);
+    Step::Send { to: address, given, body }
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! What may be sent.
 
-use crate::error::MailError;
+use ikigai_store::BODY_LIMIT;
 
-/// Bytes of a body, after trimming. More belongs into a file: a mailbox is read by a model.
-pub const BODY_LIMIT: usize = 16_384;
+use crate::error::MailError;
 
 /// The body as it is stored: trimmed. A NUL, which not every database can store, becomes U+FFFD.
 pub(crate) fn checked(body: &str) -> Result<String, MailError> {

@@ -103,7 +103,16 @@ impl Command {
             }
             Outcome::Sent { to, .. } => format!("Mail sent to agent {to}"),
             Outcome::MadeUnread(id) => format!("Message #{id} is unread again"),
-            Outcome::NoMail(_) | Outcome::NoAgent(_) | Outcome::Dead(_) | Outcome::Full(_) => {
+            Outcome::NoMail(_)
+            | Outcome::NoAgent(_)
+            | Outcome::Dead(_)
+            | Outcome::Full(_)
+            | Outcome::Forked(_)
+            | Outcome::Killed(_)
+            | Outcome::Agents(_)
+            | Outcome::Waited(_)
+            | Outcome::Abandoned
+            | Outcome::Refused(_) => {
                 unreachable!("a failure was told above")
             }
         })

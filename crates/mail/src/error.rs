@@ -1,10 +1,8 @@
 //! What a call or a command of mail is told when it is not carried out, letter by letter.
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{MAILBOX_LIMIT, Outcome};
+use ikigai_store::{BODY_LIMIT, MAILBOX_LIMIT, Outcome};
 use ikigai_tools::ToolResult;
-
-use crate::body::BODY_LIMIT;
 
 /// Why nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +58,13 @@ impl MailError {
             | Outcome::Read(_)
             | Outcome::MadeUnread(_)
             | Outcome::Sent { .. } => None,
+            // No step of mail comes to these.
+            Outcome::Forked(_)
+            | Outcome::Killed(_)
+            | Outcome::Agents(_)
+            | Outcome::Waited(_)
+            | Outcome::Abandoned
+            | Outcome::Refused(_) => Some(MailError::Database),
             Outcome::NoMail(id) => Some(MailError::NoMail(i128::from(*id))),
             Outcome::NoAgent(given) => Some(MailError::NoAgent(given.clone())),
             Outcome::Dead(agent) => Some(MailError::Dead(agent.clone())),

@@ -9,7 +9,7 @@
 //!
 //! - Every text of the contract stands once, in [`MailError`] or in the module that makes it.
 //! - Sender and time are never parameters.
-//! - A body that reaches the store is trimmed, not empty, and at most [`BODY_LIMIT`] bytes long.
+//! - A body that reaches the store is trimmed, not empty, and at most [`BODY_LIMIT`](ikigai_store::BODY_LIMIT) bytes long.
 //!
 //! # Example
 //!
@@ -30,7 +30,7 @@ mod preview;
 mod relative_time;
 mod result;
 
-pub use body::BODY_LIMIT;
+pub use address::parse_named;
 pub use command::{Command, USAGE};
 pub use error::MailError;
 pub use notification::notification;

@@ -44,7 +44,16 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
         Outcome::Sent { id, to } => {
             json!({"sent": true, "to": to.to_string(), "id": id.value()})
         }
-        Outcome::NoMail(_) | Outcome::NoAgent(_) | Outcome::Dead(_) | Outcome::Full(_) => {
+        Outcome::NoMail(_)
+        | Outcome::NoAgent(_)
+        | Outcome::Dead(_)
+        | Outcome::Full(_)
+        | Outcome::Forked(_)
+        | Outcome::Killed(_)
+        | Outcome::Agents(_)
+        | Outcome::Waited(_)
+        | Outcome::Abandoned
+        | Outcome::Refused(_) => {
             unreachable!("a failure was told above")
         }
     };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_conversation::{AgentId, Fork, Log, NewMessage, ResponseId, SessionId, ToolCallId};
+use ikigai_conversation::{AgentId, Log, NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{
     Address, AgentLimits, Budget, Context, InboxFilter, Lease, NewFork, Next, Options, Place,
     Process, Step, Store,
@@ -165,14 +165,18 @@ fn long_log() {
         }
         let time = world.time(100, |world| {
             let fork = NewFork {
+                prompt: Some("go".to_owned()),
                 name: None,
-                context: Context::Full(None),
-                prompt: Some(NewMessage::user("go")),
+                context: Context::Full,
                 limits: LIMITS,
+                system: None,
             };
-            let render =
-                |_: &AgentId| NewMessage::fork(Fork { parent: AgentId::top_level(0), up_to: None });
-            world.wait(world.store.fork(world.lease.clone(), AgentId::top_level(0), fork, render))
+            world.wait(world.store.perform(
+                world.session,
+                AgentId::top_level(0),
+                Step::Fork(fork),
+                None,
+            ))
         });
         figure(&format!("full fork of {messages} messages"), time);
     }

@@ -4,6 +4,7 @@ use ikigai_conversation::{AgentId, SessionId};
 use rusqlite::params;
 
 use crate::error::StoreError;
+use crate::refusal::Refusal;
 use crate::sessions::{self, Place};
 use crate::store::Store;
 use crate::unit::Unit;
@@ -35,7 +36,7 @@ impl State {
         }
     }
 
-    fn parse(name: &str) -> Result<State, StoreError> {
+    pub(crate) fn parse(name: &str) -> Result<State, StoreError> {
         [State::Idle, State::Waiting, State::Tool, State::Asking, State::Dead]
             .into_iter()
             .find(|state| state.name() == name)
@@ -63,7 +64,7 @@ pub struct Agent {
 }
 
 /// How many agents a session may have.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentLimits {
     /// Not dead at the same time.
     pub agents: u32,
@@ -72,38 +73,15 @@ pub struct AgentLimits {
 }
 
 impl AgentLimits {
+    /// What a session allows unless the configuration says otherwise.
+    pub const DEFAULT: AgentLimits = AgentLimits { agents: 20, depth: 4 };
     pub(crate) const NONE: AgentLimits = AgentLimits { agents: u32::MAX, depth: u32::MAX };
 }
 
 impl Store {
     /// All agents of a session, the dead ones too, parents before children.
     pub async fn agents(&self, session: SessionId) -> Result<Vec<Agent>, StoreError> {
-        self.read(move |unit| {
-            let session = sessions::key_of(unit, &session)?;
-            let sql = "SELECT id, name, state, notification_pending, model, task, unread
-                FROM agents WHERE session = ?1";
-            let rows = unit.rows(sql, [session], |row| {
-                Ok((
-                    row.get::<_, String>(0)?,
-                    row.get(1)?,
-                    row.get::<_, String>(2)?,
-                    row.get(3)?,
-                    row.get(4)?,
-                    row.get(5)?,
-                    row.get(6)?,
-                ))
-            })?;
-            let mut agents = rows
-                .into_iter()
-                .map(|(id, name, state, notification_pending, model, task, unread)| {
-                    let (id, state) = (sessions::parse_agent(&id)?, State::parse(&state)?);
-                    Ok(Agent { id, name, state, unread, notification_pending, model, task })
-                })
-                .collect::<Result<Vec<_>, StoreError>>()?;
-            agents.sort_by(|a, b| a.id.cmp(&b.id));
-            Ok(agents)
-        })
-        .await
+        self.read(move |unit| all(unit, sessions::key_of(unit, &session)?)).await
     }
 
     /// Adds a further top-level agent, idle.
@@ -115,7 +93,6 @@ impl Store {
         limits: AgentLimits,
     ) -> Result<AgentId, StoreError> {
         self.commit(move |unit| {
-            name.as_deref().map_or(Ok(()), require_name)?;
             let session = sessions::key_of(unit, &session)?;
             unit.touch(session);
             create_top_level(unit, session, name.as_deref(), &place, &limits)
@@ -131,7 +108,10 @@ pub(crate) fn create_top_level(
     place: &Place,
     limits: &AgentLimits,
 ) -> Result<AgentId, StoreError> {
-    require_room(unit, session, limits)?;
+    let named = name.map_or(Ok(None), |name| name_refusal(unit, session, name))?;
+    if let Some(refusal) = named.or(room_refusal(unit, session, limits)?) {
+        return Err(StoreError::Refused(refusal));
+    }
     let sql =
         "UPDATE sessions SET next_agent = next_agent + 1 WHERE key = ?1 RETURNING next_agent - 1";
     let number = unit
@@ -167,27 +147,69 @@ pub(crate) fn living_top_level(unit: &Unit<'_>, session: i64) -> Result<Vec<Agen
     Ok(ids)
 }
 
-/// A name must not look like an id, or mail to it would go elsewhere.
-pub(crate) fn require_name(name: &str) -> Result<(), StoreError> {
+/// Why an agent cannot be called so. A name must not look like an id, or mail to it would go elsewhere, and it
+/// means one living agent.
+pub(crate) fn name_refusal(
+    unit: &Unit<'_>,
+    session: i64,
+    name: &str,
+) -> Result<Option<Refusal>, StoreError> {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_good = (1..=32).contains(&name.chars().count())
         && name.chars().all(is_plain)
         && !name.chars().all(|c| c.is_ascii_digit())
         && name != "parent";
-    if is_good { Ok(()) } else { Err(StoreError::AgentName(name.chars().take(64).collect())) }
+    if !is_good {
+        return Ok(Some(Refusal::Name(name.to_owned())));
+    }
+    let sql =
+        format!("SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND {}", State::ALIVE);
+    let taken: Option<String> = unit.row(&sql, params![session, name], |row| row.get(0))?;
+    let taken = taken.map(|id| sessions::parse_agent(&id)).transpose()?;
+    Ok(taken.map(|agent| Refusal::NameTaken { name: name.to_owned(), agent }))
 }
 
-pub(crate) fn require_room(
+/// Why the session takes no further agent.
+pub(crate) fn room_refusal(
     unit: &Unit<'_>,
     session: i64,
     limits: &AgentLimits,
-) -> Result<(), StoreError> {
+) -> Result<Option<Refusal>, StoreError> {
     let sql = format!("SELECT count(*) FROM agents WHERE session = ?1 AND {}", State::ALIVE);
     let alive: u32 = unit.row(&sql, [session], |row| row.get(0))?.unwrap_or(0);
-    if alive >= limits.agents {
-        return Err(StoreError::Limit(format!("Maximum agents ({}) reached", limits.agents)));
-    }
-    Ok(())
+    Ok((alive >= limits.agents).then_some(Refusal::TooMany(limits.agents)))
+}
+
+/// Those that live, parents before children.
+pub(crate) fn living(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
+    let mut agents = all(unit, session)?;
+    agents.retain(|agent| agent.state != State::Dead);
+    Ok(agents)
+}
+
+fn all(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
+    let sql = "SELECT id, name, state, notification_pending, model, task, unread
+        FROM agents WHERE session = ?1";
+    let rows = unit.rows(sql, [session], |row| {
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get(1)?,
+            row.get::<_, String>(2)?,
+            row.get(3)?,
+            row.get(4)?,
+            row.get(5)?,
+            row.get(6)?,
+        ))
+    })?;
+    let mut agents = rows
+        .into_iter()
+        .map(|(id, name, state, notification_pending, model, task, unread)| {
+            let (id, state) = (sessions::parse_agent(&id)?, State::parse(&state)?);
+            Ok(Agent { id, name, state, unread, notification_pending, model, task })
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    agents.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(agents)
 }
 
 /// An agent's row and what most units need of it.
@@ -248,4 +270,10 @@ pub(crate) fn find_agent(
 pub(crate) fn set_state(unit: &Unit<'_>, agent: &AgentRow, state: State) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET state = ?2 WHERE key = ?1 AND state <> ?2";
     unit.execute(sql, params![agent.key, state.name()]).map(drop)
+}
+
+pub(crate) fn state_of(unit: &Unit<'_>, agent: i64) -> Result<State, StoreError> {
+    let name: Option<String> =
+        unit.row("SELECT state FROM agents WHERE key = ?1", [agent], |row| row.get(0))?;
+    State::parse(name.as_deref().unwrap_or_default())
 }

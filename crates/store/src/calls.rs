@@ -7,15 +7,15 @@ use uuid::Uuid;
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::{self, Next, Recorded, append};
-use crate::mailbox::{Actor, Outcome, Step, perform};
+use crate::log::{self, Next, Recorded, append, append_all};
+use crate::steps::{Actor, Outcome, Step, perform};
 use crate::store::Store;
 use crate::unit::Unit;
 
 impl Store {
-    /// Closes a call in one commit: the step's effect on mail, and the result that `render` makes of its
-    /// outcome (an id or a "not found" is only known in here). The log says sent or read if and only if it
-    /// is so (mail.md, M2 and M3). Refused when the lease is lost.
+    /// Closes a call in one commit: the step's effect on mail and agents, and the result that `render` makes of its
+    /// outcome (an id or a "not found" is only known in here). The log says sent, read, forked or killed if and
+    /// only if it is so (mail.md, M2 and M3). Refused when the lease is lost.
     pub async fn close_call(
         &self,
         lease: Lease,
@@ -26,8 +26,8 @@ impl Store {
     ) -> Result<Recorded, StoreError> {
         self.commit(move |unit| {
             let agent = fence(unit, &lease, &agent)?;
-            let message = close(unit, &agent, step, render)?;
-            Ok(Recorded { messages: vec![message], requests: next.note(unit, &agent)? })
+            let messages = close(unit, &agent, step, render)?;
+            Ok(Recorded { messages, requests: next.note(unit, &agent)? })
         })
         .await
     }
@@ -48,9 +48,10 @@ impl Store {
                 return log::message(unit, message);
             }
             let agent = fence(unit, &lease, &agent)?;
-            let message = close(unit, &agent, step, render)?;
-            note_outcome(unit, &key, message.id)?;
-            Ok(message)
+            let mut messages = close(unit, &agent, step, render)?;
+            let result = messages.swap_remove(0);
+            note_outcome(unit, &key, result.id)?;
+            Ok(result)
         })
         .await
     }
@@ -86,14 +87,17 @@ fn note_outcome(unit: &Unit<'_>, key: &UnitKey, message: MessageId) -> Result<()
     unit.execute(sql, params).map(drop)
 }
 
+/// The result, and behind it what the log says of the step besides.
 fn close(
     unit: &Unit<'_>,
     agent: &AgentRow,
     step: Step,
     render: impl FnOnce(&Outcome) -> NewMessage,
-) -> Result<Message, StoreError> {
+) -> Result<Vec<Message>, StoreError> {
     let done = perform(unit, agent, step, Actor::Model)?;
-    let message = append(unit, agent, render(&done.outcome))?;
-    done.trace_to(unit, message.id)?;
-    Ok(message)
+    let result = append(unit, agent, render(&done.outcome))?;
+    done.trace_to(unit, result.id)?;
+    let mut messages = vec![result];
+    messages.extend(append_all(unit, agent, done.notes)?);
+    Ok(messages)
 }

@@ -12,7 +12,7 @@ use rusqlite::params;
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::log::task_of;
-use crate::mailbox::Actor;
+use crate::steps::Actor;
 use crate::unit::Unit;
 
 /// A person has spoken to an agent.
@@ -46,10 +46,10 @@ pub(crate) fn of_mail(
     actor: Actor,
 ) -> Result<Option<i64>, StoreError> {
     match actor {
-        Actor::Person(Some(_)) => {
+        Actor::Person(_) => {
             create(unit, sender.session, &format!("mail to {to}: {}", task_of(body))).map(Some)
         }
-        Actor::Person(None) | Actor::Model => {
+        Actor::Command | Actor::Model => {
             let sql = "SELECT cause FROM agents WHERE key = ?1";
             Ok(unit.row(sql, [sender.key], |row| row.get(0))?.flatten())
         }

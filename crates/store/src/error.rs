@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use ikigai_conversation::{AgentId, SessionId};
 
+use crate::refusal::Refusal;
+
 /// Why the store could not do what it was asked. Cheap to clone: everybody in a shared commit is told.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
@@ -112,11 +114,9 @@ pub enum StoreError {
     /// There is no such session.
     #[error("Session {0} not found: 'ikigai sessions' lists them")]
     SessionNotFound(SessionId),
-    /// Nobody could write to an agent of this name.
-    #[error(
-        "'{0}' is no name for an agent: use up to 32 letters, digits, '-', '_' and '.', but not only digits and not 'parent'"
-    )]
-    AgentName(String),
+    /// What was asked for cannot be.
+    #[error(transparent)]
+    Refused(Refusal),
     /// A limit of the session.
     #[error("{0}")]
     Limit(String),

@@ -1,13 +1,14 @@
-//! Forking and killing agents.
+//! Forking: a child with its first messages, and what it inherits, by reference.
 
-use ikigai_conversation::{AgentId, MessageId, NewMessage};
+use ikigai_conversation::{AgentId, Fork, MessageId, NewMessage};
 use rusqlite::params;
 
-use crate::agents::{AgentLimits, AgentRow, find_agent, require_name, require_room};
+use crate::agents::{AgentLimits, AgentRow, name_refusal, room_refusal};
 use crate::error::StoreError;
-use crate::leases::{Lease, fence};
-use crate::log::{append, task_of};
-use crate::store::Store;
+use crate::log::{append, message_id, task_of};
+use crate::refusal::Refusal;
+use crate::sessions;
+use crate::steps::{Actor, Outcome, Performed};
 use crate::unit::Unit;
 
 /// What a child knows of its parent's conversation.
@@ -15,68 +16,75 @@ use crate::unit::Unit;
 pub enum Context {
     /// Nothing.
     Fresh,
-    /// All up to this message, by reference: a log of any length is forked in the same time.
-    Full(Option<MessageId>),
+    /// What its parent sees at this moment, by reference: a log of any length is forked in the same time. It
+    /// ends before the response that asked for the child, or before the turn in the middle of which somebody
+    /// else did.
+    Full,
 }
 
 /// A child to be made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewFork {
+    /// What it is asked to do; without a task it is idle.
+    pub prompt: Option<String>,
     /// Its name, if it gets one.
     pub name: Option<String>,
     /// What it inherits.
     pub context: Context,
-    /// Its first message; without one it is idle.
-    pub prompt: Option<NewMessage>,
     /// What the session allows.
     pub limits: AgentLimits,
+    /// The prompt of the session, in case that it has none yet.
+    pub system: Option<String>,
 }
 
-/// A child that was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forked {
-    /// The child's id.
-    pub agent: AgentId,
-}
-
-impl Store {
-    /// Makes a child of `parent`, with its `fork` message (made by `render` from its id) and its prompt. It
-    /// is `waiting` from this commit on when it has one, so that a wait right after it does wait.
-    pub async fn fork(
-        &self,
-        lease: Lease,
-        parent: AgentId,
-        fork: NewFork,
-        render: impl FnOnce(&AgentId) -> NewMessage + Send + 'static,
-    ) -> Result<Forked, StoreError> {
-        self.commit(move |unit| {
-            let parent = fence(unit, &lease, &parent)?;
-            let child = create_child(unit, &parent, &fork)?;
-            append(unit, &child, render(&child.id))?;
-            if let Some(prompt) = fork.prompt {
-                append(unit, &child, prompt)?;
-            }
-            Ok(Forked { agent: child.id })
-        })
-        .await
+/// Makes a child of `parent`, with its `fork` message and its task. It is `waiting` from this commit on when it
+/// has one, so that a wait right after it does wait.
+pub(crate) fn fork(
+    unit: &Unit<'_>,
+    parent: &AgentRow,
+    fork: &NewFork,
+    actor: Actor,
+) -> Result<Performed, StoreError> {
+    if let Some(refusal) = refusal(unit, parent, fork)? {
+        return Ok(Performed::refused(refusal));
     }
+    let up_to = match fork.context {
+        Context::Fresh => None,
+        Context::Full => last_inherited(unit, parent, actor)?,
+    };
+    let child = create_child(unit, parent, fork, up_to)?;
+    append(unit, &child, NewMessage::fork(Fork { parent: parent.id.clone(), up_to }))?;
+    if let Some(prompt) = &fork.prompt {
+        // A full fork has its parent's.
+        if up_to.is_none()
+            && let Some(system) =
+                sessions::system_prompt(unit, parent.session)?.or_else(|| fork.system.clone())
+        {
+            append(unit, &child, NewMessage::system(system))?;
+        }
+        let first = append(unit, &child, NewMessage::user(prompt.clone()))?;
+        begin_turn(unit, &child, first.id)?;
+    }
+    Ok(Performed::new(Outcome::Forked(child.id)))
+}
 
-    /// Kills an agent and its descendants, and says so in the killer's log: nobody writes to their logs from
-    /// this commit on, and they get no mail (mail.md, M9). Returns the dead, children first.
-    pub async fn kill(
-        &self,
-        lease: Lease,
-        killer: AgentId,
-        victim: AgentId,
-        render: impl FnOnce(&[AgentId]) -> NewMessage + Send + 'static,
-    ) -> Result<Vec<AgentId>, StoreError> {
-        self.commit(move |unit| {
-            let killer = fence(unit, &lease, &killer)?;
-            let dead = kill(unit, killer.session, &victim)?;
-            append(unit, &killer, render(&dead))?;
-            Ok(dead)
-        })
-        .await
+fn refusal(
+    unit: &Unit<'_>,
+    parent: &AgentRow,
+    fork: &NewFork,
+) -> Result<Option<Refusal>, StoreError> {
+    if parent.is_dead {
+        return Ok(Some(Refusal::Dead(parent.id.clone())));
+    }
+    if parent.id.depth() >= (fork.limits.depth as usize).min(AgentId::MAX_DEPTH) {
+        return Ok(Some(Refusal::TooDeep(fork.limits.depth)));
+    }
+    if let Some(refusal) = room_refusal(unit, parent.session, &fork.limits)? {
+        return Ok(Some(refusal));
+    }
+    match &fork.name {
+        Some(name) => name_refusal(unit, parent.session, name),
+        None => Ok(None),
     }
 }
 
@@ -84,26 +92,16 @@ fn create_child(
     unit: &Unit<'_>,
     parent: &AgentRow,
     fork: &NewFork,
+    up_to: Option<MessageId>,
 ) -> Result<AgentRow, StoreError> {
-    fork.name.as_deref().map_or(Ok(()), require_name)?;
-    require_room(unit, parent.session, &fork.limits)?;
-    if parent.id.depth() >= fork.limits.depth as usize {
-        let text = format!("Maximum agent depth ({}) exceeded", fork.limits.depth);
-        return Err(StoreError::Limit(text));
-    }
     let sql =
         "UPDATE agents SET next_child = next_child + 1 WHERE key = ?1 RETURNING next_child - 1";
     let number = unit
         .row(sql, [parent.key], |row| row.get(0))?
         .ok_or_else(|| StoreError::AgentNotFound(parent.id.clone()))?;
     let id = parent.id.child(number).map_err(StoreError::internal)?;
-    let (inherits, up_to) = match fork.context {
-        Context::Fresh => (None, None),
-        Context::Full(up_to) => (Some(parent.key), up_to.map(MessageId::value)),
-    };
-    let prompt = fork.prompt.as_ref().map(|prompt| prompt.content.as_str());
-    let task = prompt.map(task_of).unwrap_or_default();
-    let state = if prompt.is_some() { "waiting" } else { "idle" };
+    let task = fork.prompt.as_deref().map(task_of).unwrap_or_default();
+    let has_task = fork.prompt.is_some();
     let key = unit.insert(
         "INSERT INTO agents (session, id, name, state, model, machine, directory, task, owes_report,
                 inherits, inherits_up_to, created_at, cause)
@@ -113,31 +111,74 @@ fn create_child(
             parent.key,
             id.to_string(),
             fork.name,
-            state,
+            if has_task { "waiting" } else { "idle" },
             task,
-            prompt.is_some(),
-            inherits,
-            up_to,
+            has_task,
+            up_to.map(|_| parent.key),
+            up_to.map(MessageId::value),
             unit.now().as_millis(),
         ],
     )?;
     Ok(AgentRow { key, session: parent.session, id, is_dead: false, unread: 0 })
 }
 
-/// Marks an agent and its descendants dead. Deeper ones first, so that a list of them reads as it happened.
-fn kill(unit: &Unit<'_>, session: i64, victim: &AgentId) -> Result<Vec<AgentId>, StoreError> {
-    match find_agent(unit, session, victim)? {
-        None => return Err(StoreError::AgentNotFound(victim.clone())),
-        Some(agent) if agent.is_dead => return Err(StoreError::AgentDead(victim.clone())),
-        Some(_) => {}
+/// The last message of the parent's own log that a full fork inherits; `None` when there is none.
+fn last_inherited(
+    unit: &Unit<'_>,
+    parent: &AgentRow,
+    actor: Actor,
+) -> Result<Option<MessageId>, StoreError> {
+    let end = match actor {
+        Actor::Model => start_of_response(unit, parent)?,
+        Actor::Command | Actor::Person(_) => {
+            let sql = "SELECT turn_start FROM agents WHERE key = ?1 AND in_turn = 1";
+            unit.row(sql, [parent.key], |row| row.get(0))?.flatten()
+        }
+    };
+    let sql = "SELECT max(id) FROM messages WHERE agent = ?1 AND id < ?2";
+    let last: Option<i64> =
+        unit.row(sql, params![parent.key, end.unwrap_or(i64::MAX)], |row| row.get(0))?.flatten();
+    last.map(message_id).transpose()
+}
+
+/// Where the newest response with calls begins. Only that one is walked back through, however long the log is.
+fn start_of_response(unit: &Unit<'_>, agent: &AgentRow) -> Result<Option<i64>, StoreError> {
+    /// A response has few messages, and each of its calls a result.
+    const STRIDE: u32 = 32;
+    let sql = "SELECT id, json_extract(data, '$.response') FROM messages
+        WHERE agent = ?1 AND kind = 'tool_call' ORDER BY id DESC LIMIT 1";
+    let call: Option<(i64, String)> =
+        unit.row(sql, [agent.key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let Some((mut start, response)) = call else { return Ok(None) };
+    let sql = "SELECT id, CASE WHEN kind IN ('assistant', 'tool_call', 'usage')
+                THEN json_extract(data, '$.response') END, kind IN ('tool_result', 'approval', 'kill')
+        FROM messages WHERE agent = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
+    let mut before = start;
+    loop {
+        let found = unit.rows(sql, params![agent.key, before, STRIDE], |row| {
+            Ok((row.get(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, bool>(2)?))
+        })?;
+        let is_whole = found.len() < STRIDE as usize;
+        for (id, of, is_between_calls) in found {
+            before = id;
+            match of {
+                Some(of) if of == response => start = id,
+                None if is_between_calls => {}
+                Some(_) | None => return Ok(Some(start)),
+            }
+        }
+        if is_whole {
+            return Ok(Some(start));
+        }
     }
-    // Ids are digits and slashes, so a pattern made of one has nothing special in it.
-    let sql = "UPDATE agents SET state = 'dead', notification_pending = 0
-        WHERE session = ?1 AND id LIKE ?2 || '%' AND state <> 'dead' RETURNING id";
-    let ids: Vec<String> =
-        unit.rows(sql, params![session, victim.to_string()], |row| row.get(0))?;
-    let mut dead =
-        ids.iter().map(|id| crate::sessions::parse_agent(id)).collect::<Result<Vec<_>, _>>()?;
-    dead.sort_by(|a, b| b.depth().cmp(&a.depth()).then_with(|| a.cmp(b)));
-    Ok(dead)
+}
+
+/// Notes with which message a turn begins, unless one runs already.
+pub(crate) fn begin_turn(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    first: MessageId,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE agents SET in_turn = 1, turn_start = ?2 WHERE key = ?1 AND in_turn = 0";
+    unit.execute(sql, params![agent.key, first.value()]).map(drop)
 }

@@ -16,6 +16,7 @@ use crate::process::Process;
 use crate::sessions::{self, Place};
 use crate::store::Store;
 use crate::unit::Unit;
+use crate::waits;
 
 /// The right to run a top-level agent and its descendants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,6 +208,8 @@ fn claim(
         RETURNING epoch";
     let params = params![agent.key, encode(process)?, end_of_lease(unit)];
     let epoch = unit.row(sql, params, |row| row.get(0))?.unwrap_or(1);
+    // Whoever waited there waits no more: the call that did is closed when its log is loaded.
+    waits::abandon_tree(unit, &agent)?;
     Ok(Lease { session, top: top.clone(), epoch })
 }
 
@@ -293,6 +296,6 @@ fn encode(process: &Process) -> Result<String, StoreError> {
     serde_json::to_string(process).map_err(StoreError::internal)
 }
 
-fn decode(holder: &str) -> Result<Process, StoreError> {
+pub(crate) fn decode(holder: &str) -> Result<Process, StoreError> {
     serde_json::from_str(holder).map_err(StoreError::internal)
 }

@@ -6,8 +6,9 @@
 //! database, its result in the log and the marks that go with them stand or fall together.
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by subject:
-//! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `mailbox.rs`, `waking.rs`,
-//! `forks.rs`, `causes.rs`, `files.rs`, `undos.rs`.
+//! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`,
+//! `files.rs`, `undos.rs`; and `steps.rs` with what its steps do: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`,
+//! `reports.rs`.
 //!
 //! # Invariants
 //!
@@ -28,19 +29,25 @@ mod calls;
 mod causes;
 mod files;
 mod forks;
+mod kills;
 mod leases;
 mod log;
 mod mailbox;
 mod queue;
+mod reports;
 mod sessions;
+mod steps;
 mod undos;
+mod waits;
 mod waking;
+mod work;
 
 mod clock;
 mod error;
 mod open;
 mod process;
 mod readers;
+mod refusal;
 mod unit;
 mod writer;
 
@@ -49,14 +56,16 @@ pub use calls::UnitKey;
 pub use clock::Clock;
 pub use error::StoreError;
 pub use files::{Change, ChangedBy, Content, Kept, SIGHTS, Sight, Touched};
-pub use forks::{Context, Forked, NewFork};
+pub use forks::{Context, NewFork};
 pub use leases::Lease;
 pub use log::{Input, Next, Recorded, Requests};
-pub use mailbox::{
-    Actor, Address, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail, Outcome, Step,
-};
+pub use mailbox::{BODY_LIMIT, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail};
 pub use process::Process;
+pub use refusal::Refusal;
 pub use sessions::{Budget, Place, Session};
+pub use steps::{Acted, Address, Named, Outcome, Step};
 pub use store::{Changes, Options, Store};
 pub use undos::{Begun, ChangeId, Direction, KeptChange, Settled, Undo, Undoable};
+pub use waits::{Awaited, Status, Wait, Waited, Waiting};
 pub use waking::{Announced, Ended, Ending, Sleep, Unread};
+pub use work::Work;

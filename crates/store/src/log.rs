@@ -6,6 +6,7 @@ use rusqlite::{Row, params};
 use crate::agents::{AgentRow, State, lock_agent, set_state};
 use crate::causes;
 use crate::error::StoreError;
+use crate::forks::begin_turn;
 use crate::leases::{Lease, fence};
 use crate::sessions::{self, Budget};
 use crate::store::Store;
@@ -115,6 +116,10 @@ impl Input {
         unit.execute(sql, params![agent.key, task, self.model])?;
         causes::begin(unit, agent, task)?;
         let messages = append_all(unit, agent, self.messages)?;
+        // What a log begins with is no part of its first turn.
+        if let Some(first) = messages.iter().find(|message| message.body != Body::System) {
+            begin_turn(unit, agent, first.id)?;
+        }
         Ok(Recorded { messages, requests: Next::Request.note(unit, agent)? })
     }
 }
@@ -269,6 +274,6 @@ fn read_message(row: &Row<'_>, agent: &AgentId) -> Result<Message, StoreError> {
     })
 }
 
-fn message_id(id: i64) -> Result<MessageId, StoreError> {
+pub(crate) fn message_id(id: i64) -> Result<MessageId, StoreError> {
     MessageId::new(id).ok_or_else(|| StoreError::internal("the id of a message is not positive"))
 }

@@ -1,61 +1,23 @@
 //! Mail: the steps that change or show a mailbox, each with its marks.
 
-use ikigai_conversation::{AgentId, MailId, MessageId, SessionId, Time};
+use ikigai_conversation::{AgentId, MailId, Time};
 use rusqlite::params;
 
-use crate::agents::{AgentRow, find_agent, lock_agent};
+use crate::agents::{AgentRow, find_agent};
 use crate::causes;
 use crate::error::StoreError;
-use crate::sessions::{self, Budget};
-use crate::store::Store;
+use crate::reports;
+use crate::sessions;
+use crate::steps::{Actor, Address, Mark, Outcome, Performed, resolve};
 use crate::unit::Unit;
 
 /// A mailbox takes no more unread messages than this: who does not read is not written to for ever. Only a
 /// rewind may exceed it.
 pub const MAILBOX_LIMIT: u32 = 1_000;
+/// Bytes of a body, after trimming. More belongs into a file: a mailbox is read by a model.
+pub const BODY_LIMIT: usize = 16_384;
 /// What lies behind a page is counted up to here.
 const MORE_LIMIT: u32 = 1_000;
-
-/// Who performs a step. What only a person saw does not count as told to the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Actor {
-    /// The agent's model, by a call that is in its log.
-    Model,
-    /// A person, on the screen or the command line. Sending refills the budget of wakes, unless the command
-    /// line is used from inside an agent's command.
-    Person(Option<Budget>),
-}
-
-/// To whom mail goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    /// By id.
-    Id(AgentId),
-    /// The sender's parent.
-    Parent,
-    /// By name, if exactly one living agent has it.
-    Name(String),
-}
-
-/// What is to be done in an agent's own mailbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// List it.
-    Inbox(InboxFilter),
-    /// Read a message, and mark it read.
-    Read(i64),
-    /// Make a message unread again, so that the agent is told of it once more.
-    Unread(i64),
-    /// Write to an agent. The body was checked and trimmed.
-    Send {
-        /// To whom.
-        to: Address,
-        /// The address as it was given, for messages.
-        given: String,
-        /// The text.
-        body: String,
-    },
-}
 
 /// Which part of a mailbox to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,32 +30,6 @@ pub struct InboxFilter {
     pub limit: u32,
     /// Leaving out so many before.
     pub offset: u64,
-}
-
-/// What came of a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// A page of the mailbox.
-    Inbox(InboxPage),
-    /// A message, read.
-    Read(Mail),
-    /// A message is unread again.
-    MadeUnread(MailId),
-    /// A message is in the recipient's mailbox.
-    Sent {
-        /// Its id.
-        id: MailId,
-        /// Whose mailbox it is.
-        to: AgentId,
-    },
-    /// There is no such message in this mailbox.
-    NoMail(i64),
-    /// There is no such agent.
-    NoAgent(String),
-    /// The recipient is dead.
-    Dead(AgentId),
-    /// The recipient has too much unread mail.
-    Full(AgentId),
 }
 
 /// A page of a mailbox: unread first, then newest first.
@@ -133,75 +69,15 @@ pub struct Mail {
     pub body: String,
 }
 
-impl Store {
-    /// Performs a step for a person, in the mailbox of `agent`: it needs no lease and writes no log.
-    pub async fn perform(
-        &self,
-        session: SessionId,
-        agent: AgentId,
-        step: Step,
-        refill: Option<Budget>,
-    ) -> Result<Outcome, StoreError> {
-        self.commit(move |unit| {
-            let agent = lock_agent(unit, &session, &agent)?;
-            Ok(perform(unit, &agent, step, Actor::Person(refill))?.outcome)
-        })
-        .await
-    }
-}
-
-/// A step that was performed, not yet traced to the log message that tells of it.
-pub(crate) struct Performed {
-    pub(crate) outcome: Outcome,
-    marks: Vec<(Mark, i64)>,
-}
-
-/// Which column of a mail names the log message.
-#[derive(Debug, Clone, Copy)]
-enum Mark {
-    Sent,
-    Told,
-    Read,
-}
-
-impl Performed {
-    fn new(outcome: Outcome) -> Performed {
-        Performed { outcome, marks: Vec::new() }
-    }
-
-    /// Writes into every mail that the step touched which log message tells of it.
-    pub(crate) fn trace_to(&self, unit: &Unit<'_>, message: MessageId) -> Result<(), StoreError> {
-        for (mark, mail) in &self.marks {
-            let sql = match mark {
-                Mark::Sent => "UPDATE mail SET sent_by = ?2 WHERE id = ?1",
-                Mark::Told => "UPDATE mail SET told_by = ?2 WHERE id = ?1 AND told_by IS NULL",
-                Mark::Read => "UPDATE mail SET read_by = ?2 WHERE id = ?1 AND read_by IS NULL",
-            };
-            unit.execute(sql, params![mail, message.value()])?;
-        }
-        Ok(())
-    }
-}
-
-pub(crate) fn perform(
+pub(crate) fn inbox(
     unit: &Unit<'_>,
     agent: &AgentRow,
-    step: Step,
-    actor: Actor,
+    filter: &InboxFilter,
 ) -> Result<Performed, StoreError> {
-    match step {
-        Step::Inbox(filter) => inbox(unit, agent, &filter),
-        Step::Read(id) => read(unit, agent, id, actor),
-        Step::Unread(id) => make_unread(unit, agent, id),
-        Step::Send { to, given, body } => send(unit, agent, &to, given, &body, actor),
-    }
-}
-
-fn inbox(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Performed, StoreError> {
     let page = page(unit, agent, filter)?;
     clear_pending(unit, agent)?;
-    let marks = page.mail.iter().map(|listed| (Mark::Told, listed.id.value())).collect();
-    Ok(Performed { outcome: Outcome::Inbox(page), marks })
+    let marks: Vec<_> = page.mail.iter().map(|listed| (Mark::Told, listed.id.value())).collect();
+    Ok(Performed::new(Outcome::Inbox(page)).marking(marks))
 }
 
 fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<InboxPage, StoreError> {
@@ -244,7 +120,12 @@ fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Inbox
     Ok(InboxPage { mail, unread: agent.unread, more })
 }
 
-fn read(unit: &Unit<'_>, agent: &AgentRow, id: i64, actor: Actor) -> Result<Performed, StoreError> {
+pub(crate) fn read(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    id: i64,
+    actor: Actor,
+) -> Result<Performed, StoreError> {
     let sql = "SELECT s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.id = ?1 AND m.recipient = ?2";
     let found = unit.row(sql, params![id, agent.key], |row| {
@@ -253,9 +134,8 @@ fn read(unit: &Unit<'_>, agent: &AgentRow, id: i64, actor: Actor) -> Result<Perf
     let Some((from, sent_at, body)) = found else {
         return Ok(Performed::new(Outcome::NoMail(id)));
     };
-    let by_person = matches!(actor, Actor::Person(_));
     unit.execute("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", [id])?;
-    if by_person {
+    if actor != Actor::Model {
         // Also of what the model has read: when that is taken back, the person's reading is not.
         let sql = "UPDATE mail SET read_by_person = 1 WHERE id = ?1 AND read_by_person = 0";
         unit.execute(sql, [id])?;
@@ -263,10 +143,14 @@ fn read(unit: &Unit<'_>, agent: &AgentRow, id: i64, actor: Actor) -> Result<Perf
     clear_pending(unit, agent)?;
     let from = sessions::parse_agent(&from)?;
     let mail = Mail { id: mail_id(id)?, from, sent_at: Time::from_millis(sent_at), body };
-    Ok(Performed { outcome: Outcome::Read(mail), marks: vec![(Mark::Told, id), (Mark::Read, id)] })
+    Ok(Performed::new(Outcome::Read(mail)).marking([(Mark::Told, id), (Mark::Read, id)]))
 }
 
-fn make_unread(unit: &Unit<'_>, agent: &AgentRow, id: i64) -> Result<Performed, StoreError> {
+pub(crate) fn make_unread(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    id: i64,
+) -> Result<Performed, StoreError> {
     let sql = "SELECT unread FROM mail WHERE id = ?1 AND recipient = ?2";
     let is_unread = unit.row(sql, params![id, agent.key], |row| row.get(0))?;
     if is_unread == Some(false) && agent.unread >= MAILBOX_LIMIT {
@@ -280,7 +164,7 @@ fn make_unread(unit: &Unit<'_>, agent: &AgentRow, id: i64) -> Result<Performed, 
     }))
 }
 
-fn send(
+pub(crate) fn send(
     unit: &Unit<'_>,
     sender: &AgentRow,
     to: &Address,
@@ -307,35 +191,16 @@ fn send(
         params![recipient.key, sender.key, body, unit.now().as_millis(), cause],
     )?;
     unit.touch(sender.session);
-    if let Actor::Person(Some(budget)) = actor {
-        sessions::refill_wakes(unit, sender.session, budget)?;
+    match actor {
+        Actor::Person(budget) => sessions::refill_wakes(unit, sender.session, budget)?,
+        // Whatever it wrote, its parent has heard of it.
+        Actor::Model | Actor::Command if sender.id.parent().as_ref() == Some(&recipient.id) => {
+            reports::forgive(unit, sender.key)?;
+        }
+        Actor::Model | Actor::Command => {}
     }
     let outcome = Outcome::Sent { id: mail_id(id)?, to: recipient.id };
-    Ok(Performed { outcome, marks: vec![(Mark::Sent, id)] })
-}
-
-/// Finds the recipient and locks its row: from here to the commit it neither goes idle nor dies.
-fn resolve(
-    unit: &Unit<'_>,
-    sender: &AgentRow,
-    to: &Address,
-) -> Result<Option<AgentRow>, StoreError> {
-    match to {
-        Address::Id(id) => find_agent(unit, sender.session, id),
-        Address::Parent => match sender.id.parent() {
-            Some(parent) => find_agent(unit, sender.session, &parent),
-            None => Ok(None),
-        },
-        Address::Name(name) => {
-            let sql = "SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND state <> 'dead' LIMIT 2";
-            let named: Vec<String> =
-                unit.rows(sql, params![sender.session, name], |row| row.get(0))?;
-            match named.as_slice() {
-                [one] => find_agent(unit, sender.session, &sessions::parse_agent(one)?),
-                _ => Ok(None),
-            }
-        }
-    }
+    Ok(Performed::new(outcome).marking([(Mark::Sent, id)]))
 }
 
 /// The agent has looked into its mailbox.

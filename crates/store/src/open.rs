@@ -11,8 +11,11 @@ use rusqlite::{Connection, OpenFlags, Transaction};
 use crate::error::StoreError;
 
 /// The migrations in their order; the number of a database is how many it has seen.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001.sql"),
+    include_str!("../migrations/0002.sql"),
+    include_str!("../migrations/0003.sql"),
+];
 const KNOWN: i64 = MIGRATIONS.len() as i64;
 /// Marks our databases ("ikig"), so that no other program's file is ever changed.
 const APPLICATION: i64 = 0x696b_6967;

@@ -74,6 +74,7 @@ impl Store {
                 sessions::refill(unit, agent.session, budget)?;
                 unit.execute("UPDATE agents SET mail_held = 0 WHERE key = ?1", [agent.key])?;
             }
+            unit.execute("UPDATE agents SET in_turn = 1 WHERE key = ?1", [agent.key])?;
             crate::log::Next::Request.note(unit, &agent)
         })
         .await

@@ -94,13 +94,7 @@ impl Store {
 
     /// The prompt that the session began with, once it has begun.
     pub async fn system_prompt(&self, session: SessionId) -> Result<Option<String>, StoreError> {
-        self.read(move |unit| {
-            let session = key_of(unit, &session)?;
-            let sql = "SELECT m.content FROM messages m JOIN agents a ON a.key = m.agent
-                WHERE a.session = ?1 AND m.kind = 'system' ORDER BY m.id LIMIT 1";
-            unit.row(sql, [session], |row| row.get(0))
-        })
-        .await
+        self.read(move |unit| system_prompt(unit, key_of(unit, &session)?)).await
     }
 
     /// Deletes a session with its agents, logs and mail, unless a live process runs one of its agents.
@@ -160,6 +154,13 @@ pub(crate) fn create(
 pub(crate) fn key_of(unit: &Unit<'_>, id: &SessionId) -> Result<i64, StoreError> {
     unit.row("SELECT key FROM sessions WHERE id = ?1", [id.to_string()], |row| row.get(0))?
         .ok_or(StoreError::SessionNotFound(*id))
+}
+
+/// The prompt that a session began with, once it has begun.
+pub(crate) fn system_prompt(unit: &Unit<'_>, session: i64) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT m.content FROM messages m JOIN agents a ON a.key = m.agent
+        WHERE a.session = ?1 AND m.kind = 'system' ORDER BY m.id LIMIT 1";
+    unit.row(sql, [session], |row| row.get(0))
 }
 
 /// Writes down that something was written to a session.

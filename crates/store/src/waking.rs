@@ -10,20 +10,35 @@ use rusqlite::params;
 use crate::agents::{AgentRow, State, set_state};
 use crate::causes;
 use crate::error::StoreError;
+use crate::forks::begin_turn;
 use crate::leases::{Lease, fence};
 use crate::log::{append, append_all};
 use crate::mailbox::mail_id;
+use crate::reports;
 use crate::sessions;
 use crate::store::Store;
 use crate::unit::Unit;
 
-/// How a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a turn ended. After an interrupt or an error mail is held until the next turn starts for another reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// By an answer.
     Answered,
-    /// By an interrupt or an error: mail is held until the next turn starts for another reason.
-    BrokenOff,
+    /// By the person.
+    Interrupted,
+    /// By an error, in words for whoever waits for the agent.
+    Failed(String),
+}
+
+impl Ending {
+    /// What who waits for the agent gets instead of an answer.
+    fn error(&self) -> Option<&str> {
+        match self {
+            Ending::Answered => None,
+            Ending::Interrupted => Some("Interrupted"),
+            Ending::Failed(error) => Some(error),
+        }
+    }
 }
 
 /// What ending a turn came to.
@@ -72,12 +87,12 @@ pub struct Announced {
 /// A notification shows so many messages; of the others it gives the number.
 const SHOWN: u32 = 5;
 
-const WOULD_WAKE: &str =
+pub(crate) const WOULD_WAKE: &str =
     "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0 AND s.requests_left > 0";
 
 impl Store {
     /// Ends a turn: appends what is left to say, and makes the agent idle unless there is mail that would
-    /// wake it (mail.md, M5).
+    /// wake it (mail.md, M5). A child that goes idle for the first time tells its parent (agents.md).
     pub async fn end_turn(
         &self,
         lease: Lease,
@@ -88,13 +103,15 @@ impl Store {
         self.commit(move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = append_all(unit, &agent, messages)?;
-            if ending == Ending::BrokenOff {
-                unit.execute("UPDATE agents SET mail_held = 1 WHERE key = ?1", [agent.key])?;
-            }
+            note_end(unit, &agent, &ending)?;
             if would_wake(unit, &agent)? {
                 return Ok(Ended { messages, sleep: Sleep::MailWaits, is_held: false });
             }
             set_state(unit, &agent, State::Idle)?;
+            match ending {
+                Ending::Answered | Ending::Failed(_) => reports::pay(unit, &agent)?,
+                Ending::Interrupted => reports::forgive(unit, agent.key)?,
+            }
             Ok(Ended { messages, sleep: Sleep::Asleep, is_held: note_held(unit, &agent)? })
         })
         .await
@@ -116,6 +133,7 @@ impl Store {
             causes::take_over_from_mail(unit, &agent)?;
             let unread = unread(unit, &agent)?;
             let message = append(unit, &agent, render(&unread))?;
+            begin_turn(unit, &agent, message.id)?;
             let sql = "UPDATE mail SET told_by = ?2
                 WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL";
             unit.execute(sql, params![agent.key, message.id.value()])?;
@@ -147,7 +165,15 @@ impl Store {
     }
 }
 
-fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
+/// Notes how a turn ended.
+fn note_end(unit: &Unit<'_>, agent: &AgentRow, ending: &Ending) -> Result<(), StoreError> {
+    let sql = "UPDATE agents SET in_turn = 0, last_error = ?2,
+            mail_held = max(mail_held, ?2 IS NOT NULL)
+        WHERE key = ?1";
+    unit.execute(sql, params![agent.key, ending.error()]).map(drop)
+}
+
+pub(crate) fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
     let sql = format!(
         "SELECT 1 FROM agents a JOIN sessions s ON s.key = a.session WHERE a.key = ?1 AND {WOULD_WAKE}"
     );

@@ -1,39 +1,28 @@
 //! The registry: limits, forks by reference, kills.
 
-use ikigai_conversation::{AgentId, Body, Fork, Message, MessageId, NewMessage};
-use ikigai_store::{AgentLimits, Context, NewFork, Next, State, StoreError};
-use ikigai_testkit::{TestAgent, TestStore, place};
+use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage};
+use ikigai_store::{AgentLimits, Context, NewFork, Next, State};
+use ikigai_testkit::{TestAgent, TestStore, new_fork, place};
 
-use crate::support::{ROOM, agent, check_books};
+use crate::support::{ROOM, agent, check_books, fork_by_hand, kill_by_hand};
 
+/// A child that a person makes of an agent that is not in a turn.
 async fn fork(
     store: &TestStore,
     parent: &TestAgent,
     context: Context,
     prompt: Option<&str>,
     limits: AgentLimits,
-) -> Result<TestAgent, StoreError> {
-    let up_to = match context {
-        Context::Fresh => None,
-        Context::Full(up_to) => up_to,
-    };
-    let prompt = prompt.map(NewMessage::user);
-    let fork = NewFork { name: None, context, prompt, limits };
-    let (lease, id) = (parent.lease.clone(), parent.id.clone());
-    let render = {
-        let parent = id.clone();
-        move |_: &AgentId| NewMessage::fork(Fork { parent, up_to })
-    };
-    Ok(parent.child(store.fork(lease, id, fork, render).await?.agent))
+) -> Result<TestAgent, String> {
+    fork_by_hand(store, parent, NewFork { limits, ..new_fork(context, prompt) }).await
 }
 
 async fn say(store: &TestStore, agent: &TestAgent, text: &str) -> MessageId {
     agent.append(store, NewMessage::user(text), Next::Request).await.unwrap().id
 }
 
-async fn kill(store: &TestStore, killer: &TestAgent, id: &str) -> Result<Vec<AgentId>, StoreError> {
-    let render = |dead: &[AgentId]| NewMessage::kill(dead.to_vec());
-    store.kill(killer.lease.clone(), killer.id.clone(), agent(id), render).await
+async fn kill(store: &TestStore, killer: &TestAgent, id: &str) -> Result<Vec<AgentId>, String> {
+    kill_by_hand(store, killer, &agent(id)).await
 }
 
 /// The texts of a conversation, in order.
@@ -53,14 +42,14 @@ async fn a_session_has_so_many_living_agents_and_levels() {
     let limits = AgentLimits { agents: 3, depth: 2 };
     let child = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap();
     let deeper = fork(&store, &child, Context::Fresh, None, limits).await.unwrap_err();
-    assert_eq!(deeper.to_string(), "Maximum agent depth (2) exceeded");
+    assert_eq!(deeper, "Maximum agent depth (2) exceeded");
     store.add_agent(session, None, place(), limits).await.unwrap();
     let updated = store.sessions().await.unwrap()[0].updated_at;
     store.advance(std::time::Duration::from_secs(1));
     let one_more = store.add_agent(session, None, place(), limits).await.unwrap_err();
     assert_eq!(one_more.to_string(), "Maximum agents (3) reached");
     let one_more = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap_err();
-    assert_eq!(one_more.to_string(), "Maximum agents (3) reached");
+    assert_eq!(one_more, "Maximum agents (3) reached");
     assert_eq!(store.sessions().await.unwrap()[0].updated_at, updated, "all of it was taken back");
     // The dead make room, and their numbers are not used again.
     kill(&store, &agents[0], "0/0/").await.unwrap();
@@ -86,14 +75,14 @@ async fn a_child_with_a_prompt_waits_for_the_model_from_its_first_commit() {
 #[tokio::test]
 async fn a_full_fork_sees_the_conversation_up_to_its_fork_and_a_fresh_one_nothing() {
     let store = TestStore::new();
-    let (_, agents) = store.session_of(1).await;
-    let parent = &agents[0];
+    let (_, agents) = store.session_of(2).await;
+    let [parent, silent] = &agents[..] else { panic!() };
     say(&store, parent, "one").await;
-    let two = say(&store, parent, "two").await;
-    say(&store, parent, "three").await;
-    let full = fork(&store, parent, Context::Full(Some(two)), Some("task"), ROOM).await.unwrap();
+    say(&store, parent, "two").await;
+    let full = fork(&store, parent, Context::Full, Some("task"), ROOM).await.unwrap();
     let fresh = fork(&store, parent, Context::Fresh, Some("task"), ROOM).await.unwrap();
-    let none = fork(&store, parent, Context::Full(None), Some("task"), ROOM).await.unwrap();
+    let none = fork(&store, silent, Context::Full, Some("task"), ROOM).await.unwrap();
+    say(&store, parent, "three").await;
     assert_eq!(texts(&store, &full).await, ["one", "two", "task"]);
     assert_eq!(texts(&store, &fresh).await, ["task"]);
     assert_eq!(texts(&store, &none).await, ["task"]);
@@ -110,21 +99,18 @@ async fn a_chain_of_forks_reads_as_one_conversation() {
     let mut chain = vec![agents[0].clone()];
     for level in 1..=4 {
         let parent = chain.last().unwrap();
-        let kept = say(&store, parent, &format!("kept {level}")).await;
+        parent.sleep(&store).await.unwrap();
+        say(&store, parent, &format!("kept {level}")).await;
+        let task = format!("task {level}");
+        let child = fork(&store, parent, Context::Full, Some(&task), ROOM).await.unwrap();
         say(&store, parent, &format!("later {level}")).await;
-        let context = Context::Full(Some(kept));
-        let child = fork(&store, parent, context, Some(&format!("task {level}")), ROOM).await;
-        chain.push(child.unwrap());
+        chain.push(child);
     }
     let last = chain.last().unwrap();
     let expected = ["kept 1", "task 1", "kept 2", "task 2", "kept 3", "task 3", "kept 4", "task 4"];
     assert_eq!(texts(&store, last).await, expected);
     let log = store.whole_log(last.session(), last.id.clone()).await.unwrap();
     assert!(log.is_sorted_by_key(|message| message.id));
-    // A fork that takes less than its parent has inherited.
-    let first = log[0].id;
-    let short = fork(&store, last, Context::Full(Some(first)), None, ROOM).await.unwrap();
-    assert_eq!(texts(&store, &short).await, ["kept 1"]);
     check_books(&store.path(), &[]);
 }
 
@@ -134,8 +120,8 @@ async fn what_the_parent_does_later_does_not_touch_the_child() {
     let (_, agents) = store.session_of(1).await;
     let parent = &agents[0];
     let mark = parent.mark(&store).await;
-    let last = say(&store, parent, "seen by the child").await;
-    let child = fork(&store, parent, Context::Full(Some(last)), Some("task"), ROOM).await.unwrap();
+    say(&store, parent, "seen by the child").await;
+    let child = fork(&store, parent, Context::Full, Some("task"), ROOM).await.unwrap();
     let session = child.session();
     let before = store.whole_log(session, child.id.clone()).await.unwrap();
     parent.rewind(&store, mark).await.unwrap();
@@ -169,6 +155,6 @@ async fn a_kill_takes_the_descendants_children_first_and_nobody_else() {
     let log = store.own_log(session, root.id.clone(), None).await.unwrap();
     assert!(matches!(&log.last().unwrap().body, Body::Kill(kill) if kill.killed == dead));
     for (id, text) in [("0/1/", "Agent 0/1/ is dead"), ("7/", "Agent 7/ not found")] {
-        assert_eq!(kill(&store, root, id).await.unwrap_err().to_string(), text);
+        assert_eq!(kill(&store, root, id).await.unwrap_err(), text);
     }
 }

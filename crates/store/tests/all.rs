@@ -9,6 +9,7 @@ mod checker;
 mod crashes;
 mod durability;
 mod exploration;
+mod forks;
 mod leases;
 mod logs;
 mod mail;
@@ -19,7 +20,9 @@ mod sessions;
 mod support;
 mod turns;
 mod undos;
+mod waits;
 mod waking;
+mod work;
 mod writer;
 
 use std::fs;

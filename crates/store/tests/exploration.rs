@@ -9,6 +9,8 @@ use ikigai_store::{Next, Outcome, Sleep, StoreError};
 use ikigai_testkit::{TestAgent, TestStore, send_to};
 use rusqlite::Connection;
 
+use crate::support::kill_by_hand;
+
 /// How the receiver goes to sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sleeper {
@@ -105,9 +107,7 @@ impl<'a> World<'a> {
             Move::SendToo => self.send(1).await,
             Move::Kill => {
                 self.kills -= 1;
-                let render = |dead: &[_]| NewMessage::kill(dead.to_vec());
-                let (lease, killer) = (self.other.lease.clone(), self.other.id.clone());
-                self.store.kill(lease, killer, self.receiver.id.clone(), render).await.unwrap();
+                kill_by_hand(self.store, &self.other, &self.receiver.id).await.unwrap();
             }
         }
     }

@@ -5,12 +5,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ikigai_conversation::{MessageId, NewMessage};
-use ikigai_store::{
-    Context, Ending, Lease, NewFork, Next, Outcome, Process, Step, StoreError, UnitKey,
-};
-use ikigai_testkit::{TestAgent, TestStore, send_to};
+use ikigai_store::{Context, Ending, Lease, Next, Outcome, Process, Step, StoreError, UnitKey};
+use ikigai_testkit::{TestAgent, TestStore, by_id, new_fork, send_to, wait_for};
 
-use crate::support::{ROOM, Running, agent, free_agents};
+use crate::support::{Running, agent, free_agents, kill_by_hand};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -141,7 +139,6 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
     let (lease, id) = (stale.lease.clone(), stale.id.clone());
     let hi = || NewMessage::user("hi");
     let mark = |_: &Outcome| NewMessage::mark(None);
-    let fork = NewFork { name: None, context: Context::Fresh, prompt: Some(hi()), limits: ROOM };
     let step = || send_to(&agent("1/"), "no");
     let mut errors = Vec::new();
     errors.extend(store.append(lease.clone(), id.clone(), vec![hi()], Next::Tool).await.err());
@@ -152,23 +149,31 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
     let model = "test/model".to_owned();
     errors.extend(store.append_queued(lease.clone(), id.clone(), budget, model).await.err());
     errors.extend(store.resume(lease.clone(), id.clone(), Some(budget)).await.err());
-    for step in [step(), Step::Read(1)] {
+    let wait = || wait_for(&[]);
+    let steps = [
+        step(),
+        Step::Read(1),
+        Step::Fork(new_fork(Context::Full, Some("task"))),
+        Step::Kill(by_id(&agent("1/"))),
+        Step::Wait(wait()),
+        Step::AbandonWait,
+    ];
+    for step in steps {
         let closed = store.close_call(lease.clone(), id.clone(), step, mark, Next::Request);
         errors.extend(closed.await.err());
     }
     let once = store.close_call_once(UnitKey::new(), lease.clone(), id.clone(), step(), mark);
     errors.extend(once.await.err());
     errors.extend(stale.rewind(store, to).await.err());
-    let forked = |_: &_| NewMessage::mark(None);
-    errors.extend(store.fork(lease.clone(), id.clone(), fork, forked).await.err());
-    let kill = |dead: &[_]| NewMessage::kill(dead.to_vec());
-    errors.extend(store.kill(lease.clone(), id.clone(), agent("1/"), kill).await.err());
-    for ending in [Ending::Answered, Ending::BrokenOff] {
+    errors.extend(store.begin_wait(lease.clone(), id.clone(), wait()).await.err());
+    let kill = Step::Kill(by_id(&agent("1/")));
+    errors.extend(store.act(lease.clone(), id.clone(), kill, budget).await.err());
+    for ending in [Ending::Answered, Ending::Interrupted, Ending::Failed("no".to_owned())] {
         errors.extend(store.end_turn(lease.clone(), id.clone(), vec![hi()], ending).await.err());
     }
     errors.extend(stale.announce(store).await.err());
     errors.extend(store.renew(lease.clone()).await.err());
-    assert_eq!(errors.len(), 15, "every one is refused: {errors:?}");
+    assert_eq!(errors.len(), 20, "every one is refused: {errors:?}");
     store.release(lease).await.unwrap();
     errors
 }
@@ -198,9 +203,7 @@ async fn a_killed_agent_in_another_process_changes_nothing_more() {
     let to = victim.id.clone();
     agents[0].send(&store, &to, "mail that waits").await;
     let mark = victim.mark(&store).await;
-    let kill = |dead: &[_]| NewMessage::kill(dead.to_vec());
-    let (lease, killer) = (agents[0].lease.clone(), agents[0].id.clone());
-    store.kill(lease, killer, victim.id.clone(), kill).await.unwrap();
+    kill_by_hand(&store, &agents[0], &victim.id).await.unwrap();
     let before = rows(&store);
     for error in write_everything(&store, &victim, mark).await {
         assert_eq!(error.to_string(), "Agent 1/ is dead");

@@ -6,9 +6,9 @@ use ikigai_conversation::{AgentId, Body, Message, NewMessage};
 use ikigai_store::{
     Address, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step, StoreError, UnitKey,
 };
-use ikigai_testkit::{TestStore, everything, send_to};
+use ikigai_testkit::{TestStore, everything, new_fork, send_to};
 
-use crate::support::{ROOM, agent, check_books};
+use crate::support::{agent, check_books, kill_by_hand};
 
 /// The log messages that sent, announced and read a mail, and whether it is unread.
 pub(crate) type Marks = (Option<i64>, Option<i64>, Option<i64>, bool);
@@ -131,9 +131,7 @@ async fn m9_a_dead_agent_gets_no_mail_and_a_dead_senders_mail_stays_readable() {
     let (session, mut agents) = store.session_of(2).await;
     let [killer, victim] = &mut agents[..] else { panic!() };
     let mail = victim.send(&store, &killer.id, "last words").await;
-    let kill = |dead: &[_]| NewMessage::kill(dead.to_vec());
-    let (lease, id) = (killer.lease.clone(), killer.id.clone());
-    store.kill(lease, id, victim.id.clone(), kill).await.unwrap();
+    kill_by_hand(&store, killer, &victim.id).await.unwrap();
 
     let result = killer.call(&store, send_to(&victim.id, "hello?")).await.unwrap();
     assert_eq!(output(&result), r#"{"error":"Agent 1/ is dead"}"#);
@@ -201,16 +199,9 @@ async fn mail_goes_by_id_to_the_parent_or_to_the_one_living_agent_of_a_name() {
     let (session, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
     let mut children = Vec::new();
-    for name in ["twin", "twin", "single"] {
-        let fork = NewFork {
-            name: Some(name.to_owned()),
-            context: Context::Fresh,
-            prompt: None,
-            limits: ROOM,
-        };
-        let (lease, id) = (root.lease.clone(), root.id.clone());
-        let forked = store.fork(lease, id, fork, |_| NewMessage::mark(None)).await.unwrap();
-        children.push(root.child(forked.agent));
+    for name in ["builder", "reviewer", "single"] {
+        let fork = NewFork { name: Some(name.to_owned()), ..new_fork(Context::Fresh, None) };
+        children.push(root.fork(&store, fork).await.unwrap());
     }
     let send = async |from: &AgentId, to: Address| {
         let step = Step::Send { to, given: "given".to_owned(), body: "person".to_owned() };
@@ -225,11 +216,13 @@ async fn mail_goes_by_id_to_the_parent_or_to_the_one_living_agent_of_a_name() {
     assert_eq!(send(&root.id, Address::Parent).await, "no agent given");
     assert_eq!(send(&root.id, Address::Id(agent("0/2/"))).await, "0/2/");
     assert_eq!(send(&root.id, name("single")).await, "0/2/");
-    assert_eq!(send(&root.id, name("twin")).await, "no agent given", "which one?");
     assert_eq!(send(&root.id, name("nobody")).await, "no agent given");
-    let kill = |dead: &[_]| NewMessage::kill(dead.to_vec());
-    store.kill(root.lease.clone(), root.id.clone(), agent("0/0/"), kill).await.unwrap();
-    assert_eq!(send(&root.id, name("twin")).await, "0/1/");
+    // A name of the dead is free, and means who has it now.
+    root.kill(&store, &agent("0/0/")).await.unwrap();
+    assert_eq!(send(&root.id, name("builder")).await, "no agent given");
+    let fork = NewFork { name: Some("builder".to_owned()), ..new_fork(Context::Fresh, None) };
+    root.fork(&store, fork).await.unwrap();
+    assert_eq!(send(&root.id, name("builder")).await, "0/3/");
 }
 
 #[tokio::test]

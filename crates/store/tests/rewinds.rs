@@ -1,11 +1,11 @@
 //! M10: going back makes mail unread and untold again, in the same commit.
 
 use ikigai_conversation::NewMessage;
-use ikigai_store::{Context, NewFork, Next, Step};
-use ikigai_testkit::{TestAgent, TestStore};
+use ikigai_store::{Context, Next, Step};
+use ikigai_testkit::{TestAgent, TestStore, new_fork};
 
 use crate::mail::marks;
-use crate::support::{ROOM, check_books};
+use crate::support::{check_books, fork_by_hand};
 
 /// Two agents and a mail from the first to the second, which the second is told of and reads.
 async fn story(store: &TestStore) -> (Vec<TestAgent>, ikigai_conversation::MailId) {
@@ -140,15 +140,7 @@ async fn m10_a_rewind_that_hides_nothing_takes_nothing_back() {
     let (mut agents, _) = story(&store).await;
     let [sender, parent] = &mut agents[..] else { panic!() };
     let inherited = parent.mark(&store).await;
-    let fork =
-        NewFork { name: None, context: Context::Full(Some(inherited)), prompt: None, limits: ROOM };
-    let up_to = Some(inherited);
-    let render = {
-        let parent = parent.id.clone();
-        move |_: &_| NewMessage::fork(ikigai_conversation::Fork { parent, up_to })
-    };
-    let forked = store.fork(parent.lease.clone(), parent.id.clone(), fork, render).await.unwrap();
-    let mut child = parent.child(forked.agent);
+    let mut child = fork_by_hand(&store, parent, new_fork(Context::Full, None)).await.unwrap();
     let mail = sender.send(&store, &child.id, "for the child").await;
     child.read(&store, mail).await;
     let before = marks(&store);

@@ -37,15 +37,11 @@ async fn removing_frees_everything_and_no_id_is_used_again() {
     let kept = store.session_with(ikigai_testkit::PLENTY).await;
     let to = agents[1].id.clone();
     let mail = agents[0].send(&store, &to, "hello").await;
-    let fork = ikigai_store::NewFork {
-        name: None,
-        context: ikigai_store::Context::Full(None),
-        prompt: Some(NewMessage::user("task")),
-        limits: crate::support::ROOM,
-    };
+    let fork = ikigai_testkit::new_fork(ikigai_store::Context::Full, Some("task"));
+    let child = agents[0].fork(&store, fork).await.unwrap();
+    let wait = ikigai_testkit::wait_for(&[&child.id]);
     let (lease, id) = (agents[0].lease.clone(), agents[0].id.clone());
-    let message = store.fork(lease.clone(), id.clone(), fork, |_| NewMessage::mark(None));
-    message.await.unwrap();
+    store.begin_wait(lease.clone(), id.clone(), wait).await.unwrap().unwrap();
     let render = |_: &Outcome| NewMessage::mark(None);
     let step = send_to(&to, "once");
     store.close_call_once(UnitKey::new(), lease, id, step, render).await.unwrap();

@@ -8,9 +8,9 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{AgentLimits, Options, Store};
+use ikigai_store::{NewFork, Options, Outcome, Step, Store};
 use ikigai_testkit::driver::Plan;
-use ikigai_testkit::{TestStore, checker, driver, place};
+use ikigai_testkit::{PLENTY, TestAgent, TestStore, by_id, checker, driver, place};
 use rusqlite::Connection;
 use tokio::task::unconstrained;
 
@@ -115,8 +115,35 @@ pub(crate) async fn free_agents(store: &TestStore, agents: u32) -> SessionId {
     session
 }
 
-/// Limits that no test reaches by chance.
-pub(crate) const ROOM: AgentLimits = AgentLimits { agents: 1_000, depth: 64 };
+pub(crate) use ikigai_testkit::ROOM;
+
+/// Kills an agent as a person does, and returns the dead, or why there are none.
+pub(crate) async fn kill_by_hand(
+    store: &TestStore,
+    agent: &TestAgent,
+    victim: &AgentId,
+) -> Result<Vec<AgentId>, String> {
+    let (lease, id) = (agent.lease.clone(), agent.id.clone());
+    match store.act(lease, id, Step::Kill(by_id(victim)), PLENTY).await.unwrap().outcome {
+        Outcome::Killed(dead) => Ok(dead),
+        Outcome::Refused(refusal) => Err(refusal.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Makes a child as a person does, and returns it, or why there is none.
+pub(crate) async fn fork_by_hand(
+    store: &TestStore,
+    parent: &TestAgent,
+    fork: NewFork,
+) -> Result<TestAgent, String> {
+    let (session, id) = (parent.session(), parent.id.clone());
+    match store.perform(session, id, Step::Fork(fork), Some(PLENTY)).await.unwrap() {
+        Outcome::Forked(child) => Ok(parent.child(child)),
+        Outcome::Refused(refusal) => Err(refusal.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
 
 pub(crate) fn agent(id: &str) -> AgentId {
     AgentId::parse(id).unwrap()

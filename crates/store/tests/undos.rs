@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ikigai_conversation::{
-    AgentId, Body, Fork, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
+    AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Begun, Change, ChangedBy, Content, Context, Direction, Kept, NewFork, Next, Process, Settled,
-    Sight, StoreError, Touched, Undo,
+    Begun, Change, ChangedBy, Content, Context, Direction, Kept, Next, Outcome, Process, Settled,
+    Sight, Step, StoreError, Touched, Undo,
 };
-use ikigai_testkit::{PLENTY, TestAgent, TestStore, said, send_to};
+use ikigai_testkit::{PLENTY, TestAgent, TestStore, new_fork, said, send_to};
 
-use crate::support::{ROOM, agent};
+use crate::support::agent;
 
 fn change(path: &str, before: Kept) -> Touched {
     Touched::Changed(Change {
@@ -53,15 +53,12 @@ async fn say(store: &TestStore, agent: &TestAgent, text: &str) {
 }
 
 async fn fork(store: &TestStore, parent: &TestAgent, context: Context) -> TestAgent {
-    let prompt = Some(NewMessage::user("work"));
-    let fork = NewFork { name: None, context, prompt, limits: ROOM };
-    let (lease, id) = (parent.lease.clone(), parent.id.clone());
-    let up_to = None;
-    let render = {
-        let parent = id.clone();
-        move |_: &AgentId| NewMessage::fork(Fork { parent, up_to })
-    };
-    parent.child(store.fork(lease, id, fork, render).await.unwrap().agent)
+    let step = Step::Fork(new_fork(context, Some("work")));
+    let forked = store.perform(parent.session(), parent.id.clone(), step, None).await;
+    match forked.unwrap() {
+        Outcome::Forked(child) => parent.child(child),
+        other => panic!("not forked: {other:?}"),
+    }
 }
 
 /// What can be taken back: the titles with the files.
@@ -252,8 +249,8 @@ async fn what_an_agent_has_seen_is_remembered_and_a_full_fork_knows_it_too() {
         |path: &str, looks: &str| Sight { path: PathBuf::from(path), looks: looks.to_owned() };
     let saw = |path, looks| Touched::Saw(sight(path, looks));
     touch(&store, &agents[0], saw("/w/a", "old")).await.unwrap();
-    let up_to = touch(&store, &agents[0], saw("/w/a", "new")).await.unwrap();
-    let full = fork(&store, &agents[0], Context::Full(Some(up_to))).await;
+    touch(&store, &agents[0], saw("/w/a", "new")).await.unwrap();
+    let full = fork(&store, &agents[0], Context::Full).await;
     let fresh = fork(&store, &agents[0], Context::Fresh).await;
     // After the fork: no business of the child.
     write(&store, &agents[0], "/w/b").await;

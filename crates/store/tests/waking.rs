@@ -242,7 +242,7 @@ async fn mail_is_held_after_a_turn_that_broke_off_until_the_person_speaks_to_tha
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     sender.send(&store, &reader.id, "hello").await;
-    assert_eq!(end_turn(&store, reader, Ending::BrokenOff).await, Sleep::Asleep);
+    assert_eq!(end_turn(&store, reader, Ending::Interrupted).await, Sleep::Asleep);
     assert!(store.agents_to_wake(session).await.unwrap().is_empty());
     assert!(reader.announce(&store).await.unwrap().is_none());
     person_says(&store, sender, PLENTY).await;

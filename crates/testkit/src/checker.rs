@@ -279,10 +279,15 @@ struct Claim {
 
 #[derive(Debug)]
 enum Said {
-    Sent { mail: i64, to: String },
+    Sent {
+        mail: i64,
+        to: String,
+    },
     Read(i64),
     Listed(Vec<i64>),
     Announced(Vec<i64>),
+    /// A wait told only how much mail is unread.
+    Counted(u64),
 }
 
 fn claims_of(log: &AgentLog) -> Vec<Claim> {
@@ -296,6 +301,9 @@ fn claims_of(log: &AgentLog) -> Vec<Claim> {
                 Said::Sent { mail: output["id"].as_i64()?, to: output["to"].as_str()?.to_owned() }
             }
             _ if output["body"].is_string() => Said::Read(output["id"].as_i64()?),
+            _ if output["data"]["unread"].is_u64() => {
+                Said::Counted(output["data"]["unread"].as_u64()?)
+            }
             _ => {
                 let listed = output["messages"].as_array()?;
                 Said::Listed(listed.iter().filter_map(|mail| mail["id"].as_i64()).collect())
@@ -335,6 +343,7 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
                 wrong("was sent by a message that does not say so");
             }
         }
+        Some((message, None)) if is_report(books, mail, message) => {}
         Some((message, None)) => wrong(&format!("was sent by {message}, which is no such result")),
         None if mail.body.starts_with("person") => {}
         None => wrong("exists, and no log says that it was sent"),
@@ -360,6 +369,7 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
                     Said::Announced(all) => kind == Some(Kind::Notification) && all.contains(&id),
                     Said::Listed(all) => kind == Some(Kind::ToolResult) && all.contains(&id),
                     Said::Read(read) => kind == Some(Kind::ToolResult) && *read == id,
+                    Said::Counted(count) => kind == Some(Kind::ToolResult) && *count > 0,
                     Said::Sent { .. } => false,
                 }
         });
@@ -367,6 +377,21 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
             wrong(&format!("was told by {message}, which does not say so"));
         }
     }
+}
+
+/// Whether a mail is the last words of a child, sent with the end of a turn: its parent's, and what the child's log
+/// ends with there, or an error, which no log has.
+fn is_report(books: &Books, mail: &MailRow, message: i64) -> bool {
+    let agent = |key: i64| books.logs.get(&key).map(|log| log.agent.clone());
+    let is_for_parent =
+        agent(mail.sender).and_then(|child| child.parent()) == agent(mail.recipient);
+    let said = books.message(mail.sender, message);
+    let is_said = said.is_some_and(|said| {
+        let is_of_program = ["Error: ", "(ended without a text)"];
+        is_of_program.iter().any(|text| mail.body.starts_with(text))
+            || said.content.trim().starts_with(&mail.body)
+    });
+    is_for_parent && is_said
 }
 
 /// What a log says must be so.
@@ -405,6 +430,7 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
                 }
             }
         }
+        Said::Counted(_) => {}
         Said::Announced(announced) => {
             for mail in announced {
                 let row = books.mail.get(mail).filter(|row| row.recipient == claim.agent);
@@ -424,7 +450,12 @@ fn check_order(books: &Books, faults: &mut Vec<String>) {
     let mut mail: Vec<&MailRow> = books.mail.values().collect();
     mail.sort_by_key(|mail| mail.id);
     let mut newest = 0;
-    for (sent_by, mail) in mail.iter().filter_map(|mail| Some((mail.sent_by?, mail.id))) {
+    // A report may come later than what it tells.
+    let by_calls = mail.iter().filter(|mail| {
+        let sent_by = mail.sent_by.and_then(|message| books.message(mail.sender, message));
+        sent_by.is_some_and(|message| message.kind() == Kind::ToolResult)
+    });
+    for (sent_by, mail) in by_calls.filter_map(|mail| Some((mail.sent_by?, mail.id))) {
         if sent_by <= newest {
             faults.push(format!("mail {mail}: was sent in {sent_by}, before an older one"));
         }

@@ -26,6 +26,8 @@ mod view;
 
 pub use model_server::{Captured, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model};
 pub use random::Random;
-pub use test_agent::{TestAgent, everything, said, send_to};
+pub use test_agent::{
+    ROOM, TestAgent, by_id, everything, new_fork, output_of, said, send_to, wait_for,
+};
 pub use test_store::{PLENTY, TestStore, place};
 pub use view::fault_of_view;

@@ -1,12 +1,14 @@
 //! An agent that works on its mail as the real one does.
 
+use std::time::Duration;
+
 use ikigai_conversation::{
     AgentId, Body, Log, MailId, Message, MessageId, NewMessage, ResponseId, SessionId, ToolCall,
     ToolCallId,
 };
 use ikigai_store::{
-    Address, Budget, Ending, InboxFilter, Input, Lease, Next, Outcome, Process, Sleep, Step, Store,
-    StoreError, Unread,
+    Address, AgentLimits, Awaited, Budget, Context, Ending, InboxFilter, Input, Lease, Named,
+    NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError, Unread, Wait,
 };
 use serde_json::{Value, json};
 
@@ -102,6 +104,27 @@ impl TestAgent {
         })
     }
 
+    /// Forks a child by a call, and returns it, or why there is none.
+    pub async fn fork(&mut self, store: &Store, fork: NewFork) -> Result<TestAgent, String> {
+        let output = output_of(&self.call(store, Step::Fork(fork)).await.unwrap());
+        match output["data"]["agent"].as_str() {
+            Some(id) => Ok(self.child(AgentId::parse(id).unwrap())),
+            None => Err(output["error"].as_str().unwrap_or_default().to_owned()),
+        }
+    }
+
+    /// Kills by a call, and returns the dead, or why there are none.
+    pub async fn kill(&mut self, store: &Store, victim: &AgentId) -> Result<Vec<AgentId>, String> {
+        let step = Step::Kill(by_id(victim));
+        let output = output_of(&self.call(store, step).await.unwrap());
+        match output["data"]["killed"].as_array() {
+            Some(ids) => {
+                Ok(ids.iter().map(|id| AgentId::parse(id.as_str().unwrap()).unwrap()).collect())
+            }
+            None => Err(output["error"].as_str().unwrap_or_default().to_owned()),
+        }
+    }
+
     /// Reads a message, and returns the log's result.
     pub async fn read(&mut self, store: &Store, mail: MailId) -> Message {
         self.call(store, Step::Read(mail.value())).await.unwrap()
@@ -119,9 +142,25 @@ impl TestAgent {
 
     /// Goes to sleep, unless there is mail.
     pub async fn sleep(&self, store: &Store) -> Result<Sleep, StoreError> {
+        self.end(store, Vec::new(), Ending::Answered).await
+    }
+
+    /// Ends its turn by an answer.
+    pub async fn answer(&self, store: &Store, text: &str) -> Sleep {
+        let response = ResponseId::new(format!("answer of {}", self.id));
+        let answer = NewMessage::assistant(text, response);
+        self.end(store, vec![answer], Ending::Answered).await.unwrap()
+    }
+
+    /// Ends its turn.
+    pub async fn end(
+        &self,
+        store: &Store,
+        messages: Vec<NewMessage>,
+        ending: Ending,
+    ) -> Result<Sleep, StoreError> {
         let (lease, agent) = (self.lease.clone(), self.id.clone());
-        let ended = store.end_turn(lease, agent, Vec::new(), Ending::Answered).await?;
-        Ok(ended.sleep)
+        Ok(store.end_turn(lease, agent, messages, ending).await?.sleep)
     }
 
     /// Marks a point to return to.
@@ -143,6 +182,25 @@ fn only(messages: Vec<Message>) -> Message {
 /// What a person says, and what may be done about it.
 pub fn said(text: &str, budget: Budget) -> Input {
     Input { messages: vec![NewMessage::user(text)], budget, model: "test/model".to_owned() }
+}
+
+/// Limits that no test reaches by chance.
+pub const ROOM: AgentLimits = AgentLimits { agents: 1_000, depth: 64 };
+
+/// A child to be made, with this context and task.
+pub fn new_fork(context: Context, prompt: Option<&str>) -> NewFork {
+    let prompt = prompt.map(str::to_owned);
+    NewFork { prompt, name: None, context, limits: ROOM, system: None }
+}
+
+/// An agent, named by its id.
+pub fn by_id(id: &AgentId) -> Named {
+    Named { address: Address::Id(id.clone()), given: id.to_string() }
+}
+
+/// A wait for these agents, or for all children, that nobody ends by the clock.
+pub fn wait_for(agents: &[&AgentId]) -> Wait {
+    Wait { agents: agents.iter().map(|id| by_id(id)).collect(), limit: Duration::MAX }
 }
 
 /// The step that sends `body` to an agent.
@@ -176,12 +234,31 @@ pub(crate) fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
         Outcome::NoAgent(agent) => json!({"error": format!("Agent {agent} not found")}),
         Outcome::Dead(agent) => json!({"error": format!("Agent {agent} is dead")}),
         Outcome::Full(agent) => json!({"error": format!("Mailbox of agent {agent} is full")}),
+        Outcome::Forked(agent) => json!({"success": true, "data": {"agent": agent}}),
+        Outcome::Killed(killed) => json!({"success": true, "data": {"killed": killed}}),
+        Outcome::Agents(agents) => json!({"success": true, "data": {"agents": agents.len()}}),
+        Outcome::Waited(waited) => {
+            let results: Vec<Value> = waited.results.iter().map(awaited).collect();
+            json!({"success": true, "data": {"results": results, "unread": waited.unread}})
+        }
+        Outcome::Abandoned => json!({"success": false, "error": "Interrupted"}),
+        Outcome::Refused(refusal) => json!({"success": false, "error": refusal.to_string()}),
     };
     NewMessage::tool_result(call, output.to_string())
 }
 
+fn awaited(awaited: &Awaited) -> Value {
+    let status = match &awaited.status {
+        Status::Answered(text) => format!("idle: {text}"),
+        Status::Failed(error) => format!("idle: error: {error}"),
+        Status::Running => "running".to_owned(),
+        Status::Dead => "dead".to_owned(),
+    };
+    json!([awaited.agent, status])
+}
+
 /// The JSON of a result.
-pub(crate) fn output_of(message: &Message) -> Value {
+pub fn output_of(message: &Message) -> Value {
     match &message.body {
         Body::ToolResult(result) => serde_json::from_str(&result.output).unwrap_or_default(),
         _ => Value::Null,

@@ -28,19 +28,23 @@ impl Arguments {
     }
 
     /// The value of one parameter. `null` counts as absent, since models fill in what they leave out.
-    pub(crate) fn take<T: Argument>(&self, name: &'static str) -> Result<T, Refusal> {
+    #[allow(clippy::missing_errors_doc, reason = "as Argument::parse")]
+    pub fn take<T: Argument>(&self, name: &'static str) -> Result<T, Refusal> {
         T::parse(self.0.get(name).filter(|value| !value.is_null()), name)
     }
 }
 
 /// A type that a parameter can have in the declaration of a tool.
-pub(crate) trait Argument: Sized {
+pub trait Argument: Sized {
     /// What the schema says of it.
     const TYPE: ParameterType;
     /// Whether a call without it is refused.
     const REQUIRED: bool;
 
     /// Reads the value, `None` when the call has no such parameter.
+    ///
+    /// # Errors
+    /// What a model is told that left it out, or sent something else.
     fn parse(value: Option<&Value>, name: &'static str) -> Result<Self, Refusal>;
 }
 
@@ -73,7 +77,7 @@ impl Argument for Option<bool> {
 
 /// A whole number from `MIN` to `MAX`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Whole<const MIN: u64, const MAX: u64>(pub(crate) u64);
+pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
 
 impl<const MIN: u64, const MAX: u64> Argument for Option<Whole<MIN, MAX>> {
     const TYPE: ParameterType = ParameterType::Integer;
@@ -81,6 +85,57 @@ impl<const MIN: u64, const MAX: u64> Argument for Option<Whole<MIN, MAX>> {
 
     fn parse(value: Option<&Value>, name: &'static str) -> Result<Self, Refusal> {
         optional(value, name, |value| whole(value).filter(|n| (MIN..=MAX).contains(n)).map(Whole))
+    }
+}
+
+/// A type whose values have names.
+pub trait Choice: Sized + Copy + 'static {
+    /// The names, as the schema has them.
+    const NAMES: &'static [&'static str];
+    /// The values, in the order of their names.
+    const VALUES: &'static [Self];
+}
+
+impl<T: Choice> Argument for Option<T> {
+    const TYPE: ParameterType = ParameterType::Choice(T::NAMES);
+    const REQUIRED: bool = false;
+
+    fn parse(value: Option<&Value>, name: &'static str) -> Result<Self, Refusal> {
+        optional(value, name, |value| {
+            let at = T::NAMES.iter().position(|name| value.as_str() == Some(name))?;
+            T::VALUES.get(at).copied()
+        })
+    }
+}
+
+/// Several texts; models also send a single one, or a number where an id is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Texts(pub Vec<String>);
+
+impl Texts {
+    /// More is no list that anybody means.
+    const LONGEST: usize = 1_000;
+}
+
+impl Argument for Option<Texts> {
+    const TYPE: ParameterType = ParameterType::Texts;
+    const REQUIRED: bool = false;
+
+    fn parse(value: Option<&Value>, name: &'static str) -> Result<Self, Refusal> {
+        optional(value, name, |value| match value {
+            Value::Array(all) if all.len() <= Texts::LONGEST => {
+                all.iter().map(text).collect::<Option<_>>().map(Texts)
+            }
+            other => text(other).map(|one| Texts(vec![one])),
+        })
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => number.as_u64().map(|number| number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

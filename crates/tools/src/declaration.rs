@@ -34,6 +34,8 @@ pub enum ParameterType {
     Text,
     /// One of these strings.
     Choice(&'static [&'static str]),
+    /// A list of strings.
+    Texts,
     /// A whole number.
     Integer,
     /// `true` or `false`.
@@ -74,6 +76,9 @@ impl Parameter {
             ParameterType::Choice(values) => {
                 json!({"type": "string", "enum": values, "description": description})
             }
+            ParameterType::Texts => json!({
+                "type": "array", "items": {"type": "string"}, "description": description
+            }),
             ParameterType::Integer => json!({"type": "integer", "description": description}),
             ParameterType::Boolean => json!({"type": "boolean", "description": description}),
         }
@@ -81,7 +86,8 @@ impl Parameter {
 }
 
 /// A doc comment without the blank at its beginning.
-pub(crate) const fn text(comment: &'static str) -> &'static str {
+#[doc(hidden)]
+pub const fn text(comment: &'static str) -> &'static str {
     match comment.as_bytes() {
         [b' ', ..] => comment.split_at(1).1,
         _ => comment,
@@ -89,7 +95,8 @@ pub(crate) const fn text(comment: &'static str) -> &'static str {
 }
 
 /// Whether no required parameter stands behind an optional one.
-pub(crate) const fn required_first(parameters: &[Parameter]) -> bool {
+#[doc(hidden)]
+pub const fn required_first(parameters: &[Parameter]) -> bool {
     let mut index = 1;
     while index < parameters.len() {
         if parameters[index].required && !parameters[index - 1].required {
@@ -103,6 +110,18 @@ pub(crate) const fn required_first(parameters: &[Parameter]) -> bool {
 /// Declares a tool once: the struct of its typed parameters, its [`Declaration`], and `parse`, which
 /// makes the first from the arguments that a model sent. The doc comments are the descriptions that
 /// the model gets, so they are short and written for it.
+///
+/// ```
+/// ikigai_tools::tool! {
+///     /// Ring a bell
+///     struct Ring = "ring" {
+///         /// How often
+///         times: Option<ikigai_tools::Whole<1, 12>>,
+///     }
+/// }
+/// assert_eq!(Ring::DECLARATION.name, "ring");
+/// ```
+#[macro_export]
 macro_rules! tool {
     (
         $(#[doc = $about:literal])+
@@ -117,30 +136,31 @@ macro_rules! tool {
         }
 
         impl $Tool {
-            pub(crate) const DECLARATION: $crate::declaration::Declaration =
-                $crate::declaration::Declaration {
+            pub(crate) const DECLARATION: $crate::Declaration =
+                $crate::Declaration {
                     name: $name,
-                    description: $crate::declaration::text(concat!($($about),+)),
+                    description: $crate::declaring::text(concat!($($about),+)),
                     parameters: &[$(
-                        $crate::declaration::Parameter {
+                        $crate::Parameter {
                             name: stringify!($parameter),
-                            description: $crate::declaration::text(concat!($($help),+)),
-                            value: <$Type as $crate::arguments::Argument>::TYPE,
-                            required: <$Type as $crate::arguments::Argument>::REQUIRED,
+                            description: $crate::declaring::text(concat!($($help),+)),
+                            value: <$Type as $crate::Argument>::TYPE,
+                            required: <$Type as $crate::Argument>::REQUIRED,
                         }
                     ),*],
                 };
 
+            #[allow(dead_code, unused_variables, reason = "a declaration alone is one, too")]
             fn parse(
-                arguments: &$crate::arguments::Arguments,
-            ) -> Result<Self, $crate::result::Refusal> {
+                arguments: &$crate::Arguments,
+            ) -> Result<Self, $crate::Refusal> {
                 Ok(Self { $( $parameter: arguments.take(stringify!($parameter))?, )* })
             }
         }
 
         // The checks come in the order of the declaration, and what is missing comes before what is wrong.
         const _: () =
-            assert!($crate::declaration::required_first($Tool::DECLARATION.parameters));
+            assert!($crate::declaring::required_first($Tool::DECLARATION.parameters));
     };
 }
 pub(crate) use tool;

@@ -76,7 +76,7 @@ mod sandbox;
 mod watchdog;
 mod words;
 
-pub use arguments::Arguments;
+pub use arguments::{Argument, Arguments, Choice, Texts, Whole};
 pub use commands::Commands;
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
@@ -87,10 +87,16 @@ pub use gate::{
 };
 pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;
-pub use output::OutputSize;
+pub use output::{OutputSize, cut};
 pub use restore::{Found, Restored, Wanted, find, restore};
-pub use result::{Ran, ToolResult};
+pub use result::{Ran, Refusal, ToolResult};
 pub use sandbox::{Kind as SandboxKind, NoSandbox, Sandbox, enter as enter_sandbox, secret_places};
 pub use touched::{Before, Change, Content, Sight, Stale, Touched};
 pub use tree::Tree;
 pub use watchdog::{Helper as SandboxHelper, serve as serve_watchdog};
+
+/// What the [`tool!`] macro needs where it is used.
+#[doc(hidden)]
+pub mod declaring {
+    pub use crate::declaration::{required_first, text};
+}

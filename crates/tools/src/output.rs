@@ -56,9 +56,20 @@ impl OutputSize {
         OutputSize(bytes.clamp(Self::MIN, Self::MAX))
     }
 
-    pub(crate) fn bytes(self) -> usize {
+    /// The number itself.
+    pub fn bytes(self) -> usize {
         self.0
     }
+}
+
+/// A text of at most `limit` bytes, with the usual line behind it that says what was cut; `None` when it fits.
+pub fn cut(text: &str, limit: usize) -> Option<String> {
+    if text.len() <= limit {
+        return None;
+    }
+    let mut capture = Capture::new(limit, 0);
+    capture.push(text.as_bytes());
+    Some(capture.finish().text)
 }
 
 /// Collects an output of any length in a bounded space.

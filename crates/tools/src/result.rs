@@ -39,6 +39,17 @@ impl ToolResult {
         Outcome::Failure(describe_stale(&stale.named, by)).into()
     }
 
+    /// A success in its envelope.
+    pub fn success(data: Map<String, Value>) -> ToolResult {
+        let fields = [("success", Value::from(true)), ("data", Value::from(data))];
+        ToolResult(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// A failure in its envelope: news for the model.
+    pub fn failure(error: &str) -> ToolResult {
+        Outcome::Failure(error.to_owned()).into()
+    }
+
     /// Says that this was the last call of a turn, after `turns` responses with calls.
     pub fn mark_limit_reached(&mut self, turns: u32) {
         let message = format!("Tool call limit reached ({turns}). Stopping tool loop.");
@@ -65,10 +76,14 @@ pub struct Ran {
 
 /// Why a call was not carried out at all.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
+    /// There is no tool of this name.
     UnknownTool(String),
+    /// The arguments are no JSON object.
     InvalidJson,
+    /// A required parameter is absent, or no value of its type.
     Missing(&'static str),
+    /// An optional parameter is no value of its type, or out of range.
     Invalid(&'static str),
 }
 

@@ -6,9 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_agents::Person;
-use ikigai_mail::render_result;
-use ikigai_store::Step;
+use ikigai_agents::{Person, renderer};
+use ikigai_store::{Outcome, Step};
 use ikigai_tools::{
     Call, Commands, Confinement, Context, Facts, Gate, Prepared, Reach, ToolResult, Verdict,
     refusal,
@@ -20,6 +19,7 @@ use crate::cli::ToolArguments;
 use crate::command::read_stdin;
 use crate::environment::{self, Environment};
 use crate::exit::Exit;
+use crate::opening::prompt;
 use crate::permissions::permissions;
 use crate::print;
 use crate::session::OpenSession;
@@ -30,7 +30,7 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyho
     let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
     let result = match catalogue::offered(&environment.settings).dispatch(&arguments.name, &json) {
         Ok(Prepared::Call(call)) => execute(environment, &arguments.name, call)?,
-        Ok(Prepared::Step(step)) => Some(commit(environment, &arguments.name, step)?),
+        Ok(Prepared::Step(step)) => commit(environment, &arguments.name, step)?,
         Err(refusal) => Some(refusal),
     };
     let Some(result) = result else {
@@ -49,15 +49,26 @@ fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Performs a step on the database, as the person's hand.
-fn commit(environment: &Environment, name: &str, step: Step) -> anyhow::Result<ToolResult> {
+/// Performs a step on the database, as the person's hand; `None` when it was interrupted.
+fn commit(environment: &Environment, name: &str, step: Step) -> anyhow::Result<Option<ToolResult>> {
     let settings = &environment.settings;
     let gate = Gate::new(settings.mode(), Confinement::InForce, settings.rules()?);
     if let Err(refused) = without_person(gate.judge(name, &Facts::Other)) {
-        return Ok(refused);
+        return Ok(Some(refused));
     }
     let session = OpenSession::open(environment)?;
-    Ok(render_result(session.perform(step)?.as_ref()))
+    let (render, size) = (renderer(&step), settings.max_output_size());
+    let step = match step.within(settings.agent_limits(), || prompt(environment)) {
+        Step::Wait(wait) => match session.wait_for_agents(wait)? {
+            Some(Ok(waiting)) => Step::EndWait(waiting),
+            Some(Err(refusal)) => {
+                return Ok(Some(render(Some(&Outcome::Refused(refusal)), size)));
+            }
+            None => return Ok(None),
+        },
+        step => step,
+    };
+    Ok(Some(render(session.perform(step)?.as_ref(), size)))
 }
 
 /// Runs the call; `None` when it was interrupted.

@@ -113,7 +113,7 @@ mod tests {
         check(
             "[[rules]]\nmatch = '*'\ndecision = 'ask'\ntool = 'bsh'",
             "USER:4: rules: tool: 'bsh' is no tool; did you mean 'bash'? \
-             (known are glob, file_read, grep, file_write, bash, mail, file_edit)",
+             (known are glob, file_read, grep, file_write, bash, mail, file_edit, fork, wait, kill, agents)",
         );
         check(
             "rules = [\n  { tool = 'bash', match = 5, decision = 'ask' },\n]",

@@ -252,7 +252,7 @@ mod tests {
         check(
             "tools.enabled = ['core', 'bsh']",
             "USER:1: tools.enabled: 'bsh' is no tool; did you mean 'bash'? \
-             (known are core, glob, file_read, grep, file_write, bash, mail, file_edit)",
+             (known are core, glob, file_read, grep, file_write, bash, mail, file_edit, fork, wait, kill, agents)",
         );
     }
 

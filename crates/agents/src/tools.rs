@@ -1,0 +1,36 @@
+//! The tools on agents: what a model is told of them, how their calls are understood, and what their outcomes look
+//! like. The steps themselves are the store's.
+
+mod fork;
+mod kill;
+mod list;
+mod result;
+mod wait;
+
+use ikigai_store::Step;
+use ikigai_tools::StepTool;
+
+pub use result::{Render, renderer};
+
+/// In the order in which a model is told of them.
+pub(crate) fn all() -> [StepTool<Step>; 4] {
+    [fork::TOOL, wait::TOOL, kill::TOOL, list::TOOL]
+}
+
+#[cfg(test)]
+mod testing {
+    use ikigai_store::Step;
+    use ikigai_tools::{Dispatcher, Prepared};
+
+    /// The step that a call prepares, or the result that says why there is none.
+    #[track_caller]
+    pub(super) fn check(tool: &str, arguments: &str, expected: Result<Step, &str>) {
+        let prepared = Dispatcher::new(super::all().into()).dispatch(tool, arguments.as_bytes());
+        let step = match prepared {
+            Ok(Prepared::Step(step)) => Ok(step),
+            Ok(Prepared::Call(_)) => panic!("{tool} is a step"),
+            Err(refusal) => Err(refusal.to_string()),
+        };
+        assert_eq!(step, expected.map_err(str::to_owned), "{tool} {arguments}");
+    }
+}

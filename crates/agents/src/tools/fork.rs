@@ -1,0 +1,89 @@
+//! `fork`: a child that works at the same time.
+
+use ikigai_store::{AgentLimits, Context, NewFork, Step};
+use ikigai_tools::{Arguments, Choice, StepTool, ToolResult, tool};
+
+pub(crate) const TOOL: StepTool<Step> = StepTool { declaration: &Fork::DECLARATION, prepare };
+
+tool! {
+    /// Start a child agent; it works in parallel and mails you its result
+    struct Fork = "fork" {
+        /// Its task
+        prompt: String,
+        /// Its name
+        name: Option<String>,
+        /// full: it knows this conversation
+        context: Option<Knowledge>,
+    }
+}
+
+/// What a child knows.
+#[derive(Debug, Clone, Copy)]
+enum Knowledge {
+    Fresh,
+    Full,
+}
+
+impl Choice for Knowledge {
+    const NAMES: &'static [&'static str] = &["fresh", "full"];
+    const VALUES: &'static [Knowledge] = &[Knowledge::Fresh, Knowledge::Full];
+}
+
+fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
+    let Fork { prompt, name, context } = Fork::parse(arguments)?;
+    if prompt.trim().is_empty() {
+        return Err(ToolResult::failure("Prompt cannot be empty"));
+    }
+    let context = match context {
+        None | Some(Knowledge::Fresh) => Context::Fresh,
+        Some(Knowledge::Full) => Context::Full,
+    };
+    // A name of nothing is how models leave it out.
+    let name = name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+    let limits = AgentLimits::DEFAULT;
+    Ok(Step::Fork(NewFork { prompt: Some(prompt), name, context, limits, system: None }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::check;
+
+    fn fork(name: Option<&str>, context: Context) -> Step {
+        Step::Fork(NewFork {
+            prompt: Some("do it".to_owned()),
+            name: name.map(str::to_owned),
+            context,
+            limits: AgentLimits { agents: 20, depth: 4 },
+            system: None,
+        })
+    }
+
+    #[test]
+    fn a_prompt_is_needed_and_the_rest_is_not() {
+        check("fork", r#"{"prompt":"do it"}"#, Ok(fork(None, Context::Fresh)));
+        for missing in ["", "{}", r#"{"prompt":5}"#, r#"{"prompt":null,"name":7}"#] {
+            check("fork", missing, Err(r#"{"error":"Missing required parameter: prompt"}"#));
+        }
+        for blank in ["", " \n"] {
+            let arguments = serde_json::json!({ "prompt": blank }).to_string();
+            check("fork", &arguments, Err(r#"{"success":false,"error":"Prompt cannot be empty"}"#));
+        }
+        check("fork", "[]", Err(r#"{"error":"Invalid JSON arguments"}"#));
+    }
+
+    #[test]
+    fn optional_parameters_are_checked_in_their_order() {
+        let full = r#"{"prompt":"do it","name":" builder ","context":"full"}"#;
+        check("fork", full, Ok(fork(Some("builder"), Context::Full)));
+        let absent = r#"{"prompt":"do it","name":null,"context":null,"extra":1}"#;
+        check("fork", absent, Ok(fork(None, Context::Fresh)));
+        check("fork", r#"{"prompt":"do it","name":""}"#, Ok(fork(None, Context::Fresh)));
+        let wrong = |value| format!(r#"{{"prompt":"do it","context":{value}}}"#);
+        for context in [r#""half""#, "true", "1", r#""FULL""#] {
+            check("fork", &wrong(context), Err(r#"{"error":"Invalid parameter: context"}"#));
+        }
+        let both = r#"{"prompt":"do it","name":1,"context":2}"#;
+        check("fork", both, Err(r#"{"error":"Invalid parameter: name"}"#));
+    }
+}

@@ -1,0 +1,43 @@
+//! `kill`: the end of an agent and its descendants.
+
+use ikigai_mail::parse_named;
+use ikigai_store::Step;
+use ikigai_tools::{Arguments, StepTool, ToolResult, tool};
+
+pub(crate) const TOOL: StepTool<Step> = StepTool { declaration: &Kill::DECLARATION, prepare };
+
+tool! {
+    /// End an agent and its descendants
+    struct Kill = "kill" {
+        /// Its ID
+        agent: String,
+    }
+}
+
+fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
+    let Kill { agent } = Kill::parse(arguments)?;
+    Ok(Step::Kill(parse_named(&agent)))
+}
+
+#[cfg(test)]
+mod tests {
+    use ikigai_conversation::AgentId;
+    use ikigai_store::{Address, Named};
+
+    use super::*;
+    use crate::tools::testing::check;
+
+    #[test]
+    fn an_agent_is_named_as_in_mail() {
+        let named = |address, given: &str| Step::Kill(Named { address, given: given.to_owned() });
+        let id = || Address::Id(AgentId::parse("0/1/").unwrap());
+        check("kill", r#"{"agent":"0/1/"}"#, Ok(named(id(), "0/1/")));
+        check("kill", r#"{"agent":" 0/1 "}"#, Ok(named(id(), "0/1/")));
+        check("kill", r#"{"agent":"parent"}"#, Ok(named(Address::Parent, "parent")));
+        let name = || Address::Name("builder".to_owned());
+        check("kill", r#"{"agent":"builder"}"#, Ok(named(name(), "builder")));
+        for missing in ["{}", r#"{"agent":null}"#, r#"{"agent":1}"#] {
+            check("kill", missing, Err(r#"{"error":"Missing required parameter: agent"}"#));
+        }
+    }
+}

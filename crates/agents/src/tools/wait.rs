@@ -1,0 +1,68 @@
+//! `wait`: until other agents have done their work. It takes more than one step; see `wait.rs` of this crate.
+
+use std::time::Duration;
+
+use ikigai_mail::parse_named;
+use ikigai_store::{Step, Wait};
+use ikigai_tools::{Arguments, StepTool, Texts, ToolResult, Whole, tool};
+
+pub(crate) const TOOL: StepTool<Step> = StepTool { declaration: &WaitFor::DECLARATION, prepare };
+
+/// Seconds, unless a call says otherwise.
+const DEFAULT: u64 = 300;
+
+tool! {
+    /// Wait until agents are idle, or mail comes
+    struct WaitFor = "wait" {
+        /// Their IDs; default: all children
+        agents: Option<Texts>,
+        /// Seconds, default 300
+        timeout: Option<Whole<0, 3_600>>,
+    }
+}
+
+fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
+    let WaitFor { agents, timeout } = WaitFor::parse(arguments)?;
+    let agents = agents.map_or_else(Vec::new, |Texts(agents)| agents);
+    let seconds = timeout.map_or(DEFAULT, |Whole(seconds)| seconds);
+    Ok(Step::Wait(Wait {
+        agents: agents.iter().map(|agent| parse_named(agent)).collect(),
+        limit: Duration::from_secs(seconds),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::check;
+
+    fn wait(agents: &[&str], seconds: u64) -> Step {
+        let agents = agents.iter().map(|agent| parse_named(agent)).collect();
+        Step::Wait(Wait { agents, limit: Duration::from_secs(seconds) })
+    }
+
+    #[test]
+    fn nobody_named_is_all_children_and_one_needs_no_list() {
+        for arguments in ["", "{}", r#"{"agents":[]}"#, r#"{"agents":null,"timeout":null}"#] {
+            check("wait", arguments, Ok(wait(&[], 300)));
+        }
+        check("wait", r#"{"agents":["0/1","builder"]}"#, Ok(wait(&["0/1/", "builder"], 300)));
+        check("wait", r#"{"agents":"0/1"}"#, Ok(wait(&["0/1/"], 300)));
+        check("wait", r#"{"agents":[1,"2/"]}"#, Ok(wait(&["1/", "2/"], 300)));
+        let many = format!(r#"{{"agents":[{}1]}}"#, "1,".repeat(1_000));
+        for wrong in [r#"{"agents":[null]}"#, r#"{"agents":{}}"#, r#"{"agents":[-1]}"#, &many] {
+            check("wait", wrong, Err(r#"{"error":"Invalid parameter: agents"}"#));
+        }
+    }
+
+    #[test]
+    fn a_time_limit_is_at_most_an_hour() {
+        for (given, seconds) in [("0", 0), ("3600", 3_600), (r#""20""#, 20), ("20.0", 20)] {
+            check("wait", &format!(r#"{{"timeout":{given}}}"#), Ok(wait(&[], seconds)));
+        }
+        for wrong in ["3601", "-1", "1.5", r#""soon""#, "true"] {
+            let text = r#"{"error":"Invalid parameter: timeout"}"#;
+            check("wait", &format!(r#"{{"timeout":{wrong}}}"#), Err(text));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Waiting for other agents: begin, look until it is over, end. It asks no model.
+
+use std::time::Duration;
+
+use ikigai_conversation::{AgentId, NewMessage, SessionId};
+use ikigai_store::{Next, Outcome, Requests, Step, Store, StoreError, Wait, Waiting};
+use tokio::time::{Instant, timeout_at};
+
+use crate::agent::Agent;
+
+/// A signal may be lost, so a look is due from time to time all the same (mail.md, M6).
+const SWEEP: Duration = Duration::from_secs(2);
+
+/// Waits until a wait is over, `limit` at most.
+///
+/// # Errors
+/// When the database refuses.
+///
+/// # Cancel safety
+/// It only looks.
+pub async fn until_over(
+    store: &Store,
+    session: SessionId,
+    waiter: &AgentId,
+    waiting: &Waiting,
+    limit: Duration,
+) -> Result<(), StoreError> {
+    let looking = async {
+        // Before the first look: what comes after it is noticed.
+        let mut changes = store.changes()?;
+        while !store.wait_is_over(session, waiter.clone(), waiting.clone()).await? {
+            changes.wait(SWEEP).await?;
+        }
+        Ok(())
+    };
+    // At its limit a wait ends, and tells how far the others are.
+    timeout_at(Instant::now() + limit, looking).await.unwrap_or(Ok(()))
+}
+
+impl Agent {
+    /// Carries out a call of `wait` and commits its result.
+    pub(crate) async fn run_wait(
+        &mut self,
+        wait: Wait,
+        render: impl Fn(&Outcome) -> NewMessage + Clone + Send + 'static,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let limit = wait.limit;
+        let waiting = match self.begin_wait(wait).await? {
+            Ok(waiting) => waiting,
+            Err(refusal) => {
+                return self.record(vec![render(&Outcome::Refused(refusal))], next).await;
+            }
+        };
+        let (store, session) = (self.seat.store(), self.seat.session());
+        let over = until_over(&store, session, self.id(), &waiting, limit);
+        let step = match self.interrupt.run_until_cancelled(over).await {
+            Some(Ok(())) => Step::EndWait(waiting),
+            // Ending the wait finds out whether the database is back.
+            Some(Err(error)) if error.is_passing() => Step::EndWait(waiting),
+            Some(Err(error)) => return Err(error),
+            None => Step::AbandonWait,
+        };
+        self.record_step(step, render, next).await
+    }
+}

@@ -1,0 +1,74 @@
+//! Killing: an agent and its descendants, in one commit.
+
+use ikigai_conversation::{AgentId, NewMessage};
+use rusqlite::params;
+
+use crate::agents::{AgentRow, living_top_level};
+use crate::error::StoreError;
+use crate::refusal::Refusal;
+use crate::sessions;
+use crate::steps::{Actor, Named, Outcome, Performed, resolve};
+use crate::unit::Unit;
+
+/// Kills who is meant and its descendants: nobody writes to their logs from this commit on, and they get no mail
+/// (mail.md, M9). The dead are told children first.
+pub(crate) fn kill(
+    unit: &Unit<'_>,
+    killer: &AgentRow,
+    victim: &Named,
+    actor: Actor,
+) -> Result<Performed, StoreError> {
+    let Some(found) = resolve(unit, killer, &victim.address)? else {
+        return Ok(Performed::refused(Refusal::NoAgent(victim.given.clone())));
+    };
+    if let Some(refusal) = refusal(unit, killer, &found, actor)? {
+        return Ok(Performed::refused(refusal));
+    }
+    let dead = end_tree(unit, &found)?;
+    unit.touch(killer.session);
+    Ok(Performed::new(Outcome::Killed(dead.clone())).noting(NewMessage::kill(dead)))
+}
+
+fn refusal(
+    unit: &Unit<'_>,
+    killer: &AgentRow,
+    victim: &AgentRow,
+    actor: Actor,
+) -> Result<Option<Refusal>, StoreError> {
+    let id = || victim.id.clone();
+    if victim.is_dead {
+        return Ok(Some(Refusal::Dead(id())));
+    }
+    if actor.is_person() {
+        let is_last = living_top_level(unit, victim.session)? == [id()];
+        return Ok(is_last.then(|| Refusal::LastTopLevel(id())));
+    }
+    Ok(match () {
+        // What a killed agent left running ends nobody in its name.
+        () if killer.is_dead => Some(Refusal::Dead(killer.id.clone())),
+        () if killer.key == victim.key => Some(Refusal::KillsItself(id())),
+        () if victim.id.is_ancestor_of(&killer.id) => Some(Refusal::KillsAncestor(id())),
+        () if victim.id.depth() == 1 => Some(Refusal::TopLevel(id())),
+        () => None,
+    })
+}
+
+/// Marks an agent and its descendants dead, and takes away what only the living have. Deeper ones first, so that
+/// a list of them reads as it happened.
+fn end_tree(unit: &Unit<'_>, victim: &AgentRow) -> Result<Vec<AgentId>, StoreError> {
+    // Ids are digits and slashes, so a pattern made of one has nothing special in it.
+    let sql =
+        "UPDATE agents SET state = 'dead', notification_pending = 0, owes_report = 0, in_turn = 0
+        WHERE session = ?1 AND id LIKE ?2 || '%' AND state <> 'dead' RETURNING key, id";
+    let params = params![victim.session, victim.id.to_string()];
+    let found =
+        unit.rows(sql, params, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+    let mut dead = Vec::new();
+    for (key, id) in found {
+        unit.execute("DELETE FROM waits WHERE waiter = ?1 OR awaited = ?1", [key])?;
+        unit.execute("DELETE FROM queued_inputs WHERE agent = ?1", [key])?;
+        dead.push(sessions::parse_agent(&id)?);
+    }
+    dead.sort_by(|a, b| b.depth().cmp(&a.depth()).then_with(|| a.cmp(b)));
+    Ok(dead)
+}

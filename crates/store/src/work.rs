@@ -1,0 +1,121 @@
+//! What there is to do for a process: one query, whatever signals were lost (mail.md, M6).
+
+use ikigai_conversation::{AgentId, SessionId};
+use rusqlite::params;
+
+use crate::agents::State;
+use crate::error::StoreError;
+use crate::leases::decode;
+use crate::process::Process;
+use crate::sessions::{self, Place};
+use crate::store::Store;
+use crate::unit::Unit;
+use crate::waking::WOULD_WAKE;
+
+/// The agents of a session that a process should look after, each list in the order of the tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Idle ones that it runs, with mail that would wake them.
+    pub to_wake: Vec<AgentId>,
+    /// Those that it has the lease for and that are at work, if only by what the registry says: a child that
+    /// somebody else forked has no task yet.
+    pub at_work: Vec<AgentId>,
+    /// Top-level agents that nobody runs, of its machine and directory, in whose trees somebody has mail that
+    /// would wake it or a turn that is not finished.
+    pub to_take_up: Vec<AgentId>,
+}
+
+impl Store {
+    /// What there is to do for `process` in a session.
+    pub async fn work(
+        &self,
+        session: SessionId,
+        place: Place,
+        process: Process,
+    ) -> Result<Work, StoreError> {
+        self.read(move |unit| {
+            let mut work = Work::default();
+            for due in due(unit, sessions::key_of(unit, &session)?)? {
+                match (due.run_by(unit, &process), due.state) {
+                    (RunBy::This, State::Idle) => work.to_wake.push(due.id),
+                    (RunBy::This, _) => work.at_work.push(due.id),
+                    (RunBy::Nobody, _) if due.place == place => {
+                        work.to_take_up.push(due.id.top());
+                    }
+                    (RunBy::Nobody | RunBy::Another, _) => {}
+                }
+            }
+            for list in [&mut work.to_wake, &mut work.at_work, &mut work.to_take_up] {
+                list.sort();
+                list.dedup();
+            }
+            Ok(work)
+        })
+        .await
+    }
+}
+
+/// An agent with something to do, and what is known of who runs it.
+struct Due {
+    id: AgentId,
+    state: State,
+    /// Where its top-level agent belongs.
+    place: Place,
+    /// The last holder of the lease, and when it ends.
+    lease: Option<(Process, i64)>,
+}
+
+enum RunBy {
+    This,
+    Another,
+    Nobody,
+}
+
+impl Due {
+    fn run_by(&self, unit: &Unit<'_>, process: &Process) -> RunBy {
+        match &self.lease {
+            // Its own lease may have run out while it slept: until somebody takes the agent over it is renewed.
+            Some((holder, until)) if holder == process && *until > 0 => RunBy::This,
+            Some((holder, until))
+                if *until > unit.now().as_millis() && !process.sees_dead(holder) =>
+            {
+                RunBy::Another
+            }
+            Some(_) | None => RunBy::Nobody,
+        }
+    }
+}
+
+/// All living agents of a session that are at work or have mail that would wake them.
+fn due(unit: &Unit<'_>, session: i64) -> Result<Vec<Due>, StoreError> {
+    let sql = format!(
+        "SELECT a.id, a.state, t.machine, t.directory, l.holder, l.until
+            FROM agents a JOIN sessions s ON s.key = a.session
+            JOIN agents t ON t.session = a.session AND t.id = substr(a.id, 1, instr(a.id, '/'))
+            LEFT JOIN leases l ON l.agent = t.key
+            WHERE a.session = ?1 AND (a.state NOT IN ('idle', 'dead') OR (a.state = 'idle' AND {WOULD_WAKE}))"
+    );
+    let rows = unit.rows(&sql, params![session], |row| {
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(1)?,
+            Place { machine: row.get(2)?, directory: row.get(3)? },
+            row.get::<_, Option<String>>(4)?,
+            row.get::<_, Option<i64>>(5)?,
+        ))
+    })?;
+    let read = |(id, state, place, holder, until): (
+        String,
+        String,
+        Place,
+        Option<String>,
+        Option<i64>,
+    )| {
+        let lease = match (holder, until) {
+            (Some(holder), Some(until)) => Some((decode(&holder)?, until)),
+            _ => None,
+        };
+        Ok(Due { id: sessions::parse_agent(&id)?, state: State::parse(&state)?, place, lease })
+    };
+    rows.into_iter().map(read).collect()
+}
