@@ -3,8 +3,10 @@
 use std::process::Stdio;
 
 use ikigai_conversation::Body;
+use ikigai_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 
+use crate::support::model::Format;
 use crate::support::{Workspace, failure, finish, line_of, result};
 
 /// The result of a call.
@@ -134,4 +136,34 @@ fn a_wait_by_hand_ends_when_all_are_idle_or_at_its_limit() {
     let inbox = call(&workspace, "mail", &json!({"action": "inbox"}), []);
     assert_eq!(inbox["messages"][0]["preview"], "three files");
     assert_eq!(inbox["messages"][0]["from"], "0/0/");
+}
+
+/// What a model is told inside a turn; nothing here makes a child, so that nobody else asks the server.
+#[test]
+fn in_a_turn_the_results_are_in_their_envelope() {
+    for format in Format::BOTH {
+        let server = ModelServer::start([
+            Reply::call("c1", "agents", json!({})),
+            Reply::call("c2", "wait", json!({})),
+            Reply::call("c3", "fork", json!({"prompt": "x"})),
+            Reply::call("c4", "kill", json!({"agent": "0"})),
+            Reply::call("c5", "wait", json!({"agents": ["0/"]})),
+            Reply::text("done"),
+        ]);
+        let workspace = Workspace::new();
+        workspace.write_config("max_depth = 1\n");
+        let (code, events) = workspace.run_json(&server, format, ["who is there?"]);
+        assert_eq!(code, 0);
+        let results = events.iter().filter(|event| event["type"] == "tool_result");
+        let results: Vec<Value> = results.map(|event| event["result"].clone()).collect();
+        let me = json!({"id": "0/", "name": null, "state": "tool", "task": "who is there?"});
+        let expected = [
+            json!({"success": true, "data": {"agents": [me]}}),
+            json!({"success": true, "data": {"results": [], "unread": 0}}),
+            failure("Maximum agent depth (1) exceeded"),
+            failure("Agent 0/ cannot kill itself"),
+            failure("Agent 0/ cannot wait for itself"),
+        ];
+        assert_eq!(results, expected);
+    }
 }

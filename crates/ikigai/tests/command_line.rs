@@ -159,11 +159,18 @@ mail        Send and receive messages to/from other agents
               action [to] [body] [id] [unread] [from] [limit] [offset]
 ";
     assert_eq!(ikigai(["tools", "--set", "core"]), (0, expected.to_owned(), String::new()));
-    let edit = "\
+    let others = "\
 file_edit   Replace a string in a file; it must occur exactly once unless replace_all is true
               path old_string new_string [replace_all]
+fork        Start a child agent; it works in parallel and mails you its result
+              prompt [name] [context]
+wait        Wait until agents are idle, or mail comes
+              [agents] [timeout]
+kill        End an agent and its descendants
+              agent
+agents      List the living agents
 ";
-    assert_eq!(ikigai(["tools"]), (0, format!("{expected}{edit}"), String::new()));
+    assert_eq!(ikigai(["tools"]), (0, format!("{expected}{others}"), String::new()));
 }
 
 #[test]

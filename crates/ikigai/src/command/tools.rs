@@ -30,7 +30,9 @@ fn render(tools: impl Iterator<Item = &'static Declaration>) -> String {
             .iter()
             .map(|p| if p.required { p.name.to_owned() } else { format!("[{}]", p.name) })
             .collect();
-        text.push_str(&format!("{:<11}   {}\n", "", parameters.join(" ")));
+        if !parameters.is_empty() {
+            text.push_str(&format!("{:<11}   {}\n", "", parameters.join(" ")));
+        }
     }
     text
 }
