@@ -1,5 +1,6 @@
 //! An agent with all that it needs to work.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +13,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Happening, Sink};
-use crate::keeper::Keeper;
 use crate::permission::{Answer, Permissions};
 use crate::seat::Seat;
 
@@ -46,6 +46,8 @@ pub struct Toolbox {
     pub output_size: OutputSize,
     /// What they may touch.
     pub permissions: Arc<Permissions>,
+    /// The variable by which a command knows whose it is.
+    pub agent_variable: OsString,
 }
 
 impl Toolbox {
@@ -68,118 +70,134 @@ pub struct Limits {
     pub budget: Budget,
     /// Responses with calls in one turn.
     pub tool_turns: u32,
+    /// When an agent is told of mail.
+    pub notify: Notify,
+    /// What becomes of agents that nobody runs and that have something to do.
+    pub free_agents: FreeAgents,
     /// How many agents the session may have.
     pub agents: AgentLimits,
 }
 
+/// When an agent is told of mail (mail.md, Notifications).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notify {
+    /// When it is idle.
+    Idle,
+    /// Also between the last result of a response and the next request.
+    Boundary,
+}
+
+/// Whether a process takes up agents of its session, machine and directory that nobody runs (agents.md).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FreeAgents {
+    /// When they have something to do.
+    TakenUp,
+    /// They wait for somebody else.
+    Left,
+}
+
+/// What all agents of a process have in common.
+pub struct Equipment {
+    /// Whom they ask.
+    pub model: Model,
+    /// What they can do.
+    pub toolbox: Toolbox,
+    /// How much of it.
+    pub limits: Limits,
+    /// Written at the beginning of a log that has no other.
+    pub prompt: String,
+    /// Who is told of all that happens.
+    pub events: Sink,
+}
+
 /// An agent that this process runs.
-pub struct Agent {
+pub(crate) struct Agent {
     pub(crate) seat: Seat,
-    pub(crate) model: Model,
-    pub(crate) toolbox: Toolbox,
+    equipment: Arc<Equipment>,
     /// The tools on offer, and the mode for which they are.
     declared: (Mode, Vec<Tool>),
-    pub(crate) limits: Limits,
     /// How files looked when the agent has last seen them; a copy of what the database has.
     pub(crate) memory: Arc<FileMemory>,
-    /// Written at the beginning of the agent's log when it has none.
-    pub(crate) prompt: String,
+    /// Written at the beginning of the agent's log when it has none: the session's, if that has one.
+    prompt: Option<String>,
+    is_loaded: bool,
     /// A copy of the agent's log; the first `inherited` messages are its parent's.
     pub(crate) log: Vec<Message>,
     inherited: usize,
     /// Whether something may wait in the queue of what the person said; set by whoever puts it there.
     pub(crate) queued: Arc<AtomicBool>,
-    /// Makes the lease last, from the moment that there is one.
-    pub(crate) keeper: Option<Keeper>,
     /// What the person answers to questions of the turn that runs.
     pub(crate) answers: mpsc::Receiver<Answer>,
     /// Ends the turn that runs; a new one for every turn.
     pub(crate) interrupt: CancellationToken,
-    events: Sink,
 }
 
 impl Agent {
-    /// An agent at its seat. What its log holds is read when it is [served](crate::serve).
-    pub fn new(
-        seat: Seat,
-        model: Model,
-        toolbox: Toolbox,
-        limits: Limits,
-        prompt: String,
-        events: Sink,
-    ) -> Agent {
-        let mode = toolbox.permissions.mode();
-        let declared = (mode, toolbox.declared(mode));
+    /// An agent at its seat. What its log holds is read when it begins to work.
+    pub(crate) fn new(seat: Seat, equipment: Arc<Equipment>) -> Agent {
+        let mode = equipment.toolbox.permissions.mode();
+        let declared = (mode, equipment.toolbox.declared(mode));
         Agent {
             seat,
-            model,
-            toolbox,
+            equipment,
             declared,
-            limits,
             memory: Arc::default(),
-            prompt,
+            prompt: None,
+            is_loaded: false,
             log: Vec::new(),
             inherited: 0,
             queued: Arc::new(AtomicBool::new(true)),
-            keeper: None,
             // Nobody is asked before there is a turn.
             answers: mpsc::channel(1).1,
             interrupt: CancellationToken::new(),
-            events,
         }
     }
 
     /// Who it is.
-    pub fn id(&self) -> &AgentId {
+    pub(crate) fn id(&self) -> &AgentId {
         &self.seat.agent
     }
 
-    /// Reads the log, and closes the calls that a crash has left open (conversation.md, The loop). Says
-    /// whether a turn was cut off that is to go on.
+    /// Reads the log, unless that was done, and closes the calls that a crash has left open (conversation.md, The
+    /// loop). Says whether a turn was cut off that is to go on.
     pub(crate) async fn load(&mut self) -> Result<Unfinished, StoreError> {
-        if self.seat.lease.is_none() {
+        if self.is_loaded || self.seat.lease().is_none() {
             return Ok(Unfinished::Nothing);
         }
-        self.keep_lease()?;
-        let (session, id) = (self.seat.session, self.seat.agent.clone());
-        self.log = self.seat.store.whole_log(session, id.clone()).await?;
+        let (session, id) = (self.seat.session(), self.seat.agent().clone());
+        self.log = self.seat.store().whole_log(session, id.clone()).await?;
         self.inherited = self.log.partition_point(|message| message.agent != id);
         self.recall_files().await?;
+        self.is_loaded = true;
         let open = self.log().open_calls();
         if !open.is_empty() {
             self.record(open, ikigai_store::Next::Tool).await?;
         }
-        let agents = self.seat.store.agents(session).await?;
-        let was_idle = agents.iter().any(|agent| agent.id == id && agent.state == State::Idle);
-        if !self.has_system_prompt()
-            && let Some(prompt) = self.seat.store.system_prompt(session).await?
-        {
-            self.prompt = prompt;
+        if !self.has_system_prompt() {
+            self.prompt = self.seat.store().system_prompt(session).await?;
         }
+        let agents = self.seat.store().agents(session).await?;
+        let was_idle = agents.iter().any(|agent| agent.id == id && agent.state == State::Idle);
         Ok(match self.log().needs_turn() && !was_idle {
             true => Unfinished::Turn,
             false => Unfinished::Nothing,
         })
     }
 
-    /// Makes the lease last from now on.
-    pub(crate) fn keep_lease(&mut self) -> Result<(), StoreError> {
-        if self.keeper.is_none() {
-            let (lease, _) = self.right()?;
-            self.keeper = Some(Keeper::start(self.seat.store(), lease)?);
-        }
-        Ok(())
+    pub(crate) fn equipment(&self) -> Arc<Equipment> {
+        Arc::clone(&self.equipment)
     }
 
-    /// Waits until the lease is lost, and says why.
-    pub(crate) fn lost(&self) -> impl Future<Output = StoreError> + use<> {
-        let lost = self.keeper.as_ref().map(Keeper::lost);
-        async move {
-            match lost {
-                Some(lost) => lost.await,
-                None => std::future::pending().await,
-            }
-        }
+    pub(crate) fn model(&self) -> &Model {
+        &self.equipment.model
+    }
+
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.equipment.toolbox
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.equipment.limits
     }
 
     pub(crate) fn log(&self) -> Log<'_> {
@@ -189,8 +207,13 @@ impl Agent {
 
     /// What a person says, and before it the prompt if the log has none yet.
     pub(crate) fn opening(&self, text: String) -> Vec<NewMessage> {
-        let prompt = (!self.has_system_prompt()).then(|| NewMessage::system(self.prompt.clone()));
+        let prompt = (!self.has_system_prompt()).then(|| NewMessage::system(self.prompt()));
         prompt.into_iter().chain([NewMessage::user(text)]).collect()
+    }
+
+    /// The prompt of the session.
+    pub(crate) fn prompt(&self) -> String {
+        self.prompt.as_ref().unwrap_or(&self.equipment.prompt).clone()
     }
 
     fn has_system_prompt(&self) -> bool {
@@ -199,46 +222,31 @@ impl Agent {
 
     /// The surroundings of a call in this turn.
     pub(crate) fn context(&self) -> Context {
-        let Toolbox { commands, directory, output_size, permissions, .. } = &self.toolbox;
+        let Toolbox { commands, directory, output_size, permissions, agent_variable, .. } =
+            self.toolbox();
+        let whose = (agent_variable.clone(), self.id().to_string().into());
         let interrupt = self.interrupt.clone();
         let context = Context::new(directory, *output_size, Arc::clone(commands), interrupt);
-        permissions.enclose(context).remembering(Arc::clone(&self.memory))
+        permissions
+            .enclose(context)
+            .with_variables(vec![whose])
+            .remembering(Arc::clone(&self.memory))
     }
 
-    pub(crate) fn emit(&mut self, happening: Happening) {
-        (self.events)(Event { agent: self.seat.agent.clone(), happening });
+    pub(crate) fn emit(&self, happening: Happening) {
+        (self.equipment.events)(Event { agent: self.seat.agent().clone(), happening });
     }
 
-    pub(crate) fn parts(&mut self) -> Parts<'_> {
-        let mode = self.toolbox.permissions.mode();
+    /// The tools that the model is offered now: the person may have changed the mode.
+    pub(crate) fn refresh_tools(&mut self) {
+        let mode = self.toolbox().permissions.mode();
         if mode != self.declared.0 {
-            self.declared = (mode, self.toolbox.declared(mode));
-        }
-        let (inherited, own) = self.log.split_at(self.inherited);
-        Parts {
-            log: Log::forked(inherited, own),
-            model: &self.model,
-            tools: &self.declared.1,
-            agent: &self.seat.agent,
-            events: &mut self.events,
-            interrupt: &self.interrupt,
+            self.declared = (mode, self.toolbox().declared(mode));
         }
     }
-}
 
-/// What asking a model needs, borrowed apart.
-pub(crate) struct Parts<'a> {
-    pub(crate) log: Log<'a>,
-    pub(crate) model: &'a Model,
-    pub(crate) tools: &'a [Tool],
-    pub(crate) interrupt: &'a CancellationToken,
-    pub(crate) agent: &'a AgentId,
-    events: &'a mut Sink,
-}
-
-impl Parts<'_> {
-    pub(crate) fn emit(&mut self, happening: Happening) {
-        (self.events)(Event { agent: self.agent.clone(), happening });
+    pub(crate) fn declared(&self) -> &[Tool] {
+        &self.declared.1
     }
 }
 

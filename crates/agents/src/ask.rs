@@ -19,27 +19,28 @@ pub(crate) enum Asked {
 impl Agent {
     /// Asks the model what to do next. Text is passed on as it arrives.
     pub(crate) async fn ask(&mut self, tool_use: ToolUse) -> Asked {
-        let mut parts = self.parts();
-        let (model, interrupt) = (parts.model, parts.interrupt.clone());
-        let agent = &parts.agent.to_string();
-        let view = parts.log.view();
+        self.refresh_tools();
+        let (model, interrupt) = (self.model(), self.interrupt.clone());
+        let agent = &self.id().to_string();
+        let log = self.log();
+        let view = log.view();
         let request = Request {
             model: &model.name,
             origin: model.origin(),
             view: &view,
-            tools: parts.tools,
+            tools: self.declared(),
             tool_use,
         };
         let mut arrived = String::new();
         let mut on_progress = |progress: Progress<'_>| match progress {
             Progress::Text(text) => {
                 arrived.push_str(text);
-                parts.emit(Happening::Text(text.to_owned()));
+                self.emit(Happening::Text(text.to_owned()));
             }
             Progress::Retry { attempt, fault, delay } => {
                 arrived.clear();
                 warn!(agent, attempt, %fault, ?delay, "asking again");
-                parts.emit(Happening::Retry { attempt, reason: fault.to_string(), delay });
+                self.emit(Happening::Retry { attempt, reason: fault.to_string(), delay });
             }
         };
         debug!(agent, model = model.label, seen = view.len(), "asking");

@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
 use ikigai_store::{Next, Outcome, Requests, Step, StoreError};
-use ikigai_tools::{Call, Prepared, ToolResult};
+use ikigai_tools::{Facts, Prepared, ToolResult};
 use tracing::info;
 
 use crate::agent::Agent;
@@ -67,12 +67,16 @@ impl Agent {
     ) -> Result<Requests, StoreError> {
         let agent = &self.id().to_string();
         info!(agent, name = call.name, id = call.tool_call_id.as_str(), "call");
-        let prepared = self.toolbox.dispatcher.dispatch(&call.name, call.arguments.as_bytes());
+        let prepared = self.toolbox().dispatcher.dispatch(&call.name, call.arguments.as_bytes());
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => return self.record(vec![close(&call, refusal, limit)], next).await,
         };
-        let reach = match self.permit(&call, as_call(&prepared)).await? {
+        let facts = match &prepared {
+            Prepared::Call(prepared) => prepared.facts(&self.context()),
+            Prepared::Step(_) => Facts::Other,
+        };
+        let reach = match self.permit(&call, facts).await? {
             Permit::Granted(reach) => reach,
             Permit::Refused(answer, result) => {
                 let result = close(&call, result, limit);
@@ -96,21 +100,13 @@ impl Agent {
         limit: Option<u32>,
         next: Next,
     ) -> Result<Requests, StoreError> {
-        let step = step.within(self.limits.agents, || self.prompt.clone());
-        let (result_of, size) = (renderer(&step), self.toolbox.output_size);
+        let step = step.within(self.limits().agents, || self.prompt());
+        let (result_of, size) = (renderer(&step), self.toolbox().output_size);
         let render = move |outcome: &Outcome| close(&call, result_of(Some(outcome), size), limit);
         match step {
             Step::Wait(wait) => self.run_wait(wait, render, next).await,
             step => self.record_step(step, render, next).await,
         }
-    }
-}
-
-/// What is to be run; of a step on the database there is nothing.
-fn as_call<S>(prepared: &Prepared<S>) -> Option<&Call> {
-    match prepared {
-        Prepared::Call(call) => Some(call),
-        Prepared::Step(_) => None,
     }
 }
 

@@ -1,13 +1,15 @@
 //! What others see of an agent at work.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message};
 
 use crate::permission::Asking;
 
-/// Takes events, one at a time, in the order in which they happen. It must not wait for an agent.
-pub type Sink = Box<dyn FnMut(Event) + Send>;
+/// Takes the events of all agents; those of one agent come one at a time, in the order in which they happen. It
+/// must not wait for an agent.
+pub type Sink = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// Something that happened to an agent.
 #[derive(Debug, Clone)]
@@ -42,6 +44,8 @@ pub enum Happening {
     StoreWaits(String),
     /// Mail waits, but the session has no wake left; the person's next message frees it.
     MailHeld,
+    /// So much waits that this was not taken.
+    Full(String),
     /// A turn has ended.
     Done(Done),
     /// The agent is not run here any more.

@@ -12,10 +12,9 @@ use ikigai_store::{
 
 use tokio::sync::mpsc;
 use tokio::time::sleep;
-use tracing::warn;
 
 use crate::agent::Agent;
-use crate::event::Happening;
+use crate::event::{Event, Happening};
 use crate::seat::Seat;
 
 /// How often a database that cannot be reached is tried again.
@@ -28,25 +27,24 @@ impl Agent {
     /// Appends what a person said. In a new session it is what makes it.
     pub(crate) async fn say(&mut self, text: String) -> Result<Requests, StoreError> {
         let messages = self.opening(text);
-        let (budget, model) = (self.limits.budget, self.model.label.clone());
+        let (budget, model) = (self.limits().budget, self.model().label.clone());
         let input = Input { messages, budget, model };
         let (lease, recorded) = self
             .insist(|agent| {
-                let Seat { store, process, place, session, agent, lease } = &agent.seat;
+                let Seat { store, process, place, session, agent: id, .. } = &agent.seat;
                 let (store, session, input) = (store.clone(), *session, input.clone());
-                let (process, place, agent) = (process.clone(), place.clone(), agent.clone());
-                let lease = lease.clone();
+                let (process, place, id) = (process.clone(), place.clone(), id.clone());
+                let lease = agent.seat.lease();
                 Ok(async move {
                     let Some(lease) = lease else {
                         return store.begin_session(place, session, process, input).await;
                     };
-                    let recorded = store.append_from_person(lease.clone(), agent, input).await?;
+                    let recorded = store.append_from_person(lease.clone(), id, input).await?;
                     Ok((lease, recorded))
                 })
             })
             .await?;
-        self.seat.lease = Some(lease);
-        self.keep_lease()?;
+        self.seat.hold(lease)?;
         Ok(self.keep(recorded))
     }
 
@@ -57,6 +55,7 @@ impl Agent {
     ) -> Result<impl Future<Output = Result<(), StoreError>> + use<>, StoreError> {
         let (lease, id) = self.right()?;
         let (store, queued) = (self.seat.store.clone(), self.queued.clone());
+        let equipment = self.equipment();
         Ok(async move {
             while let Some(text) = texts.recv().await {
                 let write = || store.queue_input(lease.clone(), id.clone(), text.clone());
@@ -67,8 +66,9 @@ impl Agent {
                 }
                 match written {
                     Ok(()) => queued.store(true, Ordering::Relaxed),
-                    Err(StoreError::Limit(full)) => {
-                        warn!(agent = id.to_string(), full, "not queued");
+                    Err(StoreError::Limit(_)) => {
+                        let happening = Happening::Full(text);
+                        (equipment.events)(Event { agent: id.clone(), happening });
                     }
                     Err(error) => return Err(error),
                 }
@@ -145,10 +145,10 @@ impl Agent {
 
     /// Moves into the log what the person said meanwhile. Says whether there was something.
     pub(crate) async fn record_queued(&mut self) -> Result<Option<Requests>, StoreError> {
-        if !self.queued.swap(false, Ordering::Relaxed) || self.seat.lease.is_none() {
+        if !self.queued.swap(false, Ordering::Relaxed) || self.seat.lease().is_none() {
             return Ok(None);
         }
-        let (budget, model) = (self.limits.budget, self.model.label.clone());
+        let (budget, model) = (self.limits().budget, self.model().label.clone());
         let queued = self
             .insist(|agent| {
                 let (lease, id) = agent.right()?;
@@ -194,6 +194,21 @@ impl Agent {
         Ok(is_told)
     }
 
+    /// The same between two requests of a turn.
+    pub(crate) async fn record_news_in_turn(&mut self) -> Result<(), StoreError> {
+        let told = self
+            .insist(|agent| {
+                let (lease, id) = agent.right()?;
+                let store = agent.seat.store.clone();
+                Ok(async move {
+                    store.announce_in_turn(lease, id, ikigai_mail::notification).await
+                })
+            })
+            .await?;
+        told.into_iter().for_each(|message| self.log_message(message));
+        Ok(())
+    }
+
     /// Goes on with a turn that had stopped.
     pub(crate) async fn resume(&mut self, refill: Option<Budget>) -> Result<Requests, StoreError> {
         self.insist(|agent| {
@@ -206,7 +221,7 @@ impl Agent {
 
     /// Begins a fresh context.
     pub(crate) async fn clear(&mut self) -> Result<(), StoreError> {
-        if self.seat.lease.is_some() {
+        if self.seat.lease().is_some() {
             self.record_end(vec![NewMessage::clear()], Ending::Answered).await?;
         }
         Ok(())
@@ -219,7 +234,7 @@ impl Agent {
 
     /// The right to write to the agent's log.
     pub(crate) fn right(&self) -> Result<(Lease, AgentId), StoreError> {
-        let lease = self.seat.lease.clone().ok_or(StoreError::Closed)?;
+        let lease = self.seat.lease().ok_or(StoreError::Closed)?;
         Ok((lease, self.seat.agent.clone()))
     }
 

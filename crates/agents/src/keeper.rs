@@ -36,6 +36,11 @@ impl Keeper {
         Ok(Keeper { lost, stop })
     }
 
+    /// Lets the lease run out.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
     /// Waits until the lease is lost, and says why.
     pub(crate) fn lost(&self) -> impl Future<Output = StoreError> + use<> {
         let mut lost = self.lost.clone();
@@ -51,7 +56,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.stop.cancel();
+        self.stop();
     }
 }
 

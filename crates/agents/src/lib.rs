@@ -29,6 +29,8 @@
 
 #![forbid(unsafe_code)]
 
+mod team;
+
 mod task;
 
 mod ask;
@@ -51,13 +53,14 @@ mod tools;
 mod undo;
 mod wait;
 
-pub use agent::{Agent, Limits, Model, Toolbox};
+pub use agent::{Equipment, FreeAgents, Limits, Model, Notify, Toolbox};
 pub use catalogue::catalogue;
 pub use event::{Done, Event, Happening, Reason, Sink, Stop};
 pub use permission::{Answer, Asking, Permissions, Person};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};
-pub use task::{Command, serve};
+pub use task::Command;
+pub use team::{Order, serve};
 pub use tools::{Render, renderer};
 pub use undo::{Fate, Reason as LeftFor, Report, Undone, undo};
 pub use wait::until_over;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ikigai_conversation::{Body, Decision, NewMessage, ToolCall, ToolCallId};
 use ikigai_store::{Next, StoreError};
 use ikigai_tools::{
-    Call, Commands, Confinement, Context, Facts, Gate, Mode, Question, Reach, Rule, Sandbox,
-    ToolResult, Tree, Verdict, interrupted, refusal,
+    Commands, Confinement, Context, Facts, Gate, Mode, Question, Reach, Rule, Sandbox, ToolResult,
+    Tree, Verdict, interrupted, refusal,
 };
 use tokio::sync::mpsc;
 
@@ -136,15 +136,14 @@ pub(crate) enum Permit {
 }
 
 impl Agent {
-    /// Finds out whether a committed call may be carried out. `None` is a step on the database.
+    /// Finds out whether a committed call may be carried out.
     pub(crate) async fn permit(
         &mut self,
         call: &ToolCall,
-        prepared: Option<&Call>,
+        facts: Facts,
     ) -> Result<Permit, StoreError> {
-        let permissions = Arc::clone(&self.toolbox.permissions);
-        let facts = prepared.map_or(Facts::Other, |prepared| prepared.facts(&self.context()));
-        let verdict = permissions.judge(&call.name, &facts, &self.toolbox.commands).await;
+        let permissions = Arc::clone(&self.toolbox().permissions);
+        let verdict = permissions.judge(&call.name, &facts, &self.toolbox().commands).await;
         match verdict {
             Verdict::Allow(reach) => Ok(Permit::Granted(reach)),
             Verdict::Deny(why) => Ok(Permit::Refused(None, refusal(&why))),
@@ -182,7 +181,7 @@ impl Agent {
                 return Ok(Permit::Refused(Some(approval), refusal(&why)));
             }
             Decision::Once => {}
-            Decision::Always => self.toolbox.permissions.grant(&call.name, facts),
+            Decision::Always => self.toolbox().permissions.grant(&call.name, facts),
         }
         self.record(vec![approval], Next::Tool).await?;
         Ok(Permit::Granted(reach))

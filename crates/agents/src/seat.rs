@@ -1,23 +1,36 @@
 //! Which agent of which session this process runs, and its right to do so.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{AgentLimits, Lease, Place, Process, Store, StoreError};
+use ikigai_store::{AgentLimits, Budget, Lease, Outcome, Place, Process, Step, Store, StoreError};
+use tokio::time::timeout;
+use tracing::warn;
 use uuid::Uuid;
+
+use crate::keeper::Keeper;
 
 /// A place at the table: an agent that this process runs, or will run once somebody has spoken.
 ///
 /// A session is only made with its first message, so that looking in leaves nothing behind.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Seat {
     pub(crate) store: Arc<Store>,
     pub(crate) process: Process,
     pub(crate) place: Place,
     pub(crate) session: SessionId,
     pub(crate) agent: AgentId,
-    /// `None` until a new session is made.
-    pub(crate) lease: Option<Lease>,
+    /// The right to write to the logs of its top-level agent and of all below; empty until a new session is
+    /// made. All who sit below the same top-level agent share it.
+    tenure: Arc<OnceLock<Tenure>>,
+}
+
+/// A lease, and what makes it last.
+#[derive(Debug)]
+struct Tenure {
+    lease: Lease,
+    keeper: Keeper,
 }
 
 /// Which session is wanted.
@@ -77,7 +90,9 @@ impl Seat {
             None => store.claim_free(session, place.clone(), process.clone(), limits).await?,
         };
         let agent = agent.unwrap_or_else(|| lease.top().clone());
-        Ok(Seat { store, process, place, session, agent, lease: Some(lease) })
+        let seat = Seat { store, process, place, session, agent, tenure: Arc::default() };
+        seat.hold(lease)?;
+        Ok(seat)
     }
 
     fn in_new_session(
@@ -91,7 +106,80 @@ impl Seat {
             return Err(SeatError::NotInNewSession(other));
         }
         let session = SessionId::new(Uuid::now_v7());
-        Ok(Seat { store, process, place, session, agent: first, lease: None })
+        Ok(Seat { store, process, place, session, agent: first, tenure: Arc::default() })
+    }
+
+    /// Where it is.
+    pub(crate) fn place(&self) -> Place {
+        self.place.clone()
+    }
+
+    pub(crate) fn process(&self) -> Process {
+        self.process.clone()
+    }
+
+    /// The same right for another agent below the same top-level one.
+    pub(crate) fn of(&self, agent: AgentId) -> Seat {
+        Seat { agent, ..self.clone() }
+    }
+
+    /// A seat beside this one, under a lease of its own.
+    pub(crate) fn beside(&self, lease: Lease) -> Result<Seat, StoreError> {
+        let seat = Seat { agent: lease.top().clone(), tenure: Arc::default(), ..self.clone() };
+        seat.hold(lease).map(|()| seat)
+    }
+
+    /// Takes the lease and makes it last from now on. It is taken once.
+    pub(crate) fn hold(&self, lease: Lease) -> Result<(), StoreError> {
+        if self.tenure.get().is_none() {
+            let keeper = Keeper::start(self.store(), lease.clone())?;
+            // Whoever was first has the same lease.
+            let _ = self.tenure.set(Tenure { lease, keeper });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn lease(&self) -> Option<Lease> {
+        self.tenure.get().map(|tenure| tenure.lease.clone())
+    }
+
+    /// Waits until the lease is lost, and says why.
+    pub(crate) fn lost(&self) -> impl Future<Output = StoreError> + use<> {
+        let lost = self.tenure.get().map(|tenure| tenure.keeper.lost());
+        async move {
+            match lost {
+                Some(lost) => lost.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Does for the person what a step says, in view of an agent of this seat's tree.
+    ///
+    /// # Errors
+    /// When the database refuses; [`StoreError::SessionNotFound`] before a new session is made.
+    pub async fn act(
+        &self,
+        agent: AgentId,
+        step: Step,
+        budget: Budget,
+    ) -> Result<Outcome, StoreError> {
+        match self.lease().filter(|lease| *lease.top() == agent.top()) {
+            Some(lease) => Ok(self.store.act(lease, agent, step, budget).await?.outcome),
+            None => self.store.perform(self.session, agent, step, Some(budget)).await,
+        }
+    }
+
+    /// Gives the lease back. One that cannot be given back runs out by itself, and is nobody's trouble before.
+    pub(crate) async fn leave(self) {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let Some(tenure) = self.tenure.get() else { return };
+        tenure.keeper.stop();
+        match timeout(PATIENCE, self.store.release(tenure.lease.clone())).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(%error, "lease not given back"),
+            Err(_) => warn!("lease not given back in time"),
+        }
     }
 
     /// The database it is in.

@@ -1,19 +1,16 @@
-//! An agent as a task: it owns its state, takes commands and emits events.
+//! An agent at work: it owns its state, takes commands and emits events, until it is idle.
 
-use std::time::Duration;
-
-use ikigai_store::{Changes, Ending, Requests, Sleep, StoreError};
+use ikigai_store::{Ending, Requests, Sleep, StoreError};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::agent::{Agent, Unfinished};
 use crate::event::{Happening, Reason};
 use crate::permission::Answer;
 use crate::turn::Turn;
 
-/// What an agent is told. When nobody is left to tell it anything, it ends as soon as it is idle.
+/// What an agent is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// A person says this. While the agent works it waits for the next boundary.
@@ -28,49 +25,8 @@ pub enum Command {
     Answer(Answer),
     /// The person has used this command, with its slash; the log says so, and no model sees it.
     Note(String),
-}
-
-/// A signal may be lost, so a look is due from time to time all the same (mail.md, M6).
-const SWEEP: Duration = Duration::from_secs(2);
-
-/// Runs an agent until it is idle and nobody can tell it anything any more. Cancelling `shutdown` interrupts
-/// its turn, and every further one. The lease is given back at the end.
-///
-/// # Errors
-/// When the database refuses, or another process has taken the agent over.
-pub async fn serve(
-    mut agent: Agent,
-    mut commands: mpsc::Receiver<Command>,
-    shutdown: CancellationToken,
-) -> Result<(), StoreError> {
-    let served = Task { agent: &mut agent, commands: &mut commands, shutdown, changes: None };
-    let served = served.run().await;
-    if let Err(error) = &served {
-        agent.emit(Happening::Lost(error.to_string()));
-    }
-    agent.toolbox.commands.close().await;
-    give_back(&mut agent).await;
-    served
-}
-
-/// Gives the lease back. One that cannot be given back runs out by itself, and is nobody's trouble before.
-async fn give_back(agent: &mut Agent) {
-    const PATIENCE: Duration = Duration::from_secs(2);
-    agent.keeper = None;
-    let Some(lease) = agent.seat.lease.take() else { return };
-    match timeout(PATIENCE, agent.seat.store.release(lease)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => warn!(%error, "lease not given back"),
-        Err(_) => warn!("lease not given back in time"),
-    }
-}
-
-struct Task<'a> {
-    agent: &'a mut Agent,
-    commands: &'a mut mpsc::Receiver<Command>,
-    shutdown: CancellationToken,
-    /// Watched from the first time that the agent waits for mail.
-    changes: Option<Changes>,
+    /// There may be mail, or a turn that was cut off.
+    Look,
 }
 
 /// Why a turn starts.
@@ -96,41 +52,46 @@ impl Start {
     }
 }
 
+/// An agent that works through what it is told.
+pub(crate) struct Task<'a> {
+    pub(crate) agent: &'a mut Agent,
+    pub(crate) commands: &'a mut mpsc::Receiver<Command>,
+    /// Cancelling it interrupts the turn, and every further one.
+    pub(crate) shutdown: CancellationToken,
+}
+
 impl Task<'_> {
-    async fn run(mut self) -> Result<(), StoreError> {
+    /// Works until the agent is idle and nothing that it was told waits.
+    ///
+    /// # Errors
+    /// When the database refuses, when the agent was killed or another process has taken it over.
+    pub(crate) async fn run(mut self) -> Result<(), StoreError> {
         let unfinished = self.agent.load().await?;
         // What somebody has to say already goes in before the model is asked again.
-        if unfinished == Unfinished::Turn && self.commands.is_empty() {
-            self.work(Start::GoOn).await?;
-        } else if self.commands.is_empty() {
-            self.work(Start::Queued).await?;
+        let first = self.commands.try_recv().unwrap_or(Command::Look);
+        match (unfinished, first) {
+            (Unfinished::Turn, Command::Look) => self.work(Start::GoOn).await?,
+            (Unfinished::Turn | Unfinished::Nothing, first) => self.obey(first).await?,
         }
-        while let Some(start) = self.next().await? {
-            self.work(start).await?;
+        while let Ok(command) = self.commands.try_recv() {
+            self.obey(command).await?;
         }
         Ok(())
     }
 
-    /// Waits, idle, for a reason to work; `None` when there will be none.
-    async fn next(&mut self) -> Result<Option<Start>, StoreError> {
-        let mut lost = std::pin::pin!(self.agent.lost());
-        loop {
-            tokio::select! {
-                biased;
-                command = self.commands.recv() => match command {
-                    Some(Command::Say(text)) => return Ok(Some(Start::Said(text))),
-                    Some(Command::GoOn) if self.agent.log().needs_turn() => return Ok(Some(Start::Resumed)),
-                    Some(Command::Clear) => self.agent.clear().await?,
-                    Some(Command::Note(command)) => self.agent.note(command).await?,
-                    // Nothing is asked.
-                    Some(Command::GoOn | Command::Interrupt | Command::Answer(_)) => {}
-                    None => return Ok(None),
-                },
-                error = &mut lost => return Err(error),
-                woken = wait_for_mail(self.agent, &mut self.changes) => if woken? {
-                    return Ok(Some(Start::Mail));
-                },
+    /// Does what an idle agent is told.
+    async fn obey(&mut self, command: Command) -> Result<(), StoreError> {
+        match command {
+            Command::Say(text) => self.work(Start::Said(text)).await,
+            Command::GoOn if self.agent.log().needs_turn() => self.work(Start::Resumed).await,
+            Command::Clear => self.agent.clear().await,
+            Command::Note(command) => self.agent.note(command).await,
+            Command::Look => {
+                self.work(Start::Queued).await?;
+                self.work(Start::Mail).await
             }
+            // Nothing goes on, and nothing is asked.
+            Command::GoOn | Command::Interrupt | Command::Answer(_) => Ok(()),
         }
     }
 
@@ -173,7 +134,7 @@ impl Task<'_> {
 
     /// Writes down why a turn starts; `None` when there is no reason any more.
     async fn begin(&mut self, start: Start) -> Result<Option<Requests>, StoreError> {
-        let budget = self.agent.limits.budget;
+        let budget = self.agent.limits().budget;
         match start {
             Start::Said(text) => {
                 self.agent.record_queued().await?;
@@ -197,7 +158,7 @@ impl Task<'_> {
         let (answer, answers) = mpsc::channel(1);
         self.agent.answers = answers;
         let mut writing = std::pin::pin!(self.agent.queue_writer(texts)?);
-        let mut lost = std::pin::pin!(self.agent.lost());
+        let mut lost = std::pin::pin!(self.agent.seat.lost());
         let mut turn = std::pin::pin!(self.agent.run_turn(requests));
         let mut is_open = true;
         let done = loop {
@@ -208,7 +169,8 @@ impl Task<'_> {
                     Some(Command::Say(text)) => drop(typed.send(text)),
                     Some(Command::Interrupt) => interrupt.cancel(),
                     Some(Command::Answer(given)) => drop(answer.try_send(given)),
-                    Some(Command::GoOn | Command::Clear | Command::Note(_)) => {}
+                    // Mail is looked for when the turn ends.
+                    Some(Command::GoOn | Command::Clear | Command::Note(_) | Command::Look) => {}
                     None => is_open = false,
                 },
                 error = &mut lost => return Err(error),
@@ -220,21 +182,4 @@ impl Task<'_> {
         // What is still to be written down is; only the end of the program does not wait for it.
         shutdown.run_until_cancelled(writing).await.unwrap_or(Ok(())).map(|()| done)
     }
-}
-
-/// Waits until something may have come, and says whether the agent has mail that would wake it.
-///
-/// # Cancel safety
-/// A change that is noticed and not looked at is found by the next sweep.
-async fn wait_for_mail(agent: &Agent, changes: &mut Option<Changes>) -> Result<bool, StoreError> {
-    let (store, session) = (&agent.seat.store, agent.seat.session);
-    if agent.seat.lease.is_none() {
-        return std::future::pending().await;
-    }
-    match changes {
-        Some(changes) => changes.wait(SWEEP).await?,
-        // Mail that came before is found by the first look.
-        None => *changes = Some(store.changes()?),
-    }
-    Ok(store.agents_to_wake(session).await?.contains(agent.id()))
 }

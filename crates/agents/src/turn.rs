@@ -4,7 +4,7 @@ use ikigai_conversation::NewMessage;
 use ikigai_providers::{Category, Fault, Response, Stop as ModelStop, ToolUse};
 use ikigai_store::{Ending, Requests, Sleep, StoreError};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Notify};
 use crate::ask::Asked;
 use crate::call::Ran;
 use crate::event::{Done, Stop};
@@ -24,7 +24,7 @@ impl Agent {
             if requests == Requests::UsedUp {
                 return self.end_by_budget().await;
             }
-            let tool_use = match with_calls < self.limits.tool_turns {
+            let tool_use = match with_calls < self.limits().tool_turns {
                 true => ToolUse::Auto,
                 false => ToolUse::None,
             };
@@ -40,8 +40,8 @@ impl Agent {
                 return self.answer(response).await;
             }
             with_calls += 1;
-            let limit = Some(self.limits.tool_turns).filter(|limit| *limit == with_calls);
-            let written = Written::of(response, &self.model);
+            let limit = Some(self.limits().tool_turns).filter(|limit| *limit == with_calls);
+            let written = Written::of(response, self.model());
             requests = match self.run_calls(written, limit).await? {
                 Ran::All => Requests::Granted,
                 Ran::BudgetUsedUp => Requests::UsedUp,
@@ -49,6 +49,9 @@ impl Agent {
             };
             if let Some(granted) = self.record_queued().await? {
                 requests = granted;
+            }
+            if self.limits().notify == Notify::Boundary && requests == Requests::Granted {
+                self.record_news_in_turn().await?;
             }
         }
     }
@@ -66,7 +69,7 @@ impl Agent {
                 (Stop::Error, Ending::Failed(error.clone()), Some(error))
             }
         };
-        let written = Written::of(response, &self.model);
+        let written = Written::of(response, self.model());
         let sleep = self.record_end(written.words, ending).await?;
         Ok(Turn { done: Done { stop, text, error, may_go_on: false }, sleep })
     }
@@ -99,7 +102,7 @@ impl Agent {
     }
 
     async fn end_by_budget(&mut self) -> Result<Turn, StoreError> {
-        let used_up = format!("Request budget used up ({})", self.limits.budget.requests);
+        let used_up = format!("Request budget used up ({})", self.limits().budget.requests);
         self.end_by_error(used_up).await
     }
 

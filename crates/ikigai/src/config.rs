@@ -42,6 +42,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use chosen::{ChosenModel, Format, NoModel};
 pub(crate) use error::ConfigError;
+use ikigai_agents::Notify;
 use ikigai_store::{AgentLimits, Budget};
 use ikigai_tools::{Decision, Mode, OutputSize, Rule};
 pub(crate) use nearest::name as nearest_name;
@@ -213,6 +214,14 @@ impl Settings {
     /// provider's, else its usual one.
     pub(crate) fn model_with_key_of(&self, provider: &str) -> ChosenModel {
         chosen::with_key_of(&self.layers, provider)
+    }
+
+    /// When agents are told of mail.
+    pub(crate) fn notify(&self) -> Notify {
+        match self.layers.value("mail.notify") {
+            Some(Value::Text(word)) if word == "boundary" => Notify::Boundary,
+            _ => Notify::Idle,
+        }
     }
 
     /// How many agents a session may have.

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use ikigai_conversation::{AgentId, SessionId};
+use ikigai_conversation::SessionId;
 use tokio::signal::unix::SignalKind;
 
 use crate::cli::Options;
@@ -18,7 +18,7 @@ pub(crate) const WATCHDOG: &str = "__watchdog";
 pub(crate) const SANDBOX: &str = "__sandbox";
 
 /// The variables by which a command of an agent knows whose it is.
-const AGENT: &str = "IKIGAI_AGENT";
+pub(crate) const AGENT: &str = "IKIGAI_AGENT";
 const SESSION: &str = "IKIGAI_SESSION";
 
 /// The variable by which programs know where temporary files go.
@@ -99,16 +99,14 @@ impl Environment {
     }
 
     /// The variables that a command of an agent may see: those of [`for_commands`](Self::for_commands), and
-    /// who it is that runs it.
+    /// which session it belongs to. Whose it is differs from agent to agent.
     pub(crate) fn for_commands_of(
         &self,
         session: SessionId,
-        agent: &AgentId,
         temporary: &Path,
     ) -> Vec<(OsString, OsString)> {
         let mut variables = self.for_commands_in(temporary);
         variables.retain(|(name, _)| name != AGENT && name != SESSION);
-        variables.push((AGENT.into(), agent.to_string().into()));
         variables.push((SESSION.into(), session.to_string().into()));
         variables
     }

@@ -3,6 +3,7 @@
 //! The terminal stays in its own hands: it edits the line, and turns Ctrl-C into a signal. The agent is a
 //! task beside us; we tell it what was typed and print what it tells.
 
+mod agents;
 mod answer;
 mod commands;
 mod connect;
@@ -12,8 +13,10 @@ mod typed;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_agents::{Answer, Command, Event, Model, Permissions, Person as Whom, serve};
-use ikigai_conversation::{AgentId, SessionId};
+use ikigai_agents::{
+    Answer, Command, Event, Model, Order, Permissions, Person as Whom, Seat, serve,
+};
+use ikigai_conversation::SessionId;
 use ikigai_store::Store;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +37,7 @@ use connect::Choice;
 use screen::Screen;
 use typed::{Typed, read_lines};
 
-/// How many commands may wait for the agent; it takes them at once, also while it works.
+/// How many orders may wait for the agents; they are taken at once, also while they work.
 const COMMANDS: usize = 16;
 
 const TOO_LONG: &str = "\
@@ -73,18 +76,27 @@ async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
     let toolbox = toolbox(environment, &seat, &temporary, Whom::Present)?;
     let permissions = Arc::clone(&toolbox.permissions);
     let sandbox = toolbox.commands.sandbox_kind().await;
-    let screen = Arc::new(Mutex::new(Screen::new(environment, Arc::clone(&permissions))));
+    let screen =
+        Arc::new(Mutex::new(Screen::new(environment, Arc::clone(&permissions), agent.clone())));
     lock(&screen).greet(&model.label, &agent, &sandbox);
     let said_before = store.own_log(session, agent.clone(), None).await;
     lock(&screen).recall(&said_before.unwrap_or_default());
     let (for_events, for_the_end) = (Arc::clone(&screen), Arc::clone(&screen));
-    let events = Box::new(move |event: Event| lock(&for_events).show(&event));
-    let agent_at_work = equip(environment, seat, model, toolbox, events)?;
-    let (tell, commands) = mpsc::channel(COMMANDS);
+    let events = Arc::new(move |event: Event| lock(&for_events).show(&event));
+    let equipment = equip(environment, model, toolbox, events);
+    let (tell, orders) = mpsc::channel(COMMANDS);
     let shutdown = CancellationToken::new();
-    let person =
-        Person { environment, store, session, agent, permissions, screen, tell, leaving: false };
-    let mut serving = std::pin::pin!(serve(agent_at_work, commands, shutdown.clone()));
+    let person = Person {
+        environment,
+        store,
+        session,
+        seat: seat.clone(),
+        permissions,
+        screen,
+        tell,
+        leaving: false,
+    };
+    let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));
     let exit = tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(Into::into),
         exit = person.listen() => exit?,
@@ -102,10 +114,10 @@ struct Person<'a> {
     environment: &'a Environment,
     store: Arc<Store>,
     session: SessionId,
-    agent: AgentId,
+    seat: Seat,
     permissions: Arc<Permissions>,
     screen: Arc<Mutex<Screen>>,
-    tell: mpsc::Sender<Command>,
+    tell: mpsc::Sender<Order>,
     /// Ctrl-C was pressed once with nothing to interrupt.
     leaving: bool,
 }
@@ -192,13 +204,20 @@ impl Person<'_> {
             lock(&self.screen).prompt();
             return;
         };
-        let Some(call) = lock(&self.screen).answered() else { return };
-        self.tell(Command::Answer(Answer { call, decision, reason })).await;
+        let Some((agent, call)) = lock(&self.screen).answered() else { return };
+        let command = Command::Answer(Answer { call, decision, reason });
+        self.order(Order { agent, command }).await;
     }
 
+    /// Tells the agent in view something.
     async fn tell(&self, command: Command) {
+        let agent = lock(&self.screen).view().clone();
+        self.order(Order { agent, command }).await;
+    }
+
+    async fn order(&self, order: Order) {
         // When nobody listens any more, the agent has said why.
-        let _ = self.tell.send(command).await;
+        let _ = self.tell.send(order).await;
     }
 }
 

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 use ikigai_agents::{
-    Agent, Limits, Model, Person, Seat, Sink, Surroundings, Toolbox, Which, system_prompt,
+    Equipment, FreeAgents, Limits, Model, Person, Seat, Sink, Surroundings, Toolbox, Which,
+    system_prompt,
 };
 use ikigai_conversation::AgentId;
 use ikigai_store::{Options, Store};
@@ -54,24 +55,25 @@ pub(crate) async fn take_seat(
     Ok(seat)
 }
 
-/// An agent with everything that it needs. The folder for temporary files must outlive it.
+/// What the agents of this process have in common.
 pub(crate) fn equip(
     environment: &Environment,
-    seat: Seat,
     model: Model,
     toolbox: Toolbox,
     events: Sink,
-) -> anyhow::Result<Agent> {
+) -> Equipment {
     let settings = &environment.settings;
     let limits = Limits {
         budget: settings.budget(),
         tool_turns: settings.max_tool_turns(),
+        notify: settings.notify(),
+        free_agents: FreeAgents::TakenUp,
         agents: settings.agent_limits(),
     };
-    Ok(Agent::new(seat, model, toolbox, limits, prompt(environment), events))
+    Equipment { model, toolbox, limits, prompt: prompt(environment), events }
 }
 
-/// The tools of an agent, and what they may touch.
+/// The tools of agents, and what they may touch. The folder for temporary files must outlive them.
 pub(crate) fn toolbox(
     environment: &Environment,
     seat: &Seat,
@@ -79,7 +81,7 @@ pub(crate) fn toolbox(
     person: Person,
 ) -> anyhow::Result<Toolbox> {
     let temporary = temporary.path();
-    let variables = environment.for_commands_of(seat.session(), seat.agent(), temporary);
+    let variables = environment.for_commands_of(seat.session(), temporary);
     let program = environment::own_program()?;
     Ok(Toolbox {
         dispatcher: catalogue::offered(&environment.settings),
@@ -87,6 +89,7 @@ pub(crate) fn toolbox(
         directory: environment.directory.clone(),
         output_size: environment.settings.max_output_size(),
         permissions: permissions(environment, Some(temporary), person)?,
+        agent_variable: environment::AGENT.into(),
     })
 }
 

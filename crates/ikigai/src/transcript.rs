@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_agents::{Done, Stop};
-use ikigai_conversation::{Body, Message};
+use ikigai_conversation::{AgentId, Body, Message};
 use serde_json::Value;
 
 use crate::print::safe;
@@ -70,6 +70,18 @@ pub(crate) fn ending(done: &Done) -> Option<String> {
 /// The news that the database is waited for.
 pub(crate) fn store_waits(reason: &str) -> String {
     format!("⚠ {reason}; waiting")
+}
+
+/// What was not taken, since too much waits.
+pub(crate) fn not_taken(text: &str) -> String {
+    let shown: String = text.chars().take(64).collect();
+    format!("⚠ too many messages wait, so this one was not taken: {shown}")
+}
+
+/// Lines that are about another agent than the one in view.
+pub(crate) fn of_agent(agent: &AgentId, text: &str) -> String {
+    let lines = text.lines().map(|line| format!("[{agent}] {line}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A retry as a line.

@@ -117,7 +117,8 @@ fn kills_at_random_moments_never_tear_the_log_nor_do_a_thing_twice() {
     at_once([(Format::Chat, 0x5eed), (Format::Anthropic, 0xfeed)], |(format, seed)| {
         let server = ModelServer::choosing(busy_model);
         let workspace = Workspace::with_agents(2);
-        workspace.touch(["trace"]);
+        // The other agent is not woken: this is about one.
+        workspace.touch(["trace"]).sql("UPDATE agents SET mail_held = 1 WHERE id = '1/'");
         let mut numbers = Numbers(seed);
         for _ in 0..KILLS {
             let mut command = workspace.run_command(&server, format, ["-c", "--json", "go"]);

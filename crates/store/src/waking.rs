@@ -127,26 +127,24 @@ impl Store {
     ) -> Result<Option<Message>, StoreError> {
         self.commit(move |unit| {
             let agent = fence(unit, &lease, &agent)?;
-            if !would_wake(unit, &agent)? {
-                return Ok(None);
-            }
-            causes::take_over_from_mail(unit, &agent)?;
-            let unread = unread(unit, &agent)?;
-            let message = append(unit, &agent, render(&unread))?;
+            let Some(message) = tell(unit, &agent, render)? else { return Ok(None) };
             begin_turn(unit, &agent, message.id)?;
-            let sql = "UPDATE mail SET told_by = ?2
-                WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL";
-            unit.execute(sql, params![agent.key, message.id.value()])?;
-            let sql =
-                "UPDATE agents SET notification_pending = 1, state = 'waiting' WHERE key = ?1";
-            unit.execute(sql, [agent.key])?;
-            let sql =
-                "UPDATE sessions SET wakes_left = wakes_left - 1, requests_left = requests_left - 1
-                WHERE key = ?1";
+            set_state(unit, &agent, State::Waiting)?;
+            let sql = "UPDATE sessions SET requests_left = requests_left - 1 WHERE key = ?1";
             unit.execute(sql, [agent.session])?;
             Ok(Some(message))
         })
         .await
+    }
+
+    /// The same in the middle of a turn, whose next request is granted already.
+    pub async fn announce_in_turn(
+        &self,
+        lease: Lease,
+        agent: AgentId,
+        render: impl FnOnce(&Unread) -> NewMessage + Send + 'static,
+    ) -> Result<Option<Message>, StoreError> {
+        self.commit(move |unit| tell(unit, &fence(unit, &lease, &agent)?, render)).await
     }
 
     /// The idle agents of a session that have mail which would wake them: one query, whatever signals were
@@ -165,6 +163,29 @@ impl Store {
     }
 }
 
+/// Announces what an agent was not told of, if that would wake it, and takes a wake for it.
+fn tell(
+    unit: &Unit<'_>,
+    agent: &AgentRow,
+    render: impl FnOnce(&Unread) -> NewMessage,
+) -> Result<Option<Message>, StoreError> {
+    if !would_wake(unit, agent)? {
+        return Ok(None);
+    }
+    causes::take_over_from_mail(unit, agent)?;
+    let unread = unread(unit, agent)?;
+    let message = append(unit, agent, render(&unread))?;
+    let sql = "UPDATE mail SET told_by = ?2
+        WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL";
+    unit.execute(sql, params![agent.key, message.id.value()])?;
+    unit.execute("UPDATE agents SET notification_pending = 1 WHERE key = ?1", [agent.key])?;
+    unit.execute(
+        "UPDATE sessions SET wakes_left = wakes_left - 1 WHERE key = ?1",
+        [agent.session],
+    )?;
+    Ok(Some(message))
+}
+
 /// Notes how a turn ended.
 fn note_end(unit: &Unit<'_>, agent: &AgentRow, ending: &Ending) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET in_turn = 0, last_error = ?2,
@@ -180,12 +201,14 @@ pub(crate) fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, Stor
     Ok(unit.row(&sql, [agent.key], |_| Ok(()))?.is_some())
 }
 
-/// Notes that mail is held, if it is and that was not noted before.
+/// Notes that mail is held, if it is and that was not noted before. Whose it is does not matter: it is the last
+/// turn of a session that finds out.
 fn note_held(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
     let sql = "UPDATE sessions SET held_told = 1
         WHERE key = ?1 AND held_told = 0 AND wakes_left = 0
-        AND EXISTS (SELECT 1 FROM agents WHERE key = ?2 AND untold > 0 AND mail_held = 0)";
-    Ok(unit.execute(sql, params![agent.session, agent.key])? > 0)
+        AND EXISTS (SELECT 1 FROM agents
+            WHERE session = ?1 AND state = 'idle' AND untold > 0 AND mail_held = 0)";
+    Ok(unit.execute(sql, [agent.session])? > 0)
 }
 
 fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {

@@ -3,7 +3,7 @@
 use ikigai_conversation::{AgentId, SessionId};
 use rusqlite::params;
 
-use crate::agents::State;
+use crate::agents::{State, find_agent};
 use crate::error::StoreError;
 use crate::leases::decode;
 use crate::process::Process;
@@ -50,6 +50,27 @@ impl Store {
                 list.dedup();
             }
             Ok(work)
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// Which of these agents were killed.
+    pub async fn dead_among(
+        &self,
+        session: SessionId,
+        agents: Vec<AgentId>,
+    ) -> Result<Vec<AgentId>, StoreError> {
+        self.read(move |unit| {
+            let session = sessions::key_of(unit, &session)?;
+            let mut dead = Vec::new();
+            for id in agents {
+                if find_agent(unit, session, &id)?.is_some_and(|agent| agent.is_dead) {
+                    dead.push(id);
+                }
+            }
+            Ok(dead)
         })
         .await
     }

@@ -6,7 +6,7 @@ mod text;
 
 use std::time::Duration;
 
-use ikigai_agents::{Command, Person, Stop, serve};
+use ikigai_agents::{Command, Order, Person, Stop, serve};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
         let printer = SharedPrinter::begin(output, &seat, &model.label, interrupt.clone())?;
         let temporary = TemporaryFolder::of_session(environment, seat.session())?;
         let toolbox = toolbox(environment, &seat, &temporary, Person::Absent)?;
-        let agent = equip(environment, seat, model, toolbox, printer.sink())?;
+        let equipment = equip(environment, model, toolbox, printer.sink());
         if let Some(seconds) = arguments.timeout {
             let (interrupt, limit) = (interrupt.clone(), Duration::from_secs(seconds));
             tokio::spawn(async move {
@@ -52,10 +52,10 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
                 interrupt.cancel();
             });
         }
-        let (say, commands) = mpsc::channel(1);
-        say.send(Command::Say(prompt)).await?;
-        drop(say);
-        let served = serve(agent, commands, interrupt).await;
+        let (give, orders) = mpsc::channel(1);
+        give.send(Order { agent: seat.agent().clone(), command: Command::Say(prompt) }).await?;
+        drop(give);
+        let served = serve(seat, equipment, orders, interrupt).await;
         printer.finish(served.err())
     });
     // A file tool that is stuck in the system must not keep us.

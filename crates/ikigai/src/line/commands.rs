@@ -21,6 +21,10 @@ pub(super) enum Asked {
 const COMMANDS: &[(&str, &str)] = &[
     ("/help", "this list"),
     ("/mail", "the mailbox: /mail read 5, /mail send 1/ text, /mail unread 5"),
+    ("/agents", "the agents of the session, as a tree"),
+    ("/agent", "talk to another agent: /agent 0/1/"),
+    ("/fork", "a child that knows the conversation: /fork, /fork TASK"),
+    ("/kill", "end an agent and its children: /kill 0/1/"),
     ("/mode", "what agents may touch: /mode read, /mode work, /mode full"),
     ("/undo", "take back what your newest message did to files"),
     ("/redo", "take the last /undo back"),
@@ -40,6 +44,10 @@ impl Person<'_> {
         match name {
             "help" => lock(&self.screen).say(&help()),
             "mail" => self.mail(rest).await,
+            "agents" => self.agents().await,
+            "agent" => self.look_at(rest.trim()).await,
+            "fork" => self.fork(rest.trim()).await,
+            "kill" => self.kill(rest.trim()).await,
             "mode" => self.mode(rest.trim()),
             "undo" => self.undo(Direction::Undo).await,
             "redo" => self.undo(Direction::Redo).await,
@@ -55,9 +63,9 @@ impl Person<'_> {
         let text = match MailCommand::parse(rest) {
             Ok(command) => {
                 let budget = Some(self.environment.settings.budget());
-                let agent = self.agent.clone();
-                match self.store.perform(self.session, agent, command.step, budget).await {
-                    Ok(outcome) => MailCommand::render(&self.agent, &outcome, now())
+                let agent = lock(&self.screen).view().clone();
+                match self.store.perform(self.session, agent.clone(), command.step, budget).await {
+                    Ok(outcome) => MailCommand::render(&agent, &outcome, now())
                         .unwrap_or_else(|error| error),
                     Err(StoreError::SessionNotFound(_)) => {
                         "Error: the session begins with the first thing you say; there is no mail yet"

@@ -1,5 +1,6 @@
 //! What is printed, and in which state that leaves the line.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,15 +21,24 @@ pub(super) struct Screen {
     directory: PathBuf,
     permissions: Arc<Permissions>,
     cursor: Cursor,
+    /// The agent that the person talks to, and whose text is shown as it comes.
+    view: AgentId,
+    /// What is known of the agents that have done something.
+    agents: BTreeMap<AgentId, Known>,
+    /// The calls that wait for a yes, the oldest first.
+    asked: VecDeque<(AgentId, ToolCallId)>,
+    /// There is a conversation to come back to.
+    has_spoken: bool,
+}
+
+/// An agent, as far as the person sees it.
+#[derive(Debug, Default)]
+struct Known {
     is_busy: bool,
-    /// The call that waits for a yes.
-    asked: Option<ToolCallId>,
-    /// The last turn stopped in a way from which it may go on; Enter does that.
+    /// Its last turn stopped in a way from which it may go on; Enter does that.
     may_go_on: bool,
     /// Messages of the person that wait, and are shown when they go in.
     waiting: usize,
-    /// There is a conversation to come back to.
-    has_spoken: bool,
 }
 
 /// Where the cursor is.
@@ -43,7 +53,11 @@ enum Cursor {
 }
 
 impl Screen {
-    pub(super) fn new(environment: &Environment, permissions: Arc<Permissions>) -> Screen {
+    pub(super) fn new(
+        environment: &Environment,
+        permissions: Arc<Permissions>,
+        view: AgentId,
+    ) -> Screen {
         let is_dumb = environment.variable("TERM").is_none_or(|term| term == "dumb");
         let has_colours = !is_dumb && environment.variable("NO_COLOR").is_none();
         Screen {
@@ -51,10 +65,9 @@ impl Screen {
             directory: environment.directory.clone(),
             permissions,
             cursor: Cursor::Fresh,
-            is_busy: false,
-            asked: None,
-            may_go_on: false,
-            waiting: 0,
+            view,
+            agents: BTreeMap::new(),
+            asked: VecDeque::new(),
             has_spoken: false,
         }
     }
@@ -110,37 +123,60 @@ impl Screen {
             let full = self.in_colour_of(mode, mode.word());
             self.put(&format!("{full} "));
         }
-        self.put(if self.asked.is_some() { "y/a/n ❯ " } else { "❯ " });
+        let whose = match self.asked.front() {
+            Some(_) => "y/a/n ".to_owned(),
+            None if self.agents.len() > 1 => format!("{} ", self.view),
+            None => String::new(),
+        };
+        self.put(&format!("{whose}❯ "));
         self.cursor = Cursor::Prompt;
     }
 
+    /// The agent that the person talks to.
+    pub(super) fn view(&self) -> &AgentId {
+        &self.view
+    }
+
+    /// Talks to another agent from now on.
+    pub(super) fn look_at(&mut self, agent: AgentId) {
+        self.agents.entry(agent.clone()).or_default();
+        self.view = agent;
+    }
+
+    /// Whether the agent in view is at work.
     pub(super) fn is_busy(&self) -> bool {
-        self.is_busy
+        self.agents.get(&self.view).is_some_and(|known| known.is_busy)
     }
 
     /// Whether a call waits for a yes.
     pub(super) fn asks(&self) -> bool {
-        self.asked.is_some()
+        !self.asked.is_empty()
     }
 
-    /// The call that waited for a yes; now it does not any more.
-    pub(super) fn answered(&mut self) -> Option<ToolCallId> {
-        self.asked.take()
+    /// The oldest call that waited for a yes; now it does not any more.
+    pub(super) fn answered(&mut self) -> Option<(AgentId, ToolCallId)> {
+        let answered = self.asked.pop_front();
+        if self.asks() {
+            self.prompt();
+        }
+        answered
     }
 
     pub(super) fn may_go_on(&self) -> bool {
-        self.may_go_on && !self.is_busy
+        let known = self.agents.get(&self.view);
+        known.is_some_and(|known| known.may_go_on && !known.is_busy)
     }
 
     /// Something was typed; while the agent works it waits.
     pub(super) fn said(&mut self, is_busy: bool) {
         self.has_spoken = true;
+        let known = self.agents.entry(self.view.clone()).or_default();
+        known.is_busy = true;
+        known.may_go_on = false;
         if is_busy {
-            self.waiting += 1;
+            known.waiting += 1;
             self.dim("(waits for the next step)");
         }
-        self.is_busy = true;
-        self.may_go_on = false;
     }
 
     /// The person has ended a line.
@@ -153,38 +189,50 @@ impl Screen {
         self.line(&safe(text));
     }
 
-    /// Prints what happened.
+    /// Prints what happened. Of an agent that is not in view every line has its id before it.
     pub(super) fn show(&mut self, event: &Event) {
+        let agent = &event.agent;
         match &event.happening {
-            Happening::Started(reason) => self.started(*reason),
-            Happening::Text(delta) => self.text(delta),
-            Happening::Logged(message) => self.logged(message),
+            Happening::Started(reason) => self.started(agent, *reason),
+            Happening::Text(delta) if *agent == self.view => self.text(delta),
+            // It is shown when it is complete.
+            Happening::Text(_) => {}
+            Happening::Logged(message) => self.logged(agent, message),
             Happening::Retry { attempt, reason, delay } => {
-                self.line(&safe(&transcript::retry(*attempt, reason, *delay)));
+                self.tell(agent, &transcript::retry(*attempt, reason, *delay));
             }
-            Happening::Asks(asking) => self.ask(&event.agent, asking),
-            Happening::StoreWaits(reason) => self.line(&safe(&transcript::store_waits(reason))),
+            Happening::Asks(asking) => self.ask(agent, asking),
+            Happening::StoreWaits(reason) => self.tell(agent, &transcript::store_waits(reason)),
             Happening::MailHeld => self.line(transcript::MAIL_HELD),
-            Happening::Done(done) => self.done(done),
-            Happening::Lost(reason) => self.line(&safe(&format!("✗ {reason}"))),
+            Happening::Full(text) => self.tell(agent, &transcript::not_taken(text)),
+            Happening::Done(done) => self.done(agent, done),
+            Happening::Lost(reason) => self.tell(agent, &format!("✗ {reason}")),
         }
     }
 
-    fn started(&mut self, reason: Reason) {
-        self.is_busy = true;
-        self.may_go_on = false;
-        if reason == Reason::CutOff {
+    fn known(&mut self, agent: &AgentId) -> &mut Known {
+        self.agents.entry(agent.clone()).or_default()
+    }
+
+    fn started(&mut self, agent: &AgentId, reason: Reason) {
+        let known = self.known(agent);
+        known.is_busy = true;
+        known.may_go_on = false;
+        if reason == Reason::CutOff && *agent == self.view {
             self.has_spoken = true;
             self.dim("(goes on with what was cut off)");
         }
     }
 
     fn ask(&mut self, agent: &AgentId, asking: &Asking) {
+        if *agent != self.view {
+            self.put("\x07");
+        }
         for line in render_question(agent, asking, &self.directory) {
             self.line(&safe(&line));
         }
         self.dim(HOW_TO_ANSWER);
-        self.asked = Some(asking.call.tool_call_id.clone());
+        self.asked.push_back((agent.clone(), asking.call.tool_call_id.clone()));
         self.prompt();
     }
 
@@ -197,21 +245,28 @@ impl Screen {
         self.put(&safe(delta));
     }
 
-    fn logged(&mut self, message: &Message) {
+    fn logged(&mut self, agent: &AgentId, message: &Message) {
         match &message.body {
-            Body::ToolCall(_) | Body::ToolResult(_) | Body::Notification(_) => self.lines(message),
-            Body::User if self.waiting > 0 => {
-                self.waiting -= 1;
-                self.line(&safe(&format!("❯ {}", message.content)));
+            Body::ToolCall(_) | Body::ToolResult(_) | Body::Notification(_) => {
+                self.lines(agent, message);
             }
-            Body::User | Body::System | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {}
+            Body::User => {
+                let known = self.known(agent);
+                if known.waiting > 0 {
+                    known.waiting -= 1;
+                    self.tell(agent, &format!("❯ {}", message.content));
+                }
+            }
+            Body::Approval(approval) => self.asked.retain(|(_, id)| *id != approval.tool_call_id),
+            Body::System | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {}
             Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) => {}
-            Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => {}
+            Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
         }
     }
 
-    fn lines(&mut self, message: &Message) {
+    fn lines(&mut self, agent: &AgentId, message: &Message) {
         for (look, line) in transcript::shown(message) {
+            let line = self.of(agent, &line);
             match look {
                 Look::Plain => self.line(&line),
                 Look::Dim => self.dim(&line),
@@ -219,17 +274,37 @@ impl Screen {
         }
     }
 
-    fn done(&mut self, done: &Done) {
-        self.is_busy = self.waiting > 0;
-        self.asked = None;
+    fn done(&mut self, agent: &AgentId, done: &Done) {
+        let is_in_view = *agent == self.view;
+        let known = self.known(agent);
+        known.is_busy = known.waiting > 0;
+        known.may_go_on = done.may_go_on;
+        let is_busy = known.is_busy;
+        self.asked.retain(|(asking, _)| asking != agent);
         self.fresh();
-        transcript::ending(done).iter().for_each(|note| self.line(&safe(note)));
-        self.may_go_on = done.may_go_on;
-        if done.may_go_on {
+        if !is_in_view && !done.text.trim().is_empty() {
+            self.tell(agent, &format!("● {}", done.text));
+        }
+        transcript::ending(done).iter().for_each(|note| self.tell(agent, note));
+        if done.may_go_on && is_in_view {
             self.dim("Enter tries to go on");
         }
-        if !self.is_busy {
+        if is_in_view && !is_busy || !is_in_view && !self.is_busy() {
             self.prompt();
+        }
+    }
+
+    /// Prints what is told of an agent.
+    fn tell(&mut self, agent: &AgentId, text: &str) {
+        let text = self.of(agent, &safe(text));
+        self.line(&text);
+    }
+
+    /// The text, with whose it is where that is not clear.
+    fn of(&self, agent: &AgentId, text: &str) -> String {
+        match *agent == self.view {
+            true => text.to_owned(),
+            false => transcript::of_agent(agent, text),
         }
     }
 

@@ -40,9 +40,15 @@ impl Output for JsonLines {
                 print::note(transcript::MAIL_HELD);
                 Ok(Reader::Listening)
             }
-            Happening::Started(_) | Happening::Done(_) | Happening::Lost(_) => {
+            Happening::Full(text) => {
+                print::note(&transcript::not_taken(text));
                 Ok(Reader::Listening)
             }
+            Happening::Lost(reason) => {
+                print::note(&transcript::of_agent(agent, reason));
+                Ok(Reader::Listening)
+            }
+            Happening::Started(_) | Happening::Done(_) => Ok(Reader::Listening),
             // The answer is told when it is in the log.
             Happening::Asks(_) => Ok(Reader::Listening),
         }

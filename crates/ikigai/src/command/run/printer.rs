@@ -19,8 +19,8 @@ pub(super) trait Output: Send {
     fn done(&mut self, agent: &AgentId, done: &Done) -> anyhow::Result<Reader>;
 }
 
-/// Shows events in order, but the end of a turn only when something follows it: the last one is the last
-/// that is shown (cli.md, Events). The agent's task tells it what happens, and we tell it the end.
+/// Shows events in order, but the end of a turn of the prompt's agent only when another of its turns follows: the
+/// last one is the last that is shown (cli.md, Events). Agents tell it what happens, and we tell it the end.
 #[derive(Clone)]
 pub(super) struct SharedPrinter(Arc<Mutex<Printer>>);
 
@@ -28,6 +28,7 @@ struct Printer {
     output: Box<dyn Output>,
     /// Cancelled when nobody reads what we print.
     interrupt: CancellationToken,
+    /// The agent of the prompt.
     agent: AgentId,
     held: Option<Done>,
     failure: Option<anyhow::Error>,
@@ -50,7 +51,7 @@ impl SharedPrinter {
 
     pub(super) fn sink(&self) -> Sink {
         let printer = self.clone();
-        Box::new(move |event| printer.lock().take(event))
+        Arc::new(move |event| printer.lock().take(event))
     }
 
     /// Shows the end, which is an error when the agent could not be served.
@@ -65,14 +66,22 @@ impl SharedPrinter {
 
 impl Printer {
     fn take(&mut self, event: Event) {
-        self.release();
+        let is_own = event.agent == self.agent;
+        if is_own {
+            self.release();
+        }
         match event.happening {
-            Happening::Done(done) => self.held = Some(done),
+            Happening::Done(done) if is_own => self.held = Some(done),
+            Happening::Done(done) => {
+                let shown = self.output.done(&event.agent, &done);
+                self.note(shown);
+            }
             // What it was is said at the end.
-            Happening::Lost(_) => {}
+            Happening::Lost(_) if is_own => {}
+            Happening::Lost(_) => self.show(&event),
             Happening::Started(_) | Happening::Logged(_) | Happening::Text(_) => self.show(&event),
             Happening::Retry { .. } | Happening::StoreWaits(_) => self.show(&event),
-            Happening::MailHeld | Happening::Asks(_) => self.show(&event),
+            Happening::MailHeld | Happening::Asks(_) | Happening::Full(_) => self.show(&event),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The answer on standard output, everything else on standard error.
 
+use std::collections::BTreeMap;
+
 use ikigai_agents::{Done, Event, Happening, Seat, Stop};
 use ikigai_conversation::{AgentId, Body, Message};
 
@@ -7,61 +9,84 @@ use super::printer::Output;
 use crate::print::{self, Reader};
 use crate::transcript;
 
-/// Prints answers when they are complete.
+/// Prints answers when they are complete. What is told of other agents than the prompt's has their id before it.
 #[derive(Default)]
 pub(super) struct PlainText {
+    /// The agent of the prompt.
+    own: Option<AgentId>,
     /// Text of which it is not yet known whether it is an answer or comes with calls.
-    text: Option<String>,
+    texts: BTreeMap<AgentId, String>,
 }
 
 impl Output for PlainText {
-    fn begin(&mut self, _seat: &Seat, _model: &str) -> anyhow::Result<Reader> {
+    fn begin(&mut self, seat: &Seat, _model: &str) -> anyhow::Result<Reader> {
+        self.own = Some(seat.agent().clone());
         Ok(Reader::Listening)
     }
 
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
+        let agent = &event.agent;
         match &event.happening {
-            Happening::Logged(message) => self.logged(message),
+            Happening::Logged(message) => self.logged(agent, message),
             Happening::Retry { attempt, reason, delay } => {
-                print::note(&transcript::retry(*attempt, reason, *delay));
+                self.note(agent, &transcript::retry(*attempt, reason, *delay));
             }
-            Happening::StoreWaits(reason) => print::note(&transcript::store_waits(reason)),
+            Happening::StoreWaits(reason) => self.note(agent, &transcript::store_waits(reason)),
             Happening::MailHeld => print::note(transcript::MAIL_HELD),
+            Happening::Full(text) => self.note(agent, &transcript::not_taken(text)),
+            Happening::Lost(reason) => self.note(agent, &format!("✗ {reason}")),
             Happening::Started(_) | Happening::Text(_) | Happening::Asks(_) => {}
-            Happening::Done(_) | Happening::Lost(_) => {}
+            Happening::Done(_) => {}
         }
         Ok(Reader::Listening)
     }
 
-    fn done(&mut self, _agent: &AgentId, done: &Done) -> anyhow::Result<Reader> {
-        self.text = None;
+    fn done(&mut self, agent: &AgentId, done: &Done) -> anyhow::Result<Reader> {
+        self.texts.remove(agent);
+        let is_own = self.own.as_ref() == Some(agent);
         let mut reader = Reader::Listening;
-        if !done.text.trim().is_empty() {
+        if !done.text.trim().is_empty() && is_own {
             let end = if done.text.ends_with('\n') { "" } else { "\n" };
             reader = print::words_to_reader(&format!("{}{end}", done.text))?;
+        } else if !done.text.trim().is_empty() {
+            self.note(agent, &done.text);
         }
         match &done.error {
             // As every command says why it failed.
-            Some(error) if done.stop == Stop::Error => print::note(&format!("ikigai: {error}")),
-            Some(_) | None => transcript::ending(done).iter().for_each(|note| print::note(note)),
+            Some(error) if done.stop == Stop::Error && is_own => {
+                print::note(&format!("ikigai: {error}"));
+            }
+            Some(_) | None => {
+                transcript::ending(done).iter().for_each(|note| self.note(agent, note));
+            }
         }
         Ok(reader)
     }
 }
 
 impl PlainText {
-    fn logged(&mut self, message: &Message) {
+    fn logged(&mut self, agent: &AgentId, message: &Message) {
         match &message.body {
-            Body::Assistant(_) => self.text = Some(message.content.clone()),
+            Body::Assistant(_) => {
+                self.texts.insert(agent.clone(), message.content.clone());
+            }
             Body::ToolCall(_) | Body::ToolResult(_) | Body::Notification(_) => {
-                if let Some(text) = self.text.take().filter(|text| !text.trim().is_empty()) {
-                    print::note(&text);
+                let text = self.texts.remove(agent);
+                if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+                    self.note(agent, &text);
                 }
-                print::note(&transcript::line(message));
+                self.note(agent, &transcript::line(message));
             }
             Body::System | Body::User | Body::Summary(_) | Body::Fork(_) | Body::Usage(_) => {}
             Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => {}
             Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => {}
+        }
+    }
+
+    fn note(&self, agent: &AgentId, text: &str) {
+        match self.own.as_ref() == Some(agent) {
+            true => print::note(text),
+            false => print::note(&transcript::of_agent(agent, text)),
         }
     }
 }

@@ -114,7 +114,7 @@ impl Page {
             }
             // How it ended is the walk's business.
             Happening::MailHeld | Happening::Done(_) | Happening::Lost(_) => self.fresh(),
-            Happening::Started(_) | Happening::Asks(_) => {}
+            Happening::Started(_) | Happening::Asks(_) | Happening::Full(_) => {}
         }
     }
 

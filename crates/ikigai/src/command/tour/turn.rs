@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ikigai_agents::{Command, Done, Event, Happening, Person, Seat, Sink, Stop, serve};
+use ikigai_agents::{
+    Command, Done, Event, FreeAgents, Happening, Order, Person, Seat, Sink, Stop, serve,
+};
 use ikigai_conversation::Body;
 use ikigai_tools::Mode;
 use tokio::sync::{mpsc, oneshot};
@@ -54,13 +56,16 @@ pub(super) async fn run_turn(
         // There would be questions and nobody to answer; all that is run here is known.
         toolbox.permissions.set_mode(Mode::Full);
     }
-    let agent = equip(environment, seat, model, toolbox, events)?;
-    let (tell, commands) = mpsc::channel(1);
+    let own = seat.agent().clone();
+    let mut equipment = equip(environment, model, toolbox, events);
+    // The script says who speaks when.
+    equipment.limits.free_agents = FreeAgents::Left;
+    let (tell, orders) = mpsc::channel(1);
     if let Start::Said(text) = start {
-        tell.send(Command::Say(text.to_owned())).await?;
+        tell.send(Order { agent: own, command: Command::Say(text.to_owned()) }).await?;
     }
     let shutdown = interrupt.child_token();
-    let serving = serve(agent, commands, shutdown.clone());
+    let serving = serve(seat, equipment, orders, shutdown.clone());
     let ending = async {
         let end = timeout(PATIENCE, interrupt.run_until_cancelled(end)).await;
         if end.is_err() {
@@ -88,8 +93,8 @@ fn sink(
     results: Arc<Mutex<Vec<CallResult>>>,
     ended: oneshot::Sender<Done>,
 ) -> Sink {
-    let mut ended = Some(ended);
-    Box::new(move |event: Event| {
+    let ended = Mutex::new(Some(ended));
+    Arc::new(move |event: Event| {
         lock(&page).show(&event);
         match event.happening {
             Happening::Logged(message) => {
@@ -100,10 +105,11 @@ fn sink(
             }
             Happening::Done(done) => {
                 // Nobody waits for it after an interrupt.
-                ended.take().map(|ended| ended.send(done));
+                unpoisoned(&ended).take().map(|ended| ended.send(done));
             }
             Happening::Started(_) | Happening::Text(_) | Happening::Retry { .. } => {}
             Happening::StoreWaits(_) | Happening::MailHeld | Happening::Lost(_) => {}
+            Happening::Full(_) => {}
             Happening::Asks(_) => {}
         }
     })

@@ -1,0 +1,361 @@
+//! The agents that a process runs: each is a task while it works, and a row in the database while it is idle.
+//!
+//! One look at the database tells what is to be done, whatever signals were lost (mail.md, M6): who has mail,
+//! whose turn was cut off, which child was forked, which free agent is to be taken up, who was killed. So an
+//! idle agent costs nothing, and nobody has to be told of anything that is committed.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use ikigai_conversation::AgentId;
+use ikigai_store::{Changes, StoreError};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::agent::{Agent, Equipment, FreeAgents};
+use crate::event::{Done, Event, Happening, Stop};
+use crate::seat::Seat;
+use crate::task::{Command, Task};
+
+/// Something for an agent of this process. When nobody is left to give any, the team ends as soon as there is
+/// nothing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// Whom it is for.
+    pub agent: AgentId,
+    /// What it is told.
+    pub command: Command,
+}
+
+/// A signal may be lost, so a look is due from time to time all the same (mail.md, M6).
+const SWEEP: Duration = Duration::from_secs(2);
+
+/// How many commands may wait for an agent. It takes them at once, also while it works, unless the database keeps it
+/// waiting; then a person may type some lines.
+const COMMANDS: usize = 256;
+
+/// Runs the agent at `seat`, all that it forks, and free agents of the session that have something to do. Cancelling
+/// `shutdown` interrupts all turns and ends the team. Leases are given back at the end.
+///
+/// # Errors
+/// When the database refuses, or another process has taken the agent at the seat over.
+pub async fn serve(
+    seat: Seat,
+    equipment: Equipment,
+    orders: mpsc::Receiver<Order>,
+    shutdown: CancellationToken,
+) -> Result<(), StoreError> {
+    let equipment = Arc::new(equipment);
+    let mut team = Team {
+        own: seat.agent().clone(),
+        seats: BTreeMap::from([(seat.agent().top(), seat)]),
+        equipment: Arc::clone(&equipment),
+        at_work: BTreeMap::new(),
+        tasks: JoinSet::new(),
+        resting: None,
+        changes: None,
+        shutdown,
+    };
+    let served = team.run(orders).await;
+    if let Err(error) = &served {
+        team.emit(team.own.clone(), Happening::Lost(error.to_string()));
+    }
+    team.end_all().await;
+    equipment.toolbox.commands.close().await;
+    for seat in std::mem::take(&mut team.seats).into_values() {
+        seat.leave().await;
+    }
+    served
+}
+
+struct Team {
+    /// The agent that the person talks to first. Without it the team has no purpose.
+    own: AgentId,
+    /// One for each top-level agent that this process has the lease of.
+    seats: BTreeMap<AgentId, Seat>,
+    equipment: Arc<Equipment>,
+    at_work: BTreeMap<AgentId, AtWork>,
+    tasks: JoinSet<Rested>,
+    /// The agent of the person keeps its log in memory while it is idle; others read it again.
+    resting: Option<Box<Agent>>,
+    /// Watched from the moment that there is a session.
+    changes: Option<Changes>,
+    shutdown: CancellationToken,
+}
+
+/// An agent with a task.
+struct AtWork {
+    commands: mpsc::Sender<Command>,
+    /// Ends its turn and all further ones.
+    stop: CancellationToken,
+}
+
+/// An agent whose task has ended, with what it was told too late.
+struct Rested {
+    agent: Box<Agent>,
+    commands: mpsc::Receiver<Command>,
+    served: Result<(), StoreError>,
+}
+
+impl Team {
+    async fn run(&mut self, mut orders: mpsc::Receiver<Order>) -> Result<(), StoreError> {
+        let mut is_open = true;
+        // What somebody has to say already goes in before a turn goes on that was cut off.
+        while let Ok(order) = orders.try_recv() {
+            self.pass_on(order);
+        }
+        self.look().await?;
+        loop {
+            if !is_open && self.at_work.is_empty() && !self.look().await? {
+                return Ok(());
+            }
+            let (lost, is_busy) = (self.lost(), !self.at_work.is_empty());
+            tokio::select! {
+                biased;
+                Some(rested) = self.tasks.join_next() => {
+                    self.take_back(rested.map_err(|error| broken(&error))?).await?;
+                    self.look().await?;
+                }
+                order = orders.recv(), if is_open => match order {
+                    Some(order) => self.pass_on(order),
+                    None => is_open = false,
+                },
+                () = self.shutdown.cancelled(), if is_open => is_open = false,
+                (top, error) = lost => self.lose(&top, error)?,
+                changed = wait(&mut self.changes, is_busy) => {
+                    changed?;
+                    self.look().await?;
+                }
+            }
+        }
+    }
+
+    /// Tells an agent something; one that is idle begins to work.
+    fn pass_on(&mut self, order: Order) {
+        let Order { agent, command } = order;
+        if let Some(at_work) = self.at_work.get(&agent) {
+            // It takes commands at once; when it has just ended, they come back with it.
+            if let Err(TrySendError::Full(Command::Say(text))) = at_work.commands.try_send(command)
+            {
+                self.emit(agent, Happening::Full(text));
+            }
+            return;
+        }
+        match self.seat_of(&agent) {
+            Some(seat) => self.start(seat, command),
+            None => warn!(agent = agent.to_string(), "not run here"),
+        }
+    }
+
+    /// Finds out what is to be done, and begins it. Says whether there was something.
+    async fn look(&mut self) -> Result<bool, StoreError> {
+        let Some(seat) = self.seats.get(&self.own.top()).cloned() else { return Ok(false) };
+        if seat.lease().is_none() || self.shutdown.is_cancelled() {
+            return Ok(false);
+        }
+        let store = seat.store();
+        if self.changes.is_none() {
+            // Before the first look: what comes after it is noticed.
+            self.changes = Some(store.changes()?);
+        }
+        let found = store.work(seat.session(), seat.place(), seat.process()).await;
+        let work = match found {
+            Err(error) if error.is_passing() => return Ok(false),
+            found => found?,
+        };
+        self.end_killed(&seat).await?;
+        let mut is_begun = false;
+        if self.equipment.limits.free_agents == FreeAgents::TakenUp {
+            for top in work.to_take_up {
+                is_begun |= self.take_up(&seat, top).await?;
+            }
+        }
+        for agent in work.to_wake.into_iter().chain(work.at_work) {
+            if !self.at_work.contains_key(&agent)
+                && let Some(seat) = self.seat_of(&agent)
+            {
+                self.start(seat, Command::Look);
+                is_begun = true;
+            }
+        }
+        Ok(is_begun)
+    }
+
+    /// Ends the work of those that were killed, their commands with it.
+    async fn end_killed(&mut self, seat: &Seat) -> Result<(), StoreError> {
+        if self.at_work.is_empty() {
+            return Ok(());
+        }
+        let at_work = self.at_work.keys().cloned().collect();
+        for dead in seat.store().dead_among(seat.session(), at_work).await? {
+            if let Some(at_work) = self.at_work.get(&dead) {
+                at_work.stop.cancel();
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up a top-level agent that nobody runs; the next look finds who in its tree has something to do. Another
+    /// process may have been quicker.
+    async fn take_up(&mut self, beside: &Seat, top: AgentId) -> Result<bool, StoreError> {
+        match beside.store().claim(beside.session(), top.clone(), beside.process()).await {
+            Ok(lease) => {
+                info!(agent = top.to_string(), "taken up");
+                self.seats.insert(top, beside.beside(lease)?);
+                Ok(true)
+            }
+            Err(StoreError::LeaseHeld { .. } | StoreError::AgentDead(_)) => Ok(false),
+            Err(error) if error.is_passing() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn seat_of(&self, agent: &AgentId) -> Option<Seat> {
+        self.seats.get(&agent.top()).map(|seat| seat.of(agent.clone()))
+    }
+
+    fn start(&mut self, seat: Seat, command: Command) {
+        let agent = match self.resting.take_if(|resting| resting.id() == seat.agent()) {
+            Some(agent) => agent,
+            None => Box::new(Agent::new(seat, Arc::clone(&self.equipment))),
+        };
+        let (tell, commands) = mpsc::channel(COMMANDS);
+        // The channel is new and has room.
+        let _ = tell.try_send(command);
+        self.go_on(agent, tell, commands);
+    }
+
+    fn go_on(
+        &mut self,
+        mut agent: Box<Agent>,
+        tell: mpsc::Sender<Command>,
+        mut commands: mpsc::Receiver<Command>,
+    ) {
+        let stop = self.shutdown.child_token();
+        let at_work = AtWork { commands: tell, stop: stop.clone() };
+        self.at_work.insert(agent.id().clone(), at_work);
+        self.tasks.spawn(async move {
+            let task = Task { agent: &mut agent, commands: &mut commands, shutdown: stop };
+            let served = task.run().await;
+            Rested { agent, commands, served }
+        });
+    }
+
+    /// An agent is idle, or cannot go on.
+    async fn take_back(&mut self, rested: Rested) -> Result<(), StoreError> {
+        let Rested { agent, commands, served } = rested;
+        let id = agent.id().clone();
+        let Some(AtWork { commands: tell, .. }) = self.at_work.remove(&id) else { return Ok(()) };
+        match served {
+            Ok(()) if !commands.is_empty() => self.go_on(agent, tell, commands),
+            Ok(()) if id == self.own => self.resting = Some(agent),
+            Ok(()) => self.give_back(&id).await,
+            Err(error @ StoreError::AgentDead(_)) => {
+                self.emit(id.clone(), Happening::Done(killed()));
+                if id == self.own {
+                    return Err(error);
+                }
+            }
+            Err(error @ StoreError::LeaseLost { .. }) => self.lose(&id.top(), error)?,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Gives a top-level agent back that was taken up, once nobody in its tree is at work.
+    async fn give_back(&mut self, agent: &AgentId) {
+        let top = agent.top();
+        let is_busy = self.at_work.keys().any(|id| id.top() == top);
+        if top == self.own.top() || is_busy {
+            return;
+        }
+        if let Some(seat) = self.seats.remove(&top) {
+            info!(agent = top.to_string(), "given back");
+            seat.leave().await;
+        }
+    }
+
+    /// Waits until a lease is lost.
+    fn lost(&self) -> impl Future<Output = (AgentId, StoreError)> + use<> {
+        let lost: Vec<_> = self
+            .seats
+            .iter()
+            .map(|(top, seat)| {
+                let (top, lost) = (top.clone(), seat.lost());
+                Box::pin(async move { (top, lost.await) })
+            })
+            .collect();
+        async move {
+            match lost.is_empty() {
+                true => std::future::pending().await,
+                false => first_of(lost).await,
+            }
+        }
+    }
+
+    /// Another process has taken a top-level agent over: nobody in its tree can write any more.
+    fn lose(&mut self, top: &AgentId, error: StoreError) -> Result<(), StoreError> {
+        if *top == self.own.top() {
+            return Err(error);
+        }
+        self.seats.remove(top);
+        for (id, at_work) in &self.at_work {
+            if id.top() == *top {
+                at_work.stop.cancel();
+            }
+        }
+        self.emit(top.clone(), Happening::Lost(error.to_string()));
+        Ok(())
+    }
+
+    /// Ends all that is still at work, and waits for it.
+    async fn end_all(&mut self) {
+        self.shutdown.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    fn emit(&self, agent: AgentId, happening: Happening) {
+        (self.equipment.events)(Event { agent, happening });
+    }
+}
+
+fn killed() -> Done {
+    let error = Some("the agent was killed".to_owned());
+    Done { stop: Stop::Interrupted, text: String::new(), error, may_go_on: false }
+}
+
+/// Waits until something may have changed. A session that is only just being made is looked for soon.
+async fn wait(changes: &mut Option<Changes>, is_busy: bool) -> Result<(), StoreError> {
+    const SOON: Duration = Duration::from_millis(10);
+    match changes {
+        Some(changes) => changes.wait(SWEEP).await,
+        None if is_busy => {
+            tokio::time::sleep(SOON).await;
+            Ok(())
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the first of several.
+async fn first_of<T, F: Future<Output = T> + Unpin>(mut futures: Vec<F>) -> T {
+    std::future::poll_fn(move |context| {
+        let mut ready =
+            futures.iter_mut().filter_map(|future| match Pin::new(future).poll(context) {
+                Poll::Ready(value) => Some(value),
+                Poll::Pending => None,
+            });
+        ready.next().map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}
+
+fn broken(error: &tokio::task::JoinError) -> StoreError {
+    StoreError::Internal(error.to_string().into())
+}
