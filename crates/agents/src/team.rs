@@ -193,7 +193,12 @@ impl Team {
             return Ok(());
         }
         let at_work = self.at_work.keys().cloned().collect();
-        for dead in seat.store().dead_among(seat.session(), at_work).await? {
+        let found = seat.store().dead_among(seat.session(), at_work).await;
+        let dead = match found {
+            Err(error) if error.is_passing() => return Ok(()),
+            found => found?,
+        };
+        for dead in dead {
             if let Some(at_work) = self.at_work.get(&dead) {
                 at_work.stop.cancel();
             }

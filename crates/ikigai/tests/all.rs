@@ -4,7 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod agents_command;
+mod agents_files;
+mod agents_forks;
+mod agents_hostile;
+mod agents_kills;
+mod agents_line;
+mod agents_scenarios;
 mod agents_tools;
+mod agents_waits;
 mod bad_ground;
 mod bash;
 mod command_line;

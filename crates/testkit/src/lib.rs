@@ -4,7 +4,8 @@
 //! - [`TestAgent`]: an agent that works on its mail as the real one does: call, step, result.
 //! - [`driver`]: a process that writes like an agent, says aloud what was accepted, and can be made to die at
 //!   a chosen moment or to do it wrong on purpose.
-//! - [`ModelServer`]: a model server that follows a script, its faults included.
+//! - [`ModelServer`]: a model server that follows a script, its faults included; [`Cast`]: one that plays several
+//!   agents at once.
 //! - [`strict`]: judges of requests, with the rules of the APIs that they are for.
 //! - [`checker`]: a process that opens the database after the crash, and accounts for every message.
 //!
@@ -24,7 +25,9 @@ mod test_agent;
 mod test_store;
 mod view;
 
-pub use model_server::{Captured, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model};
+pub use model_server::{
+    Captured, Cast, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model,
+};
 pub use random::Random;
 pub use test_agent::{
     ROOM, TestAgent, by_id, everything, new_fork, output_of, said, send_to, wait_for,

@@ -18,6 +18,7 @@
 mod answer;
 mod anthropic;
 mod captured;
+mod cast;
 mod chat;
 mod connection;
 mod gate;
@@ -36,6 +37,7 @@ use std::thread;
 use std::time::Duration;
 
 pub use captured::{Captured, assert_prefix};
+pub use cast::Cast;
 pub use gate::Gate;
 pub use program::main as scripted_model;
 pub use reply::{Point, Reply};
@@ -89,6 +91,13 @@ impl ModelServer {
     /// What was asked so far, in order.
     pub fn requests(&self) -> Vec<Arc<Captured>> {
         self.shared.seen.lock().unwrap().requests.clone()
+    }
+
+    /// What this agent has asked so far, in order.
+    pub fn requests_of(&self, agent: &str) -> Vec<Arc<Captured>> {
+        let mut requests = self.requests();
+        requests.retain(|request| request.agent().as_deref() == Some(agent));
+        requests
     }
 
     /// How many connections there were so far.

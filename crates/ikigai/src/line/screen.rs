@@ -39,6 +39,21 @@ struct Known {
     may_go_on: bool,
     /// Messages of the person that wait, and are shown when they go in.
     waiting: usize,
+    /// The end of the text that streams, for whoever comes in the middle of it.
+    so_far: String,
+}
+
+impl Known {
+    /// Keeps a piece of the text that streams.
+    fn hear(&mut self, delta: &str) {
+        /// Several screens; who wants to see more of it waits for the end.
+        const LIMIT: usize = 16 * 1024;
+        self.so_far.push_str(delta);
+        if self.so_far.len() > 2 * LIMIT {
+            let start = self.so_far.ceil_char_boundary(self.so_far.len() - LIMIT);
+            self.so_far.replace_range(..start, "… ");
+        }
+    }
 }
 
 /// Where the cursor is.
@@ -143,6 +158,15 @@ impl Screen {
         self.view = agent;
     }
 
+    /// Shows what the agent in view has said already of an answer that still streams.
+    pub(super) fn catch_up(&mut self) {
+        let known = self.agents.get(&self.view);
+        let so_far = known.map(|known| known.so_far.clone()).unwrap_or_default();
+        if !so_far.is_empty() {
+            self.text(&so_far);
+        }
+    }
+
     /// Whether the agent in view is at work.
     pub(super) fn is_busy(&self) -> bool {
         self.agents.get(&self.view).is_some_and(|known| known.is_busy)
@@ -194,11 +218,16 @@ impl Screen {
         let agent = &event.agent;
         match &event.happening {
             Happening::Started(reason) => self.started(agent, *reason),
-            Happening::Text(delta) if *agent == self.view => self.text(delta),
-            // It is shown when it is complete.
-            Happening::Text(_) => {}
+            Happening::Text(delta) => {
+                self.known(agent).hear(delta);
+                // That of others is shown when it is complete.
+                if *agent == self.view {
+                    self.text(delta);
+                }
+            }
             Happening::Logged(message) => self.logged(agent, message),
             Happening::Retry { attempt, reason, delay } => {
+                self.known(agent).so_far.clear();
                 self.tell(agent, &transcript::retry(*attempt, reason, *delay));
             }
             Happening::Asks(asking) => self.ask(agent, asking),
@@ -218,6 +247,7 @@ impl Screen {
         let known = self.known(agent);
         known.is_busy = true;
         known.may_go_on = false;
+        known.so_far.clear();
         if reason == Reason::CutOff && *agent == self.view {
             self.has_spoken = true;
             self.dim("(goes on with what was cut off)");
@@ -257,8 +287,12 @@ impl Screen {
                     self.tell(agent, &format!("❯ {}", message.content));
                 }
             }
-            Body::Approval(approval) => self.asked.retain(|(_, id)| *id != approval.tool_call_id),
-            Body::System | Body::Assistant(_) | Body::Summary(_) | Body::Fork(_) => {}
+            // Ids are the models' own, so those of two agents may be the same.
+            Body::Approval(approval) => {
+                self.asked.retain(|(by, id)| by != agent || *id != approval.tool_call_id);
+            }
+            Body::Assistant(_) => self.known(agent).so_far.clear(),
+            Body::System | Body::Summary(_) | Body::Fork(_) => {}
             Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) => {}
             Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
         }
@@ -279,6 +313,7 @@ impl Screen {
         let known = self.known(agent);
         known.is_busy = known.waiting > 0;
         known.may_go_on = done.may_go_on;
+        known.so_far.clear();
         let is_busy = known.is_busy;
         self.asked.retain(|(asking, _)| asking != agent);
         self.fresh();

@@ -1,5 +1,6 @@
 //! `ikigai run` against a model server that follows a script.
 
+use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output};
 use std::sync::{Arc, mpsc};
@@ -103,6 +104,8 @@ pub(crate) fn events(lines: &str) -> Vec<Value> {
 pub(crate) struct Running {
     pub(crate) child: Child,
     lines: mpsc::Receiver<String>,
+    /// What was read so far.
+    pub(crate) seen: RefCell<Vec<Value>>,
 }
 
 impl Running {
@@ -114,14 +117,18 @@ impl Running {
         std::thread::spawn(move || {
             stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
         });
-        Running { child, lines }
+        Running { child, lines, seen: RefCell::default() }
     }
 
     /// The next event; `None` when there will be none.
     #[track_caller]
     pub(crate) fn next(&self) -> Option<Value> {
         match self.lines.recv_timeout(PATIENCE) {
-            Ok(line) => Some(serde_json::from_str(&line).unwrap()),
+            Ok(line) => {
+                let event: Value = serde_json::from_str(&line).unwrap();
+                self.seen.borrow_mut().push(event.clone());
+                Some(event)
+            }
             Err(mpsc::RecvTimeoutError::Disconnected) => None,
             Err(mpsc::RecvTimeoutError::Timeout) => panic!("no event comes"),
         }

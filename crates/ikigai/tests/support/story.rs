@@ -44,7 +44,8 @@ pub(crate) fn check_goes_on(
 /// Fails unless the log begins as one does, and every call has exactly one result, right behind it.
 #[track_caller]
 pub(crate) fn assert_whole(log: &[Value]) {
-    assert_eq!(log[0]["kind"], "system");
+    let is_top_level = log[0]["agent"].as_str().unwrap().matches('/').count() == 1;
+    assert_eq!(log[0]["kind"], if is_top_level { "system" } else { "fork" });
     let ids: Vec<i64> = log.iter().map(|message| message["id"].as_i64().unwrap()).collect();
     assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
     let told = |message: &Value| (message["data"]["tool_call_id"].clone(), message.clone());

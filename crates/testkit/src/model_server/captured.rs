@@ -85,6 +85,17 @@ impl Captured {
         self.messages().iter().rev().find_map(user_text)
     }
 
+    /// Who asks: the last identity that the program has written. A full fork's request has its parent's, too.
+    pub fn agent(&self) -> Option<String> {
+        let texts = self.messages();
+        let lines = texts.iter().filter_map(user_text).flat_map(|text| {
+            let line = |line: &str| line.strip_prefix("[You are agent ").map(str::to_owned);
+            text.lines().filter_map(line).collect::<Vec<_>>()
+        });
+        let identity = lines.last()?;
+        identity.split([',', ']']).next().map(str::to_owned)
+    }
+
     /// Whether the model may call tools, in the format it was sent in; null if nothing is said.
     pub fn tool_choice(&self) -> Value {
         self.json()["tool_choice"].take()

@@ -50,6 +50,9 @@ struct Sender<'a> {
 
 impl Sender<'_> {
     fn send(&mut self, body: &Rendered) -> io::Result<()> {
+        if let Some(gate) = &self.reply.opens {
+            gate.open();
+        }
         if let Some(gate) = &self.reply.gate {
             gate.pass();
         }

@@ -18,6 +18,7 @@ pub struct Reply {
     chunk: Option<usize>,
     pub(super) pause: Duration,
     pub(super) gate: Option<Gate>,
+    pub(super) opens: Option<Gate>,
     pub(super) act: Option<(Point, Act)>,
     pub(super) hangs_up: bool,
 }
@@ -148,6 +149,7 @@ impl Reply {
             chunk: None,
             pause: Duration::ZERO,
             gate: None,
+            opens: None,
             act: None,
             hangs_up: false,
         }
@@ -208,6 +210,12 @@ impl Reply {
     /// Only after the gate has been opened.
     pub fn after(mut self, gate: &Gate) -> Reply {
         self.gate = Some(gate.clone());
+        self
+    }
+
+    /// Opens the gate when it is asked for, before it waits for any itself.
+    pub fn opening(mut self, gate: &Gate) -> Reply {
+        self.opens = Some(gate.clone());
         self
     }
 

@@ -3,7 +3,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::{Captured, Gate, ModelServer, Point, Reply, assert_prefix};
+use super::{Captured, Cast, Gate, ModelServer, Point, Reply, assert_prefix};
 
 const CHAT: &str = "/v1/chat/completions";
 const ANTHROPIC: &str = "/v1/messages";
@@ -269,4 +269,33 @@ fn a_request_that_only_adds_messages_keeps_the_prefix() {
     let blocks = |list| json!({"messages": [{"role": "user", "content": list}]});
     let (one, two) = (json!([{"type": "text"}]), json!([{"type": "text"}, {"type": "text"}]));
     assert_prefix(&captured(ANTHROPIC, &blocks(one)), &captured(ANTHROPIC, &blocks(two)));
+}
+
+#[test]
+fn a_cast_plays_every_agent_by_its_own_script() {
+    let server = Cast::new()
+        .role("0/", [Reply::text("parent")])
+        .choosing("0/0/", |_| Reply::text("child"))
+        .start();
+    let ask = |texts: &[&str]| {
+        let message = |text: &&str| json!({"role": "user", "content": text});
+        let messages: Vec<Value> = texts.iter().map(message).collect();
+        let mut client = Client::of(&server);
+        client.post(CHAT, &json!({"messages": messages}));
+        (client.status(), client.body())
+    };
+    let (parent, child) = ("[You are agent 0/]\n\ngo", "[You are agent 0/0/, forked by 0/.]\n\ngo");
+    let (status, body) = ask(&[parent, child]);
+    assert_eq!((&*status, body.contains("child")), ("200", true));
+    assert!(ask(&[parent, "a tale: [You are agent 7/]"]).1.contains("parent"));
+    // What is not in the script fails, and says so.
+    for (texts, error) in [
+        ([parent].as_slice(), "agent 0/ has no line left"),
+        (&["[You are agent 1/]\n\ngo"], "agent 1/ has no role"),
+        (&["go"], "nobody says who it is"),
+    ] {
+        let (status, body) = ask(texts);
+        assert_eq!((&*status, body.contains(error)), ("400", true), "{body}");
+    }
+    assert_eq!(server.requests_of("0/").len(), 2);
 }

@@ -67,7 +67,7 @@ impl SharedPrinter {
 impl Printer {
     fn take(&mut self, event: Event) {
         let is_own = event.agent == self.agent;
-        if is_own {
+        if is_own && belongs_to_turn(&event.happening) {
             self.release();
         }
         match event.happening {
@@ -126,5 +126,16 @@ impl Printer {
             Some(failure) => Err(failure),
             None => Ok(stop),
         }
+    }
+}
+
+/// Whether it says that a turn goes on, or that another one has begun behind the last.
+fn belongs_to_turn(happening: &Happening) -> bool {
+    match happening {
+        Happening::Started(_) | Happening::Logged(_) | Happening::Text(_) => true,
+        Happening::Retry { .. } | Happening::Asks(_) | Happening::Done(_) => true,
+        // These may come behind the end of the last turn.
+        Happening::StoreWaits(_) | Happening::MailHeld => false,
+        Happening::Full(_) | Happening::Lost(_) => false,
     }
 }

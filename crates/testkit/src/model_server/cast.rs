@@ -1,0 +1,77 @@
+//! A model that plays several agents at once, each by its own script.
+//!
+//! ```
+//! use ikigai_testkit::{Cast, Reply};
+//! use serde_json::json;
+//!
+//! let server = Cast::new()
+//!     .role("0/", [Reply::call("c1", "fork", json!({"prompt": "count"})), Reply::text("forked")])
+//!     .role("0/0/", [Reply::text("three")])
+//!     .start();
+//! assert!(server.requests_of("0/0/").is_empty());
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+
+use super::captured::Captured;
+use super::reply::Reply;
+use super::{ModelServer, Script};
+
+/// Who plays which agent. One that has no role, or has said all that it was given, fails its turn, and the error
+/// names it.
+#[derive(Default)]
+pub struct Cast {
+    roles: BTreeMap<String, Role>,
+}
+
+enum Role {
+    Script(Mutex<VecDeque<Reply>>),
+    Choice(Box<dyn Fn(&Captured) -> Reply + Send + Sync>),
+}
+
+impl Cast {
+    /// One without roles.
+    pub fn new() -> Cast {
+        Cast::default()
+    }
+
+    /// This agent gives these replies, one per request.
+    #[must_use]
+    pub fn role(self, agent: &str, script: impl IntoIterator<Item = Reply>) -> Cast {
+        self.with(agent, Role::Script(Mutex::new(script.into_iter().collect())))
+    }
+
+    /// This agent's replies follow from what it is asked.
+    #[must_use]
+    pub fn choosing(
+        self,
+        agent: &str,
+        choose: impl Fn(&Captured) -> Reply + Send + Sync + 'static,
+    ) -> Cast {
+        self.with(agent, Role::Choice(Box::new(choose)))
+    }
+
+    fn with(mut self, agent: &str, role: Role) -> Cast {
+        let earlier = self.roles.insert(agent.to_owned(), role);
+        assert!(earlier.is_none(), "agent {agent} has a role already");
+        self
+    }
+
+    /// Opens the server.
+    pub fn start(self) -> ModelServer {
+        ModelServer::on_port(0, Script::Choice(Box::new(move |captured| self.reply(captured))))
+    }
+
+    fn reply(&self, captured: &Captured) -> Reply {
+        // Not one of those errors that are asked about again.
+        let missing = |what: &str| Reply::error(400, what);
+        let Some(agent) = captured.agent() else { return missing("nobody says who it is") };
+        let next = match self.roles.get(&agent) {
+            None => return missing(&format!("agent {agent} has no role")),
+            Some(Role::Script(replies)) => replies.lock().unwrap().pop_front(),
+            Some(Role::Choice(choose)) => Some(choose(captured)),
+        };
+        next.unwrap_or_else(|| missing(&format!("agent {agent} has no line left")))
+    }
+}
