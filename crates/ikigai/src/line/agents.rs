@@ -2,7 +2,7 @@
 
 use ikigai_conversation::AgentId;
 use ikigai_mail::parse_named;
-use ikigai_store::{Agent, Context, Cost, NewFork, Outcome, State, Step, StoreError};
+use ikigai_store::{Agent, Context, NewFork, Outcome, State, Step, StoreError};
 
 use super::{Person, lock};
 
@@ -13,21 +13,16 @@ const NOT_YET: &str =
 impl Person<'_> {
     /// Lists the agents that live.
     pub(super) async fn agents(&self) {
-        let text = match self.tree().await {
-            Ok(text) => text,
+        let text = match self.store.agents(self.session).await {
+            Ok(agents) => {
+                let view = lock(&self.screen).view().clone();
+                let alive = agents.iter().filter(|agent| agent.state != State::Dead);
+                alive.map(|agent| tree_line(agent, &view)).collect::<Vec<_>>().join("\n")
+            }
             Err(StoreError::SessionNotFound(_)) => NOT_YET.to_owned(),
             Err(error) => format!("Error: {error}"),
         };
         lock(&self.screen).say(&text);
-    }
-
-    async fn tree(&self) -> Result<String, StoreError> {
-        let agents = self.store.agents(self.session).await?;
-        let costs = self.store.costs(self.session).await?;
-        let view = lock(&self.screen).view().clone();
-        let alive = agents.iter().filter(|agent| agent.state != State::Dead);
-        let line = |agent: &Agent| tree_line(agent, costs.get(&agent.id), &view);
-        Ok(alive.map(line).collect::<Vec<_>>().join("\n"))
     }
 
     /// Talks to another agent from now on.
@@ -109,15 +104,13 @@ impl Person<'_> {
 }
 
 /// One agent of the tree.
-fn tree_line(agent: &Agent, cost: Option<&Cost>, view: &AgentId) -> String {
+fn tree_line(agent: &Agent, view: &AgentId) -> String {
     let indent = "  ".repeat(agent.id.depth() - 1);
     let mark = if agent.id == *view { "*" } else { " " };
     let name = agent.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let mail = if agent.unread > 0 { format!(" [mail:{}]", agent.unread) } else { String::new() };
-    let cost = cost.map(|cost| format!(" ({}+{} tokens)", cost.input_tokens, cost.output_tokens));
     let task = if agent.task.is_empty() { String::new() } else { format!(": {}", agent.task) };
-    let (state, cost) = (agent.state.name(), cost.unwrap_or_default());
-    format!("{mark} {indent}{}{name} {state}{mail}{cost}{task}", agent.id)
+    format!("{mark} {indent}{}{name} {}{mail}{task}", agent.id, agent.state.name())
 }
 
 fn explain(outcome: Result<Outcome, StoreError>) -> String {
