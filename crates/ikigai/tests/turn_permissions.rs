@@ -166,7 +166,10 @@ fn in_mode_read_commands_and_writes_are_neither_offered_nor_run() {
     ]);
     assert_eq!(workspace.run_model(&server, Format::Chat, ["do it"]).0, 0);
     let requests = server.requests();
-    assert_eq!(requests[0].tool_names(), ["glob", "file_read", "grep", "mail"]);
+    assert_eq!(
+        requests[0].tool_names(),
+        ["glob", "file_read", "grep", "mail", "fork", "wait", "kill", "agents"]
+    );
     let results = results_in(&requests[3]);
     let expected = [
         failure("Not permitted: bash is not offered in mode read").to_string(),
