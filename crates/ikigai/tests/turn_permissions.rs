@@ -72,9 +72,29 @@ fn the_rule_in_a_refusal_is_one_that_the_configuration_takes() {
     let workspace = Workspace::new();
     let arguments = json!({"command": "echo \"it's\" 'a \"*\"'", "sandbox": false});
     let why = not_permitted(&result(&workspace, "bash", arguments.clone()));
-    let (_, rule) = why.split_once("before other rules: ").unwrap_or_else(|| panic!("{why}"));
+    let rule = rule_in(&why);
     workspace.write_config(rule);
     assert_eq!(result(&workspace, "bash", arguments)["success"], true, "{rule}");
+}
+
+/// A list on one line was an error beside another rule, and so was the second that somebody put there.
+#[test]
+fn rules_of_several_refusals_stand_in_one_configuration() {
+    let workspace = Workspace::new();
+    let mut config = "mode = \"work\"\n".to_owned();
+    for command in ["echo a | wc -c", "echo b"] {
+        let arguments = json!({"command": command, "sandbox": false});
+        let why = not_permitted(&result(&workspace, "bash", arguments.clone()));
+        config.push_str(&format!("{}\n", rule_in(&why)));
+        workspace.write_config(&config);
+        assert_eq!(result(&workspace, "bash", arguments)["success"], true, "{config}");
+    }
+}
+
+#[track_caller]
+fn rule_in(why: &str) -> &str {
+    let (_, rule) = why.split_once("before other rules:\n").unwrap_or_else(|| panic!("{why}"));
+    rule
 }
 
 #[test]

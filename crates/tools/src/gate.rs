@@ -103,7 +103,7 @@ pub struct Question {
     pub why: String,
     /// How far the call may reach after a yes.
     pub reach: Reach,
-    /// A line of TOML that would make the question needless; `None` where no rule can.
+    /// TOML for the configuration that would make the question needless; `None` where no rule can.
     pub rule: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
             Some(rule) => {
-                write!(f, "{}. What would allow it, before other rules: {rule}", self.why)
+                write!(f, "{}. What would allow it, before other rules:\n{rule}", self.why)
             }
             None => write!(f, "{}. No rule can allow it", self.why),
         }

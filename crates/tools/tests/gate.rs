@@ -189,6 +189,15 @@ fn judge_leaving(lines: &[&str], command: &str) -> Verdict {
     Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
 }
 
+/// A rule as a question names it; the pattern is as TOML has it.
+fn rule(tool: &str, pattern: &str, decision: &str) -> String {
+    format!("[[rules]]\ntool = \"{tool}\"\nmatch = \"{pattern}\"\ndecision = \"{decision}\"")
+}
+
+fn trusting(pattern: &str) -> String {
+    rule("bash", pattern, "trust")
+}
+
 #[test]
 fn leaving_the_sandbox_needs_trust_or_a_yes() {
     assert_eq!(judge_leaving(&["trust bash make *"], "make x"), Verdict::Allow(Reach::Anywhere));
@@ -200,10 +209,7 @@ fn leaving_the_sandbox_needs_trust_or_a_yes() {
         Question {
             why: "the command asks to leave the sandbox".to_owned(),
             reach: Reach::Anywhere,
-            rule: Some(
-                r#"rules = [{ tool = "bash", match = "git push 'a b'", decision = "trust" }, { tool = "bash", match = "make *", decision = "trust" }]"#
-                    .to_owned()
-            ),
+            rule: Some([trusting("git push 'a b'"), trusting("make *")].join("\n")),
         }
     );
     assert_eq!(asked(judge_leaving(&[], "make $(x)")).rule, None);
@@ -216,11 +222,11 @@ fn the_rule_that_is_named_does_allow_it() {
         ["git push 'a b'", r#"echo "it's" \* '[a]' "\"""#, "a; b \u{e9} '\u{a0}'", "ls *"]
     {
         let rule = asked(judge_leaving(&[], command)).rule.unwrap();
-        // Every pattern of the line, as TOML has it.
+        // Every pattern, as TOML has it.
         let lines: Vec<String> = rule
             .split("match = ")
             .skip(1)
-            .map(|rest| rest.split(", decision").next().unwrap())
+            .map(|rest| rest.lines().next().unwrap())
             .map(|quoted| serde_json::from_str::<String>(quoted).unwrap())
             .map(|pattern| format!("trust bash {pattern}"))
             .collect();
@@ -233,8 +239,7 @@ fn the_rule_that_is_named_does_allow_it() {
 #[test]
 fn a_rule_that_asks_is_answered_by_one_before_it() {
     let question = asked(judge_command(&["ask bash git *"], "ls; git push 'a b'"));
-    let rule = r#"rules = [{ tool = "bash", match = "git push 'a b'", decision = "allow" }]"#;
-    assert_eq!(question.rule.as_deref(), Some(rule));
+    assert_eq!(question.rule, Some(rule("bash", "git push 'a b'", "allow")));
     let lines = ["allow bash git push 'a b'", "ask bash git *"];
     check(&lines, &[("ls; git push 'a b'", "tree"), ("git push", "ask")]);
     // What is asked for inside another command has no rule of its own.
@@ -247,8 +252,8 @@ fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
         asked(judge_leaving(&[], "make \"x\"")).refusal().to_string(),
         json!({
             "success": false,
-            "error": "Not permitted: the command asks to leave the sandbox. What would allow it, before other rules: \
-                      rules = [{ tool = \"bash\", match = \"make x\", decision = \"trust\" }]",
+            "error": "Not permitted: the command asks to leave the sandbox. What would allow it, before other rules:\n\
+                      [[rules]]\ntool = \"bash\"\nmatch = \"make x\"\ndecision = \"trust\"",
         })
         .to_string()
     );
@@ -383,16 +388,13 @@ fn the_question_about_a_file_names_the_rule() {
         asked(gate.judge("file_write", &facts))
     };
     let question = write("sub/../AGENTS.md");
-    let rule = r#"rules = [{ tool = "file_write", match = "AGENTS.md", decision = "allow" }]"#;
-    assert_eq!(question.rule.as_deref(), Some(rule));
+    assert_eq!(question.rule, Some(rule("file_write", "AGENTS.md", "allow")));
     assert_eq!(question.reach, Reach::TreeAndGuarded);
     let outside = world.text("outside/a*b");
     let question = write("../outside/a*b");
     assert_eq!(question.why, "../outside/a*b is outside the working tree");
     let pattern = outside.replace('*', "\\\\*");
-    let rule =
-        format!(r#"rules = [{{ tool = "file_write", match = "{pattern}", decision = "trust" }}]"#);
-    assert_eq!(question.rule, Some(rule));
+    assert_eq!(question.rule, Some(rule("file_write", &pattern, "trust")));
 }
 
 #[test]
