@@ -124,6 +124,30 @@ fn guarded_places_in_the_tree_are_not_written_without_a_yes() {
     }
 }
 
+/// In a tree that is the home directory an agent could have written the rules for its next start.
+#[test]
+fn an_agent_cannot_touch_its_own_rules_nor_secrets_in_a_tree_around_them() {
+    let workspace = Workspace::new();
+    workspace.write("../home/.ssh/id", "SECRET").write("../home/own.toml", "");
+    let home = workspace.home();
+    let tool = |name: &str, arguments: Value| {
+        let (home, arguments) = (home.to_str().unwrap(), arguments.to_string());
+        let config = "../home/own.toml";
+        workspace.json(["-C", home, "--config", config, "tool", name, &arguments])
+    };
+    for path in ["config/ikigai/config.toml", "data/ikigai/ikigai.db", "own.toml", ".ssh/new"] {
+        let refused = tool("file_write", json!({"path": path, "content": "mode = \"full\""}));
+        let why = not_permitted(&refused);
+        assert!(why.starts_with(&format!("{path} is where secrets")), "{why}");
+        tool("bash", json!({"command": format!("mkdir -p $(dirname {path}); echo x > {path}")}));
+        let written = std::fs::read_to_string(home.join(path)).unwrap_or_default();
+        assert_eq!(written, "", "{path}");
+    }
+    let refused = tool("file_read", json!({"path": ".ssh/id"}));
+    assert!(not_permitted(&refused).starts_with(".ssh/id is where secrets"), "{refused}");
+    assert_eq!(tool("file_write", json!({"path": "x", "content": ""}))["success"], true);
+}
+
 #[test]
 fn a_command_cannot_write_outside_the_tree_and_reads_the_rest() {
     let workspace = Workspace::new();

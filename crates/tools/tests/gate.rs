@@ -1,6 +1,8 @@
 //! What the gate says of calls, in each mode and under rules.
 
-use ikigai_tools::{Confinement, Decision, Facts, Gate, Mode, Question, Reach, Rule, Verdict};
+use ikigai_tools::{
+    Confinement, Decision, Facts, Gate, Mode, Question, Reach, Rule, Tree, Verdict,
+};
 use serde_json::{Value, json};
 
 use crate::support::World;
@@ -376,6 +378,65 @@ fn rules_for_files_are_about_where_the_path_really_leads() {
             ("file_write", "other", "tree"),
         ],
     );
+}
+
+/// What a rule trusts by its name could be a link, made by a command that may write there.
+#[test]
+fn a_rule_about_a_place_outside_trusts_no_link_that_leads_out_of_it() {
+    let world = World::new();
+    world
+        .write("elsewhere/file", "")
+        .link("outside/way", world.path("elsewhere"))
+        .link("outside/to-nothing", world.path("elsewhere/new"))
+        .link("outside/within", "folder");
+    let outside = format!("trust file_write {}/**", world.text("outside"));
+    check_file(
+        &world,
+        Mode::Work,
+        &[&outside],
+        &[
+            ("file_write", "../outside/new/file", "anywhere"),
+            ("file_write", "../outside/within/new", "anywhere"),
+            ("file_write", "../outside/way/file", "ask"),
+            ("file_write", "../outside/way/new/file", "ask"),
+            ("file_write", "../outside/way/../file", "ask"),
+            ("file_write", "../outside/none/../file", "ask"),
+            ("file_write", "../outside/to-nothing", "ask"),
+        ],
+    );
+}
+
+/// With the home directory as the tree an agent could have written its own rules.
+#[test]
+fn hidden_places_in_the_tree_are_asked_for() {
+    let world = World::new();
+    world.write("work/.ssh/id", "").write("work/data/base", "").write("work/.ssh/own/file", "");
+    world.link("work/innocent", ".ssh").link("work/base", "data/base");
+    let hidden = ["work/.ssh", "work/settings/own", "work/data/base", "outside", "work"];
+    let hidden = hidden.map(|name| world.path(name));
+    let roots = ["work", "work/.ssh/own"].map(|name| world.path(name));
+    let tree = Tree::open(roots).unwrap().hiding(hidden);
+    let world = world.confined_to(tree.into());
+    let cases = [
+        ("file_read", ".ssh/id", "ask"),
+        ("file_read", "innocent/id", "ask"),
+        ("file_read", "base", "ask"),
+        ("file_write", "settings/own/rules", "ask"),
+        ("grep", ".ssh", "ask"),
+        ("glob", ".ssh/*", "ask"),
+        ("file_write", "settings/other", "tree"),
+        ("file_write", "data/base2", "tree"),
+        ("file_read", ".ssh/own/file", "tree"),
+        ("grep", ".", "tree"),
+    ];
+    check_file(&world, Mode::Work, &[], &cases);
+    check_file(&world, Mode::Work, &["allow file_read **"], &cases);
+    let id = ("file_read", ".ssh/id", "anywhere");
+    check_file(&world, Mode::Work, &["trust file_read .ssh/id"], &[id]);
+    let facts = world.facts("file_read", &json!({"path": ".ssh/id"}));
+    let question =
+        asked(Gate::new(Mode::Work, Confinement::InForce, Vec::new()).judge("file_read", &facts));
+    assert_eq!(question.why, ".ssh/id is where secrets or ikigai's own files are kept");
 }
 
 #[test]
