@@ -37,6 +37,12 @@ pub(crate) fn result_line(name: &str, result: &Value) -> String {
         "bash" => data["exit_code"].as_i64().map(|code| format!("exit {code}")),
         "file_read" => lines_read(data).map(|count| counted(count, "line", "lines")),
         "mail" => mail_line(result),
+        "fork" => data["agent"].as_str().map(|agent| format!("forked {agent}")),
+        "kill" => ids_of(&data["killed"]).map(|killed| format!("killed {killed}")),
+        "wait" => wait_line(data),
+        "agents" => {
+            data["agents"].as_array().map(|agents| counted(agents.len() as u64, "agent", "agents"))
+        }
         _ => None,
     };
     let line = specific.or_else(|| first_line(&data["output"]));
@@ -70,6 +76,23 @@ fn mail_line(result: &Value) -> Option<String> {
         return Some(format!("#{id} from {from}"));
     }
     None
+}
+
+fn ids_of(ids: &Value) -> Option<String> {
+    let ids: Option<Vec<&str>> = ids.as_array()?.iter().map(Value::as_str).collect();
+    ids.map(|ids| ids.join(", "))
+}
+
+/// How those are that were waited for: `0/0/ idle, 0/1/ running; 1 unread`.
+fn wait_line(data: &Value) -> Option<String> {
+    let status = |result: &Value| {
+        Some(format!("{} {}", result["agent"].as_str()?, result["status"].as_str()?))
+    };
+    let results: Option<Vec<String>> = data["results"].as_array()?.iter().map(status).collect();
+    let unread = data["unread"].as_u64().filter(|unread| *unread > 0);
+    let unread = unread.map(|unread| format!("; {unread} unread")).unwrap_or_default();
+    let results = results?.join(", ");
+    Some(if results.is_empty() { format!("nobody{unread}") } else { format!("{results}{unread}") })
 }
 
 fn first_line(output: &Value) -> Option<String> {
@@ -194,6 +217,19 @@ mod tests {
     }
 
     #[test]
+    fn results_about_agents_say_which_agents() {
+        check_result("fork", r#"{"success":true,"data":{"agent":"0/1/"}}"#, "forked 0/1/");
+        let killed = r#"{"success":true,"data":{"killed":["0/1/0/","0/1/"]}}"#;
+        check_result("kill", killed, "killed 0/1/0/, 0/1/");
+        let waited = r#"{"success":true,"data":{"results":[{"agent":"0/0/","status":"idle","answer":"x"},
+            {"agent":"0/1/","status":"running"}],"unread":1}}"#;
+        check_result("wait", waited, "0/0/ idle, 0/1/ running; 1 unread");
+        check_result("wait", r#"{"success":true,"data":{"results":[],"unread":0}}"#, "nobody");
+        check_result("agents", r#"{"success":true,"data":{"agents":[{}, {}]}}"#, "2 agents");
+        check_result("wait", r#"{"success":true,"data":{"results":[{}]}}"#, "ok");
+    }
+
+    #[test]
     fn an_error_says_itself() {
         check_result("bash", r#"{"success":false,"error":"no\nshell"}"#, "error: no shell");
         check_result("mail", r#"{"error":"Agent 9/ not found"}"#, "error: Agent 9/ not found");
@@ -204,7 +240,6 @@ mod tests {
     fn any_other_result_gives_its_first_line_or_ok() {
         check_result("x", r#"{"success":true,"data":{"output":"first\nsecond"}}"#, "first");
         check_result("x", r#"{"success":true,"data":{"output":"\nsecond"}}"#, "ok");
-        check_result("fork", r#"{"success":true,"data":{"agent":"0/1/"}}"#, "ok");
         check_result("glob", "{}", "ok");
         check_result("mail", "[]", "ok");
     }

@@ -36,9 +36,10 @@ fn main() {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
-    std::fs::write(folder.path().join("file.txt"), "a line\n".repeat(100))
-        .expect("it can be written");
-    let bench = Bench { folder: folder.path() };
+    let work = folder.path().join("work");
+    std::fs::create_dir(&work).expect("it can be made");
+    std::fs::write(work.join("file.txt"), "a line\n".repeat(100)).expect("it can be written");
+    let bench = Bench { home: folder.path(), folder: &work };
     println!("| what | median ms | fastest ms | CPU ms | peak MB |");
     println!("| --- | --- | --- | --- | --- |");
     bench.row("`true`", || Command::new("true"));
@@ -49,8 +50,9 @@ fn main() {
     });
     let text = Server::start("text");
     let alone = bench.row("a text turn", || bench.ikigai(&text.base_url, &["run", "hi"]));
-    bench.calls("bash", alone);
-    bench.calls("file_read", alone);
+    bench.calls("bash", "full", alone);
+    bench.calls("bash", "work", alone);
+    bench.calls("file_read", "work", alone);
     let deltas = Server::start("deltas");
     bench.row("a stream of 5,000 deltas", || bench.ikigai(&deltas.base_url, &["run", "hi"]));
     bench.row("the command that prints 50 MB, alone", || {
@@ -113,6 +115,8 @@ fn serve(scenario: &str) {
 }
 
 struct Bench<'a> {
+    home: &'a Path,
+    /// Where the program works.
     folder: &'a Path,
 }
 
@@ -121,7 +125,7 @@ impl Bench<'_> {
         let mut command = Command::new(IKIGAI);
         command.args(arguments).current_dir(self.folder).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("HOME", self.folder).env("OPENAI_API_KEY", "none");
+        command.env("HOME", self.home).env("OPENAI_API_KEY", "none");
         command.env("OPENAI_BASE_URL", base_url);
         command
     }
@@ -142,11 +146,10 @@ impl Bench<'_> {
     }
 
     /// A turn of many calls, and what one of them costs.
-    fn calls(&self, name: &str, alone: f64) {
+    fn calls(&self, name: &str, mode: &str, alone: f64) {
         let server = Server::start(name);
-        let all = self.row(&format!("{CALLS} `{name}` calls, one a response"), || {
-            self.ikigai(&server.base_url, &["run", "hi"])
-        });
+        let what = format!("{CALLS} `{name}` calls, one a response, mode {mode}");
+        let all = self.row(&what, || self.ikigai(&server.base_url, &["run", "--mode", mode, "hi"]));
         let one = (all - alone) / CALLS as f64;
         let servers = bare_request(&server.base_url);
         println!("| … one of them | {one:.2} | | | |");
@@ -164,7 +167,7 @@ impl Bench<'_> {
                 .to_string_lossy()
                 .into_owned(),
         };
-        let database = self.folder.join(".local/share/ikigai/ikigai.db");
+        let database = self.home.join(".local/share/ikigai/ikigai.db");
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(fill(&database, place, 10_000));

@@ -177,9 +177,17 @@ impl Settings {
         matches!(self.layers.value(key), Some(Value::Switch(true)))
     }
 
-    /// Where ikigai keeps what is its own: its folders, and the files of an embedded database elsewhere.
+    /// The folders in which ikigai keeps what is its own. They need not exist.
+    pub(crate) fn own_folders(&self) -> &[PathBuf] {
+        &self.own_folders
+    }
+
+    /// Where ikigai keeps what is its own: its folders, and the user's file and those of an embedded database
+    /// elsewhere.
     pub(crate) fn own_places(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut places = self.own_folders.clone();
+        // Where it is elsewhere, or its name in our folder is a link.
+        places.extend(self.user_file.path().map(Path::to_owned));
         let Ok(url) = self.database_url() else { return Ok(places) };
         if let Some(path) = url.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
             let path = path.split('?').next().unwrap_or(path);

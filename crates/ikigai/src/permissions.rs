@@ -1,5 +1,7 @@
 //! What agents may touch, as command line and configuration have it (permissions.md).
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +21,8 @@ pub(crate) fn permissions(
     let roots = roots(environment, temporary);
     let tree = Tree::open(&roots).context("cannot open the working tree")?;
     let sandbox = sandbox(environment, roots)?;
+    let tree = tree.hiding(sandbox.hidden.iter().cloned());
+    make_own_folders(settings.own_folders(), &tree)?;
     let rules = settings.rules()?;
     Ok(Arc::new(Permissions::new(settings.mode(), rules, tree, sandbox, person)))
 }
@@ -28,6 +32,15 @@ fn roots(environment: &Environment, temporary: Option<&Path>) -> Vec<PathBuf> {
     let own = [environment.directory.clone()].into_iter();
     let added = environment.added.iter().cloned();
     own.chain(added).chain(temporary.map(Path::to_owned)).collect()
+}
+
+/// A command could make what is not there to be hidden, and with it the settings of the next start.
+fn make_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
+    for folder in folders.iter().filter(|folder| tree.is_hidden(folder)) {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    Ok(())
 }
 
 /// The walls around commands.

@@ -34,10 +34,11 @@ pub(crate) fn words_to_reader(text: &str) -> anyhow::Result<Reader> {
     }
 }
 
-/// Text of agents, models and strangers as a terminal may get it: it cannot move the cursor, change a colour or
-/// ring a bell.
+/// Text of agents, models and strangers as a terminal may get it: it cannot move the cursor, change a colour, ring
+/// a bell or turn round the order in which other text is shown.
 pub(crate) fn safe(text: &str) -> String {
-    let is_harmless = |c: char| c == '\n' || c == '\t' || !c.is_control();
+    let turns_order = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_harmless = |c: char| c == '\n' || c == '\t' || !(c.is_control() || turns_order(c));
     text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
 }
 

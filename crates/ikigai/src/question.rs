@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use ikigai_agents::Asking;
 use ikigai_conversation::AgentId;
@@ -13,15 +14,18 @@ use similar::TextDiff;
 /// What the person is told, line by line, not yet made fit for a terminal.
 pub(crate) fn render_question(agent: &AgentId, asking: &Asking, directory: &Path) -> Vec<String> {
     let Asking { call, why, rule, cause } = asking;
-    let mut lines = vec![format!("? agent {agent} asks for {}: {why}", call.name)];
+    let mut lines = vec![on_one_line(&format!("? agent {agent} asks for {}: {why}", call.name))];
     lines.extend(subject(&call.name, &call.arguments, directory).lines().map(indented));
     if !cause.is_empty() {
-        lines.push(format!("  set going by: {cause}"));
+        lines.push(on_one_line(&format!("  set going by: {cause}")));
     }
     if let Some(rule) = rule {
-        lines.push(format!("  never asked again with: {rule}"));
+        lines.push(
+            "  never asked again with this in your configuration, before other rules:".into(),
+        );
+        lines.extend(rule.lines().map(indented));
     }
-    lines
+    lines.iter().map(|line| in_reading_order(line)).collect()
 }
 
 /// How it is answered.
@@ -30,6 +34,22 @@ pub(crate) const HOW_TO_ANSWER: &str =
 
 fn indented(line: &str) -> String {
     format!("    {line}")
+}
+
+/// Text of a model in a line of ours, where a name with line breaks could pass for another question.
+fn on_one_line(text: &str) -> String {
+    text.replace(['\n', '\t'], "\u{fffd}")
+}
+
+/// Marks that show text in another order than it is run in, or break a line.
+const MARKS: [char; 14] = [
+    '\u{061c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}',
+    '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
+/// What is allowed has to be what is read.
+fn in_reading_order(line: &str) -> String {
+    line.replace(MARKS, "\u{fffd}")
 }
 
 /// What the call would do: all of it, since a yes is to all of it.
@@ -41,12 +61,24 @@ fn subject(tool: &str, arguments: &str, directory: &Path) -> String {
     match (tool, text("path")) {
         ("bash", _) => text("command").unwrap_or_default().to_owned(),
         ("file_write", Some(path)) => {
-            let old = present_text(&directory.join(path));
-            difference(path, &old.unwrap_or_default(), text("content").unwrap_or_default())
+            let content = text("content").unwrap_or_default();
+            match present(&directory.join(path)) {
+                Present::Nothing => difference(path, "", content),
+                Present::Text(old) => difference(path, &old, content),
+                Present::NotShown(bytes) => {
+                    let replaced =
+                        format!("{path}: all {bytes} bytes of the file are replaced by\n");
+                    replaced + &difference(path, "", content)
+                }
+            }
         }
         ("file_edit", Some(path)) => {
             let of = |name| text(name).unwrap_or_default();
-            difference(path, of("old_string"), of("new_string"))
+            let difference = difference(path, of("old_string"), of("new_string"));
+            match arguments["replace_all"] == true {
+                true => format!("wherever it stands in {path}\n{difference}"),
+                false => difference,
+            }
         }
         (_, Some(path)) => path.to_owned(),
         (_, None) => arguments.to_string(),
@@ -54,24 +86,42 @@ fn subject(tool: &str, arguments: &str, directory: &Path) -> String {
 }
 
 fn difference(path: &str, old: &str, new: &str) -> String {
-    let diff = TextDiff::from_lines(old, new);
+    /// For long texts that have little in common the shortest way between them takes minutes to find, and
+    /// nothing else goes on meanwhile. After this time one that is longer does.
+    const PATIENCE: Duration = Duration::from_millis(200);
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
     diff.unified_diff().header(path, path).missing_newline_hint(false).to_string()
 }
 
-/// What a file holds, for showing; `None` where that is no text, or more than anybody would look at.
-fn present_text(path: &Path) -> Option<String> {
+/// What would be replaced.
+enum Present {
+    /// No file.
+    Nothing,
+    Text(String),
+    /// So many bytes that are no text, cannot be read, or are more than anybody would look at.
+    NotShown(u64),
+}
+
+fn present(path: &Path) -> Present {
     const LIMIT: u64 = 1024 * 1024;
-    let found = std::fs::metadata(path).ok()?;
-    if !found.is_file() || found.len() > LIMIT {
-        return None;
-    }
+    let Some(found) = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file) else {
+        return Present::Nothing;
+    };
     let mut text = String::new();
-    File::open(path).ok()?.take(LIMIT).read_to_string(&mut text).ok()?;
-    Some(text)
+    let read = match found.len() <= LIMIT {
+        true => File::open(path).and_then(|file| file.take(LIMIT).read_to_string(&mut text)),
+        false => Ok(0),
+    };
+    match read {
+        Ok(count) if count as u64 == found.len() => Present::Text(text),
+        Ok(_) | Err(_) => Present::NotShown(found.len()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use ikigai_conversation::{Body, NewMessage, ResponseId, ToolCallId};
+
     use super::*;
 
     #[track_caller]
@@ -103,6 +153,56 @@ mod tests {
             r#"{"path":"there","old_string":"two","new_string":"2"}"#,
             "--- there\n+++ there\n@@ -1 +1 @@\n-two\n+2\n",
         );
+    }
+
+    /// It was shown as a new file, as if nothing were lost.
+    #[test]
+    fn what_is_replaced_and_cannot_be_shown_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, old) in [("bytes", b"\xff".repeat(5)), ("huge", b"x\n".repeat(1_000_000))] {
+            std::fs::write(folder.path().join(name), &old).unwrap();
+            let arguments = format!(r#"{{"path":"{name}","content":"a\n"}}"#);
+            let expected = format!(
+                "{name}: all {} bytes of the file are replaced by\n--- {name}\n+++ {name}\n@@ -0,0 +1 @@\n+a\n",
+                old.len()
+            );
+            assert_eq!(subject("file_write", &arguments, folder.path()), expected);
+        }
+    }
+
+    #[test]
+    fn an_edit_of_every_occurrence_says_so() {
+        check(
+            "file_edit",
+            r#"{"path":"there","old_string":"o","new_string":"0","replace_all":true}"#,
+            "wherever it stands in there\n--- there\n+++ there\n@@ -1 +1 @@\n-o\n+0\n",
+        );
+    }
+
+    /// The question, as lines; what a model made up is in all of it.
+    fn question(arguments: &str, why: &str) -> Vec<String> {
+        let id = ToolCallId::new("c1");
+        let call = NewMessage::tool_call(id, "bash", arguments, ResponseId::new("r"));
+        let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
+        let (why, cause) = (why.to_owned(), "a\tb".to_owned());
+        let rule = Some("[[rules]]\ntool = \"bash\"".to_owned());
+        let asking = Asking { call, why, rule, cause };
+        render_question(&AgentId::top_level(0), &asking, Path::new("/"))
+    }
+
+    #[test]
+    fn no_text_of_a_model_passes_for_a_line_of_ours_or_is_shown_in_another_order() {
+        let arguments = "{\"command\":\"ls \\u202eevil\\n? agent 1/ asks\\u2028x\"}";
+        let expected = [
+            "? agent 0/ asks for bash: x\u{fffd}? agent 1/ asks for less",
+            "    ls \u{fffd}evil",
+            "    ? agent 1/ asks\u{fffd}x",
+            "  set going by: a\u{fffd}b",
+            "  never asked again with this in your configuration, before other rules:",
+            "    [[rules]]",
+            "    tool = \"bash\"",
+        ];
+        assert_eq!(question(arguments, "x\n? agent 1/ asks for less"), expected);
     }
 
     #[test]

@@ -72,9 +72,29 @@ fn the_rule_in_a_refusal_is_one_that_the_configuration_takes() {
     let workspace = Workspace::new();
     let arguments = json!({"command": "echo \"it's\" 'a \"*\"'", "sandbox": false});
     let why = not_permitted(&result(&workspace, "bash", arguments.clone()));
-    let (_, rule) = why.split_once("before other rules: ").unwrap_or_else(|| panic!("{why}"));
+    let rule = rule_in(&why);
     workspace.write_config(rule);
     assert_eq!(result(&workspace, "bash", arguments)["success"], true, "{rule}");
+}
+
+/// A list on one line was an error beside another rule, and so was the second that somebody put there.
+#[test]
+fn rules_of_several_refusals_stand_in_one_configuration() {
+    let workspace = Workspace::new();
+    let mut config = "mode = \"work\"\n".to_owned();
+    for command in ["echo a | wc -c", "echo b"] {
+        let arguments = json!({"command": command, "sandbox": false});
+        let why = not_permitted(&result(&workspace, "bash", arguments.clone()));
+        config.push_str(&format!("{}\n", rule_in(&why)));
+        workspace.write_config(&config);
+        assert_eq!(result(&workspace, "bash", arguments)["success"], true, "{config}");
+    }
+}
+
+#[track_caller]
+fn rule_in(why: &str) -> &str {
+    let (_, rule) = why.split_once("before other rules:\n").unwrap_or_else(|| panic!("{why}"));
+    rule
 }
 
 #[test]
@@ -102,6 +122,30 @@ fn guarded_places_in_the_tree_are_not_written_without_a_yes() {
         assert!(why.starts_with(&format!("{path} is only written with a yes.")), "{why}");
         assert!(!workspace.path(path).exists());
     }
+}
+
+/// In a tree that is the home directory an agent could have written the rules for its next start.
+#[test]
+fn an_agent_cannot_touch_its_own_rules_nor_secrets_in_a_tree_around_them() {
+    let workspace = Workspace::new();
+    workspace.write("../home/.ssh/id", "SECRET").write("../home/own.toml", "");
+    let home = workspace.home();
+    let tool = |name: &str, arguments: Value| {
+        let (home, arguments) = (home.to_str().unwrap(), arguments.to_string());
+        let config = "../home/own.toml";
+        workspace.json(["-C", home, "--config", config, "tool", name, &arguments])
+    };
+    for path in ["config/ikigai/config.toml", "data/ikigai/ikigai.db", "own.toml", ".ssh/new"] {
+        let refused = tool("file_write", json!({"path": path, "content": "mode = \"full\""}));
+        let why = not_permitted(&refused);
+        assert!(why.starts_with(&format!("{path} is where secrets")), "{why}");
+        tool("bash", json!({"command": format!("mkdir -p $(dirname {path}); echo x > {path}")}));
+        let written = std::fs::read_to_string(home.join(path)).unwrap_or_default();
+        assert_eq!(written, "", "{path}");
+    }
+    let refused = tool("file_read", json!({"path": ".ssh/id"}));
+    assert!(not_permitted(&refused).starts_with(".ssh/id is where secrets"), "{refused}");
+    assert_eq!(tool("file_write", json!({"path": "x", "content": ""}))["success"], true);
 }
 
 #[test]
@@ -166,7 +210,10 @@ fn in_mode_read_commands_and_writes_are_neither_offered_nor_run() {
     ]);
     assert_eq!(workspace.run_model(&server, Format::Chat, ["do it"]).0, 0);
     let requests = server.requests();
-    assert_eq!(requests[0].tool_names(), ["glob", "file_read", "grep", "mail"]);
+    assert_eq!(
+        requests[0].tool_names(),
+        ["glob", "file_read", "grep", "mail", "fork", "wait", "kill", "agents"]
+    );
     let results = results_in(&requests[3]);
     let expected = [
         failure("Not permitted: bash is not offered in mode read").to_string(),

@@ -44,6 +44,15 @@ impl State {
     }
 }
 
+/// What an agent has cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Sent to models.
+    pub input: i64,
+    /// Got from them.
+    pub output: i64,
+}
+
 /// An agent, as the registry has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
@@ -82,6 +91,25 @@ impl Store {
     /// All agents of a session, the dead ones too, parents before children.
     pub async fn agents(&self, session: SessionId) -> Result<Vec<Agent>, StoreError> {
         self.read(move |unit| all(unit, sessions::key_of(unit, &session)?)).await
+    }
+
+    /// What each agent of a session has cost so far: the tokens that it sent and got, in the order of its ids.
+    pub async fn tokens(&self, session: SessionId) -> Result<Vec<(AgentId, Tokens)>, StoreError> {
+        self.read(move |unit| {
+            let session = sessions::key_of(unit, &session)?;
+            let sql = "SELECT a.id, sum(m.data ->> 'input_tokens'), sum(m.data ->> 'output_tokens')
+                FROM agents a JOIN messages m ON m.agent = a.key
+                WHERE a.session = ?1 AND m.kind = 'usage' GROUP BY a.key";
+            let rows = unit.rows(sql, [session], |row| {
+                let tokens = Tokens { input: row.get(1)?, output: row.get(2)? };
+                Ok((row.get::<_, String>(0)?, tokens))
+            })?;
+            let parse = |(id, tokens): (String, Tokens)| Ok((sessions::parse_agent(&id)?, tokens));
+            let mut tokens = rows.into_iter().map(parse).collect::<Result<Vec<_>, StoreError>>()?;
+            tokens.sort_by(|a, b| a.0.cmp(&b.0));
+            Ok(tokens)
+        })
+        .await
     }
 
     /// Adds a further top-level agent, idle.

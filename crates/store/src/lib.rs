@@ -51,7 +51,7 @@ mod refusal;
 mod unit;
 mod writer;
 
-pub use agents::{Agent, AgentLimits, State};
+pub use agents::{Agent, AgentLimits, State, Tokens};
 pub use calls::UnitKey;
 pub use clock::Clock;
 pub use error::StoreError;

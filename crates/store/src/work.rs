@@ -20,8 +20,8 @@ pub struct Work {
     /// Those that it has the lease for and that are at work, if only by what the registry says: a child that
     /// somebody else forked has no task yet.
     pub at_work: Vec<AgentId>,
-    /// Top-level agents that nobody runs, of its machine and directory, in whose trees somebody has mail that
-    /// would wake it or a turn that is not finished.
+    /// Top-level agents that nobody runs, of its machine and directory, in whose trees somebody is idle and has
+    /// mail that would wake it. A turn that a crash cut off waits for who takes the agent up on purpose.
     pub to_take_up: Vec<AgentId>,
 }
 
@@ -39,7 +39,7 @@ impl Store {
                 match (due.run_by(unit, &process), due.state) {
                     (RunBy::This, State::Idle) => work.to_wake.push(due.id),
                     (RunBy::This, _) => work.at_work.push(due.id),
-                    (RunBy::Nobody, _) if due.place == place => {
+                    (RunBy::Nobody, State::Idle) if due.place == place => {
                         work.to_take_up.push(due.id.top());
                     }
                     (RunBy::Nobody | RunBy::Another, _) => {}

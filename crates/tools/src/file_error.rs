@@ -16,6 +16,8 @@ pub(crate) enum FileError {
     Outside,
     /// Inside, but one of the places that a person is always asked for.
     Guarded,
+    /// Inside, but where secrets are, or what is ikigai's own.
+    Hidden,
     Locked,
     ChangedMeanwhile,
     /// The agent would overwrite what it has never read.
@@ -34,6 +36,7 @@ impl FileError {
         match self {
             FileError::Outside => format!("Not permitted: {path} is outside the working tree"),
             FileError::Guarded => format!("Not permitted: {path} is only written with a yes"),
+            FileError::Hidden => format!("Not permitted: {}", hidden(&path)),
             FileError::NotSeen => format!("Read {path} before overwriting it"),
             _ => format!("{}: {path}", self.reason()),
         }
@@ -55,7 +58,9 @@ impl FileError {
             FileError::NotRegular => "Not a regular file".to_owned(),
             FileError::NotDirectory => "Not a directory".to_owned(),
             FileError::NotText => "Not a text file".to_owned(),
-            FileError::Outside | FileError::Guarded => "Not permitted".to_owned(),
+            FileError::Outside | FileError::Guarded | FileError::Hidden => {
+                "Not permitted".to_owned()
+            }
             FileError::Locked => "File is locked by another process".to_owned(),
             FileError::ChangedMeanwhile => {
                 "File was changed by somebody else at the same time, try again".to_owned()
@@ -68,6 +73,11 @@ impl FileError {
             FileError::System(error) => system_reason(error),
         }
     }
+}
+
+/// Why nothing in a hidden place is read or written without a yes.
+pub(crate) fn hidden(path: &str) -> String {
+    format!("{path} is where secrets or ikigai's own files are kept")
 }
 
 const CHANGED_SINCE: &str = "File changed since you read it";

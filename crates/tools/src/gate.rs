@@ -23,7 +23,7 @@ pub use facts::{Access, Facts, FileFacts, Whereabouts};
 pub(crate) use guarded::{OF_GIT, START_UP, is_guarded};
 pub use rule::{Decision, Rule};
 
-use crate::file_error::shorten;
+use crate::file_error::{hidden, shorten};
 use crate::result::{Outcome, ToolResult};
 use command::Said;
 use rule::{path_pattern, render_rules};
@@ -103,7 +103,7 @@ pub struct Question {
     pub why: String,
     /// How far the call may reach after a yes.
     pub reach: Reach,
-    /// A line of TOML that would make the question needless; `None` where no rule can.
+    /// TOML for the configuration that would make the question needless; `None` where no rule can.
     pub rule: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
             Some(rule) => {
-                write!(f, "{}. What would allow it, before other rules: {rule}", self.why)
+                write!(f, "{}. What would allow it, before other rules:\n{rule}", self.why)
             }
             None => write!(f, "{}. No rule can allow it", self.why),
         }
@@ -197,7 +197,7 @@ fn judge_file(rules: &[&Rule], tool: &str, file: &FileFacts) -> Verdict {
         Whereabouts::Inside => Reach::Tree,
         Whereabouts::Guarded if file.access == Access::Read => Reach::Tree,
         Whereabouts::Guarded => Reach::TreeAndGuarded,
-        Whereabouts::Outside => Reach::Anywhere,
+        Whereabouts::Hidden | Whereabouts::Outside => Reach::Anywhere,
     };
     let ask = |why: String| {
         let wanted = if reach == Reach::Anywhere { Decision::Trust } else { Decision::Allow };
@@ -216,9 +216,12 @@ fn judge_file(rules: &[&Rule], tool: &str, file: &FileFacts) -> Verdict {
         (Some(Decision::Allow), Reach::Tree | Reach::TreeAndGuarded) => Verdict::Allow(reach),
         (None, Reach::Tree) => Verdict::Allow(reach),
         (None, Reach::TreeAndGuarded) => ask(format!("{named} is only written with a yes")),
-        (Some(Decision::Allow) | None, Reach::Anywhere) => {
-            ask(format!("{named} is outside the working tree"))
-        }
+        (Some(Decision::Allow) | None, Reach::Anywhere) => ask(match file.whereabouts {
+            Whereabouts::Hidden => hidden(&named),
+            Whereabouts::Inside | Whereabouts::Guarded | Whereabouts::Outside => {
+                format!("{named} is outside the working tree")
+            }
+        }),
     }
 }
 

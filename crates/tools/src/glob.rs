@@ -50,7 +50,9 @@ impl Glob {
                 let (output, count) = findings.finish();
                 Outcome::success(output.finish()).with("count", count)
             }
-            Err(FileError::Outside) => Outcome::Failure(FileError::Outside.describe(&self.pattern)),
+            Err(error @ (FileError::Outside | FileError::Hidden)) => {
+                Outcome::Failure(error.describe(&self.pattern))
+            }
             // The pattern itself leads to no folder: nothing matches.
             Err(_) => Outcome::success(String::new().into()).with("count", 0),
         }

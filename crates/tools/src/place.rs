@@ -225,6 +225,29 @@ pub(crate) fn open_folder(from: impl AsFd, path: &Path, links: Links) -> Result<
     openat(from, path, flags, Mode::empty())
 }
 
+/// Where an absolute path leads, links followed, also if its last names do not exist. `None` when that cannot be
+/// told.
+pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
+    let mut missing = Vec::new();
+    let mut existing = path;
+    loop {
+        match existing.canonicalize() {
+            Ok(mut found) => {
+                found.extend(missing.iter().rev());
+                return Some(found);
+            }
+            // A link that leads to nothing yet: whoever writes follows it.
+            Err(_) if existing.is_symlink() => return None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Behind a folder that does not exist `..` leads nowhere.
+                missing.push(existing.file_name()?);
+                existing = existing.parent()?;
+            }
+            Err(_) => return None,
+        }
+    }
+}
+
 /// Opens a folder beneath another: no link, no `..` and no file of /proc leads out of that one. Not every
 /// system can do this in one step, nor does it cover links that lead out and in again: an error says
 /// nothing about the path.

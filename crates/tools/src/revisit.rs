@@ -50,6 +50,9 @@ impl<'a> Revisit<'a> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(FileError::IsDirectory);
         };
+        if tree.hides(path) {
+            return Err(FileError::Hidden);
+        }
         let folder = match &self.last {
             Some((last, folder)) if last == parent => Arc::clone(folder),
             _ => {

@@ -6,6 +6,9 @@
 //! the same rules; `..` goes back to a folder that is held open, and is never asked of the system. So it
 //! does not matter what somebody swaps for what in the middle: what is found was reached inside.
 //!
+//! Hidden places in the tree (a home directory with its keys, a database) are not entered either. Commands
+//! do not see them, and whoever may write ikigai's own settings there would set the rules.
+//!
 //! Links that stay inside work, also absolute ones and those from one root into another. What lies outside
 //! is not even looked at: whether it exists cannot be told from the answer.
 //!
@@ -27,12 +30,14 @@ use std::sync::Arc;
 use rustix::fs::CWD;
 
 use crate::file_error::FileError;
-use crate::place::{Links, Place, is_link, names_a_folder, open_beneath, open_folder};
+use crate::place::{Links, Place, is_link, names_a_folder, open_beneath, open_folder, real_path};
 
 /// The folders that file tools may use.
 #[derive(Debug)]
 pub struct Tree {
     roots: Vec<Root>,
+    /// Places inside that are not for tools: absolute and without links. Mostly there are none.
+    hidden: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -57,6 +62,7 @@ pub(crate) struct Found {
 pub(crate) struct Seen {
     pub(crate) root: PathBuf,
     pub(crate) inside: PathBuf,
+    pub(crate) is_hidden: bool,
 }
 
 impl Tree {
@@ -66,19 +72,53 @@ impl Tree {
     /// A folder that cannot be opened.
     pub fn open<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> io::Result<Tree> {
         let roots = roots.into_iter().map(|root| Root::open(root.as_ref()));
-        Ok(Tree { roots: roots.collect::<io::Result<_>>()? })
+        Ok(Tree { roots: roots.collect::<io::Result<_>>()?, hidden: Vec::new() })
+    }
+
+    /// The same tree without these places, absolute paths of files or folders that need not exist. A root that
+    /// is one of them, or lies in one, was asked for and stays.
+    #[must_use]
+    pub fn hiding(self, places: impl IntoIterator<Item = PathBuf>) -> Tree {
+        let real = places.into_iter().filter_map(|place| real_path(&place));
+        let is_inside = |place: &PathBuf| {
+            self.roots.iter().any(|root| place.starts_with(&root.path) && *place != root.path)
+        };
+        let hidden = real.filter(is_inside).collect();
+        Tree { hidden, ..self }
+    }
+
+    /// Whether an absolute path leads to a hidden place of this tree.
+    pub fn is_hidden(&self, path: &Path) -> bool {
+        real_path(path).is_some_and(|path| self.hides(&path))
+    }
+
+    /// The same for a path without links.
+    pub(crate) fn hides(&self, path: &Path) -> bool {
+        self.hidden.iter().filter(|place| path.starts_with(place)).any(|place| {
+            let is_asked_for = |root: &Root| root.path.starts_with(place);
+            !self.roots.iter().any(|root| is_asked_for(root) && path.starts_with(&root.path))
+        })
+    }
+
+    fn require_seen(&self, path: &Path) -> Result<(), FileError> {
+        match self.hides(path) {
+            true => Err(FileError::Hidden),
+            false => Ok(()),
+        }
     }
 
     /// Where the absolute `path` leads, links followed and named one by one.
     pub(crate) fn find(&self, path: &Path) -> Result<Found, FileError> {
         if names_a_folder(path) {
             return match self.find_folder(path) {
-                Err(FileError::Outside) => Err(FileError::Outside),
+                Err(error @ (FileError::Outside | FileError::Hidden)) => Err(error),
                 // Whether it exists or not.
                 _ => Err(FileError::IsDirectory),
             };
         }
-        find::file(&self.roots, path)
+        let found = find::file(&self.roots, path)?;
+        self.require_seen(&found.root.join(&found.inside))?;
+        Ok(found)
     }
 
     /// Where the absolute `path` of a file leads. Quicker than [`find`](Tree::find) where the system helps.
@@ -91,19 +131,25 @@ impl Tree {
 
     /// The folder that the absolute `path` leads to, and its path without links.
     pub(crate) fn find_folder(&self, path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
-        find::folder(&self.roots, path)
+        let (folder, path) = find::folder(&self.roots, path)?;
+        self.require_seen(&path)?;
+        Ok((folder, path))
     }
 
     /// Where the absolute `path` of a file or a folder leads.
     pub(crate) fn look(&self, path: &Path) -> Result<Seen, FileError> {
         match find::file(&self.roots, path) {
-            Ok(Found { root, inside, .. }) => Ok(Seen { root, inside }),
+            Ok(Found { root, inside, .. }) => {
+                let is_hidden = self.hides(&root.join(&inside));
+                Ok(Seen { root, inside, is_hidden })
+            }
             Err(FileError::IsDirectory) => {
-                let (_, path) = self.find_folder(path)?;
+                let (_, path) = find::folder(&self.roots, path)?;
                 let root =
                     self.roots.iter().map(|root| &root.path).find(|root| path.starts_with(root));
                 let root = root.cloned().unwrap_or_default();
-                Ok(Seen { inside: path.strip_prefix(&root).unwrap_or(&path).to_owned(), root })
+                let inside = path.strip_prefix(&root).unwrap_or(&path).to_owned();
+                Ok(Seen { root, inside, is_hidden: self.hides(&path) })
             }
             Err(error) => Err(error),
         }
@@ -135,6 +181,10 @@ impl Tree {
     }
 
     fn folder_at_once(&self, path: &Path) -> Option<Arc<OwnedFd>> {
+        // The system follows links, and does not say where it has been.
+        if !self.hidden.is_empty() {
+            return None;
+        }
         let (root, inside) =
             self.roots.iter().find_map(|root| Some((root, path.strip_prefix(&root.path).ok()?)))?;
         match inside.as_os_str().is_empty() {

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use ikigai_tools::Reach;
+use ikigai_tools::{Reach, Tree};
 use serde_json::json;
 
 use crate::support::{SECRET, World};
@@ -41,6 +41,26 @@ fn an_absolute_path_leads_nowhere_outside() {
     refused(&world, "/");
     // A name that only begins like that of a root.
     refused(&world, &world.text("workshop/secret"));
+}
+
+#[test]
+fn hidden_places_in_the_tree_are_not_touched() {
+    let world = World::new();
+    world.write("work/keys/secret", SECRET).write("work/secret-file", SECRET);
+    world.write("work/sub/open", "no secret").link("work/sub/way", "../keys");
+    let hidden = ["work/keys", "work/secret-file"].map(|name| world.path(name));
+    let tree = Tree::open([world.path("work")]).unwrap().hiding(hidden);
+    let world = world.confined_to(tree.into());
+    for path in ["keys/secret", "keys", "secret-file", "sub/way/secret", "sub/../keys/new/file"] {
+        fails(&world, path);
+        let expected =
+            format!("Not permitted: {path} is where secrets or ikigai's own files are kept");
+        let (tool, arguments) = &World::calls(path)[1];
+        assert_eq!(world.error(tool, arguments), expected);
+    }
+    assert_eq!(world.output("grep", &json!({"pattern": "secret"})), "sub/open:1: no secret");
+    assert_eq!(world.output("glob", &json!({"pattern": "**"})), "sub/open");
+    assert_eq!(world.read("work/keys/secret"), SECRET);
 }
 
 #[test]
@@ -126,7 +146,7 @@ fn proc_leads_nowhere_outside() {
 fn proc_in_the_tree_is_followed_as_text_only() {
     let world = World::new();
     let folder = fs::File::open(world.path("outside")).unwrap();
-    let tree = std::sync::Arc::new(ikigai_tools::Tree::open([Path::new("/proc")]).unwrap());
+    let tree = std::sync::Arc::new(Tree::open([Path::new("/proc")]).unwrap());
     let world = world.confined_to(tree);
     for path in [
         format!("/proc/self/fd/{}/secret", folder.as_raw_fd()),
@@ -327,7 +347,7 @@ fn a_call_that_may_reach_anywhere_does() {
 fn a_root_may_be_named_by_a_link() {
     let world = World::new();
     world.write("work/file", "inside").link("alias", world.path("work"));
-    let tree = std::sync::Arc::new(ikigai_tools::Tree::open([world.path("alias")]).unwrap());
+    let tree = std::sync::Arc::new(Tree::open([world.path("alias")]).unwrap());
     let text = world.text("alias/file");
     let world = world.confined_to(tree);
     assert_eq!(world.output("file_read", &json!({"path": text})), "inside");

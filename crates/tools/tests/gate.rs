@@ -1,6 +1,8 @@
 //! What the gate says of calls, in each mode and under rules.
 
-use ikigai_tools::{Confinement, Decision, Facts, Gate, Mode, Question, Reach, Rule, Verdict};
+use ikigai_tools::{
+    Confinement, Decision, Facts, Gate, Mode, Question, Reach, Rule, Tree, Verdict,
+};
 use serde_json::{Value, json};
 
 use crate::support::World;
@@ -189,6 +191,15 @@ fn judge_leaving(lines: &[&str], command: &str) -> Verdict {
     Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
 }
 
+/// A rule as a question names it; the pattern is as TOML has it.
+fn rule(tool: &str, pattern: &str, decision: &str) -> String {
+    format!("[[rules]]\ntool = \"{tool}\"\nmatch = \"{pattern}\"\ndecision = \"{decision}\"")
+}
+
+fn trusting(pattern: &str) -> String {
+    rule("bash", pattern, "trust")
+}
+
 #[test]
 fn leaving_the_sandbox_needs_trust_or_a_yes() {
     assert_eq!(judge_leaving(&["trust bash make *"], "make x"), Verdict::Allow(Reach::Anywhere));
@@ -200,10 +211,7 @@ fn leaving_the_sandbox_needs_trust_or_a_yes() {
         Question {
             why: "the command asks to leave the sandbox".to_owned(),
             reach: Reach::Anywhere,
-            rule: Some(
-                r#"rules = [{ tool = "bash", match = "git push 'a b'", decision = "trust" }, { tool = "bash", match = "make *", decision = "trust" }]"#
-                    .to_owned()
-            ),
+            rule: Some([trusting("git push 'a b'"), trusting("make *")].join("\n")),
         }
     );
     assert_eq!(asked(judge_leaving(&[], "make $(x)")).rule, None);
@@ -216,11 +224,11 @@ fn the_rule_that_is_named_does_allow_it() {
         ["git push 'a b'", r#"echo "it's" \* '[a]' "\"""#, "a; b \u{e9} '\u{a0}'", "ls *"]
     {
         let rule = asked(judge_leaving(&[], command)).rule.unwrap();
-        // Every pattern of the line, as TOML has it.
+        // Every pattern, as TOML has it.
         let lines: Vec<String> = rule
             .split("match = ")
             .skip(1)
-            .map(|rest| rest.split(", decision").next().unwrap())
+            .map(|rest| rest.lines().next().unwrap())
             .map(|quoted| serde_json::from_str::<String>(quoted).unwrap())
             .map(|pattern| format!("trust bash {pattern}"))
             .collect();
@@ -233,8 +241,7 @@ fn the_rule_that_is_named_does_allow_it() {
 #[test]
 fn a_rule_that_asks_is_answered_by_one_before_it() {
     let question = asked(judge_command(&["ask bash git *"], "ls; git push 'a b'"));
-    let rule = r#"rules = [{ tool = "bash", match = "git push 'a b'", decision = "allow" }]"#;
-    assert_eq!(question.rule.as_deref(), Some(rule));
+    assert_eq!(question.rule, Some(rule("bash", "git push 'a b'", "allow")));
     let lines = ["allow bash git push 'a b'", "ask bash git *"];
     check(&lines, &[("ls; git push 'a b'", "tree"), ("git push", "ask")]);
     // What is asked for inside another command has no rule of its own.
@@ -247,8 +254,8 @@ fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
         asked(judge_leaving(&[], "make \"x\"")).refusal().to_string(),
         json!({
             "success": false,
-            "error": "Not permitted: the command asks to leave the sandbox. What would allow it, before other rules: \
-                      rules = [{ tool = \"bash\", match = \"make x\", decision = \"trust\" }]",
+            "error": "Not permitted: the command asks to leave the sandbox. What would allow it, before other rules:\n\
+                      [[rules]]\ntool = \"bash\"\nmatch = \"make x\"\ndecision = \"trust\"",
         })
         .to_string()
     );
@@ -373,6 +380,65 @@ fn rules_for_files_are_about_where_the_path_really_leads() {
     );
 }
 
+/// What a rule trusts by its name could be a link, made by a command that may write there.
+#[test]
+fn a_rule_about_a_place_outside_trusts_no_link_that_leads_out_of_it() {
+    let world = World::new();
+    world
+        .write("elsewhere/file", "")
+        .link("outside/way", world.path("elsewhere"))
+        .link("outside/to-nothing", world.path("elsewhere/new"))
+        .link("outside/within", "folder");
+    let outside = format!("trust file_write {}/**", world.text("outside"));
+    check_file(
+        &world,
+        Mode::Work,
+        &[&outside],
+        &[
+            ("file_write", "../outside/new/file", "anywhere"),
+            ("file_write", "../outside/within/new", "anywhere"),
+            ("file_write", "../outside/way/file", "ask"),
+            ("file_write", "../outside/way/new/file", "ask"),
+            ("file_write", "../outside/way/../file", "ask"),
+            ("file_write", "../outside/none/../file", "ask"),
+            ("file_write", "../outside/to-nothing", "ask"),
+        ],
+    );
+}
+
+/// With the home directory as the tree an agent could have written its own rules.
+#[test]
+fn hidden_places_in_the_tree_are_asked_for() {
+    let world = World::new();
+    world.write("work/.ssh/id", "").write("work/data/base", "").write("work/.ssh/own/file", "");
+    world.link("work/innocent", ".ssh").link("work/base", "data/base");
+    let hidden = ["work/.ssh", "work/settings/own", "work/data/base", "outside", "work"];
+    let hidden = hidden.map(|name| world.path(name));
+    let roots = ["work", "work/.ssh/own"].map(|name| world.path(name));
+    let tree = Tree::open(roots).unwrap().hiding(hidden);
+    let world = world.confined_to(tree.into());
+    let cases = [
+        ("file_read", ".ssh/id", "ask"),
+        ("file_read", "innocent/id", "ask"),
+        ("file_read", "base", "ask"),
+        ("file_write", "settings/own/rules", "ask"),
+        ("grep", ".ssh", "ask"),
+        ("glob", ".ssh/*", "ask"),
+        ("file_write", "settings/other", "tree"),
+        ("file_write", "data/base2", "tree"),
+        ("file_read", ".ssh/own/file", "tree"),
+        ("grep", ".", "tree"),
+    ];
+    check_file(&world, Mode::Work, &[], &cases);
+    check_file(&world, Mode::Work, &["allow file_read **"], &cases);
+    let id = ("file_read", ".ssh/id", "anywhere");
+    check_file(&world, Mode::Work, &["trust file_read .ssh/id"], &[id]);
+    let facts = world.facts("file_read", &json!({"path": ".ssh/id"}));
+    let question =
+        asked(Gate::new(Mode::Work, Confinement::InForce, Vec::new()).judge("file_read", &facts));
+    assert_eq!(question.why, ".ssh/id is where secrets or ikigai's own files are kept");
+}
+
 #[test]
 fn the_question_about_a_file_names_the_rule() {
     let world = World::new();
@@ -383,16 +449,13 @@ fn the_question_about_a_file_names_the_rule() {
         asked(gate.judge("file_write", &facts))
     };
     let question = write("sub/../AGENTS.md");
-    let rule = r#"rules = [{ tool = "file_write", match = "AGENTS.md", decision = "allow" }]"#;
-    assert_eq!(question.rule.as_deref(), Some(rule));
+    assert_eq!(question.rule, Some(rule("file_write", "AGENTS.md", "allow")));
     assert_eq!(question.reach, Reach::TreeAndGuarded);
     let outside = world.text("outside/a*b");
     let question = write("../outside/a*b");
     assert_eq!(question.why, "../outside/a*b is outside the working tree");
     let pattern = outside.replace('*', "\\\\*");
-    let rule =
-        format!(r#"rules = [{{ tool = "file_write", match = "{pattern}", decision = "trust" }}]"#);
-    assert_eq!(question.rule, Some(rule));
+    assert_eq!(question.rule, Some(rule("file_write", &pattern, "trust")));
 }
 
 #[test]

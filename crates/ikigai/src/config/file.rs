@@ -30,6 +30,17 @@ pub(super) enum Lookup {
     Nowhere,
 }
 
+impl Lookup {
+    /// Where the file is, or would be.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Lookup::Found(document) => Some(&document.path),
+            Lookup::Missing(path) => Some(path),
+            Lookup::Nowhere => None,
+        }
+    }
+}
+
 impl Document {
     /// Reads a file; `None` when it does not exist.
     pub(super) fn read(path: &Path) -> Result<Option<Document>, ConfigError> {

@@ -1,8 +1,10 @@
 //! Commands about agents: looking at them, forking, killing (agents.md).
 
+use std::collections::BTreeMap;
+
 use ikigai_conversation::AgentId;
 use ikigai_mail::parse_named;
-use ikigai_store::{Agent, Context, NewFork, Outcome, State, Step, StoreError};
+use ikigai_store::{Agent, Context, NewFork, Outcome, State, Step, StoreError, Tokens};
 
 use super::{Person, lock};
 
@@ -13,16 +15,24 @@ const NOT_YET: &str =
 impl Person<'_> {
     /// Lists the agents that live.
     pub(super) async fn agents(&self) {
-        let text = match self.store.agents(self.session).await {
-            Ok(agents) => {
+        let text = match self.registry().await {
+            Ok((agents, tokens)) => {
                 let view = lock(&self.screen).view().clone();
+                let cost = |agent: &Agent| tokens.get(&agent.id).copied().unwrap_or_default();
                 let alive = agents.iter().filter(|agent| agent.state != State::Dead);
-                alive.map(|agent| tree_line(agent, &view)).collect::<Vec<_>>().join("\n")
+                let lines = alive.map(|agent| tree_line(agent, cost(agent), &view));
+                lines.collect::<Vec<_>>().join("\n")
             }
             Err(StoreError::SessionNotFound(_)) => NOT_YET.to_owned(),
             Err(error) => format!("Error: {error}"),
         };
         lock(&self.screen).say(&text);
+    }
+
+    async fn registry(&self) -> Result<(Vec<Agent>, BTreeMap<AgentId, Tokens>), StoreError> {
+        let agents = self.store.agents(self.session).await?;
+        let tokens = self.store.tokens(self.session).await?;
+        Ok((agents, tokens.into_iter().collect()))
     }
 
     /// Talks to another agent from now on.
@@ -104,13 +114,17 @@ impl Person<'_> {
 }
 
 /// One agent of the tree.
-fn tree_line(agent: &Agent, view: &AgentId) -> String {
+fn tree_line(agent: &Agent, cost: Tokens, view: &AgentId) -> String {
     let indent = "  ".repeat(agent.id.depth() - 1);
     let mark = if agent.id == *view { "*" } else { " " };
     let name = agent.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let mail = if agent.unread > 0 { format!(" [mail:{}]", agent.unread) } else { String::new() };
     let task = if agent.task.is_empty() { String::new() } else { format!(": {}", agent.task) };
-    format!("{mark} {indent}{}{name} {}{mail}{task}", agent.id, agent.state.name())
+    let cost = match cost {
+        Tokens { input: 0, output: 0 } => String::new(),
+        Tokens { input, output } => format!(" ({input} tokens in, {output} out)"),
+    };
+    format!("{mark} {indent}{}{name} {}{mail}{cost}{task}", agent.id, agent.state.name())
 }
 
 fn explain(outcome: Result<Outcome, StoreError>) -> String {

@@ -255,12 +255,13 @@ impl Screen {
     }
 
     fn ask(&mut self, agent: &AgentId, asking: &Asking) {
+        // An agent that nobody looks at needs somebody to look.
         if *agent != self.view {
             self.put("\x07");
         }
-        for line in render_question(agent, asking, &self.directory) {
-            self.line(&safe(&line));
-        }
+        // At once: a long diff, written and flushed line by line, would keep everything else waiting.
+        let question = render_question(agent, asking, &self.directory).join("\n");
+        self.line(&safe(&question));
         self.dim(HOW_TO_ANSWER);
         self.asked.push_back((agent.clone(), asking.call.tool_call_id.clone()));
         self.prompt();

@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::guarded::is_guarded;
 use crate::file_error::FileError;
+use crate::place::real_path;
 use crate::tree::Tree;
 
 /// What a call is about.
@@ -55,6 +56,8 @@ pub enum Whereabouts {
     Inside,
     /// There too, but at a place that a person is always asked for before it is written.
     Guarded,
+    /// There too, but where secrets or ikigai's own files are.
+    Hidden,
     /// Not in the working tree.
     Outside,
 }
@@ -88,15 +91,18 @@ impl Subject {
         let path = without_dots(&full);
         let (real, whereabouts) = match tree.map(|tree| tree.look(&full)) {
             Some(Ok(found)) => {
-                let is_guarded = is_guarded(&found.inside);
-                let guarded = if is_guarded { Whereabouts::Guarded } else { Whereabouts::Inside };
-                (Some(found.root.join(found.inside)), guarded)
+                let whereabouts = match is_guarded(&found.inside) {
+                    _ if found.is_hidden => Whereabouts::Hidden,
+                    true => Whereabouts::Guarded,
+                    false => Whereabouts::Inside,
+                };
+                (Some(found.root.join(found.inside)), whereabouts)
             }
             // A link inside has led out: what it leads to is not known, so no rule can be about it.
             Some(Err(FileError::Outside)) if tree.is_some_and(|tree| tree.names(&path)) => {
                 (None, Whereabouts::Outside)
             }
-            Some(Err(FileError::Outside)) | None => (Some(path.clone()), Whereabouts::Outside),
+            Some(Err(FileError::Outside)) | None => (real_path(&full), Whereabouts::Outside),
             // Whatever else is wrong, the tool itself will say so.
             Some(Err(_)) => (None, Whereabouts::Inside),
         };

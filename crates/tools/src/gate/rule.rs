@@ -123,14 +123,15 @@ impl Rule {
     }
 }
 
-/// Rules as one line of TOML, which may stand in the configuration as it is.
+/// Rules as TOML. A list on one line would be shorter, but a file can have only one of them, and none beside
+/// rules of this form.
 pub(super) fn render_rules(tool: &str, patterns: &[String], decision: Decision) -> String {
     let decision = decision.word();
     let rule = |pattern: &String| {
         let pattern = toml_string(pattern);
-        format!("{{ tool = \"{tool}\", match = {pattern}, decision = \"{decision}\" }}")
+        format!("[[rules]]\ntool = \"{tool}\"\nmatch = {pattern}\ndecision = \"{decision}\"")
     };
-    format!("rules = [{}]", patterns.iter().map(rule).collect::<Vec<_>>().join(", "))
+    patterns.iter().map(rule).collect::<Vec<_>>().join("\n")
 }
 
 fn toml_string(text: &str) -> String {
