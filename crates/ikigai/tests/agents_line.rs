@@ -58,7 +58,7 @@ fn a_person_forks_looks_and_talks_to_the_child() {
     terminal.type_line("/fork");
     terminal.wait_for("Agent 0/0/; /agent 0/0/ talks to it");
     terminal.type_line("/agents");
-    terminal.wait_for("* 0/ idle (10+5 tokens): remember 42\r\n");
+    terminal.wait_for("* 0/ idle (10 tokens in, 5 out): remember 42\r\n");
     terminal.wait_for("    0/0/ idle\r\n");
     terminal.type_line("/agent 0/0");
     terminal.wait_for("You talk to agent 0/0/ now");
@@ -296,7 +296,7 @@ fn an_interrupt_with_mail_waiting_does_not_start_the_agent_again() {
     wait_for_state(&workspace, "0/", "idle");
     // A person's look starts nothing either.
     terminal.type_line("/agents");
-    terminal.wait_for("* 0/ idle [mail:1] (10+5 tokens): go");
+    terminal.wait_for("* 0/ idle [mail:1] (10 tokens in, 5 out): go");
     assert_eq!(server.requests_of("0/").len(), 2);
     terminal.type_line("and now?");
     terminal.wait_for("● Told.\r\n0/ ❯ ");

@@ -125,6 +125,8 @@ fn a_child_that_is_interrupted_mails_nothing() {
             kill_process(pid(&running.child), Signal::INT).unwrap();
         },
     );
+    // The exit code is that of the prompt's turn, which had its answer.
+    assert_eq!((scene.code, &*scene.stderr), (0, ""));
     assert_eq!(scene.mail(), []);
     assert_eq!(scene.endings("0/"), [stop("started")]);
     assert_eq!(scene.endings("0/0/")[0].0, "interrupted");
