@@ -310,13 +310,17 @@ fn an_interrupt_with_mail_waiting_does_not_start_the_agent_again() {
 #[test]
 fn a_letter_cannot_touch_the_terminal() {
     let body = "\u{1b}[2J\u{1b}]0;owned\u{7}\r\u{8}\u{9b}31m";
+    let sent = Gate::new();
+    let forked = Reply::text("Forked.").after(&sent);
     let server = Cast::new()
-        .role("0/", [fork("f", "write"), Reply::text("Forked."), Reply::text("Told.")])
+        .role("0/", [fork("f", "write"), forked, Reply::text("Told.")])
         .role("0/0/", [send("s", "parent", body), Reply::text(body)])
         .start();
     let workspace = Workspace::new();
     let mut terminal = start(&workspace, &server);
     terminal.type_line("go");
+    terminal.wait_for("[0/0/] ● ");
+    sent.open();
     terminal.wait_for("● Told.\r\n0/ ❯ ");
     terminal.type_line("/mail");
     terminal.wait_for("#1 [unread] from 0/0/");
