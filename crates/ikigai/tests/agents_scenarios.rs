@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ikigai_testkit::{Captured, Cast, Gate, Reply};
 use rustix::process::{Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::model::Format;
 use crate::support::scene::{Scene, fork, forks, result_of, send, stop, types_of, wait};
@@ -241,34 +241,41 @@ fn agents_that_thank_each_other_stop_by_the_budget_and_the_person_frees_what_is_
             }
         }
     };
+    let forks = Reply::calls([
+        ("f0", "fork", json!({"prompt": "be polite"})),
+        ("f1", "fork", json!({"prompt": "be slow"})),
+    ]);
+    let is_held = Gate::new();
     let server = Cast::new()
-        .choosing("0/", thank("0/0/", Some(fork("f", "be polite"))))
+        .choosing("0/", thank("0/0/", Some(forks)))
         .choosing("0/0/", thank("parent", None))
+        .role("0/1/", [Reply::text("late").after(&is_held)])
         .start();
     let scene = Scene::play_with(
         Workspace::new(),
         server,
         Format::Chat,
-        |command| {
-            command.env("IKIGAI_MAIL__MAX_WAKES", "4");
+        |command| drop(command.env("IKIGAI_MAIL__MAX_WAKES", "4")),
+        |workspace, _, running| {
+            running.until("tool_call");
+            workspace.wait_for_held_mail();
+            // One turn more ends, and finds the same.
+            is_held.open();
         },
-        |_, _, _| {},
     );
     let held = "⚠ mail is held: agents were woken as often as mail.max_wakes allows; \
         your next message frees it\n";
     assert_eq!((scene.code, &*scene.stderr), (0, held));
     let told = |scene: &Scene| [scene.notifications("0/"), scene.notifications("0/0/")].concat();
-    assert_eq!((told(&scene).len(), scene.mail().len()), (4, 5));
-    let unread = |scene: &Scene| {
-        scene.registry().iter().map(|agent| agent["unread"].as_i64().unwrap()).sum::<i64>()
-    };
-    assert_eq!(unread(&scene), 5);
+    assert_eq!((told(&scene).len(), scene.mail().len()), (4, 6));
+    let unread = |agent: &Value| agent["unread"].as_i64().unwrap();
+    assert_eq!(scene.registry().iter().map(unread).sum::<i64>(), 6);
     // What was held is told now; then two more letters are written, and the second is held again.
     let mut command =
         scene.workspace.run_command(&scene.server, Format::Chat, ["-c", "go on", "--json"]);
     let (code, _, stderr) = ended(command.env("IKIGAI_MAIL__MAX_WAKES", "2"));
     assert_eq!((code, &*stderr), (0, held));
-    assert_eq!((told(&scene).len(), scene.mail().len()), (6, 7));
+    assert_eq!((told(&scene).len(), scene.mail().len()), (6, 8));
 }
 
 #[test]
@@ -279,7 +286,7 @@ fn a_command_of_a_child_knows_whose_it_is() {
         .start();
     let scene = Scene::play(Workspace::new(), server, Format::Chat);
     scene.check();
-    let result: serde_json::Value = serde_json::from_str(&scene.result_of("0/0/", "b")).unwrap();
+    let result: Value = serde_json::from_str(&scene.result_of("0/0/", "b")).unwrap();
     assert_eq!(result["data"]["output"], "0/0/\n");
 }
 

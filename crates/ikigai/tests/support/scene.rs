@@ -217,11 +217,21 @@ impl Workspace {
     /// Waits until so many agents are waited for.
     #[track_caller]
     pub(crate) fn wait_for_waits(&self, count: i64) {
+        self.wait_for_number("SELECT count(*) FROM waits", count);
+    }
+
+    /// Waits until mail is held for want of wakes.
+    #[track_caller]
+    pub(crate) fn wait_for_held_mail(&self) {
+        self.wait_for_number("SELECT held_told FROM sessions", 1);
+    }
+
+    #[track_caller]
+    fn wait_for_number(&self, sql: &str, number: i64) {
         let connection = Connection::open(self.database()).unwrap();
-        wait_for("somebody who waits", || {
-            let sql = "SELECT count(*) FROM waits";
-            let found: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap_or(0);
-            (found == count).then_some(())
+        wait_for(sql, || {
+            let found: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap_or(-1);
+            (found == number).then_some(())
         });
     }
 }
