@@ -25,7 +25,7 @@ const PER_DATABASE: u32 = 60;
 
 #[test]
 fn m8_kill_9_of_whole_programs_loses_doubles_and_overlooks_nothing() {
-    let kills = std::env::var("IKIGAI_CRASH_CYCLES").map_or(60, |kills| kills.parse().unwrap());
+    let kills = std::env::var("IKIGAI_CRASH_CYCLES").map_or(150, |kills| kills.parse().unwrap());
     let mut random = Random::new(88);
     let mut left: u32 = kills;
     while left > 0 {
