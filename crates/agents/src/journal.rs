@@ -209,6 +209,16 @@ impl Agent {
         Ok(())
     }
 
+    /// Makes the agent idle, unless there is mail that would wake it. Only for one whose turn has ended.
+    pub(crate) async fn rest(&mut self) -> Result<Sleep, StoreError> {
+        self.insist(|agent| {
+            let (lease, id) = agent.right()?;
+            let store = agent.seat.store.clone();
+            Ok(async move { store.rest(lease, id).await })
+        })
+        .await
+    }
+
     /// Goes on with a turn that had stopped.
     pub(crate) async fn resume(&mut self, refill: Option<Budget>) -> Result<Requests, StoreError> {
         self.insist(|agent| {

@@ -44,6 +44,8 @@ pub enum Which {
     Named(SessionId),
     /// One that a live process runs in this place, as a further agent; else a new one.
     Running,
+    /// This one, as a further agent.
+    Beside(SessionId),
 }
 
 /// Why there is no seat.
@@ -70,29 +72,39 @@ impl Seat {
         limits: AgentLimits,
     ) -> Result<Seat, SeatError> {
         let process = Process::current();
-        let session = match which {
-            Which::New => None,
-            Which::Named(session) => Some(session),
-            Which::Newest => {
-                let newest = store.newest_session(place.clone()).await?;
-                Some(newest.ok_or_else(|| SeatError::NoSession(place.directory.clone()))?)
-            }
-            Which::Running => store.running_session(place.clone(), process.clone()).await?,
-        };
-        let Some(session) = session else {
+        let Some(session) = Seat::session_of(&store, &place, which).await? else {
             return Seat::in_new_session(store, process, place, agent);
         };
-        let lease = match &agent {
-            Some(agent) => store.claim(session, agent.top(), process.clone()).await?,
-            None if which == Which::Running => {
+        let lease = match (&agent, which) {
+            (Some(agent), _) => store.claim(session, agent.top(), process.clone()).await?,
+            (None, Which::Running | Which::Beside(_)) => {
                 store.claim_new(session, place.clone(), process.clone(), limits).await?
             }
-            None => store.claim_free(session, place.clone(), process.clone(), limits).await?,
+            (None, Which::New | Which::Newest | Which::Named(_)) => {
+                store.claim_free(session, place.clone(), process.clone(), limits).await?
+            }
         };
         let agent = agent.unwrap_or_else(|| lease.top().clone());
         let seat = Seat { store, process, place, session, agent, tenure: Arc::default() };
         seat.hold(lease)?;
         Ok(seat)
+    }
+
+    /// The session that is wanted; `None` when it is a new one.
+    pub async fn session_of(
+        store: &Store,
+        place: &Place,
+        which: Which,
+    ) -> Result<Option<SessionId>, SeatError> {
+        Ok(match which {
+            Which::New => None,
+            Which::Named(session) | Which::Beside(session) => Some(session),
+            Which::Newest => {
+                let newest = store.newest_session(place.clone()).await?;
+                Some(newest.ok_or_else(|| SeatError::NoSession(place.directory.clone()))?)
+            }
+            Which::Running => store.running_session(place.clone(), Process::current()).await?,
+        })
     }
 
     fn in_new_session(

@@ -146,7 +146,20 @@ impl Task<'_> {
                 None => self.agent.resume(None).await.map(Some),
             },
             Start::Resumed => self.agent.resume(Some(budget)).await.map(Some),
-            Start::Mail => Ok(self.agent.record_news().await?.then_some(Requests::Granted)),
+            Start::Mail => Ok(self.tell_or_rest().await?.then_some(Requests::Granted)),
+        }
+    }
+
+    /// Tells the agent of its mail. One that was kept awake by mail that is gone now becomes idle instead, or it
+    /// would be looked after for ever.
+    async fn tell_or_rest(&mut self) -> Result<bool, StoreError> {
+        loop {
+            if self.agent.record_news().await? {
+                return Ok(true);
+            }
+            if self.agent.log().needs_turn() || self.agent.rest().await? == Sleep::Asleep {
+                return Ok(false);
+            }
         }
     }
 

@@ -4,14 +4,14 @@
 //! whose turn was cut off, which child was forked, which free agent is to be taken up, who was killed. So an
 //! idle agent costs nothing, and nobody has to be told of anything that is committed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Changes, StoreError};
+use ikigai_store::{Changes, StoreError, Work};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
@@ -170,6 +170,7 @@ impl Team {
             found => found?,
         };
         self.end_killed(&seat).await?;
+        self.give_back_idle(&work).await;
         let mut is_begun = false;
         if self.equipment.limits.free_agents == FreeAgents::TakenUp {
             for top in work.to_take_up {
@@ -260,7 +261,8 @@ impl Team {
         match served {
             Ok(()) if !commands.is_empty() => self.go_on(agent, tell, commands),
             Ok(()) if id == self.own => self.resting = Some(agent),
-            Ok(()) => self.give_back(&id).await,
+            // The next look gives its top-level agent back if that was taken up.
+            Ok(()) => {}
             Err(error @ StoreError::AgentDead(_)) => {
                 self.emit(id.clone(), Happening::Done(killed()));
                 if id == self.own {
@@ -273,16 +275,19 @@ impl Team {
         Ok(())
     }
 
-    /// Gives a top-level agent back that was taken up, once nobody in its tree is at work.
-    async fn give_back(&mut self, agent: &AgentId) {
-        let top = agent.top();
-        let is_busy = self.at_work.keys().any(|id| id.top() == top);
-        if top == self.own.top() || is_busy {
-            return;
-        }
-        if let Some(seat) = self.seats.remove(&top) {
-            info!(agent = top.to_string(), "given back");
-            seat.leave().await;
+    /// Gives top-level agents back that were taken up, once nobody in their trees is at work or has anything to do;
+    /// also those for which somebody else had done it before we came to it.
+    async fn give_back_idle(&mut self, work: &Work) {
+        let due = work.to_wake.iter().chain(&work.at_work);
+        let busy: BTreeSet<AgentId> =
+            self.at_work.keys().chain(due).chain([&self.own]).map(AgentId::top).collect();
+        let idle: Vec<AgentId> =
+            self.seats.keys().filter(|top| !busy.contains(top)).cloned().collect();
+        for top in idle {
+            if let Some(seat) = self.seats.remove(&top) {
+                info!(agent = top.to_string(), "given back");
+                seat.leave().await;
+            }
         }
     }
 
@@ -309,7 +314,10 @@ impl Team {
         if *top == self.own.top() {
             return Err(error);
         }
-        self.seats.remove(top);
+        // Its tasks find out one by one; it is lost once.
+        if self.seats.remove(top).is_none() {
+            return Ok(());
+        }
         for (id, at_work) in &self.at_work {
             if id.top() == *top {
                 at_work.stop.cancel();

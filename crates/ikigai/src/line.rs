@@ -17,7 +17,7 @@ use ikigai_agents::{
     Answer, Command, Event, Model, Order, Permissions, Person as Whom, Seat, serve,
 };
 use ikigai_conversation::SessionId;
-use ikigai_store::Store;
+use ikigai_store::{Store, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +25,7 @@ use crate::command;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::model;
-use crate::opening::{Otherwise, equip, take_seat, toolbox};
+use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
 use crate::print;
 use crate::question::HOW_TO_ANSWER;
 use crate::signals::{self, Caught, Signals};
@@ -68,9 +68,64 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     ended
 }
 
-/// Talks until the person leaves.
+/// Talks until the person leaves, with another agent when the first is not run here any more.
 async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
-    let seat = take_seat(environment, Otherwise::Join).await?;
+    let mut seat = take_seat(environment, Otherwise::Join).await?;
+    let mut keyboard = Keyboard { lines: read_lines()?, signals: Signals::listen()? };
+    loop {
+        let (store, session) = (seat.store(), seat.session());
+        match talk_at(environment, model.clone(), seat, &mut keyboard).await? {
+            Parted::Left(exit) => return Ok(exit),
+            Parted::AgentIsGone => {}
+        }
+        match keyboard.wait_for_enter().await {
+            Asked::ToStay => seat = take_seat_beside(environment, store, session).await?,
+            Asked::ToLeave => return Ok(Exit::Done),
+        }
+    }
+}
+
+/// How a conversation with an agent ended.
+enum Parted {
+    /// By the person.
+    Left(Exit),
+    /// Another process has taken the agent over, or somebody has killed it. That was said.
+    AgentIsGone,
+}
+
+/// What comes from the person, whoever they talk to.
+struct Keyboard {
+    lines: mpsc::Receiver<Typed>,
+    signals: Signals,
+}
+
+const OFFER: &str = "Enter begins as a new agent of the session, Ctrl-D leaves";
+
+impl Keyboard {
+    /// Offers a new agent. What is typed before Enter was meant for another, and is not sent to it.
+    async fn wait_for_enter(&mut self) -> Asked {
+        loop {
+            print::note(OFFER);
+            tokio::select! {
+                typed = self.lines.recv() => match typed {
+                    Some(Typed::Line(line)) if line.trim().is_empty() => return Asked::ToStay,
+                    Some(Typed::Line(line)) if line.trim() == "/exit" => return Asked::ToLeave,
+                    Some(Typed::Line(_) | Typed::TooLong | Typed::Garbled) => {}
+                    None => return Asked::ToLeave,
+                },
+                _ = self.signals.next() => return Asked::ToLeave,
+            }
+        }
+    }
+}
+
+/// Talks to one agent.
+async fn talk_at(
+    environment: &Environment,
+    model: Model,
+    seat: Seat,
+    keyboard: &mut Keyboard,
+) -> anyhow::Result<Parted> {
     let (store, session, agent) = (seat.store(), seat.session(), seat.agent().clone());
     let temporary = TemporaryFolder::of_session(environment, session)?;
     let toolbox = toolbox(environment, &seat, &temporary, Whom::Present)?;
@@ -98,15 +153,22 @@ async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
     };
     let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));
     let exit = tokio::select! {
-        served = &mut serving => return served.map(|()| Exit::Done).map_err(Into::into),
-        exit = person.listen() => exit?,
+        served = &mut serving => return match served {
+            Ok(()) => Ok(Parted::Left(Exit::Done)),
+            Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => {
+                lock(&for_the_end).leave_line();
+                Ok(Parted::AgentIsGone)
+            }
+            Err(error) => Err(error.into()),
+        },
+        exit = person.listen(keyboard) => exit?,
     };
     // What goes on when the person leaves is interrupted, and so it is told. Whoever cannot wait presses Ctrl-C.
     shutdown.cancel();
     signals::cancel(shutdown)?;
     serving.await?;
     lock(&for_the_end).take_leave(session);
-    Ok(exit)
+    Ok(Parted::Left(exit))
 }
 
 /// The person's side of the conversation.
@@ -124,9 +186,8 @@ struct Person<'a> {
 
 impl Person<'_> {
     /// Listens until the person leaves.
-    async fn listen(mut self) -> anyhow::Result<Exit> {
-        let mut lines = read_lines()?;
-        let mut signals = Signals::listen()?;
+    async fn listen(mut self, keyboard: &mut Keyboard) -> anyhow::Result<Exit> {
+        let Keyboard { lines, signals } = keyboard;
         lock(&self.screen).prompt();
         loop {
             tokio::select! {

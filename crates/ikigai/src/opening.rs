@@ -7,7 +7,7 @@ use ikigai_agents::{
     Equipment, FreeAgents, Limits, Model, Person, Seat, Sink, Surroundings, Toolbox, Which,
     system_prompt,
 };
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{Options, Store};
 use ikigai_tools::Commands;
 
@@ -16,7 +16,7 @@ use crate::command::now;
 use crate::environment::{self, Environment};
 use crate::permissions::permissions;
 use crate::print;
-use crate::session::{find_session, parse_agent, place};
+use crate::session::{find_agent, find_session, place};
 use crate::temporary::TemporaryFolder;
 
 /// What happens when no session is asked for.
@@ -43,16 +43,32 @@ pub(crate) async fn take_seat(
         None if chosen.new || otherwise == Otherwise::New => Which::New,
         None => Which::Running,
     };
-    let agent = chosen.agent.as_deref().filter(|_| !chosen.inside_agent);
-    let agent = agent.map(parse_agent).transpose()?;
+    let place = place(environment);
+    let agent = match chosen.agent.as_deref().filter(|_| !chosen.inside_agent) {
+        Some(named) => {
+            let session = Seat::session_of(&store, &place, which).await?;
+            Some(find_agent(&store, session, named).await?)
+        }
+        None => None,
+    };
     let limits = environment.settings.agent_limits();
-    let seat = Seat::take(store, place(environment), which, agent, limits).await?;
+    let seat = Seat::take(store, place, which, agent, limits).await?;
     let (agent, first) = (seat.agent(), AgentId::top_level(0));
     if *agent != first && chosen.agent.is_none() {
         let told = format!("agent {first} is run by another process, so this is agent {agent}");
         print::note(&format!("ikigai: {told}"));
     }
     Ok(seat)
+}
+
+/// Takes a seat as a further agent of a session.
+pub(crate) async fn take_seat_beside(
+    environment: &Environment,
+    store: Arc<Store>,
+    session: SessionId,
+) -> anyhow::Result<Seat> {
+    let limits = environment.settings.agent_limits();
+    Ok(Seat::take(store, place(environment), Which::Beside(session), None, limits).await?)
 }
 
 /// What the agents of this process have in common.

@@ -5,7 +5,7 @@ use std::future::Future;
 use ikigai_agents::until_over;
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    Options, Outcome, Place, Process, Refusal, Step, Store, StoreError, Wait, Waiting,
+    Agent, Options, Outcome, Place, Process, Refusal, State, Step, Store, StoreError, Wait, Waiting,
 };
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -25,8 +25,7 @@ pub(crate) struct OpenSession<'a> {
 impl<'a> OpenSession<'a> {
     /// The session that was named, or the newest one of the directory; it is made when there is none.
     pub(crate) fn open(environment: &'a Environment) -> anyhow::Result<OpenSession<'a>> {
-        let agent = chosen_agent(environment)?;
-        let database = Database::open(environment)?;
+        let (database, agent) = open_for_agent(environment)?;
         let id = match &environment.chosen.session {
             Some(named) => database.find_session(named)?,
             None => {
@@ -42,12 +41,8 @@ impl<'a> OpenSession<'a> {
     pub(crate) fn open_existing(
         environment: &'a Environment,
     ) -> anyhow::Result<Option<OpenSession<'a>>> {
-        let agent = chosen_agent(environment)?;
-        let database = Database::open(environment)?;
-        let id = match &environment.chosen.session {
-            Some(named) => Some(database.find_session(named)?),
-            None => database.wait(database.store.newest_session(place(environment)))?,
-        };
+        let (database, agent) = open_for_agent(environment)?;
+        let id = database.wait(existing_session(&database.store, environment))?;
         Ok(id.map(|id| OpenSession { database, environment, id, agent }))
     }
 
@@ -167,12 +162,54 @@ pub(crate) fn place(environment: &Environment) -> Place {
     }
 }
 
-fn chosen_agent(environment: &Environment) -> anyhow::Result<AgentId> {
-    parse_agent(environment.chosen.agent.as_deref().unwrap_or("0/"))
+/// The database, with the agent that was chosen. A name is looked for in a session that is there: none is made
+/// for it.
+fn open_for_agent(environment: &Environment) -> anyhow::Result<(Database, AgentId)> {
+    let named = environment.chosen.agent.as_deref().unwrap_or("0/");
+    // What can only be an id, and is none, is said before anything is opened.
+    let parsed = parse_agent(named);
+    if named.contains('/') {
+        return Ok((Database::open(environment)?, parsed?));
+    }
+    let database = Database::open(environment)?;
+    let agent = match parsed {
+        Ok(agent) => agent,
+        Err(_) => database.wait(async {
+            let session = existing_session(&database.store, environment).await?;
+            find_agent(&database.store, session, named).await
+        })?,
+    };
+    Ok((database, agent))
+}
+
+/// The session that was named, or the newest one of the directory.
+async fn existing_session(
+    store: &Store,
+    environment: &Environment,
+) -> anyhow::Result<Option<SessionId>> {
+    match &environment.chosen.session {
+        Some(named) => find_session(store, named).await.map(Some),
+        None => Ok(store.newest_session(place(environment)).await?),
+    }
+}
+
+/// The agent that is meant: an id, or the name of one that lives in the session.
+pub(crate) async fn find_agent(
+    store: &Store,
+    session: Option<SessionId>,
+    named: &str,
+) -> anyhow::Result<AgentId> {
+    let parsed = parse_agent(named);
+    let (Err(_), Some(session)) = (&parsed, session) else { return parsed };
+    let agents = store.agents(session).await?;
+    let is_meant =
+        |agent: &&Agent| agent.state != State::Dead && agent.name.as_deref() == Some(named);
+    // A living agent's name means one.
+    agents.iter().find(is_meant).map_or(parsed, |agent| Ok(agent.id.clone()))
 }
 
 /// An agent's id as it is typed, with its last slash or without.
-pub(crate) fn parse_agent(named: &str) -> anyhow::Result<AgentId> {
+fn parse_agent(named: &str) -> anyhow::Result<AgentId> {
     let slashed = format!("{}/", named.trim_end_matches('/'));
     AgentId::parse(&slashed).map_err(|_| {
         anyhow::anyhow!(

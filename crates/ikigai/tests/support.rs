@@ -2,6 +2,7 @@
 
 pub(crate) mod enclosed;
 pub(crate) mod model;
+pub(crate) mod processes;
 pub(crate) mod scene;
 pub(crate) mod story;
 pub(crate) mod terminal;

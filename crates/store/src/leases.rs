@@ -232,9 +232,11 @@ pub(crate) fn fence(
     })?;
     let holder = match current {
         Some((epoch, ..)) if epoch == lease.epoch && agent.top() == lease.top => return Ok(row),
-        Some((_, holder, true)) => decode(&holder)?.to_string(),
-        // It was given back, and its last holder is named in the row still.
-        Some((_, _, false)) | None => "nobody".to_owned(),
+        // This lease itself was given back, and the row still names its holder.
+        Some((epoch, _, false)) if epoch == lease.epoch + 1 => "nobody".to_owned(),
+        // Whoever took it over may have given it back since.
+        Some((_, holder, _)) => decode(&holder)?.to_string(),
+        None => "nobody".to_owned(),
     };
     Err(StoreError::LeaseLost { agent: agent.clone(), holder })
 }

@@ -7,7 +7,7 @@
 use ikigai_conversation::{AgentId, MailId, Message, NewMessage, SessionId};
 use rusqlite::params;
 
-use crate::agents::{AgentRow, State, set_state};
+use crate::agents::{AgentRow, State, set_state, state_of};
 use crate::causes;
 use crate::error::StoreError;
 use crate::forks::begin_turn;
@@ -113,6 +113,24 @@ impl Store {
                 Ending::Interrupted => reports::forgive(unit, agent.key)?,
             }
             Ok(Ended { messages, sleep: Sleep::Asleep, is_held: note_held(unit, &agent)? })
+        })
+        .await
+    }
+
+    /// Makes an agent idle whose turn has ended and that is not idle yet, because mail waited that is gone now: a
+    /// person has read it, or no wake is left. Nothing is done when there is mail that would wake it.
+    pub async fn rest(&self, lease: Lease, agent: AgentId) -> Result<Sleep, StoreError> {
+        self.commit(move |unit| {
+            let agent = fence(unit, &lease, &agent)?;
+            if state_of(unit, agent.key)? == State::Idle {
+                return Ok(Sleep::Asleep);
+            }
+            if would_wake(unit, &agent)? {
+                return Ok(Sleep::MailWaits);
+            }
+            set_state(unit, &agent, State::Idle)?;
+            reports::pay(unit, &agent)?;
+            Ok(Sleep::Asleep)
         })
         .await
     }

@@ -54,6 +54,46 @@ pub fn check(database: &Path, acknowledged: &[PathBuf]) -> Vec<String> {
     faults
 }
 
+/// What is left undone in a database whose processes have all come to their end, none of them by a kill: mail that
+/// nobody was told of although nothing holds it, children that ended unheard, agents at work, waits.
+pub fn check_settled(database: &Path) -> Vec<String> {
+    let undone = || -> rusqlite::Result<Vec<String>> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = Connection::open_with_flags(database, flags)?;
+        let mut undone = Vec::new();
+        for (what, sql) in UNDONE {
+            let mut statement = connection.prepare(sql)?;
+            for found in statement.query_map([], |row| row.get::<_, String>(0))? {
+                undone.push(format!("{what}: {}", found?));
+            }
+        }
+        Ok(undone)
+    };
+    undone().unwrap_or_else(|error| vec![error.to_string()])
+}
+
+/// In words of their own: the store's questions are not asked here.
+const UNDONE: [(&str, &str); 4] = [
+    (
+        "mail that nobody was told of",
+        "SELECT m.id || ' to ' || a.id FROM mail m JOIN agents a ON a.key = m.recipient
+            JOIN sessions s ON s.key = a.session
+            WHERE m.unread AND m.told_by IS NULL AND a.state <> 'dead' AND NOT a.mail_held
+            AND s.wakes_left > 0 AND s.requests_left > 0",
+    ),
+    ("still at work", "SELECT id || ' ' || state FROM agents WHERE state NOT IN ('idle', 'dead')"),
+    (
+        "ended unheard",
+        "SELECT c.id FROM agents c WHERE c.state = 'idle' AND c.owes_report
+            AND EXISTS (SELECT 1 FROM messages WHERE agent = c.key)",
+    ),
+    (
+        "still waits",
+        "SELECT a.id || ' for ' || b.id FROM waits w JOIN agents a ON a.key = w.waiter
+            JOIN agents b ON b.key = w.awaited",
+    ),
+];
+
 /// The rows, as they are.
 struct Books {
     damage: Vec<String>,

@@ -123,6 +123,11 @@ impl Screen {
         self.has_spoken = true;
     }
 
+    /// Leaves the terminal at the beginning of a line.
+    pub(super) fn leave_line(&mut self) {
+        self.fresh();
+    }
+
     /// Says how to come back.
     pub(super) fn take_leave(&mut self, session: SessionId) {
         self.fresh();

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::{finish, pid, wait_for};
@@ -67,6 +67,10 @@ impl Terminal {
 
     pub(crate) fn send_signal(&self, signal: Signal) {
         kill_process(pid(&self.child), signal).unwrap();
+    }
+
+    pub(crate) fn process(&self) -> Pid {
+        pid(&self.child)
     }
 
     /// What Ctrl-D does.

@@ -1,0 +1,88 @@
+//! Several processes on one session: who runs an agent, and processes that stop, go on or are killed.
+
+use std::process::Command;
+
+use ikigai_testkit::ModelServer;
+use rustix::process::{Signal, kill_process};
+
+use super::model::{Format, Running};
+use super::terminal::Terminal;
+use super::{Workspace, finish, pid, wait_for};
+
+/// `ikigai` on a terminal with its model at the server; plain, so that tests see text alone.
+pub(crate) fn talking(workspace: &Workspace, server: &ModelServer) -> Command {
+    let mut command = workspace.ikigai();
+    command
+        .env("OPENAI_BASE_URL", server.base_url())
+        .env("OPENAI_API_KEY", "key-of-openai")
+        .env("IKIGAI_MODEL", Format::Chat.model())
+        .env("TERM", "dumb");
+    command
+}
+
+/// The same, started and ready for a line.
+pub(crate) fn start_talking(workspace: &Workspace, server: &ModelServer) -> Terminal {
+    let terminal = Terminal::start(&mut talking(workspace, server));
+    terminal.wait_for("❯ ");
+    terminal
+}
+
+/// A headless run that goes on while the test looks.
+pub(crate) fn start_run<const N: usize>(
+    workspace: &Workspace,
+    server: &ModelServer,
+    arguments: [&str; N],
+) -> Running {
+    let mut command = workspace.run_command(server, Format::Chat, arguments);
+    Running::start(command.arg("--json"))
+}
+
+/// `kill -9`, and its end.
+pub(crate) fn kill(run: Running) {
+    kill_process(pid(&run.child), Signal::KILL).unwrap();
+    finish(run.child);
+}
+
+/// Stops a process, and makes its leases run out meanwhile.
+pub(crate) fn suspend(workspace: &Workspace, process: rustix::process::Pid) {
+    kill_process(process, Signal::STOP).unwrap();
+    wait_for("the process to stop", || {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T').then_some(())
+    });
+    workspace.sql("UPDATE leases SET until = 1 WHERE until > 0");
+}
+
+/// What the leases say of a top-level agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeaseRow {
+    pub(crate) epoch: i64,
+    pub(crate) pid: i64,
+    pub(crate) is_given_back: bool,
+}
+
+impl Workspace {
+    pub(crate) fn lease(&self, agent: &str) -> Option<LeaseRow> {
+        let connection = rusqlite::Connection::open(self.database()).unwrap();
+        let sql = "SELECT l.epoch, json_extract(l.holder, '$.pid'), l.until = 0
+            FROM leases l JOIN agents a ON a.key = l.agent WHERE a.id = ?1";
+        let row = connection.query_row(sql, [agent], |row| {
+            Ok(LeaseRow { epoch: row.get(0)?, pid: row.get(1)?, is_given_back: row.get(2)? })
+        });
+        row.ok()
+    }
+
+    /// One number of the database.
+    pub(crate) fn number(&self, sql: &str) -> i64 {
+        let connection = rusqlite::Connection::open(self.database()).unwrap();
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    /// The states of all agents, by their ids.
+    pub(crate) fn states(&self) -> Vec<(String, String)> {
+        let agents = self.json(["agents", "--json"]);
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        let state = |agent: &serde_json::Value| (text(&agent["id"]), text(&agent["state"]));
+        agents.as_array().unwrap().iter().map(state).collect()
+    }
+}
