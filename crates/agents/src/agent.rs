@@ -92,6 +92,8 @@ pub enum Notify {
 pub enum FreeAgents {
     /// When they have something to do.
     TakenUp,
+    /// The same, but those whose process has died only when its lease has run out: a person may come back for them.
+    TakenUpLater,
     /// They wait for somebody else.
     Left,
 }

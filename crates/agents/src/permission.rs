@@ -81,6 +81,11 @@ impl Permissions {
         }
     }
 
+    /// Whether somebody can be asked.
+    pub fn person(&self) -> Person {
+        self.person
+    }
+
     /// What is allowed without a rule.
     pub fn mode(&self) -> Mode {
         *lock(&self.mode)

@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Changes, StoreError, Work};
+use ikigai_store::{Changes, Patience, StoreError, Work};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
@@ -164,7 +164,11 @@ impl Team {
             // Before the first look: what comes after it is noticed.
             self.changes = Some(store.changes()?);
         }
-        let found = store.work(seat.session(), seat.place(), seat.process()).await;
+        let patience = match self.equipment.limits.free_agents {
+            FreeAgents::TakenUp | FreeAgents::Left => Patience::None,
+            FreeAgents::TakenUpLater => Patience::UntilLeaseEnds,
+        };
+        let found = store.work(seat.session(), seat.place(), seat.process(), patience).await;
         let work = match found {
             Err(error) if error.is_passing() => return Ok(false),
             found => found?,
@@ -172,7 +176,7 @@ impl Team {
         self.end_killed(&seat).await?;
         self.give_back_idle(&work).await;
         let mut is_begun = false;
-        if self.equipment.limits.free_agents == FreeAgents::TakenUp {
+        if self.equipment.limits.free_agents != FreeAgents::Left {
             for top in work.to_take_up {
                 is_begun |= self.take_up(&seat, top).await?;
             }

@@ -83,7 +83,10 @@ pub(crate) fn equip(
         budget: settings.budget(),
         tool_turns: settings.max_tool_turns(),
         notify: settings.notify(),
-        free_agents: FreeAgents::TakenUp,
+        free_agents: match toolbox.permissions.person() {
+            Person::Absent => FreeAgents::TakenUp,
+            Person::Present => FreeAgents::TakenUpLater,
+        },
         agents: settings.agent_limits(),
     };
     Equipment { model, toolbox, limits, prompt: prompt(environment), events }

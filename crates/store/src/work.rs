@@ -20,9 +20,18 @@ pub struct Work {
     /// Those that it has the lease for and that are at work, if only by what the registry says: a child that
     /// somebody else forked has no task yet.
     pub at_work: Vec<AgentId>,
-    /// Top-level agents that nobody runs, of its machine and directory, in whose trees somebody is idle and has
-    /// mail that would wake it. A turn that a crash cut off waits for who takes the agent up on purpose.
+    /// Top-level agents that nobody runs, of its machine and directory, in whose trees somebody has mail that
+    /// would wake it or a turn that is not finished.
     pub to_take_up: Vec<AgentId>,
+}
+
+/// How soon agents are taken up whose process has died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// At once.
+    None,
+    /// When its lease has run out: until then they are left to the person who comes back to them.
+    UntilLeaseEnds,
 }
 
 impl Store {
@@ -32,14 +41,15 @@ impl Store {
         session: SessionId,
         place: Place,
         process: Process,
+        patience: Patience,
     ) -> Result<Work, StoreError> {
         self.read(move |unit| {
             let mut work = Work::default();
             for due in due(unit, sessions::key_of(unit, &session)?)? {
-                match (due.run_by(unit, &process), due.state) {
+                match (due.run_by(unit, &process, patience), due.state) {
                     (RunBy::This, State::Idle) => work.to_wake.push(due.id),
                     (RunBy::This, _) => work.at_work.push(due.id),
-                    (RunBy::Nobody, State::Idle) if due.place == place => {
+                    (RunBy::Nobody, _) if due.place == place => {
                         work.to_take_up.push(due.id.top());
                     }
                     (RunBy::Nobody | RunBy::Another, _) => {}
@@ -93,12 +103,13 @@ enum RunBy {
 }
 
 impl Due {
-    fn run_by(&self, unit: &Unit<'_>, process: &Process) -> RunBy {
+    fn run_by(&self, unit: &Unit<'_>, process: &Process, patience: Patience) -> RunBy {
         match &self.lease {
             // Its own lease may have run out while it slept: until somebody takes the agent over it is renewed.
             Some((holder, until)) if holder == process && *until > 0 => RunBy::This,
             Some((holder, until))
-                if *until > unit.now().as_millis() && !process.sees_dead(holder) =>
+                if *until > unit.now().as_millis()
+                    && (patience == Patience::UntilLeaseEnds || !process.sees_dead(holder)) =>
             {
                 RunBy::Another
             }

@@ -1,7 +1,7 @@
 //! What there is to do for a process: who is to be woken, who is free.
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Context, Lease, Place, Process, Store, Work};
+use ikigai_store::{Context, Lease, Patience, Place, Process, Store, Work};
 use ikigai_testkit::{TestAgent, TestStore, new_fork, place, send_to};
 
 use crate::support::{ROOM, agent, fork_by_hand};
@@ -12,7 +12,7 @@ fn stranger() -> Process {
 }
 
 async fn work(store: &Store, session: ikigai_conversation::SessionId) -> Work {
-    store.work(session, place(), Process::current()).await.unwrap()
+    store.work(session, place(), Process::current(), Patience::None).await.unwrap()
 }
 
 fn take_up(agents: &[&str]) -> Work {
@@ -45,7 +45,7 @@ async fn m6_a_free_agent_with_mail_is_to_be_taken_up_by_a_process_of_its_place()
 }
 
 #[tokio::test]
-async fn a_turn_that_a_dead_process_left_waits_for_who_takes_the_agent_up() {
+async fn a_turn_that_a_dead_process_left_is_to_be_taken_up_by_the_patient_later() {
     let store = TestStore::new();
     let (session, _) = store.session_of(1).await;
     let left = store.add_agent(session, None, place(), ROOM).await.unwrap();
@@ -54,7 +54,11 @@ async fn a_turn_that_a_dead_process_left_waits_for_who_takes_the_agent_up() {
     let lease = store.claim(session, left.clone(), dead).await.unwrap();
     let said = ikigai_testkit::said("hello", ikigai_testkit::PLENTY);
     store.append_from_person(lease, left.clone(), said).await.unwrap();
-    assert_eq!(work(&store, session).await, Work::default());
+    assert_eq!(work(&store, session).await, take_up(&["1/"]));
+    let patient = || store.work(session, place(), Process::current(), Patience::UntilLeaseEnds);
+    assert_eq!(patient().await.unwrap(), Work::default());
+    store.advance(Lease::DURATION);
+    assert_eq!(patient().await.unwrap(), take_up(&["1/"]));
     // Whoever takes it up goes on with it.
     let taken = TestAgent::claim(&store, session, left).await.unwrap();
     assert_eq!(work(&store, session).await.at_work, [agent("1/")]);
@@ -73,6 +77,5 @@ async fn a_child_forked_by_hand_is_work_for_who_runs_its_top_level_agent() {
     let child = fork_by_hand(&store, &of_free, task()).await.unwrap();
     fork_by_hand(&store, &child, task()).await.unwrap();
     let found = work(&store, session).await;
-    // That of a free one waits for who takes it up.
-    assert_eq!(found, Work { at_work: vec![of_ours.id], ..Work::default() });
+    assert_eq!(found, Work { at_work: vec![of_ours.id], ..take_up(&["1/"]) });
 }
