@@ -255,7 +255,9 @@ fn agents_that_thank_each_other_stop_by_the_budget_and_the_person_frees_what_is_
         Workspace::new(),
         server,
         Format::Chat,
-        |command| drop(command.env("IKIGAI_MAIL__MAX_WAKES", "4")),
+        |command| {
+            command.env("IKIGAI_MAIL__MAX_WAKES", "4");
+        },
         |workspace, _, running| {
             running.until("tool_call");
             workspace.wait_for_held_mail();
