@@ -166,7 +166,7 @@ pub(crate) fn place(environment: &Environment) -> Place {
 /// for it.
 fn open_for_agent(environment: &Environment) -> anyhow::Result<(Database, AgentId)> {
     let named = environment.chosen.agent.as_deref().unwrap_or("0/");
-    // What can only be an id, and is none, is said before anything is opened.
+    // What can only be an id, and is none, is said before anything is opened. A command's variable is one.
     let parsed = parse_agent(named);
     if named.contains('/') || environment.chosen.inside_agent {
         let agent = parsed?;
