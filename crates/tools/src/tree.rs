@@ -22,6 +22,7 @@
 
 mod find;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,17 @@ impl Tree {
     /// is one of them, or lies in one, was asked for and stays.
     #[must_use]
     pub fn hiding(self, places: impl IntoIterator<Item = PathBuf>) -> Tree {
-        let real = places.into_iter().filter_map(|place| real_path(&place));
+        // Nearly all of them lie in the same few folders, and most are not there.
+        let mut folders: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
+        let real = places.into_iter().filter_map(|place| {
+            let is_link = place.symlink_metadata().is_ok_and(|found| found.is_symlink());
+            let (Some(folder), Some(name), false) = (place.parent(), place.file_name(), is_link)
+            else {
+                return real_path(&place);
+            };
+            let real = folders.entry(folder.to_owned()).or_insert_with(|| real_path(folder));
+            real.as_ref().map(|folder| folder.join(name))
+        });
         let is_inside = |place: &PathBuf| {
             self.roots.iter().any(|root| place.starts_with(&root.path) && *place != root.path)
         };
