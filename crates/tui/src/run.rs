@@ -118,7 +118,7 @@ impl Runner {
                     self.is_changed = true;
                 }
                 () = at(due) => {}
-                _ = self.signals.suspend.recv() => self.suspend()?,
+                _ = self.signals.suspend.recv() => self.suspend().await?,
                 // Whoever had the terminal meanwhile may have left it in any state.
                 _ = self.signals.resume.recv() => self.reclaim()?,
             }
@@ -157,7 +157,7 @@ impl Runner {
                 Act::Ring(text) => self.screen.ring(&text)?,
                 Act::Copy(text) => self.screen.copy(&text)?,
                 Act::Redraw => self.screen.forget()?,
-                Act::Suspend => self.suspend()?,
+                Act::Suspend => self.suspend().await?,
                 Act::Leave => return Ok(Goes::Away),
             }
             self.is_changed = true;
@@ -194,11 +194,13 @@ impl Runner {
     }
 
     /// Stops the program as Ctrl+Z does elsewhere; this goes on when it is continued.
-    fn suspend(&mut self) -> io::Result<()> {
+    async fn suspend(&mut self) -> io::Result<()> {
         self.screen.lend();
         self.keyboard.pause();
         // SIGSTOP, since SIGTSTP is caught here; the whole group, since a shell waits for all of it.
         kill_current_process_group(Raw::STOP)?;
+        // With several threads this one may run on for a moment, so the terminal is not taken before we are told to.
+        self.signals.resume.recv().await;
         self.reclaim()
     }
 

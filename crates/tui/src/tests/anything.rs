@@ -92,7 +92,7 @@ fn perform(stage: &mut Stage, thing: Thing) {
     stage.now += Duration::from_millis(900);
     match thing {
         Thing::Key(code, modifiers) => {
-            stage.app.press(Typed::Key(KeyEvent::new(code, modifiers)), stage.now)
+            stage.app.press(Typed::Key(KeyEvent::new(code, modifiers)), stage.now);
         }
         Thing::Paste(text) => stage.app.press(Typed::Paste(text), stage.now),
         Thing::Wheel(rows) => stage.app.press(Typed::Wheel(rows), stage.now),
