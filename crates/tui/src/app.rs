@@ -127,7 +127,7 @@ impl App {
             News::Recalled { agent, log } => self.pane(&agent).recall(&log),
             News::Team(members) => self.meet(Team::new(members)),
             News::Status(status) => self.status = status,
-            News::Told { agent, text } => self.pane(&agent).transcript.tell(Tone::Plain, &text),
+            News::Told { agent, text } => self.tell_in(&agent, &text),
             News::Listed(listing, mut names) => {
                 /// More files than anybody completes; a larger tree is told in part.
                 const NAMES: usize = 200_000;
@@ -141,12 +141,12 @@ impl App {
             News::Edited(text) => {
                 if let Some(text) = text {
                     self.pane_in_view().draft.set(text.trim_end_matches('\n'));
-                    self.tell_drafting();
                 }
             }
             News::History(texts) => self.history.load(texts),
             News::View(agent) => self.look_at(agent),
         }
+        self.tell_drafting();
     }
 
     /// What is to be done since the last time, in this order.
@@ -190,13 +190,16 @@ impl App {
         self.panes.entry(self.view.clone()).or_insert_with(Pane::new)
     }
 
+    /// Answers the person, in the conversation in view.
     pub(crate) fn tell(&mut self, text: &str) {
-        let tone = if text.starts_with("Error: ") { Tone::Fault } else { Tone::Plain };
-        // The mark of a fault says it already.
-        let text = if tone == Tone::Fault { text.trim_start_matches('✗') } else { text };
-        let transcript = &mut self.pane_in_view().transcript;
-        transcript.tell(tone, text);
-        transcript.scroll_to_end();
+        let view = self.view.clone();
+        self.tell_in(&view, text);
+        self.pane_in_view().transcript.scroll_to_end();
+    }
+
+    fn tell_in(&mut self, agent: &AgentId, text: &str) {
+        let tone = if text.starts_with("Error: ") { Tone::Error } else { Tone::Plain };
+        self.pane(agent).transcript.tell(tone, text);
     }
 
     /// Looks at another agent.

@@ -89,6 +89,7 @@ impl Pane {
             Happening::Done(done) => return Some(self.end(&done)),
             Happening::Lost(reason) => {
                 self.activity = Activity::Idle;
+                self.transcript.settle_live();
                 self.questions.clear();
                 self.transcript.tell(Tone::Fault, &reason);
             }
@@ -171,6 +172,7 @@ impl Pane {
 
     fn end(&mut self, done: &Done) -> Consequence {
         self.activity = Activity::Idle;
+        self.transcript.settle_live();
         self.may_go_on = done.may_go_on;
         self.questions.clear();
         if let Some((tone, text)) = ending(done) {
@@ -197,10 +199,8 @@ fn ending(done: &Done) -> Option<(Tone, String)> {
         Stop::ToolLimit => {
             (Tone::Warning, "stopped at the limit of tool calls (max_tool_turns)".to_owned())
         }
-        Stop::Interrupted => (
-            Tone::Fault,
-            error.map_or_else(|| "interrupted".to_owned(), |error| format!("interrupted: {error}")),
-        ),
+        // The log says that it was interrupted; why, where the person did not do it, is said here.
+        Stop::Interrupted => (Tone::Fault, error?.to_owned()),
         Stop::Error => (Tone::Fault, error.unwrap_or("the turn failed").to_owned()),
     })
 }

@@ -89,8 +89,8 @@ impl Transcript {
             }
             Body::Approval(approval) => self.push(id, What::note(Tone::Dim, &answered(approval))),
             Body::Command(command) => self.push(id, What::note(Tone::Dim, &command.command)),
-            // What ended the turn is told when it ends.
-            Body::System | Body::Usage(_) | Body::Trim(_) | Body::Interrupted(_) => {}
+            Body::Interrupted(_) => self.push(id, What::note(Tone::Fault, "interrupted")),
+            Body::System | Body::Usage(_) | Body::Trim(_) => {}
         }
         None
     }
@@ -130,6 +130,13 @@ impl Transcript {
         if matches!(self.place, Place::At { block, .. } if block >= self.end()) {
             self.place = Place::End;
         }
+    }
+
+    /// The turn is over. What arrived and did not get into the log is no part of the conversation any more.
+    pub(crate) fn settle_live(&mut self) {
+        let Some(live) = self.live.take() else { return };
+        let blocks = self.blocks.iter_mut().skip(live.from.saturating_sub(self.first));
+        blocks.filter(|block| block.is_arriving()).for_each(Block::dim);
     }
 
     /// Something that is not in the log: the answer to a command, a warning.

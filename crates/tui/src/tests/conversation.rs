@@ -228,3 +228,31 @@ fn a_large_screen_is_filled_from_below() {
     let rows = stage.rows();
     assert_eq!(rows.iter().filter(|row| *row == "  let x = 1; // one").count(), 57);
 }
+
+#[test]
+fn an_interrupt_is_told_once() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.streams("0/", "half");
+    stage.logs("0/", NewMessage::assistant("half", ResponseId::new("r")));
+    stage.logs("0/", NewMessage::interrupted(None));
+    let (stop, text) = (Stop::Interrupted, "half".to_owned());
+    stage.happens("0/", Happening::Done(Done { stop, text, error: None, may_go_on: false }));
+    assert_eq!(stage.rows().join("\n").matches("✗ interrupted").count(), 1);
+}
+
+#[test]
+fn what_a_fault_cut_off_does_not_run_into_the_next_answer() {
+    let mut stage = Stage::new(80, 24);
+    stage.streams("0/", "half");
+    let done = Done {
+        stop: Stop::Error,
+        text: String::new(),
+        error: Some("gone".to_owned()),
+        may_go_on: true,
+    };
+    stage.happens("0/", Happening::Done(done));
+    stage.streams("0/", "whole");
+    stage.has("● half");
+    stage.has("● whole");
+}

@@ -74,6 +74,8 @@ pub(crate) enum Tone {
     Warning,
     /// `✗`
     Fault,
+    /// An answer that says what was wrong with the command.
+    Error,
 }
 
 /// A file that a call changed.
@@ -267,6 +269,7 @@ fn render_note(tone: Tone, text: &str, width: usize) -> Vec<Line<'static>> {
         Tone::Plain => prefixed("", text, PLAIN, PLAIN, width),
         Tone::Warning => prefixed("⚠ ", text, WARNING, WARNING, width),
         Tone::Fault => prefixed("✗ ", text, FAULT, FAULT, width),
+        Tone::Error => prefixed("", text, FAULT, FAULT, width),
     }
 }
 
