@@ -18,11 +18,10 @@ use crossterm::terminal::{
     disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{execute, queue};
-use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Terminal;
-use ratatui_crossterm::CrosstermBackend;
 
 use crate::app::App;
+use crate::backend::Ansi;
 use crate::safe::safe_line;
 
 /// A whole frame goes out in one write: half a frame is seen as flicker.
@@ -52,7 +51,7 @@ pub enum Bell {
 
 /// The terminal while it is ours. Dropping it gives it back.
 pub(crate) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    terminal: Terminal<Ansi<BufWriter<Stdout>>>,
     mouse: Mouse,
     bell: Bell,
 }
@@ -65,7 +64,7 @@ impl Screen {
         restore_on_panic();
         take(mouse).inspect_err(|_| restore())?;
         let writer = BufWriter::with_capacity(FRAME_BYTES, io::stdout());
-        let terminal = Terminal::new(CrosstermBackend::new(writer)).inspect_err(|_| restore())?;
+        let terminal = Terminal::new(Ansi::new(writer)).inspect_err(|_| restore())?;
         Ok(Screen { terminal, mouse, bell })
     }
 
@@ -81,9 +80,7 @@ impl Screen {
 
     /// The next frame is drawn whole, whatever the terminal shows now.
     pub(crate) fn forget(&mut self) -> io::Result<()> {
-        // `Terminal::clear` would ask the terminal where its cursor is, and wait for an answer that the keyboard takes.
-        let size = self.terminal.size()?;
-        self.terminal.resize(Rect::new(0, 0, size.width, size.height))
+        self.terminal.clear()
     }
 
     /// Gives the terminal to somebody else for a while.

@@ -143,7 +143,7 @@ fn draw(stage: &mut Stage, width: u16, height: u16) -> Buffer {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn nothing_breaks_the_screen(things in prop::collection::vec(thing(), 0..60)) {
