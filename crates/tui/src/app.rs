@@ -2,6 +2,9 @@
 //!
 //! No clock is asked: everything that happens carries `now`, the time since the screen was opened.
 
+mod commands;
+mod completing;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -10,13 +13,13 @@ use ikigai_conversation::AgentId;
 use ratatui_core::layout::Size;
 
 use crate::activity::TURN;
-use crate::completion::{Completion, Kind, Listing, Word, command_names, matching};
+use crate::completion::{Completion, Listing};
 use crate::history::History;
 use crate::look::Colours;
 use crate::news::{Drafting, Effect, News, Status, When};
 use crate::pane::{Consequence, Pane};
-use crate::slash::{self, Slash};
-use crate::team::{Place, Step, Team, TeamView};
+use crate::team::{Place, Step, Team};
+use crate::team_list::TeamView;
 use crate::transcript::Tone;
 
 /// What the screen begins with.
@@ -266,104 +269,6 @@ impl App {
             .retain(|agent, pane| agent == view || pane.is_busy() || team.member(agent).is_some());
     }
 
-    /// Sends what was typed.
-    pub(crate) fn submit(&mut self) {
-        let pane = self.pane_in_view();
-        let text = pane.draft.whole();
-        let text = text.trim();
-        if text.is_empty() {
-            return self.submit_nothing();
-        }
-        pane.draft.clear();
-        pane.transcript.scroll_to_end();
-        self.history.add(text);
-        self.wish(Effect::Remember(text.to_owned()));
-        match slash::is_command(text) {
-            true => self.obey(text),
-            false => self.say(text),
-        }
-    }
-
-    /// Enter without a text: a question that was set aside is taken up, a turn that may go on does.
-    fn submit_nothing(&mut self) {
-        let pane = self.pane_in_view();
-        if let Some(question) = pane.questions.front_mut() {
-            question.stage = crate::question::Stage::Choice;
-        } else if pane.may_go_on && !pane.is_busy() {
-            pane.may_go_on = false;
-            self.order(Command::GoOn);
-        }
-    }
-
-    fn say(&mut self, text: &str) {
-        /// So much may wait unseen by the log. Agents refuse sooner, and say so.
-        const QUEUED: usize = 1_000;
-        let pane = self.pane_in_view();
-        pane.may_go_on = false;
-        pane.has_spoken = true;
-        if pane.queued.len() < QUEUED {
-            pane.queued.push_back(text.to_owned());
-        }
-        self.order(Command::Say(text.to_owned()));
-    }
-
-    fn obey(&mut self, line: &str) {
-        self.pane_in_view().transcript.tell(Tone::Dim, &format!("❯ {line}"));
-        let command = match Slash::parse(line) {
-            Ok(command) => command,
-            Err(error) => return self.tell(&error),
-        };
-        match command {
-            Slash::Help => self.tell(&slash::help()),
-            Slash::Exit => self.act(Act::Leave),
-            Slash::Copy => self.copy(),
-            Slash::Agents => {
-                let tree = self.team.tree(&self.view);
-                self.tell(&tree);
-            }
-            Slash::Agent(named) => match self.team.find(&named).map(|member| member.id.clone()) {
-                Some(agent) => self.visit(&agent),
-                None => self.tell(&format!("Error: Agent {named} not found; /agents lists all")),
-            },
-            Slash::Clear if self.pane_in_view().is_busy() => {
-                self.tell("Error: the agent is at work; interrupt it with Esc first");
-            }
-            command @ (Slash::Clear
-            | Slash::Model(_)
-            | Slash::Mail(_)
-            | Slash::Fork(_)
-            | Slash::Kill(_)
-            | Slash::Mark(_)
-            | Slash::Rewind(_)
-            | Slash::Sessions
-            | Slash::Export(_)
-            | Slash::Tools
-            | Slash::Mode(_)
-            | Slash::Undo
-            | Slash::Redo
-            | Slash::Usage
-            | Slash::Config) => {
-                let agent = self.view.clone();
-                self.wish(Effect::Obey { agent, command });
-            }
-        }
-    }
-
-    fn copy(&mut self) {
-        /// Terminals pass over longer sequences without a word.
-        const LIMIT: usize = 70_000;
-        match self.pane_in_view().transcript.last_answer().map(str::to_owned) {
-            None => self.tell("Error: there is no answer to copy yet"),
-            Some(answer) if answer.len() > LIMIT => {
-                self.tell("Error: the answer is too long for a terminal's clipboard; /export FILE writes it to a file");
-            }
-            Some(answer) => {
-                self.act(Act::Copy(answer));
-                self.tell("The last answer is on the clipboard, if the terminal allows that");
-            }
-        }
-    }
-
     /// Tells the outside when somebody begins or stops typing.
     pub(crate) fn tell_drafting(&mut self) {
         let agent = self.view.clone();
@@ -374,59 +279,5 @@ impl App {
             let draft = if is_drafting { Drafting::Begun } else { Drafting::Ended };
             self.wish(Effect::Drafting { agent, draft });
         }
-    }
-
-    /// Offers what could stand at the cursor; what is the only thing is put there.
-    pub(crate) fn complete(&mut self) {
-        let Some(word) = Word::at_end_of(self.pane_in_view().draft.before_cursor()) else { return };
-        if let Kind::Listed(listing) = word.kind {
-            // A list may have changed since it was last told.
-            self.wish(Effect::List(listing));
-        }
-        let offers = self.offers(&word);
-        match offers.len() {
-            1 => self.put(&Completion { word, offers, chosen: 0 }),
-            _ => self.popup = Popup::Completion(Completion { word, offers, chosen: 0 }),
-        }
-    }
-
-    /// Offers anew after the word has changed.
-    pub(crate) fn refresh_completion(&mut self) {
-        let word = Word::at_end_of(self.pane_in_view().draft.before_cursor());
-        self.popup = match word {
-            Some(word) => {
-                let offers = self.offers(&word);
-                Popup::Completion(Completion { word, offers, chosen: 0 })
-            }
-            None => Popup::None,
-        };
-    }
-
-    /// Puts the chosen offer where the word stands.
-    pub(crate) fn put(&mut self, completion: &Completion) {
-        self.popup = Popup::None;
-        let Some(text) = completion.text() else { return };
-        let text = format!("{text} ");
-        self.pane_in_view().draft.replace_from(completion.word.from, &text);
-    }
-
-    fn offers(&mut self, word: &Word) -> Vec<String> {
-        let known = match word.kind {
-            Kind::Command => command_names(),
-            Kind::Words(words) => words.iter().map(|word| (*word).to_owned()).collect(),
-            Kind::Agent => {
-                let ids = self.team.members().iter().map(|member| member.id.to_string());
-                ids.collect()
-            }
-            Kind::Mark => self.pane_in_view().transcript.marks().to_vec(),
-            Kind::Listed(listing) => {
-                return self
-                    .listings
-                    .get(&listing)
-                    .map(|names| matching(&word.typed, names))
-                    .unwrap_or_default();
-            }
-        };
-        matching(&word.typed, &known)
     }
 }

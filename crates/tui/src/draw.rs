@@ -10,7 +10,7 @@ use crate::app::{App, Popup};
 use crate::draft::DraftRows;
 use crate::look::{DIM, PERSON, PLAIN, REVERSED, WARNING, restrict};
 use crate::safe::safe_line;
-use crate::team::Separator;
+use crate::separator::Separator;
 use crate::transcript::Window;
 use crate::wrap::fit;
 

@@ -1,16 +1,19 @@
 //! What a key does (terminal.md, Keys). Whatever lies on top gets it first: a popup, a question, the input.
 
+mod popups;
+mod question;
+
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::{Command, Order};
-use ikigai_conversation::Decision;
+use ikigai_agents::Command;
 
 use crate::app::{Act, App, Focus, Popup, Search};
 use crate::draft::{Draft, Motion, Moved};
 use crate::news::Effect;
-use crate::question::{PAUSE, Stage};
-use crate::team::{Step, TeamView};
+use crate::question::Stage;
+use crate::team::Step;
+use crate::team_list::TeamView;
 use crate::typed::Typed;
 
 const NONE: KeyModifiers = KeyModifiers::NONE;
@@ -216,120 +219,6 @@ impl App {
         let height =
             if self.is_question_shown() { self.question_room() } else { self.window().height };
         isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1)
-    }
-
-    fn press_in_team(&mut self, mut view: TeamView, key: KeyEvent) {
-        match (key.code, key.modifiers) {
-            (KeyCode::Esc, _) | (KeyCode::Char('t' | 'c'), CONTROL) => return,
-            (KeyCode::Up, _) => view.go(&self.team, -1),
-            (KeyCode::Down, _) => view.go(&self.team, 1),
-            (KeyCode::PageUp, _) => {
-                let page = self.page();
-                view.go(&self.team, -page);
-            }
-            (KeyCode::PageDown, _) => {
-                let page = self.page();
-                view.go(&self.team, page);
-            }
-            (KeyCode::Enter, _) => return self.visit(&view.chosen),
-            (KeyCode::Char(digit @ '1'..='9'), NONE) => {
-                let number = digit.to_digit(10).unwrap_or(1) as usize - 1;
-                let agent = self.team.ranked().get(number).map(|member| member.id.clone());
-                if let Some(agent) = agent {
-                    return self.visit(&agent);
-                }
-            }
-            _ => {}
-        }
-        self.popup = Popup::Team(view);
-    }
-
-    fn press_in_search(&mut self, mut search: Search, key: KeyEvent) {
-        /// Longer than anything that is searched for.
-        const TYPED: usize = 200;
-        match (key.code, key.modifiers) {
-            (KeyCode::Esc, _) | (KeyCode::Char('c' | 'g'), CONTROL) => return,
-            (KeyCode::Char('r'), CONTROL) => {
-                if self.history.find(&search.typed, search.nth + 1).is_some() {
-                    search.nth += 1;
-                }
-            }
-            (KeyCode::Char(c), NONE | KeyModifiers::SHIFT) if search.typed.len() < TYPED => {
-                search.typed.push(c);
-                search.nth = 0;
-            }
-            (KeyCode::Backspace, _) => {
-                search.typed.pop();
-                search.nth = 0;
-            }
-            _ => {
-                let found = self.history.find(&search.typed, search.nth).map(str::to_owned);
-                if let Some(found) = found {
-                    self.pane_in_view().draft.set(&found);
-                }
-                return;
-            }
-        }
-        self.popup = Popup::Search(search);
-    }
-
-    fn press_in_question(&mut self, key: KeyEvent, now: Duration) -> Pressed {
-        let is_typing = self.last_key.is_some_and(|last| now.saturating_sub(last) < PAUSE);
-        let Some(question) = self.pane_in_view().questions.front_mut() else {
-            return Pressed::PassedOn;
-        };
-        let is_fresh = now.saturating_sub(question.since) < PAUSE;
-        match &mut question.stage {
-            Stage::Aside => return Pressed::PassedOn,
-            Stage::Reason(reason) => match (key.code, key.modifiers) {
-                (KeyCode::Esc, _) => question.stage = Stage::Choice,
-                (KeyCode::Enter, _) => {
-                    let reason =
-                        Some(reason.whole().trim().to_owned()).filter(|reason| !reason.is_empty());
-                    self.answer(Decision::No, reason);
-                }
-                (KeyCode::PageUp | KeyCode::PageDown, _) => return Pressed::PassedOn,
-                (KeyCode::Char('c'), CONTROL) => question.stage = Stage::Choice,
-                _ => edit(reason, key),
-            },
-            Stage::Choice => match (key.code, key.modifiers) {
-                (KeyCode::Esc, _) => question.stage = Stage::Aside,
-                // What was under way before the question came up is not meant for it.
-                (KeyCode::Char(_) | KeyCode::Enter, NONE | KeyModifiers::SHIFT)
-                    if is_fresh && is_typing =>
-                {
-                    return Pressed::PassedOn;
-                }
-                (KeyCode::Char('y' | 'Y'), NONE | KeyModifiers::SHIFT) => {
-                    self.answer(Decision::Once, None);
-                }
-                (KeyCode::Char('a' | 'A'), NONE | KeyModifiers::SHIFT) => {
-                    self.answer(Decision::Always, None);
-                }
-                (KeyCode::Char('n' | 'N'), NONE | KeyModifiers::SHIFT) => {
-                    question.stage = Stage::Reason(Draft::default());
-                }
-                // Any other letter is no answer, and is not taken for a text either.
-                (
-                    KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace,
-                    NONE | KeyModifiers::SHIFT,
-                ) => {}
-                _ => return Pressed::PassedOn,
-            },
-        }
-        Pressed::Taken
-    }
-
-    fn answer(&mut self, decision: Decision, reason: Option<String>) {
-        let agent = self.view.clone();
-        let Some(question) = self.pane_in_view().questions.pop_front() else { return };
-        let command = Command::Answer(question.answer(decision, reason));
-        self.wish(Effect::Order(Order { agent, command }));
-    }
-
-    pub(crate) fn is_question_shown(&self) -> bool {
-        let question = self.panes.get(&self.view).and_then(|pane| pane.questions.front());
-        question.is_some_and(|question| !matches!(question.stage, Stage::Aside))
     }
 }
 

@@ -13,7 +13,7 @@
 //! | keys | what each does | `keys.rs` |
 //! | drawing | what goes where | `draw.rs` |
 //! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `draft.rs` |
-//! | the rest of the screen | | `team.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
+//! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
 //! | text | safe, wrapped, Markdown, code, diffs, looks | `safe.rs`, `wrap.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
 //!
 //! # Invariants
@@ -71,9 +71,11 @@ mod draft;
 mod history;
 mod pane;
 mod question;
+mod separator;
 mod slash;
 mod status;
 mod team;
+mod team_list;
 mod transcript;
 
 mod diff;
