@@ -1,10 +1,10 @@
 //! Code with its colours.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Span;
-use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
 use crate::look::PLAIN;
 
@@ -19,8 +19,41 @@ pub(crate) fn highlight(language: &str, code: &str) -> Vec<Vec<Span<'static>>> {
     let is_worth_it = !language.is_empty() && code.len() <= LIMIT;
     let syntax = is_worth_it.then(|| syntaxes().find_syntax_by_token(language)).flatten();
     let Some(syntax) = syntax else { return code.split('\n').map(plain).collect() };
-    let mut painter = Painter { state: ParseState::new(syntax), stack: ScopeStack::new() };
-    code.split('\n').map(|line| painter.paint(line)).collect()
+    let mut memo = MEMO.lock().unwrap_or_else(PoisonError::into_inner);
+    let known =
+        memo.take().filter(|known| known.language == language && code.starts_with(&known.code));
+    let mut known = known.unwrap_or_else(|| Memo::new(language, syntax));
+    let rest = &code[known.code.len()..];
+    let (whole, last) = rest.rsplit_once('\n').map_or(("", rest), |(whole, last)| (whole, last));
+    if rest.len() > last.len() {
+        known.lines.extend(whole.split('\n').map(|line| known.painter.paint(line)));
+        known.code.push_str(&rest[..rest.len() - last.len()]);
+    }
+    let mut lines = known.lines.clone();
+    // It may go on, so nothing that follows from it is kept.
+    lines.push(known.painter.clone().paint(last));
+    *memo = Some(known);
+    lines
+}
+
+/// The code that was coloured last. While an answer streams, the same code comes again and again with a bit more at its end;
+/// colouring all of it each time took several frames.
+static MEMO: Mutex<Option<Memo>> = Mutex::new(None);
+
+struct Memo {
+    language: String,
+    /// Whole lines only.
+    code: String,
+    lines: Vec<Vec<Span<'static>>>,
+    /// As it stands behind `code`.
+    painter: Painter,
+}
+
+impl Memo {
+    fn new(language: &str, syntax: &SyntaxReference) -> Memo {
+        let painter = Painter { state: ParseState::new(syntax), stack: ScopeStack::new() };
+        Memo { language: language.to_owned(), code: String::new(), lines: Vec::new(), painter }
+    }
 }
 
 fn plain(line: &str) -> Vec<Span<'static>> {
@@ -32,6 +65,7 @@ fn syntaxes() -> &'static SyntaxSet {
     SYNTAXES.get_or_init(two_face::syntax::extra_newlines)
 }
 
+#[derive(Clone)]
 struct Painter {
     state: ParseState,
     stack: ScopeStack,
@@ -110,6 +144,17 @@ mod tests {
         let is_string =
             |span: &Span<'_>| span.content.contains('é') && span.style.fg == Some(Color::Green);
         assert!(lines[1].iter().any(is_string), "{lines:?}");
+    }
+
+    #[test]
+    fn code_that_grows_looks_as_if_it_had_come_at_once() {
+        let code = "/* a\nb */\nfn main() {\n    \"x\ny\";\n}";
+        let whole = highlight("rust", code);
+        highlight("python", "x");
+        for end in (0..=code.len()).filter(|end| code.is_char_boundary(*end)) {
+            highlight("rust", &code[..end]);
+        }
+        assert_eq!(highlight("rust", code), whole);
     }
 
     #[test]
