@@ -60,6 +60,12 @@ fn plain(line: &str) -> Vec<Span<'static>> {
     vec![Span::raw(line.to_owned())]
 }
 
+/// Loads the grammars on a thread of its own: it takes two frames. Whoever needs them sooner waits.
+pub(crate) fn load_ahead() {
+    // Where no thread can be had, they are loaded when they are needed.
+    let _ = std::thread::Builder::new().name("grammars".to_owned()).spawn(syntaxes);
+}
+
 fn syntaxes() -> &'static SyntaxSet {
     static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
     SYNTAXES.get_or_init(two_face::syntax::extra_newlines)

@@ -8,7 +8,7 @@
 //! | | is | lives in |
 //! | --- | --- | --- |
 //! | [`News`], [`Effect`] | all that goes in and out | `news.rs`, `feed.rs` |
-//! | [`run`] | the loop around it all | `run.rs`, `keyboard.rs`, `typed.rs`, `terminal.rs`, `backend.rs` |
+//! | [`run()`] | the loop around it all | `run.rs`, `keyboard.rs`, `typed.rs`, `terminal.rs`, `backend.rs` |
 //! | [`App`] | the state of the whole screen | `app.rs` |
 //! | keys | what each does | `keys.rs` |
 //! | drawing | what goes where | `draw.rs` |

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{Act, App, Farewell, Setup};
 use crate::feed::Arrivals;
+use crate::highlight::load_ahead;
 use crate::keyboard::Keyboard;
 use crate::news::{Effect, News};
 use crate::terminal::{Bell, Mouse, Screen};
@@ -49,6 +50,7 @@ pub async fn run(
         resume: signal(SignalKind::from_raw(Raw::CONT.as_raw()))?,
     };
     let screen = Screen::open(options.mouse, options.bell)?;
+    load_ahead();
     let opened = Instant::now();
     let keyboard = Keyboard::new();
     let mut runner = Runner {
