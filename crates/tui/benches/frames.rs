@@ -1,0 +1,75 @@
+//! What a frame costs: a long scrollback, a fast stream, a switch of agents. It prints; nothing is asserted.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is looked at by a person")]
+
+use std::time::{Duration, Instant};
+
+use ikigai_agents::{Event, Happening};
+use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time};
+use ikigai_tools::Mode;
+use ikigai_tui::{App, Colours, News, Setup, Status};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::{Rect, Size};
+
+fn main() {
+    let view = AgentId::top_level(0);
+    let mut app = app(&view);
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
+    let log: Vec<Message> = (1..=20_000).map(|number| message(&view, number)).collect();
+    measure("recall 100,000 lines", 1, || {
+        app.take(News::Recalled { agent: view.clone(), log: log.clone() }, Duration::ZERO);
+    });
+    measure("first frame", 1, || draw(&mut app, &mut buffer));
+    measure("further frames", 200, || draw(&mut app, &mut buffer));
+    let piece = |text: &str| {
+        News::Event(Event { agent: view.clone(), happening: Happening::Text(text.to_owned()) })
+    };
+    app.take(piece("```rust\n"), Duration::ZERO);
+    measure("frame after 16 deltas of code", 200, || {
+        (0..16).for_each(|_| app.take(piece("let x = "), Duration::ZERO));
+        app.take(piece("1;\n"), Duration::ZERO);
+        draw(&mut app, &mut buffer);
+    });
+    app.take(piece("```\n\n"), Duration::ZERO);
+    measure("frame after 16 deltas in one line", 500, || {
+        (0..16).for_each(|_| app.take(piece("a few words "), Duration::ZERO));
+        draw(&mut app, &mut buffer);
+    });
+}
+
+fn app(view: &AgentId) -> App {
+    let status = Status {
+        model: "bench".to_owned(),
+        mode: Mode::Work,
+        sandbox: String::new(),
+        session: String::new(),
+        context_tokens: None,
+        cost: None,
+        directory: String::new(),
+        label: None,
+    };
+    let setup = Setup { view: view.clone(), status, colours: Colours::Sixteen };
+    App::new(setup, Size::new(200, 60))
+}
+
+fn message(agent: &AgentId, number: i64) -> Message {
+    let text = format!("# Answer {number}\n\n- one **two** three\n- `four` five\n\nsix seven\n");
+    let new = NewMessage::assistant(text, ResponseId::new("r"));
+    new.into_message(MessageId::new(number).unwrap(), agent.clone(), Time::from_millis(0))
+}
+
+fn draw(app: &mut App, buffer: &mut Buffer) {
+    buffer.reset();
+    app.draw(buffer, Duration::ZERO);
+}
+
+/// The slowest of several times, and the mean.
+fn measure(what: &str, times: u32, mut act: impl FnMut()) {
+    let mut slowest = Duration::ZERO;
+    let begun = Instant::now();
+    for _ in 0..times {
+        let each = Instant::now();
+        act();
+        slowest = slowest.max(each.elapsed());
+    }
+    println!("{what}: {:?}, slowest {slowest:?}", begun.elapsed() / times);
+}

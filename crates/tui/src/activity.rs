@@ -1,0 +1,135 @@
+//! What an agent is doing right now, and the line that says so.
+
+use std::time::Duration;
+
+use ratatui_core::text::{Line, Span};
+
+use crate::look::{CALL, DIM, WARNING};
+use crate::safe::safe_line;
+use crate::wrap::fit;
+
+/// How often the spinner turns.
+pub(crate) const TURN: Duration = Duration::from_millis(120);
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Activity {
+    Idle,
+    Busy {
+        /// When the turn began.
+        since: Duration,
+        with: Work,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The model has been asked and says nothing yet.
+    Waiting,
+    Answering,
+    /// A call, as a line.
+    Tool(String),
+    Asking,
+    Retry {
+        attempt: u32,
+        reason: String,
+        at: Duration,
+    },
+    /// The database cannot be reached, for this reason.
+    Store(String),
+}
+
+impl Activity {
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Activity::Busy { .. })
+    }
+
+    /// A turn has begun.
+    pub(crate) fn begin(&mut self, now: Duration) {
+        *self = Activity::Busy { since: now, with: Work::Waiting };
+    }
+
+    /// Something else is done now, in a turn that may not have been seen to begin.
+    pub(crate) fn turn_to(&mut self, work: Work, now: Duration) {
+        match self {
+            Activity::Busy { with, .. } => *with = work,
+            Activity::Idle => *self = Activity::Busy { since: now, with: work },
+        }
+    }
+
+    /// The line, while there is something to say.
+    pub(crate) fn render(&self, model: &str, now: Duration, width: usize) -> Option<Line<'static>> {
+        let Activity::Busy { since, with } = self else { return None };
+        let elapsed = now.saturating_sub(*since);
+        let spinner = SPINNER[(elapsed.as_millis() / TURN.as_millis()) as usize % SPINNER.len()];
+        let (text, style) = match with {
+            Work::Waiting => (format!("waiting for {model}"), DIM),
+            Work::Answering => (format!("{model} answers"), DIM),
+            Work::Tool(call) => (call.clone(), DIM),
+            Work::Asking => ("waiting for your answer".to_owned(), WARNING),
+            Work::Retry { attempt, reason, at } => {
+                let left = at.saturating_sub(now).as_secs_f32();
+                (format!("⚠ {reason}; retry {attempt} in {left:.0} s"), WARNING)
+            }
+            Work::Store(reason) => (format!("⚠ {reason}; waiting"), WARNING),
+        };
+        let tail = format!(" · {} · Esc interrupts", elapsed_text(elapsed));
+        let room = width.saturating_sub(2 + tail.chars().count());
+        Some(Line::from(vec![
+            Span::styled(format!("{spinner} "), CALL),
+            Span::styled(fit(&safe_line(&text), room), style),
+            Span::styled(tail, DIM),
+        ]))
+    }
+
+    /// One word or so for the team.
+    pub(crate) fn summary(&self) -> Option<&str> {
+        match self {
+            Activity::Busy { with: Work::Tool(call), .. } => Some(call),
+            Activity::Idle | Activity::Busy { .. } => None,
+        }
+    }
+}
+
+fn elapsed_text(elapsed: Duration) -> String {
+    match elapsed.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(work: Work, width: usize, expected: &str) {
+        let since = Duration::from_secs(10);
+        let activity = Activity::Busy { since, with: work };
+        let line = activity.render("gpt-5", Duration::from_secs(75), width);
+        assert_eq!(line.unwrap().to_string(), expected);
+    }
+
+    #[test]
+    fn the_line_says_what_how_long_and_how_to_end_it() {
+        check(Work::Waiting, 80, "⠙ waiting for gpt-5 · 1 min 05 s · Esc interrupts");
+        check(
+            Work::Tool("bash: cargo test".to_owned()),
+            80,
+            "⠙ bash: cargo test · 1 min 05 s · Esc interrupts",
+        );
+        check(
+            Work::Tool("bash: cargo test".to_owned()),
+            40,
+            "⠙ bash: c… · 1 min 05 s · Esc interrupts",
+        );
+        let retry =
+            Work::Retry { attempt: 2, reason: "busy".to_owned(), at: Duration::from_secs(80) };
+        check(retry, 80, "⠙ ⚠ busy; retry 2 in 5 s · 1 min 05 s · Esc interrupts");
+    }
+
+    #[test]
+    fn an_idle_agent_has_no_line() {
+        assert_eq!(Activity::Idle.render("m", Duration::ZERO, 80), None);
+    }
+}

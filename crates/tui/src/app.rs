@@ -1,0 +1,283 @@
+//! The state of the whole screen. It changes only by news and by keys; drawing it changes nothing that can be seen.
+//!
+//! No clock is asked: everything that happens carries `now`, the time since the screen was opened.
+
+mod commands;
+mod completing;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ikigai_agents::{Command, Event, Order};
+use ikigai_conversation::AgentId;
+use ratatui_core::layout::Size;
+
+use crate::activity::TURN;
+use crate::completion::{Completion, Listing};
+use crate::history::History;
+use crate::look::Colours;
+use crate::news::{Drafting, Effect, News, Status, When};
+use crate::pane::{Consequence, Pane};
+use crate::team::{Place, Step, Team};
+use crate::team_list::TeamView;
+use crate::transcript::Tone;
+
+/// What the screen begins with.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The agent in view.
+    pub view: AgentId,
+    /// What the last line says.
+    pub status: Status,
+    /// What the terminal is given.
+    pub colours: Colours,
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) size: Size,
+    pub(crate) colours: Colours,
+    pub(crate) view: AgentId,
+    pub(crate) panes: BTreeMap<AgentId, Pane>,
+    pub(crate) team: Team,
+    pub(crate) status: Status,
+    pub(crate) history: History,
+    pub(crate) popup: Popup,
+    /// What the outside has listed for completion.
+    listings: BTreeMap<Listing, Vec<String>>,
+    /// What is to be done, in this order.
+    acts: Vec<Act>,
+    pub(crate) focus: Focus,
+    /// When the last key was pressed.
+    pub(crate) last_key: Option<Duration>,
+    /// Ctrl+C was pressed once with nothing to clear or to interrupt.
+    pub(crate) leaving: bool,
+}
+
+/// What lies over or under the input, and takes keys before it.
+#[derive(Debug)]
+pub(crate) enum Popup {
+    None,
+    Completion(Completion),
+    Search(Search),
+    Team(TeamView),
+}
+
+/// A search through the history.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Search {
+    pub(crate) typed: String,
+    /// How many finds are passed over.
+    pub(crate) nth: usize,
+}
+
+/// Whether somebody looks at the terminal, as far as it says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Focus {
+    Here,
+    Away,
+}
+
+/// What the screen wants done, by the outside or by whoever owns the terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Act {
+    Effect(Effect),
+    /// Something wants to be seen.
+    Ring(String),
+    Copy(String),
+    Redraw,
+    Suspend,
+    Leave,
+}
+
+/// What is left of the screen when it is closed, for the person to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Farewell {
+    /// The last answer of the agent in view, as the model wrote it; it need not be fit for a terminal.
+    pub last_answer: Option<String>,
+    /// There is a conversation to come back to.
+    pub has_spoken: bool,
+}
+
+impl App {
+    /// A screen on which nothing has happened yet.
+    pub fn new(setup: Setup, size: Size) -> App {
+        let mut app = App {
+            size,
+            colours: setup.colours,
+            view: setup.view.clone(),
+            panes: BTreeMap::new(),
+            team: Team::default(),
+            status: setup.status,
+            history: History::default(),
+            popup: Popup::None,
+            listings: BTreeMap::new(),
+            acts: Vec::new(),
+            focus: Focus::Here,
+            last_key: None,
+            leaving: false,
+        };
+        app.team.meet(&setup.view);
+        app.look_at(setup.view);
+        app
+    }
+
+    /// Takes news.
+    pub fn take(&mut self, news: News, now: Duration) {
+        match news {
+            News::Event(event) => self.happen(event, now),
+            News::Recalled { agent, log } => self.pane(&agent).recall(&log),
+            News::Team(members) => self.meet(Team::new(members)),
+            News::Status(status) => self.status = status,
+            News::Told { agent, text } => self.tell_in(&agent, &text),
+            News::Listed(listing, mut names) => {
+                /// More files than anybody completes; a larger tree is told in part.
+                const NAMES: usize = 200_000;
+                names.truncate(NAMES);
+                self.listings.insert(listing, names);
+                if matches!(self.popup, Popup::Completion(_)) {
+                    self.refresh_completion();
+                }
+            }
+            News::Before { agent, call, text } => self.pane(&agent).set_before(&call, text),
+            News::Edited(text) => {
+                if let Some(text) = text {
+                    self.pane_in_view().draft.set(text.trim_end_matches('\n'));
+                }
+            }
+            News::History(texts) => self.history.load(texts),
+            News::View(agent) => self.look_at(agent),
+        }
+        self.tell_drafting();
+    }
+
+    /// What is to be done since the last time, in this order.
+    pub(crate) fn take_acts(&mut self) -> Vec<Act> {
+        std::mem::take(&mut self.acts)
+    }
+
+    /// Whether the picture changes by itself, and how often.
+    pub(crate) fn turns(&self) -> Option<Duration> {
+        let pane = self.panes.get(&self.view);
+        pane.is_some_and(Pane::is_busy).then_some(TURN)
+    }
+
+    /// What is left when the screen is closed.
+    pub fn farewell(&self) -> Farewell {
+        let pane = self.panes.get(&self.view);
+        let answer = pane.and_then(|pane| pane.transcript.last_answer());
+        let has_spoken = self.panes.values().any(|pane| pane.has_spoken);
+        Farewell { last_answer: answer.map(str::to_owned), has_spoken }
+    }
+
+    pub(crate) fn act(&mut self, act: Act) {
+        self.acts.push(act);
+    }
+
+    pub(crate) fn wish(&mut self, effect: Effect) {
+        self.acts.push(Act::Effect(effect));
+    }
+
+    /// Tells the agent in view something.
+    pub(crate) fn order(&mut self, command: Command) {
+        let agent = self.view.clone();
+        self.wish(Effect::Order(Order { agent, command }));
+    }
+
+    pub(crate) fn pane(&mut self, agent: &AgentId) -> &mut Pane {
+        self.panes.entry(agent.clone()).or_insert_with(Pane::new)
+    }
+
+    pub(crate) fn pane_in_view(&mut self) -> &mut Pane {
+        self.panes.entry(self.view.clone()).or_insert_with(Pane::new)
+    }
+
+    /// Answers the person, in the conversation in view.
+    pub(crate) fn tell(&mut self, text: &str) {
+        let view = self.view.clone();
+        self.tell_in(&view, text);
+        self.pane_in_view().transcript.scroll_to_end();
+    }
+
+    fn tell_in(&mut self, agent: &AgentId, text: &str) {
+        let tone = if text.starts_with("Error: ") { Tone::Error } else { Tone::Plain };
+        self.pane(agent).transcript.tell(tone, text);
+    }
+
+    /// Looks at another agent.
+    pub(crate) fn look_at(&mut self, agent: AgentId) {
+        self.popup = Popup::None;
+        self.team.meet(&agent);
+        self.view = agent.clone();
+        let pane = self.pane(&agent);
+        if !pane.is_recalled {
+            pane.is_recalled = true;
+            self.wish(Effect::Recall(agent));
+        }
+    }
+
+    /// Looks at a relative of the agent in view, if it has one.
+    pub(crate) fn step(&mut self, step: Step) {
+        let Some(agent) = self.team.relative(&self.view, step).cloned() else { return };
+        self.visit(&agent);
+    }
+
+    /// Looks at an agent, where that is possible.
+    pub(crate) fn visit(&mut self, agent: &AgentId) {
+        match self.team.member(agent).map(|member| member.place) {
+            Some(Place::Here) => self.look_at(agent.clone()),
+            Some(Place::Elsewhere) => {
+                self.popup = Popup::None;
+                self.tell(&format!(
+                    "Error: agent {agent} is not run here; write to it: /mail send {agent} text"
+                ));
+            }
+            None => self.tell(&format!("Error: Agent {agent} not found; /agents lists all")),
+        }
+    }
+
+    fn happen(&mut self, event: Event, now: Duration) {
+        let Event { agent, happening } = event;
+        self.team.meet(&agent);
+        let consequence = self.pane(&agent).happen(happening, now);
+        match consequence {
+            Some(Consequence::Asks(call)) => {
+                if self.focus == Focus::Away || agent != self.view {
+                    self.act(Act::Ring(format!("agent {agent} asks for {}", call.name)));
+                }
+                if call.name == "file_write" {
+                    self.wish(Effect::FindBefore { agent, call, when: When::Asked });
+                }
+            }
+            Some(Consequence::Finished) if self.focus == Focus::Away => {
+                self.act(Act::Ring(format!("agent {agent} is idle")));
+            }
+            Some(Consequence::WantsBefore(call)) => {
+                self.wish(Effect::FindBefore { agent, call, when: When::Done });
+            }
+            Some(Consequence::Finished) | None => {}
+        }
+    }
+
+    /// The agents that live. The panes of the dead are let go.
+    fn meet(&mut self, mut team: Team) {
+        team.meet(&self.view);
+        self.team = team;
+        let (team, view) = (&self.team, &self.view);
+        self.panes
+            .retain(|agent, pane| agent == view || pane.is_busy() || team.member(agent).is_some());
+    }
+
+    /// Tells the outside when somebody begins or stops typing.
+    pub(crate) fn tell_drafting(&mut self) {
+        let agent = self.view.clone();
+        let pane = self.pane_in_view();
+        let is_drafting = !pane.draft.is_empty();
+        if is_drafting != pane.is_drafting {
+            pane.is_drafting = is_drafting;
+            let draft = if is_drafting { Drafting::Begun } else { Drafting::Ended };
+            self.wish(Effect::Drafting { agent, draft });
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Completing the word at the cursor.
+
+use super::{App, Popup};
+use crate::completion::{Completion, Kind, Word, command_names, matching};
+use crate::news::Effect;
+
+impl App {
+    /// Offers what could stand at the cursor; what is the only thing is put there.
+    pub(crate) fn complete(&mut self) {
+        let Some(word) = Word::at_end_of(self.pane_in_view().draft.before_cursor()) else { return };
+        if let Kind::Listed(listing) = word.kind {
+            // A list may have changed since it was last told.
+            self.wish(Effect::List(listing));
+        }
+        let offers = self.offers(&word);
+        match offers.len() {
+            1 => self.put(&Completion { word, offers, chosen: 0 }),
+            _ => self.popup = Popup::Completion(Completion { word, offers, chosen: 0 }),
+        }
+    }
+
+    /// Offers anew after the word has changed.
+    pub(crate) fn refresh_completion(&mut self) {
+        let word = Word::at_end_of(self.pane_in_view().draft.before_cursor());
+        self.popup = match word {
+            Some(word) => {
+                let offers = self.offers(&word);
+                Popup::Completion(Completion { word, offers, chosen: 0 })
+            }
+            None => Popup::None,
+        };
+    }
+
+    /// Puts the chosen offer where the word stands.
+    pub(crate) fn put(&mut self, completion: &Completion) {
+        self.popup = Popup::None;
+        let Some(text) = completion.text() else { return };
+        let text = format!("{text} ");
+        self.pane_in_view().draft.replace_from(completion.word.from, &text);
+    }
+
+    fn offers(&mut self, word: &Word) -> Vec<String> {
+        let known = match word.kind {
+            Kind::Command => command_names(),
+            Kind::Words(words) => words.iter().map(|word| (*word).to_owned()).collect(),
+            Kind::Agent => {
+                let ids = self.team.members().iter().map(|member| member.id.to_string());
+                ids.collect()
+            }
+            Kind::Mark => self.pane_in_view().transcript.marks().to_vec(),
+            Kind::Listed(listing) => {
+                return self
+                    .listings
+                    .get(&listing)
+                    .map(|names| matching(&word.typed, names))
+                    .unwrap_or_default();
+            }
+        };
+        matching(&word.typed, &known)
+    }
+}

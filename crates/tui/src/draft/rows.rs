@@ -1,0 +1,173 @@
+//! A draft as it is seen: rows, and where the cursor is in them.
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use crate::safe::safe_line;
+
+use super::{Draft, Last, PASTE};
+
+/// The rows of a draft, for some width.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct DraftRows {
+    pub(crate) rows: Vec<String>,
+    /// Row and column.
+    pub(crate) cursor: (usize, usize),
+    /// Where in the text each row begins.
+    starts: Vec<usize>,
+}
+
+/// Whether a vertical move found a row to go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moved {
+    Yes,
+    /// The cursor is in the first or last row already.
+    AtEdge,
+}
+
+impl Draft {
+    /// Rows of at most `width` columns. Columns are kept as they were typed: breaks fall anywhere.
+    pub(crate) fn rows(&self, width: usize) -> DraftRows {
+        let width = width.max(2);
+        let mut laid = DraftRows { rows: vec![String::new()], cursor: (0, 0), starts: vec![0] };
+        let (mut column, mut pastes) = (0, self.pastes.iter());
+        for (at, grapheme) in self.text.grapheme_indices(true) {
+            if at == self.cursor {
+                laid.cursor = (laid.rows.len() - 1, column);
+            }
+            if grapheme == "\n" {
+                laid.begin_row(at + 1);
+                column = 0;
+                continue;
+            }
+            let cell = match grapheme.starts_with(PASTE) {
+                true => pastes.next().map(|paste| placeholder(paste)).unwrap_or_default(),
+                false => safe_line(grapheme),
+            };
+            for piece in cell.graphemes(true) {
+                let taken = piece.width();
+                if column + taken > width && column > 0 {
+                    laid.begin_row(at);
+                    column = 0;
+                    if at == self.cursor && laid.cursor.1 >= width {
+                        laid.cursor = (laid.rows.len() - 1, 0);
+                    }
+                }
+                column += taken;
+                laid.push(piece);
+            }
+        }
+        if self.cursor == self.text.len() {
+            if column >= width {
+                laid.begin_row(self.text.len());
+                column = 0;
+            }
+            laid.cursor = (laid.rows.len() - 1, column);
+        }
+        laid
+    }
+
+    /// Goes one row up.
+    pub(crate) fn go_up(&mut self, width: usize) -> Moved {
+        let laid = self.rows(width);
+        match laid.cursor {
+            (0, _) => Moved::AtEdge,
+            (row, column) => self.go_to(&laid, row - 1, column),
+        }
+    }
+
+    /// Goes one row down.
+    pub(crate) fn go_down(&mut self, width: usize) -> Moved {
+        let laid = self.rows(width);
+        match laid.cursor {
+            (row, _) if row + 1 == laid.rows.len() => Moved::AtEdge,
+            (row, column) => self.go_to(&laid, row + 1, column),
+        }
+    }
+
+    fn go_to(&mut self, laid: &DraftRows, row: usize, column: usize) -> Moved {
+        let start = laid.starts[row];
+        let end = laid.starts.get(row + 1).copied().unwrap_or(self.text.len());
+        let mut at = 0;
+        let mut cursor = start;
+        for grapheme in self.text[start..end].graphemes(true) {
+            if at >= column || grapheme == "\n" {
+                break;
+            }
+            at += safe_line(grapheme).width().max(1);
+            cursor += grapheme.len();
+        }
+        // The end of a row that was broken is the beginning of the next one.
+        let is_next_row = cursor == end && row + 1 < laid.starts.len();
+        self.cursor = if is_next_row { self.previous_boundary(cursor) } else { cursor };
+        self.last = Last::Other;
+        Moved::Yes
+    }
+
+    fn previous_boundary(&self, at: usize) -> usize {
+        self.text[..at].grapheme_indices(true).next_back().map_or(0, |(at, _)| at)
+    }
+}
+
+impl DraftRows {
+    fn begin_row(&mut self, start: usize) {
+        self.rows.push(String::new());
+        self.starts.push(start);
+    }
+
+    fn push(&mut self, cell: &str) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push_str(cell);
+        }
+    }
+}
+
+fn placeholder(paste: &str) -> String {
+    match paste.trim_end_matches('\n').split('\n').count() {
+        1 => format!("[pasted {} characters]", paste.chars().count()),
+        lines => format!("[pasted {lines} lines]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, width: usize, rows: &[&str], cursor: (usize, usize)) {
+        let mut draft = Draft::default();
+        draft.insert(text);
+        let laid = draft.rows(width);
+        assert_eq!(
+            (laid.rows.iter().map(String::as_str).collect::<Vec<_>>(), laid.cursor),
+            (rows.to_vec(), cursor)
+        );
+    }
+
+    #[test]
+    fn lines_break_where_the_screen_ends() {
+        check("", 5, &[""], (0, 0));
+        check("abcdefg", 5, &["abcde", "fg"], (1, 2));
+        check("abcde", 5, &["abcde", ""], (1, 0));
+        check("a\n", 5, &["a", ""], (1, 0));
+        check("日本語", 5, &["日本", "語"], (1, 2));
+    }
+
+    #[test]
+    fn a_paste_is_shown_by_its_size() {
+        let mut draft = Draft::default();
+        draft.paste(&"x\n".repeat(11));
+        draft.paste(&"y".repeat(5_000));
+        assert_eq!(draft.rows(80).rows, ["[pasted 11 lines][pasted 5000 characters]"]);
+    }
+
+    #[test]
+    fn up_and_down_keep_the_column_as_far_as_they_can() {
+        let mut draft = Draft::default();
+        draft.insert("abcdef\nx\nuvw");
+        assert_eq!((draft.go_up(20), draft.before_cursor()), (Moved::Yes, "abcdef\nx"));
+        assert_eq!((draft.go_up(20), draft.before_cursor()), (Moved::Yes, "a"));
+        assert_eq!(draft.go_up(20), Moved::AtEdge);
+        assert_eq!((draft.go_down(3), draft.before_cursor()), (Moved::Yes, "abcd"));
+    }
+}

@@ -1,0 +1,253 @@
+//! The screen as cells. Everything on it is a row of safe text; here is only where it goes.
+
+use std::time::Duration;
+
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::{Position, Rect};
+use ratatui_core::text::{Line, Span};
+
+use crate::app::{App, Popup};
+use crate::draft::DraftRows;
+use crate::look::{DIM, PERSON, PLAIN, REVERSED, WARNING, restrict};
+use crate::safe::safe_line;
+use crate::separator::Separator;
+use crate::transcript::Window;
+use crate::wrap::fit;
+
+/// Rows of offers that are seen at a time.
+const OFFERS: usize = 6;
+/// Rows of what waits to be said.
+const QUEUED: usize = 4;
+const PROMPT: &str = "❯ ";
+
+/// How many rows each part of the screen has, from top to bottom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Heights {
+    transcript: usize,
+    queued: usize,
+    activity: usize,
+    separator: usize,
+    input: usize,
+    popup: usize,
+    status: usize,
+}
+
+impl App {
+    /// Draws all, and says where the cursor goes. Only layouts that are kept for the next time change.
+    pub fn draw(&mut self, buffer: &mut Buffer, now: Duration) -> Option<Position> {
+        let area = buffer.area;
+        self.size = area.as_size();
+        let width = usize::from(area.width);
+        let heights = self.heights();
+        let mut pen = Pen { buffer, row: area.y };
+        let rows = self.top_rows(width, heights.transcript);
+        pen.skip(heights.transcript.saturating_sub(rows.len()));
+        pen.rows(rows, heights.transcript);
+        pen.rows(self.queued_rows(width), heights.queued);
+        let model = safe_line(&self.status.model);
+        let activity = self.pane_in_view().activity.render(&model, now, width);
+        pen.rows(activity, heights.activity);
+        pen.rows([self.separator(width)], heights.separator);
+        let input_top = pen.row;
+        let (rows, cursor) = self.input_rows(width, heights.input);
+        pen.rows(rows, heights.input);
+        pen.rows(self.popup_rows(width), heights.popup);
+        let tokens = self.pane_in_view().tokens;
+        pen.rows([self.status.render(tokens, self.keys(), width)], heights.status);
+        restrict(pen.buffer, self.colours);
+        let (row, column) = cursor?;
+        let row = input_top.saturating_add(u16::try_from(row).ok()?);
+        let column = u16::try_from(column).ok()?.min(area.width.saturating_sub(1));
+        (row < area.bottom() && area.width > 0).then_some(Position::new(area.x + column, row))
+    }
+
+    /// The part that the conversation has.
+    pub(crate) fn window(&mut self) -> Window {
+        let height = self.heights().transcript;
+        Window { width: usize::from(self.size.width), height }
+    }
+
+    /// Columns for what is typed.
+    pub(crate) fn input_width(&self) -> usize {
+        usize::from(self.size.width).saturating_sub(2).max(2)
+    }
+
+    /// How many rows a question may have: half of the screen, and more only where that is too few to read it.
+    pub(crate) fn question_room(&self) -> usize {
+        let height = usize::from(self.size.height);
+        height.saturating_sub(3).min((height / 2).max(8))
+    }
+
+    /// Rows are given away from the bottom, where the person types, to the top.
+    fn heights(&mut self) -> Heights {
+        let (width, height) = (usize::from(self.size.width), usize::from(self.size.height));
+        let status = height.min(1);
+        let input = self.input_height(width).min(height - status);
+        let separator = (height - status - input).min(1);
+        let mut left = height - status - input - separator;
+        let mut give = |wanted: usize| {
+            let given = wanted.min(left);
+            left -= given;
+            given
+        };
+        let popup = give(self.popup_height());
+        let pane = self.pane_in_view();
+        let activity = give(usize::from(pane.is_busy()));
+        let queued = give(pane.queued.len().min(QUEUED));
+        Heights { transcript: left, queued, activity, separator, input, popup, status }
+    }
+
+    fn input_height(&mut self, width: usize) -> usize {
+        if self.is_question_shown() {
+            let (room, view) = (self.question_room(), self.view.clone());
+            let question = self.pane_in_view().questions.front();
+            return question.map_or(1, |question| question.height(&view, width).min(room));
+        }
+        let most = (usize::from(self.size.height) / 3).max(1);
+        let input_width = self.input_width();
+        self.pane_in_view().draft.rows(input_width).rows.len().min(most)
+    }
+
+    fn popup_height(&self) -> usize {
+        match &self.popup {
+            Popup::Completion(completion) => completion.offers.len().clamp(1, OFFERS),
+            Popup::Search(_) => 1,
+            Popup::Team(_) | Popup::None => 0,
+        }
+    }
+
+    /// The conversation, or the team over it.
+    fn top_rows(&mut self, width: usize, height: usize) -> Vec<Line<'static>> {
+        match &self.popup {
+            Popup::Team(view) => {
+                view.rows(&self.team, width, height, |agent| self.last_action(agent))
+            }
+            Popup::None | Popup::Completion(_) | Popup::Search(_) => {
+                self.pane_in_view().transcript.rows(Window { width, height })
+            }
+        }
+    }
+
+    fn last_action(&self, agent: &ikigai_conversation::AgentId) -> Option<String> {
+        let pane = self.panes.get(agent)?;
+        pane.activity.summary().map(str::to_owned).or_else(|| pane.last_action.clone())
+    }
+
+    fn queued_rows(&mut self, width: usize) -> Vec<Line<'static>> {
+        let queued = &self.pane_in_view().queued;
+        let hidden = queued.len().saturating_sub(QUEUED);
+        let row =
+            |text: &String| Line::styled(fit(&format!("queued: {}", safe_line(text)), width), DIM);
+        let mut rows: Vec<Line<'static>> = queued.iter().take(QUEUED).map(row).collect();
+        if let Some(last) = rows.last_mut()
+            && hidden > 0
+        {
+            *last = Line::styled(format!("queued: {} more", hidden + 1), DIM);
+        }
+        rows
+    }
+
+    fn separator(&self, width: usize) -> Line<'static> {
+        let unread = self.team.member(&self.view).map_or(0, |member| member.unread);
+        let pane = self.panes.get(&self.view);
+        let is_held_by_draft = pane.is_some_and(|pane| !pane.draft.is_empty() && !pane.is_busy());
+        let mail = match (unread, is_held_by_draft) {
+            (0, _) => None,
+            (unread, true) => Some(format!("[mail:{unread}] waits until you send or clear")),
+            (unread, false) => Some(format!("[mail:{unread}]")),
+        };
+        let asking = self.panes.iter().filter(|(agent, pane)| {
+            !pane.questions.is_empty() && (**agent != self.view || !self.is_question_shown())
+        });
+        let asking = asking.map(|(agent, _)| agent).collect();
+        Separator { team: &self.team, view: &self.view, mail, asking }.render(width)
+    }
+
+    /// What is typed, or the question that is to be answered first; and where the cursor is in it.
+    fn input_rows(
+        &mut self,
+        width: usize,
+        height: usize,
+    ) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
+        if self.is_question_shown() {
+            let view = self.view.clone();
+            let question = self.pane_in_view().questions.front();
+            let rows = question.map(|question| question.rows(&view, width, height));
+            return (rows.unwrap_or_default(), None);
+        }
+        let input_width = self.input_width();
+        let DraftRows { rows, cursor, .. } = self.pane_in_view().draft.rows(input_width);
+        // The cursor is always seen.
+        let from = (cursor.0 + 1).saturating_sub(height.max(1));
+        let row = |(number, text): (usize, String)| {
+            let prompt = if number == 0 { Span::styled(PROMPT, PERSON) } else { Span::raw("  ") };
+            Line::from(vec![prompt, Span::raw(text)])
+        };
+        let rows = rows.into_iter().enumerate().skip(from).take(height).map(row).collect();
+        (rows, Some((cursor.0 - from, cursor.1 + 2)))
+    }
+
+    fn popup_rows(&self, width: usize) -> Vec<Line<'static>> {
+        match &self.popup {
+            Popup::None | Popup::Team(_) => Vec::new(),
+            Popup::Completion(completion) if completion.offers.is_empty() => {
+                vec![Line::styled("  (nothing fits)", DIM)]
+            }
+            Popup::Completion(completion) => {
+                let from = (completion.chosen + 1).saturating_sub(OFFERS);
+                let row = |(number, offer): (usize, &String)| {
+                    let style = if number == completion.chosen { REVERSED } else { PLAIN };
+                    Line::styled(fit(&format!("  {}", safe_line(offer)), width), style)
+                };
+                completion.offers.iter().enumerate().skip(from).take(OFFERS).map(row).collect()
+            }
+            Popup::Search(search) => {
+                let found = self.history.find(&search.typed, search.nth).unwrap_or("(nothing)");
+                let text = format!("search '{}': {found}", search.typed);
+                vec![Line::styled(fit(&safe_line(&text), width), WARNING)]
+            }
+        }
+    }
+
+    /// The keys that matter now.
+    fn keys(&self) -> &'static str {
+        let pane = self.panes.get(&self.view);
+        match &self.popup {
+            _ if self.leaving => "Ctrl+C once more leaves",
+            Popup::Team(_) => "Enter goes there · Esc closes",
+            Popup::Completion(_) => "Tab next · Enter takes it · Esc closes",
+            Popup::Search(_) => "Ctrl+R next · Enter takes it · Esc closes",
+            Popup::None if self.is_question_shown() => "y · a · n",
+            Popup::None if pane.is_some_and(|pane| !pane.questions.is_empty()) => {
+                "Enter: the question"
+            }
+            Popup::None if pane.is_some_and(|pane| !pane.transcript.is_at_end()) => {
+                "Ctrl+End: to the end"
+            }
+            Popup::None if self.team.members().len() > 1 => "/help · Ctrl+T team",
+            Popup::None => "/help",
+        }
+    }
+}
+
+/// Where the next row goes.
+struct Pen<'a> {
+    buffer: &'a mut Buffer,
+    row: u16,
+}
+
+impl Pen<'_> {
+    fn skip(&mut self, rows: usize) {
+        self.row = self.row.saturating_add(u16::try_from(rows).unwrap_or(u16::MAX));
+    }
+
+    fn rows(&mut self, rows: impl IntoIterator<Item = Line<'static>>, most: usize) {
+        let Rect { x, width, .. } = self.buffer.area;
+        for row in rows.into_iter().take(most) {
+            if self.row < self.buffer.area.bottom() {
+                self.buffer.set_line(x, self.row, &row, width);
+            }
+            self.skip(1);
+        }
+    }
+}

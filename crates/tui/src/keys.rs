@@ -1,0 +1,262 @@
+//! What a key does (terminal.md, Keys). Whatever lies on top gets it first: a popup, a question, the input.
+
+mod popups;
+mod question;
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ikigai_agents::Command;
+
+use crate::app::{Act, App, Focus, Popup, Search};
+use crate::draft::{Draft, Motion, Moved};
+use crate::news::Effect;
+use crate::question::Stage;
+use crate::team::Step;
+use crate::team_list::TeamView;
+use crate::typed::Typed;
+
+const NONE: KeyModifiers = KeyModifiers::NONE;
+const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
+const ALT: KeyModifiers = KeyModifiers::ALT;
+
+impl App {
+    /// Takes what came from the terminal.
+    pub(crate) fn press(&mut self, typed: Typed, now: Duration) {
+        match typed {
+            Typed::Key(key) => {
+                self.press_key(key, now);
+                self.last_key = Some(now);
+            }
+            Typed::Paste(text) => self.paste(&text),
+            Typed::Wheel(rows) => self.scroll(rows),
+            Typed::Resize(size) => self.size = size,
+            Typed::FocusGained => self.focus = Focus::Here,
+            Typed::FocusLost => self.focus = Focus::Away,
+        }
+        self.tell_drafting();
+    }
+
+    fn press_key(&mut self, key: KeyEvent, now: Duration) {
+        let was_leaving = std::mem::take(&mut self.leaving);
+        match std::mem::replace(&mut self.popup, Popup::None) {
+            Popup::Team(view) => return self.press_in_team(view, key),
+            Popup::Search(search) => return self.press_in_search(search, key),
+            Popup::Completion(completion) => match (key.code, key.modifiers) {
+                (KeyCode::Esc, _) => return,
+                (KeyCode::Enter, NONE) if completion.text().is_some() => {
+                    return self.put(&completion);
+                }
+                (KeyCode::Tab | KeyCode::Down, _) => {
+                    let mut completion = completion;
+                    completion.next();
+                    return self.popup = Popup::Completion(completion);
+                }
+                (KeyCode::BackTab | KeyCode::Up, _) => {
+                    let mut completion = completion;
+                    completion.previous();
+                    return self.popup = Popup::Completion(completion);
+                }
+                (KeyCode::Char(_), NONE | KeyModifiers::SHIFT) | (KeyCode::Backspace, _) => {
+                    self.press_in_input(key);
+                    return self.refresh_completion();
+                }
+                _ => {}
+            },
+            Popup::None => {}
+        }
+        if self.is_question_shown() && self.press_in_question(key, now) == Pressed::Taken {
+            return;
+        }
+        if self.press_anywhere(key, was_leaving) == Pressed::PassedOn {
+            self.press_in_input(key);
+        }
+    }
+
+    /// Keys that do the same wherever the cursor is.
+    fn press_anywhere(&mut self, key: KeyEvent, was_leaving: bool) -> Pressed {
+        let is_empty = self.pane_in_view().draft.is_empty();
+        match (key.code, key.modifiers) {
+            (KeyCode::Esc, _) => self.interrupt(),
+            (KeyCode::Char('c'), CONTROL) => self.press_control_c(was_leaving),
+            (KeyCode::Char('d'), CONTROL) if is_empty => self.act(Act::Leave),
+            (KeyCode::Char('t'), CONTROL) => {
+                self.popup = Popup::Team(TeamView { chosen: self.view.clone() });
+            }
+            (KeyCode::Char('r'), CONTROL) => self.popup = Popup::Search(Search::default()),
+            (KeyCode::Char('o'), CONTROL) => {
+                let window = self.window();
+                self.pane_in_view().transcript.toggle_folds(window);
+            }
+            (KeyCode::Char('g'), CONTROL) => {
+                let text = self.pane_in_view().draft.whole();
+                self.wish(Effect::Edit(text));
+            }
+            (KeyCode::Char('l'), CONTROL) => self.act(Act::Redraw),
+            (KeyCode::Char('z'), CONTROL) => self.act(Act::Suspend),
+            (KeyCode::PageUp, _) => {
+                let page = self.page();
+                self.scroll(-page);
+            }
+            (KeyCode::PageDown, _) => {
+                let page = self.page();
+                self.scroll(page);
+            }
+            (KeyCode::Home, CONTROL) => {
+                let window = self.window();
+                self.pane_in_view().transcript.scroll_to_top(window);
+            }
+            (KeyCode::End, CONTROL) => self.pane_in_view().transcript.scroll_to_end(),
+            (code, modifiers) if modifiers == ALT || modifiers == CONTROL && is_empty => {
+                match step(code) {
+                    Some(step) => self.step(step),
+                    None => return Pressed::PassedOn,
+                }
+            }
+            _ => return Pressed::PassedOn,
+        }
+        Pressed::Taken
+    }
+
+    /// Keys that edit what is being typed.
+    fn press_in_input(&mut self, key: KeyEvent) {
+        match (key.code, key.modifiers) {
+            (KeyCode::Enter, NONE) => return self.submit(),
+            (KeyCode::Enter, _) | (KeyCode::Char('j'), CONTROL) => {
+                self.pane_in_view().draft.insert("\n");
+            }
+            (KeyCode::Tab, _) => return self.complete(),
+            (KeyCode::Up, NONE) => return self.go_up(),
+            (KeyCode::Down, NONE) => return self.go_down(),
+            _ => edit(&mut self.pane_in_view().draft, key),
+        }
+        self.history.let_go();
+    }
+
+    fn interrupt(&mut self) {
+        if self.pane_in_view().is_busy() {
+            self.order(Command::Interrupt);
+        }
+    }
+
+    fn press_control_c(&mut self, was_leaving: bool) {
+        let pane = self.pane_in_view();
+        if !pane.draft.is_empty() {
+            pane.draft.clear();
+        } else if pane.is_busy() {
+            self.order(Command::Interrupt);
+        } else if was_leaving {
+            self.act(Act::Leave);
+        } else {
+            self.leaving = true;
+        }
+    }
+
+    fn go_up(&mut self) {
+        let width = self.input_width();
+        let pane = self.pane_in_view();
+        if pane.draft.go_up(width) == Moved::AtEdge {
+            let draft = pane.draft.whole();
+            if let Some(text) = self.history.earlier(&draft) {
+                self.pane_in_view().draft.set(&text);
+            }
+        }
+    }
+
+    fn go_down(&mut self) {
+        let width = self.input_width();
+        if self.pane_in_view().draft.go_down(width) == Moved::AtEdge
+            && let Some(text) = self.history.later()
+        {
+            self.pane_in_view().draft.set(&text);
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        match &mut self.popup {
+            Popup::Search(search) => search.typed.push_str(text.lines().next().unwrap_or_default()),
+            Popup::None | Popup::Completion(_) | Popup::Team(_) => {
+                self.popup = Popup::None;
+                // A paste is no answer to a question, so it goes where texts go.
+                match self.reason() {
+                    Some(reason) => reason.paste(text),
+                    None => self.pane_in_view().draft.paste(text),
+                }
+                self.history.let_go();
+            }
+        }
+    }
+
+    fn reason(&mut self) -> Option<&mut Draft> {
+        match &mut self.pane_in_view().questions.front_mut()?.stage {
+            Stage::Reason(reason) => Some(reason),
+            Stage::Choice | Stage::Aside => None,
+        }
+    }
+
+    /// Scrolls what is on top: down for positive numbers.
+    fn scroll(&mut self, rows: isize) {
+        let distance = rows.unsigned_abs();
+        if self.is_question_shown() {
+            let room = self.question_room();
+            let (view, width) = (self.view.clone(), usize::from(self.size.width));
+            if let Some(question) = self.pane_in_view().questions.front_mut() {
+                let last = question.height(&view, width).saturating_sub(room);
+                question.scrolled = question.scrolled.saturating_add_signed(rows).min(last);
+            }
+            return;
+        }
+        let window = self.window();
+        let transcript = &mut self.pane_in_view().transcript;
+        match rows < 0 {
+            true => transcript.scroll_up(distance, window),
+            false => transcript.scroll_down(distance, window),
+        }
+    }
+
+    /// A screen, with one row to find one's place by.
+    fn page(&mut self) -> isize {
+        let height =
+            if self.is_question_shown() { self.question_room() } else { self.window().height };
+        isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1)
+    }
+}
+
+/// Whether a key was for the one who was asked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pressed {
+    Taken,
+    PassedOn,
+}
+
+fn step(code: KeyCode) -> Option<Step> {
+    match code {
+        KeyCode::Left => Some(Step::PreviousSibling),
+        KeyCode::Right => Some(Step::NextSibling),
+        KeyCode::Up => Some(Step::Parent),
+        KeyCode::Down => Some(Step::NewestChild),
+        _ => None,
+    }
+}
+
+/// Editing as in readline.
+fn edit(draft: &mut Draft, key: KeyEvent) {
+    match (key.code, key.modifiers) {
+        (KeyCode::Char(c), NONE | KeyModifiers::SHIFT) => draft.insert(c.encode_utf8(&mut [0; 4])),
+        (KeyCode::Char('a'), CONTROL) | (KeyCode::Home, _) => draft.go(Motion::LineStart),
+        (KeyCode::Char('e'), CONTROL) | (KeyCode::End, _) => draft.go(Motion::LineEnd),
+        (KeyCode::Char('b'), CONTROL) | (KeyCode::Left, NONE) => draft.go(Motion::Left),
+        (KeyCode::Char('f'), CONTROL) | (KeyCode::Right, NONE) => draft.go(Motion::Right),
+        (KeyCode::Char('b'), ALT) | (KeyCode::Left, _) => draft.go(Motion::WordLeft),
+        (KeyCode::Char('f'), ALT) | (KeyCode::Right, _) => draft.go(Motion::WordRight),
+        (KeyCode::Char('k'), CONTROL) => draft.kill(Motion::LineEnd),
+        (KeyCode::Char('u'), CONTROL) => draft.kill(Motion::LineStart),
+        (KeyCode::Char('w'), CONTROL) => draft.kill(Motion::SpaceLeft),
+        (KeyCode::Backspace, ALT) => draft.kill(Motion::WordLeft),
+        (KeyCode::Char('d'), ALT) => draft.kill(Motion::WordRight),
+        (KeyCode::Char('y'), CONTROL) => draft.yank(),
+        (KeyCode::Char('h'), CONTROL) | (KeyCode::Backspace, _) => draft.delete(Motion::Left),
+        (KeyCode::Char('d'), CONTROL) | (KeyCode::Delete, _) => draft.delete(Motion::Right),
+        _ => {}
+    }
+}

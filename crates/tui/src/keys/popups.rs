@@ -1,0 +1,64 @@
+//! Keys while the team or a search lies on top.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{CONTROL, NONE};
+use crate::app::{App, Popup, Search};
+use crate::team_list::TeamView;
+
+impl App {
+    pub(super) fn press_in_team(&mut self, mut view: TeamView, key: KeyEvent) {
+        match (key.code, key.modifiers) {
+            (KeyCode::Esc, _) | (KeyCode::Char('t' | 'c'), CONTROL) => return,
+            (KeyCode::Up, _) => view.go(&self.team, -1),
+            (KeyCode::Down, _) => view.go(&self.team, 1),
+            (KeyCode::PageUp, _) => {
+                let page = self.page();
+                view.go(&self.team, -page);
+            }
+            (KeyCode::PageDown, _) => {
+                let page = self.page();
+                view.go(&self.team, page);
+            }
+            (KeyCode::Enter, _) => return self.visit(&view.chosen),
+            (KeyCode::Char(digit @ '1'..='9'), NONE) => {
+                let number = digit.to_digit(10).unwrap_or(1) as usize - 1;
+                let agent = self.team.ranked().get(number).map(|member| member.id.clone());
+                if let Some(agent) = agent {
+                    return self.visit(&agent);
+                }
+            }
+            _ => {}
+        }
+        self.popup = Popup::Team(view);
+    }
+
+    pub(super) fn press_in_search(&mut self, mut search: Search, key: KeyEvent) {
+        /// Longer than anything that is searched for.
+        const TYPED: usize = 200;
+        match (key.code, key.modifiers) {
+            (KeyCode::Esc, _) | (KeyCode::Char('c' | 'g'), CONTROL) => return,
+            (KeyCode::Char('r'), CONTROL) => {
+                if self.history.find(&search.typed, search.nth + 1).is_some() {
+                    search.nth += 1;
+                }
+            }
+            (KeyCode::Char(c), NONE | KeyModifiers::SHIFT) if search.typed.len() < TYPED => {
+                search.typed.push(c);
+                search.nth = 0;
+            }
+            (KeyCode::Backspace, _) => {
+                search.typed.pop();
+                search.nth = 0;
+            }
+            _ => {
+                let found = self.history.find(&search.typed, search.nth).map(str::to_owned);
+                if let Some(found) = found {
+                    self.pane_in_view().draft.set(&found);
+                }
+                return;
+            }
+        }
+        self.popup = Popup::Search(search);
+    }
+}

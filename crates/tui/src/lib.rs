@@ -1,0 +1,105 @@
+//! The screen: one agent in view, the others at work behind it (terminal.md).
+//!
+//! The crate takes [`News`] and wants [`Effect`]s; it knows no database, no model and no configuration. Whoever runs it gives it
+//! the events of agents and does what it asks for.
+//!
+//! In reading order:
+//!
+//! | | is | lives in |
+//! | --- | --- | --- |
+//! | [`News`], [`Effect`] | all that goes in and out | `news.rs`, `feed.rs` |
+//! | [`run()`] | the loop around it all | `run.rs`, `keyboard.rs`, `typed.rs`, `terminal.rs`, `backend.rs` |
+//! | [`App`] | the state of the whole screen | `app.rs` |
+//! | keys | what each does | `keys.rs` |
+//! | drawing | what goes where | `draw.rs` |
+//! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `draft.rs` |
+//! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
+//! | text | safe, wrapped, Markdown, code, diffs, looks | `safe.rs`, `wrap.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
+//!
+//! # Invariants
+//!
+//! - State changes only by news and by what is typed; drawing changes nothing that can be seen. Nobody asks the clock but `run.rs`.
+//! - Every text that is drawn has been through `safe.rs`: no control character reaches the terminal.
+//! - Only what is seen is laid out; a piece of an answer lays out only its last part anew.
+//! - The terminal is given back as it was, whatever happens.
+//!
+//! # Example
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use ikigai_conversation::AgentId;
+//! use ikigai_tools::Mode;
+//! use ikigai_tui::{App, Colours, News, Setup, Status};
+//! use ratatui_core::buffer::Buffer;
+//! use ratatui_core::layout::{Rect, Size};
+//!
+//! let status = Status {
+//!     model: "gpt-5".to_owned(),
+//!     mode: Mode::Work,
+//!     sandbox: "landlock".to_owned(),
+//!     session: String::new(),
+//!     context_tokens: None,
+//!     cost: None,
+//!     directory: "~/project".to_owned(),
+//!     label: None,
+//! };
+//! let view = AgentId::top_level(0);
+//! let setup = Setup { view: view.clone(), status, colours: Colours::None };
+//! let mut app = App::new(setup, Size::new(50, 5));
+//! app.take(News::Told { agent: view, text: "hello".to_owned() }, Duration::ZERO);
+//!
+//! let mut buffer = Buffer::empty(Rect::new(0, 0, 50, 5));
+//! app.draw(&mut buffer, Duration::ZERO);
+//! let row = |y: u16| (0..50).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+//! assert_eq!(row(1).trim_end(), "hello");
+//! assert_eq!(row(4).trim_end(), "gpt-5 · work (landlock) · ~/project · /help");
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod feed;
+mod news;
+
+mod app;
+mod draw;
+mod keys;
+
+mod activity;
+mod completion;
+mod draft;
+mod history;
+mod pane;
+mod question;
+mod separator;
+mod slash;
+mod status;
+mod team;
+mod team_list;
+mod transcript;
+
+mod diff;
+mod highlight;
+mod look;
+mod markdown;
+mod safe;
+mod wrap;
+
+mod backend;
+mod keyboard;
+mod run;
+mod terminal;
+mod typed;
+
+#[cfg(test)]
+mod tests;
+
+pub use app::{App, Farewell, Setup};
+pub use completion::Listing;
+pub use feed::{Arrivals, Feed, feed};
+pub use look::Colours;
+pub use news::{Drafting, Effect, News, Status, When};
+pub use run::{Options, run};
+pub use slash::Slash;
+pub use team::{Member, Place, State};
+pub use terminal::{Bell, Mouse, restore};

@@ -1,0 +1,363 @@
+//! Markdown as rows. Pure, and complete in itself: half a document, as it streams, gives what can be said of it so far.
+
+mod inline;
+mod table;
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use ratatui_core::text::{Line, Span};
+
+use crate::highlight::highlight;
+use crate::look::{BOLD, CODE, DIM, HEADING, PLAIN};
+use crate::safe::safe;
+use crate::wrap::{Breaks, Margin, wrap};
+
+use inline::Inline;
+use table::Table;
+
+/// What is nested deeper is not indented further: rows would have no room.
+const DEPTH: usize = 8;
+
+/// Renders a text, which need not be safe, in rows of at most `width` columns.
+pub(crate) fn render_markdown(text: &str, width: usize) -> Vec<Line<'static>> {
+    let text = safe(text);
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut page = Page {
+        width,
+        rows: Vec::new(),
+        nests: Vec::new(),
+        inline: Inline::default(),
+        code: None,
+        table: None,
+        gap: Gap::None,
+    };
+    for event in Parser::new_ext(&text, options) {
+        page.take(event);
+    }
+    page.flush();
+    page.rows
+}
+
+/// What a row stands in.
+enum Nest {
+    Quote,
+    /// The number of the next item; `None` for bullets.
+    List(Option<u64>),
+    Item(Margin),
+}
+
+/// Whether a row is left empty before the next block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gap {
+    None,
+    Line,
+}
+
+struct Page {
+    width: usize,
+    rows: Vec<Line<'static>>,
+    nests: Vec<Nest>,
+    inline: Inline,
+    /// The code block that is being read: its language and its text.
+    code: Option<(String, String)>,
+    table: Option<Table>,
+    gap: Gap,
+}
+
+impl Page {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.inline.push(&text, PLAIN),
+            },
+            Event::Code(text) => self.inline.push(&text, CODE),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.inline.push(&text, CODE),
+            Event::Html(text) | Event::InlineHtml(text) => self.inline.push_lines(&text),
+            Event::SoftBreak => self.inline.push(" ", PLAIN),
+            Event::HardBreak => self.inline.break_line(),
+            Event::Rule => self.rule(),
+            Event::TaskListMarker(true) => self.inline.push("[x] ", PLAIN),
+            Event::TaskListMarker(false) => self.inline.push("[ ] ", PLAIN),
+            Event::FootnoteReference(name) => self.inline.push(&format!("[^{name}]"), DIM),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Heading { level, .. } => {
+                self.flush();
+                self.inline.enter(if level == HeadingLevel::H1 { HEADING } else { BOLD });
+            }
+            Tag::BlockQuote(_) => self.nest(Nest::Quote),
+            Tag::CodeBlock(kind) => {
+                self.flush();
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => {
+                        info.split([' ', ',', '{']).next().unwrap_or_default().to_owned()
+                    }
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+            }
+            Tag::List(first) => self.nest(Nest::List(first)),
+            Tag::Item => self.start_item(),
+            Tag::Table(alignments) => {
+                self.flush();
+                self.table = Some(Table::new(alignments));
+            }
+            Tag::Emphasis
+            | Tag::Strong
+            | Tag::Strikethrough
+            | Tag::Link { .. }
+            | Tag::Image { .. } => {
+                self.inline.start(&tag);
+            }
+            Tag::Paragraph
+            | Tag::HtmlBlock
+            | Tag::FootnoteDefinition(_)
+            | Tag::TableHead
+            | Tag::TableRow
+            | Tag::TableCell
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::Superscript
+            | Tag::Subscript
+            | Tag::MetadataBlock(_) => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::FootnoteDefinition => {
+                self.flush();
+                self.gap = Gap::Line;
+            }
+            TagEnd::Heading(_) => {
+                self.flush();
+                self.inline.leave();
+                self.gap = Gap::Line;
+            }
+            TagEnd::CodeBlock => self.end_code(),
+            TagEnd::BlockQuote(_) | TagEnd::List(_) => {
+                self.flush();
+                self.nests.pop();
+                self.gap = Gap::Line;
+            }
+            TagEnd::Item => {
+                self.flush();
+                self.nests.pop();
+                self.gap = Gap::None;
+            }
+            TagEnd::Table => self.end_table(),
+            TagEnd::TableHead => self.with_table(|table, _| table.end_head()),
+            TagEnd::TableRow => self.with_table(|table, _| table.end_row()),
+            TagEnd::TableCell => {
+                self.with_table(|table, inline| table.push_cell(inline.take_line()));
+            }
+            TagEnd::Emphasis
+            | TagEnd::Strong
+            | TagEnd::Strikethrough
+            | TagEnd::Link
+            | TagEnd::Image => self.inline.end(tag),
+            TagEnd::DefinitionList
+            | TagEnd::DefinitionListTitle
+            | TagEnd::DefinitionListDefinition
+            | TagEnd::Superscript
+            | TagEnd::Subscript
+            | TagEnd::MetadataBlock(_) => {}
+        }
+    }
+
+    fn nest(&mut self, nest: Nest) {
+        self.flush();
+        if matches!(nest, Nest::List(_))
+            && self.nests.iter().any(|nest| matches!(nest, Nest::Item(_)))
+        {
+            self.gap = Gap::None;
+        }
+        self.nests.push(nest);
+    }
+
+    fn start_item(&mut self) {
+        self.flush();
+        let marker = match self.nests.last_mut() {
+            Some(Nest::List(Some(number))) => {
+                let marker = format!("{number}. ");
+                *number = number.saturating_add(1);
+                marker
+            }
+            Some(Nest::List(None) | Nest::Quote | Nest::Item(_)) | None => "• ".to_owned(),
+        };
+        self.nests.push(Nest::Item(Margin::hanging(&marker, DIM)));
+    }
+
+    fn end_code(&mut self) {
+        let Some((language, code)) = self.code.take().filter(|(_, code)| !code.is_empty()) else {
+            return;
+        };
+        self.leave_gap();
+        for spans in highlight(&language, &code) {
+            self.write(&spans, Breaks::Anywhere);
+        }
+        self.gap = Gap::Line;
+    }
+
+    fn with_table(&mut self, act: impl FnOnce(&mut Table, &mut Inline)) {
+        if let Some(table) = &mut self.table {
+            act(table, &mut self.inline);
+        }
+    }
+
+    fn end_table(&mut self) {
+        let Some(table) = self.table.take() else { return };
+        self.leave_gap();
+        let room = self.width.saturating_sub(crate::wrap::width_of(&self.margin().first));
+        for row in table.render(room) {
+            self.write(&row.spans, Breaks::Anywhere);
+        }
+        self.gap = Gap::Line;
+    }
+
+    fn rule(&mut self) {
+        self.flush();
+        self.leave_gap();
+        let width = self.width.saturating_sub(crate::wrap::width_of(&self.margin().first)).min(40);
+        self.write(&[Span::styled("─".repeat(width), DIM)], Breaks::Anywhere);
+        self.gap = Gap::Line;
+    }
+
+    /// Writes down the text that has gathered.
+    fn flush(&mut self) {
+        let lines = self.inline.take();
+        if lines.is_empty() {
+            return;
+        }
+        self.leave_gap();
+        for line in lines {
+            self.write(&line, Breaks::Words);
+        }
+    }
+
+    fn leave_gap(&mut self) {
+        if self.gap == Gap::Line && !self.rows.is_empty() {
+            // An item that has begun keeps its marker for the text.
+            let rest: Vec<Span<'static>> = self.margin().rest;
+            let is_blank = rest.iter().all(|span| span.content.trim().is_empty());
+            self.rows.push(if is_blank { Line::default() } else { Line::from(rest) });
+        }
+        self.gap = Gap::None;
+    }
+
+    fn write(&mut self, spans: &[Span<'static>], breaks: Breaks) {
+        let margin = self.margin();
+        self.rows.extend(wrap(spans, self.width, &margin, breaks));
+        for nest in &mut self.nests {
+            if let Nest::Item(margin) = nest {
+                margin.begun();
+            }
+        }
+    }
+
+    /// All that stands before a row here.
+    fn margin(&self) -> Margin {
+        let mut whole = Margin::default();
+        let quote = Margin::even("▌ ", DIM);
+        for nest in self.nests.iter().filter(|nest| !matches!(nest, Nest::List(_))).take(DEPTH) {
+            let margin = match nest {
+                Nest::Quote | Nest::List(_) => &quote,
+                Nest::Item(margin) => margin,
+            };
+            whole.first.extend_from_slice(&margin.first);
+            whole.rest.extend_from_slice(&margin.rest);
+        }
+        whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let rows: Vec<String> = render_markdown(text, 24).iter().map(Line::to_string).collect();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn paragraphs_and_headings_are_apart() {
+        check(
+            "# One\ntext and\nmore of it here\n\nnext",
+            &["One", "", "text and more of it here", "", "next"],
+        );
+    }
+
+    #[test]
+    fn lists_hang_and_nest() {
+        check(
+            "- one two three four five six\n- b\n  - c\n\n3. x\n4. y",
+            &["• one two three four", "  five six", "• b", "  • c", "", "3. x", "4. y"],
+        );
+        check("- [x] done\n- [ ] open", &["• [x] done", "• [ ] open"]);
+        check("- a\n\n  second\n- b", &["• a", "", "  second", "• b"]);
+    }
+
+    #[test]
+    fn quotes_are_marked_in_every_row() {
+        check(
+            "> one two three four five\n>\n> next",
+            &["▌ one two three four", "▌ five", "▌ ", "▌ next"],
+        );
+    }
+
+    #[test]
+    fn code_keeps_its_lines() {
+        check(
+            "a\n```rust\nfn  main() {\n\n}\n```\nb",
+            &["a", "", "fn  main() {", "", "}", "", "b"],
+        );
+        check("```\nnot closed", &["not closed"]);
+    }
+
+    #[test]
+    fn a_link_shows_where_it_leads() {
+        check("[docs](http://a.b)", &["docs (http://a.b)"]);
+        check("<http://a.b>", &["http://a.b"]);
+        check("![a cat](c.png)", &["a cat (c.png)"]);
+    }
+
+    #[test]
+    fn a_table_has_columns() {
+        check("| a | bb |\n|---|---:|\n| one | 2 |", &["a   │ bb", "────┼───", "one │  2"]);
+        check(
+            "| name | what it is for |\n|-|-|\n| x | a long explanation |",
+            &[
+                "name │ what it is for",
+                "─────┼──────────────────",
+                "x    │ a long",
+                "     │ explanation",
+            ],
+        );
+    }
+
+    #[test]
+    fn html_and_rules_are_harmless() {
+        check("<b>x</b>\n\n---", &["<b>x</b>", "", &"─".repeat(24)]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_rows_that_fit(text in "[ -~\\n|*_`#>\\-é日]{0,300}", width in 1usize..60) {
+            for row in render_markdown(&text, width) {
+                // A margin may be wider than a very narrow screen; it is cut when it is drawn.
+                prop_assert!(row.width() <= width.max(30), "{row:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! One agent on the screen: its conversation, what it is doing, what waits for it, and what the person is typing to it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ikigai_agents::{Asking, Done, Happening, Stop};
+use ikigai_conversation::{Body, Message, ToolCall, ToolCallId};
+
+use crate::activity::{Activity, Work};
+use crate::draft::Draft;
+use crate::question::Question;
+use crate::transcript::{Tone, Transcript, WantsBefore, call_line};
+
+const MAIL_HELD: &str =
+    "mail is held: agents were woken as often as mail.max_wakes allows; your next message frees it";
+
+#[derive(Debug)]
+pub(crate) struct Pane {
+    pub(crate) transcript: Transcript,
+    pub(crate) draft: Draft,
+    pub(crate) activity: Activity,
+    /// What the person said and the log does not have yet, the oldest first.
+    pub(crate) queued: VecDeque<String>,
+    /// The calls that wait for a yes, the oldest first.
+    pub(crate) questions: VecDeque<Question>,
+    /// Its last turn stopped in a way from which it may go on; Enter does that.
+    pub(crate) may_go_on: bool,
+    /// Its log was asked for.
+    pub(crate) is_recalled: bool,
+    /// The outside was told that there is a draft.
+    pub(crate) is_drafting: bool,
+    /// The tokens of the last request and its response.
+    pub(crate) tokens: Option<u64>,
+    /// What it did last, in a few words.
+    pub(crate) last_action: Option<String>,
+    /// There is a conversation to come back to.
+    pub(crate) has_spoken: bool,
+}
+
+/// What follows from something that happened, beyond the pane.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Consequence {
+    Asks(ToolCall),
+    Finished,
+    WantsBefore(ToolCall),
+}
+
+impl Pane {
+    pub(crate) fn new() -> Pane {
+        Pane {
+            transcript: Transcript::default(),
+            draft: Draft::default(),
+            activity: Activity::Idle,
+            queued: VecDeque::new(),
+            questions: VecDeque::new(),
+            may_go_on: false,
+            is_recalled: false,
+            is_drafting: false,
+            tokens: None,
+            last_action: None,
+            has_spoken: false,
+        }
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.activity.is_busy()
+    }
+
+    /// Something happened to the agent.
+    pub(crate) fn happen(&mut self, happening: Happening, now: Duration) -> Option<Consequence> {
+        match happening {
+            Happening::Started(_) => {
+                self.activity.begin(now);
+                self.may_go_on = false;
+            }
+            Happening::Logged(message) => return self.record(&message, now),
+            Happening::Text(delta) => {
+                self.transcript.stream(&delta);
+                self.activity.turn_to(Work::Answering, now);
+            }
+            Happening::Retry { attempt, reason, delay } => {
+                self.transcript.void();
+                self.activity.turn_to(Work::Retry { attempt, reason, at: now + delay }, now);
+            }
+            Happening::Asks(asking) => return Some(self.ask(asking, now)),
+            Happening::StoreWaits(reason) => self.activity.turn_to(Work::Store(reason), now),
+            Happening::MailHeld => self.transcript.tell(Tone::Warning, MAIL_HELD),
+            Happening::Full(text) => self.give_back(&text),
+            Happening::Done(done) => return Some(self.end(&done)),
+            Happening::Lost(reason) => {
+                self.activity = Activity::Idle;
+                self.transcript.settle_live();
+                self.questions.clear();
+                self.transcript.tell(Tone::Fault, &reason);
+            }
+        }
+        None
+    }
+
+    /// The log from before this process looked.
+    pub(crate) fn recall(&mut self, log: &[Message]) {
+        self.has_spoken |= log.iter().any(|message| message.body == Body::User);
+        for message in log {
+            self.note_tokens(message);
+        }
+        self.transcript.recall(log);
+    }
+
+    /// The text of a file before a call, which may be asked for still.
+    pub(crate) fn set_before(&mut self, call: &ToolCallId, text: String) {
+        let is_it = |question: &&mut Question| question.asking.call.tool_call_id == *call;
+        match self.questions.iter_mut().find(is_it) {
+            Some(question) => question.before = Some(text),
+            None => self.transcript.set_before(call, &text),
+        }
+    }
+
+    fn record(&mut self, message: &Message, now: Duration) -> Option<Consequence> {
+        self.note_tokens(message);
+        match &message.body {
+            Body::User => {
+                self.has_spoken = true;
+                if let Some(at) = self.queued.iter().position(|text| *text == message.content) {
+                    self.queued.remove(at);
+                }
+            }
+            Body::ToolCall(call) => {
+                let line = call_line(&call.name, &message.content);
+                self.last_action = Some(line.clone());
+                self.activity.turn_to(Work::Tool(line), now);
+            }
+            Body::ToolResult(_) => self.activity.turn_to(Work::Waiting, now),
+            Body::Approval(approval) => {
+                self.questions
+                    .retain(|question| question.asking.call.tool_call_id != approval.tool_call_id);
+                self.activity.turn_to(self.work_after_answer(), now);
+            }
+            Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
+            Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
+            Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
+        }
+        self.transcript.record(message).map(|WantsBefore(call)| Consequence::WantsBefore(call))
+    }
+
+    fn work_after_answer(&self) -> Work {
+        self.last_action.clone().map_or(Work::Waiting, Work::Tool)
+    }
+
+    fn note_tokens(&mut self, message: &Message) {
+        if let Body::Usage(usage) = &message.body {
+            self.tokens = Some(usage.input_tokens.saturating_add(usage.output_tokens));
+        }
+    }
+
+    fn ask(&mut self, asking: Asking, now: Duration) -> Consequence {
+        let call = asking.call.clone();
+        self.questions.push_back(Question::new(asking, now));
+        self.activity.turn_to(Work::Asking, now);
+        Consequence::Asks(call)
+    }
+
+    /// What was not taken goes back to where it was typed.
+    fn give_back(&mut self, text: &str) {
+        self.queued.retain(|queued| queued != text);
+        let shown: String = text.chars().take(64).collect();
+        let told = format!("too many messages wait, so this one was not taken: {shown}");
+        self.transcript.tell(Tone::Warning, &told);
+        if self.draft.is_empty() {
+            self.draft.paste(text);
+        }
+    }
+
+    fn end(&mut self, done: &Done) -> Consequence {
+        self.activity = Activity::Idle;
+        self.transcript.settle_live();
+        self.may_go_on = done.may_go_on;
+        self.questions.clear();
+        if let Some((tone, text)) = ending(done) {
+            self.transcript.tell(tone, &text);
+        }
+        if done.may_go_on {
+            self.transcript.tell(Tone::Dim, "Enter tries to go on");
+        }
+        Consequence::Finished
+    }
+}
+
+/// What is to be said about how a turn ended, if anything.
+fn ending(done: &Done) -> Option<(Tone, String)> {
+    let error = done.error.as_deref();
+    Some(match done.stop {
+        Stop::Stop if done.text.trim().is_empty() => {
+            (Tone::Warning, "the model had nothing to say".to_owned())
+        }
+        Stop::Stop => return None,
+        Stop::Length => {
+            (Tone::Warning, "the answer was cut at the model's limit of tokens".to_owned())
+        }
+        Stop::ToolLimit => {
+            (Tone::Warning, "stopped at the limit of tool calls (max_tool_turns)".to_owned())
+        }
+        // The log says that it was interrupted; why, where the person did not do it, is said here.
+        Stop::Interrupted => (Tone::Fault, error?.to_owned()),
+        Stop::Error => (Tone::Fault, error.unwrap_or("the turn failed").to_owned()),
+    })
+}

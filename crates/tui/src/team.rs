@@ -1,0 +1,182 @@
+//! The agents of the session, and who is related to whom.
+
+use ikigai_conversation::AgentId;
+
+/// An agent as the team shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Who it is.
+    pub id: AgentId,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What it is doing.
+    pub state: State,
+    /// The first line of what it was asked to do.
+    pub task: String,
+    /// How many unread messages it has.
+    pub unread: u32,
+    /// What it has cost, with its currency, where that is known.
+    pub cost: Option<String>,
+    /// Whether it can be looked at from here.
+    pub place: Place,
+}
+
+/// What an agent is doing (agents.md).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the contract has the words")]
+pub enum State {
+    Idle,
+    Waiting,
+    Tool,
+    Asking,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            State::Idle => "idle",
+            State::Waiting => "waiting",
+            State::Tool => "tool",
+            State::Asking => "asking",
+        }
+    }
+}
+
+/// Which process runs an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// This one.
+    Here,
+    /// Another one: it can be written to, but not talked to.
+    Elsewhere,
+}
+
+/// All agents that live.
+#[derive(Debug, Default)]
+pub(crate) struct Team {
+    /// In the order of the tree.
+    members: Vec<Member>,
+}
+
+/// A step in the tree of agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Parent,
+    PreviousSibling,
+    NextSibling,
+    NewestChild,
+}
+
+impl Team {
+    pub(crate) fn new(mut members: Vec<Member>) -> Team {
+        members.sort_by(|a, b| a.id.cmp(&b.id));
+        Team { members }
+    }
+
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub(crate) fn member(&self, agent: &AgentId) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == *agent)
+    }
+
+    /// Makes sure that an agent is known, which may have done something before anybody told of it.
+    pub(crate) fn meet(&mut self, agent: &AgentId) {
+        if self.member(agent).is_none() {
+            let at = self.members.partition_point(|member| member.id < *agent);
+            let member = Member {
+                id: agent.clone(),
+                name: None,
+                state: State::Idle,
+                task: String::new(),
+                unread: 0,
+                cost: None,
+                place: Place::Here,
+            };
+            self.members.insert(at, member);
+        }
+    }
+
+    /// The agent that a step leads to.
+    pub(crate) fn relative(&self, agent: &AgentId, step: Step) -> Option<&AgentId> {
+        let parent = agent.parent();
+        let is_sibling = |other: &&AgentId| other.parent() == parent;
+        let mut ids = self.members.iter().map(|member| &member.id);
+        match step {
+            Step::Parent => ids.find(|other| Some(*other) == parent.as_ref()),
+            Step::PreviousSibling => ids.filter(is_sibling).rfind(|other| *other < agent),
+            Step::NextSibling => ids.filter(is_sibling).find(|other| *other > agent),
+            Step::NewestChild => ids.rfind(|other| other.parent().as_ref() == Some(agent)),
+        }
+    }
+
+    /// An agent by its id, with or without the last slash, or by its name.
+    pub(crate) fn find(&self, named: &str) -> Option<&Member> {
+        let slashed = format!("{}/", named.trim_end_matches('/'));
+        let is_meant = |member: &&Member| {
+            member.id.to_string() == slashed || member.name.as_deref() == Some(named)
+        };
+        self.members.iter().rfind(is_meant)
+    }
+
+    /// The tree of `/agents`.
+    pub(crate) fn tree(&self, view: &AgentId) -> String {
+        let line = |member: &Member| {
+            let mark = if member.id == *view { "*" } else { " " };
+            let indent = "  ".repeat(member.id.depth() - 1);
+            format!("{mark} {indent}{}", member.line())
+        };
+        self.members.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Those that ask the person first, then the tree.
+    pub(crate) fn ranked(&self) -> Vec<&Member> {
+        let (mut asking, others): (Vec<&Member>, Vec<&Member>) =
+            self.members.iter().partition(|member| member.state == State::Asking);
+        asking.extend(others);
+        asking
+    }
+}
+
+impl Member {
+    /// `0/1/ name tool [mail:2] $0.10: task`
+    pub(crate) fn line(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        let mail = if self.unread > 0 { format!(" [mail:{}]", self.unread) } else { String::new() };
+        let cost = self.cost.as_ref().map(|cost| format!(" {cost}")).unwrap_or_default();
+        let place = if self.place == Place::Elsewhere { " (another terminal)" } else { "" };
+        let task = if self.task.is_empty() { String::new() } else { format!(": {}", self.task) };
+        format!("{}{name} {}{mail}{cost}{place}{task}", self.id, self.state.word())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn team(ids: &[&str]) -> Team {
+        let mut team = Team::default();
+        ids.iter().for_each(|id| team.meet(&AgentId::parse(id).unwrap()));
+        team
+    }
+
+    #[test]
+    fn agents_are_found_by_id_with_or_without_slash_and_by_name() {
+        let mut team = team(&["0/", "0/1/"]);
+        team.members[1].name = Some("tester".to_owned());
+        for named in ["0/1/", "0/1", "tester"] {
+            assert_eq!(team.find(named).unwrap().id.to_string(), "0/1/");
+        }
+        assert_eq!(team.find("9/"), None);
+    }
+
+    #[test]
+    fn those_that_ask_come_first() {
+        let mut team = team(&["0/", "0/0/", "0/1/"]);
+        team.members[2].state = State::Asking;
+        let ranked: Vec<String> =
+            team.ranked().iter().map(|member| member.id.to_string()).collect();
+        assert_eq!(ranked, ["0/1/", "0/", "0/0/"]);
+    }
+}

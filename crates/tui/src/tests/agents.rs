@@ -1,0 +1,130 @@
+//! More than one agent.
+
+use crossterm::event::{KeyCode, KeyModifiers};
+use ikigai_conversation::NewMessage;
+
+use super::{Stage, agent, say};
+use crate::app::Act;
+use crate::news::{Effect, News};
+use crate::team::{Member, Place, State};
+
+fn member(id: &str, state: State) -> Member {
+    let (name, cost) = (None, None);
+    Member {
+        id: agent(id),
+        name,
+        state,
+        task: "a task".to_owned(),
+        unread: 0,
+        cost,
+        place: Place::Here,
+    }
+}
+
+fn stage() -> Stage {
+    let mut stage = Stage::new(80, 24);
+    let members =
+        vec![member("0/", State::Idle), member("0/0/", State::Tool), member("0/1/", State::Asking)];
+    stage.app.take(News::Team(members), stage.now);
+    stage
+}
+
+#[test]
+fn alt_and_arrows_walk_the_tree() {
+    let mut stage = stage();
+    for (key, view) in [
+        (KeyCode::Down, "0/1/"),
+        (KeyCode::Left, "0/0/"),
+        (KeyCode::Left, "0/0/"),
+        (KeyCode::Right, "0/1/"),
+        (KeyCode::Up, "0/"),
+    ] {
+        stage.press(key, KeyModifiers::ALT);
+        stage.has(&format!("[{view}]"));
+    }
+    let recalls = ["0/1/", "0/0/"].map(|id| Act::Effect(Effect::Recall(agent(id))));
+    assert_eq!(stage.acts(), recalls);
+}
+
+#[test]
+fn control_and_arrows_do_the_same_without_a_text() {
+    let mut stage = stage();
+    stage.press(KeyCode::Down, KeyModifiers::CONTROL);
+    stage.has("[0/1/]");
+    stage.types("one two");
+    stage.press(KeyCode::Left, KeyModifiers::CONTROL);
+    stage.has("[0/1/]");
+}
+
+#[test]
+fn each_agent_has_its_own_conversation_draft_and_place() {
+    let mut stage = stage();
+    stage.types("for the parent");
+    stage.streams("0/1/", "from the child");
+    stage.lacks("from the child");
+    stage.press(KeyCode::Down, KeyModifiers::ALT);
+    stage.has("● from the child");
+    stage.lacks("for the parent");
+    stage.enters("hello");
+    stage.press(KeyCode::Up, KeyModifiers::ALT);
+    stage.has("❯ for the parent");
+    let acts = stage.acts();
+    assert!(acts.contains(&say("0/1/", "hello")), "{acts:?}");
+}
+
+#[test]
+fn the_team_shows_those_that_ask_first_and_goes_there() {
+    let mut stage = stage();
+    stage.logs(
+        "0/0/",
+        NewMessage::tool_call(
+            ikigai_conversation::ToolCallId::new("c"),
+            "bash",
+            r#"{"command":"make"}"#,
+            ikigai_conversation::ResponseId::new("r"),
+        ),
+    );
+    stage.control('t');
+    stage.has(
+        "1 0/1/ asking: a task\n2 0/ idle: a task\n3 0/0/ tool: a task · bash: command=\"make\"",
+    );
+    stage.types("3");
+    stage.has("[0/0/]");
+    stage.control('t');
+    stage.key(KeyCode::Up);
+    stage.key(KeyCode::Enter);
+    stage.has("[0/]");
+}
+
+#[test]
+fn agents_are_listed_and_visited_by_command() {
+    let mut stage = stage();
+    stage.enters("/agents");
+    stage.has("* 0/ idle: a task\n    0/0/ tool: a task\n    0/1/ asking: a task");
+    stage.enters("/agent 0/1");
+    stage.has("[0/1/]");
+    stage.enters("/agent 9");
+    stage.has("Error: Agent 9 not found; /agents lists all");
+}
+
+#[test]
+fn one_of_another_terminal_cannot_be_talked_to() {
+    let mut stage = stage();
+    let mut other = member("1/", State::Idle);
+    other.place = Place::Elsewhere;
+    stage.app.take(News::Team(vec![member("0/", State::Idle), other]), stage.now);
+    stage.press(KeyCode::Right, KeyModifiers::ALT);
+    stage.has("Error: agent 1/ is not run here; write to it: /mail send 1/ text");
+    stage.has("[0/]");
+}
+
+#[test]
+fn unread_mail_is_counted_and_waits_for_the_draft() {
+    let mut stage = Stage::new(80, 24);
+    let mut own = member("0/", State::Idle);
+    own.unread = 2;
+    stage.app.take(News::Team(vec![own]), stage.now);
+    stage.has("── [mail:2] ──");
+    stage.types("x");
+    stage.has("── [mail:2] waits until you send or clear ──");
+}

@@ -1,0 +1,187 @@
+//! Whatever comes, in whatever order, at whatever size: no panic, and no cell that could steer the terminal.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ikigai_agents::{Asking, Happening};
+use ikigai_conversation::{Body, NewMessage, ResponseId, ToolCallId};
+use proptest::prelude::*;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+
+use super::{Stage, agent};
+use crate::news::News;
+use crate::typed::Typed;
+
+#[derive(Debug, Clone)]
+enum Thing {
+    Key(KeyCode, KeyModifiers),
+    Paste(String),
+    Wheel(isize),
+    Text(String),
+    Said(String),
+    Call(String, String),
+    Asks(String),
+    Told(String),
+    Listed(Vec<String>),
+    Retry(String),
+    Done(String),
+    Draw(u16, u16),
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        "[a-z`*_#>|\\-\\n \\t\u{1b}\u{7}\u{202e}\u{200b}\u{301}é日👩]{0,80}",
+        Just("x".repeat(3_000)),
+        Just("\u{1b}]52;c;AAAA\u{7}\u{9b}2J\r\u{85}".to_owned()),
+    ]
+}
+
+fn key() -> impl Strategy<Value = Thing> {
+    let code = prop_oneof![
+        any::<char>().prop_map(KeyCode::Char),
+        "[a-z/@0-9]".prop_map(|text| KeyCode::Char(text.chars().next().unwrap_or('x'))),
+        prop::sample::select(vec![
+            KeyCode::Enter,
+            KeyCode::Esc,
+            KeyCode::Tab,
+            KeyCode::BackTab,
+            KeyCode::Up,
+            KeyCode::Down,
+            KeyCode::Left,
+            KeyCode::Right,
+            KeyCode::Home,
+            KeyCode::End,
+            KeyCode::PageUp,
+            KeyCode::PageDown,
+            KeyCode::Backspace,
+            KeyCode::Delete,
+            KeyCode::F(1),
+        ]),
+    ];
+    let modifiers = prop::sample::select(vec![
+        KeyModifiers::NONE,
+        KeyModifiers::NONE,
+        KeyModifiers::CONTROL,
+        KeyModifiers::ALT,
+        KeyModifiers::SHIFT,
+    ]);
+    (code, modifiers).prop_map(|(code, modifiers)| Thing::Key(code, modifiers))
+}
+
+fn thing() -> impl Strategy<Value = Thing> {
+    prop_oneof![
+        6 => key(),
+        1 => text().prop_map(Thing::Paste),
+        1 => (-20isize..20).prop_map(Thing::Wheel),
+        3 => text().prop_map(Thing::Text),
+        1 => text().prop_map(Thing::Said),
+        1 => (prop_oneof![Just("bash".to_owned()), Just("file_edit".to_owned()), Just("file_write".to_owned()), text()], text())
+            .prop_map(|(name, output)| Thing::Call(name, output)),
+        1 => text().prop_map(Thing::Asks),
+        1 => text().prop_map(Thing::Told),
+        1 => prop::collection::vec(text(), 0..4).prop_map(Thing::Listed),
+        1 => text().prop_map(Thing::Retry),
+        1 => text().prop_map(Thing::Done),
+        3 => (0u16..90, 0u16..30).prop_map(|(width, height)| Thing::Draw(width, height)),
+    ]
+}
+
+fn perform(stage: &mut Stage, thing: Thing) {
+    stage.now += Duration::from_millis(900);
+    match thing {
+        Thing::Key(code, modifiers) => {
+            stage.app.press(Typed::Key(KeyEvent::new(code, modifiers)), stage.now);
+        }
+        Thing::Paste(text) => stage.app.press(Typed::Paste(text), stage.now),
+        Thing::Wheel(rows) => stage.app.press(Typed::Wheel(rows), stage.now),
+        Thing::Text(text) => stage.streams("0/", &text),
+        Thing::Said(text) => stage.logs("0/", NewMessage::user(text)),
+        Thing::Call(name, text) => {
+            let arguments = serde_json::json!({"path": text, "command": text, "content": text, "old_string": text, "new_string": "y"});
+            let output = serde_json::json!({"success": true, "data": {"output": text}});
+            stage.calls("0/", &name, &arguments.to_string(), &output.to_string());
+        }
+        Thing::Asks(text) => {
+            let arguments = serde_json::json!({"command": text}).to_string();
+            let call = NewMessage::tool_call(
+                ToolCallId::new(&*text),
+                "bash",
+                arguments,
+                ResponseId::new("r"),
+            );
+            let Body::ToolCall(call) = call.body else { unreachable!("it is one") };
+            let asking = Asking { call, why: text.clone(), rule: Some(text.clone()), cause: text };
+            stage.happens("0/", Happening::Asks(asking));
+        }
+        Thing::Told(text) => stage.app.take(News::Told { agent: agent("0/"), text }, stage.now),
+        Thing::Listed(names) => {
+            stage.app.take(News::Listed(crate::completion::Listing::Files, names), stage.now);
+        }
+        Thing::Retry(reason) => {
+            let delay = Duration::from_secs(1);
+            stage.happens("0/", Happening::Retry { attempt: 1, reason, delay });
+        }
+        Thing::Done(text) => stage.answers("0/", &text),
+        Thing::Draw(width, height) => drop(draw(stage, width, height)),
+    }
+}
+
+fn draw(stage: &mut Stage, width: u16, height: u16) -> Buffer {
+    let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+    let cursor = stage.app.draw(&mut buffer, stage.now);
+    assert!(cursor.is_none_or(|cursor| cursor.x < width && cursor.y < height));
+    for cell in &buffer.content {
+        assert!(
+            !cell.symbol().chars().any(|c| c.is_control() || c == '\u{202e}'),
+            "{:?}",
+            cell.symbol()
+        );
+    }
+    buffer
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn nothing_breaks_the_screen(things in prop::collection::vec(thing(), 0..60)) {
+        let mut stage = Stage::new(80, 24);
+        for thing in things {
+            perform(&mut stage, thing);
+        }
+        for (width, height) in [(80, 24), (40, 10), (200, 60), (1, 1), (3, 2), (0, 0)] {
+            draw(&mut stage, width, height);
+        }
+    }
+
+    #[test]
+    fn a_stream_looks_the_same_in_any_pieces(text in "[ab`~#*| \\n-]{0,200}", cuts in prop::collection::vec(0usize..200, 0..8)) {
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+        cuts.extend([0, text.len()]);
+        cuts.sort_unstable();
+        let mut pieces = Stage::new(80, 24);
+        pieces.streams("0/", "");
+        for pair in cuts.windows(2) {
+            pieces.streams("0/", &text[pair[0]..pair[1]]);
+            pieces.rows();
+        }
+        let mut whole = Stage::new(80, 24);
+        whole.streams("0/", &text);
+        prop_assert_eq!(pieces.rows(), whole.rows());
+        pieces.answers("0/", &text);
+        whole.app.pane(&agent("0/")).transcript.void();
+        whole.answers("0/", &text);
+        prop_assert_eq!(pieces.rows(), whole.rows());
+    }
+}
+
+#[test]
+fn a_line_of_100_000_characters_is_shown_and_scrolled() {
+    let mut stage = Stage::new(80, 24);
+    stage.answers("0/", &"x".repeat(100_000));
+    stage.has(&"x".repeat(78));
+    stage.press(KeyCode::Home, KeyModifiers::CONTROL);
+    stage.has("● xxx");
+}

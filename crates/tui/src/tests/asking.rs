@@ -1,0 +1,145 @@
+//! Questions, and who may take what for an answer.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ikigai_agents::{Answer, Asking, Command, Happening};
+use ikigai_conversation::{Decision, NewMessage, ResponseId, ToolCall, ToolCallId};
+
+use super::{Stage, order};
+use crate::app::Act;
+use crate::typed::Typed;
+
+fn asking() -> Happening {
+    let call = ToolCall {
+        tool_call_id: ToolCallId::new("c"),
+        name: "bash".to_owned(),
+        arguments: r#"{"command":"rm -r build"}"#.to_owned(),
+        response: ResponseId::new("r"),
+        extras: None,
+    };
+    let (why, cause) = ("it leaves the sandbox".to_owned(), "clean up".to_owned());
+    Happening::Asks(Asking { call, why, rule: None, cause })
+}
+
+fn answer(decision: Decision, reason: Option<&str>) -> Act {
+    let reason = reason.map(str::to_owned);
+    order("0/", Command::Answer(Answer { call: ToolCallId::new("c"), decision, reason }))
+}
+
+fn asked() -> Stage {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.happens("0/", asking());
+    stage
+}
+
+#[test]
+fn a_question_is_answered_by_one_key() {
+    for (key, decision) in [('y', Decision::Once), ('a', Decision::Always)] {
+        let mut stage = asked();
+        stage.has("? agent 0/ asks for bash: it leaves the sandbox\n    rm -r build\n  set going by: clean up\ny yes, once");
+        stage.types(&key.to_string());
+        assert_eq!(stage.acts(), [answer(decision, None)]);
+        stage.lacks("asks for bash");
+    }
+}
+
+#[test]
+fn a_no_may_have_a_reason() {
+    let mut stage = asked();
+    stage.types("nuse make clean");
+    stage.has("why not? use make clean");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.acts(), [answer(Decision::No, Some("use make clean"))]);
+    let mut stage = asked();
+    stage.types("n");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.acts(), [answer(Decision::No, None)]);
+}
+
+#[test]
+fn other_keys_and_pastes_are_no_answer() {
+    let mut stage = asked();
+    stage.types("xz");
+    stage.control('y');
+    stage.app.press(Typed::Paste("y".to_owned()), stage.now);
+    assert_eq!(stage.acts(), []);
+    stage.has("asks for bash");
+}
+
+#[test]
+fn nobody_says_yes_in_the_middle_of_a_word() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.types("ma");
+    stage.happens("0/", asking());
+    stage.now += Duration::from_millis(100);
+    let y = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
+    stage.app.press(Typed::Key(y), stage.now);
+    assert_eq!(stage.acts(), []);
+    stage.types("y");
+    assert_eq!(stage.acts(), [answer(Decision::Once, None)]);
+    stage.has("❯ may");
+}
+
+#[test]
+fn a_question_can_wait() {
+    let mut stage = asked();
+    stage.key(KeyCode::Esc);
+    stage.lacks("rm -r build");
+    stage.has("[0/ asks]");
+    stage.enters("/help");
+    stage.key(KeyCode::Enter);
+    stage.types("y");
+    assert_eq!(stage.acts(), [answer(Decision::Once, None)]);
+}
+
+#[test]
+fn an_answer_from_elsewhere_or_the_end_of_the_turn_closes_it() {
+    let mut stage = asked();
+    stage.logs("0/", NewMessage::approval(ToolCallId::new("c"), Decision::Once, None));
+    stage.lacks("asks for bash");
+    let mut stage = asked();
+    stage.ends("0/", "x");
+    stage.lacks("asks for bash");
+}
+
+#[test]
+fn one_behind_the_scene_is_marked_and_rings() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/1/");
+    stage.happens("0/1/", asking());
+    assert_eq!(stage.acts(), [Act::Ring("agent 0/1/ asks for bash".to_owned())]);
+    stage.has("[0/1/ asks]");
+    stage.lacks("rm -r build");
+    stage.types("y");
+    assert_eq!(stage.acts(), []);
+}
+
+#[test]
+fn who_is_away_is_called_when_it_is_done() {
+    let mut stage = Stage::new(80, 24);
+    stage.ends("0/", "x");
+    assert_eq!(stage.acts(), []);
+    stage.app.press(Typed::FocusLost, stage.now);
+    stage.ends("0/", "x");
+    assert_eq!(stage.acts(), [Act::Ring("agent 0/ is idle".to_owned())]);
+}
+
+#[test]
+fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
+    let mut stage = Stage::new(40, 10);
+    let Happening::Asks(mut long) = asking() else { unreachable!("it is one") };
+    long.call.arguments =
+        serde_json::json!({"command": (0..30).map(|n| format!("step{n}\n")).collect::<String>()})
+            .to_string();
+    stage.happens("0/", Happening::Asks(long));
+    stage.has("more rows: PgDn");
+    stage.has("y yes, once");
+    for _ in 0..20 {
+        stage.key(KeyCode::PageDown);
+    }
+    stage.has("step29");
+    stage.has("y yes, once");
+}

@@ -1,0 +1,258 @@
+//! What is read of a conversation.
+
+use std::time::Duration;
+
+use ikigai_agents::{Done, Happening, Stop};
+use ikigai_conversation::{Body, MessageId, NewMessage, ResponseId};
+use ikigai_tools::Mode;
+use ratatui_core::style::{Color, Modifier};
+
+use super::{Stage, agent};
+use crate::app::Act;
+use crate::look::Colours;
+use crate::news::{Effect, News, When};
+
+#[test]
+fn a_turn_is_what_was_said_called_found_and_answered() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.logs("0/", NewMessage::user("Which TODOs are there?"));
+    stage.calls(
+        "0/",
+        "grep",
+        r#"{"pattern":"TODO"}"#,
+        r#"{"success":true,"data":{"output":"a:1\nb:2\nc:3\nd:4\ne:5","count":5}}"#,
+    );
+    stage.streams("0/", "There are **five**:\n\n- a\n- b\n");
+    stage.shows(&[
+        "❯ Which TODOs are there?",
+        "",
+        "→ grep: pattern=\"TODO\"",
+        "← 5 matches",
+        "  a:1",
+        "  b:2",
+        "  c:3",
+        "  … 2 more lines (Ctrl+O)",
+        "",
+        "● There are five:",
+        "",
+        "  • a",
+        "  • b",
+        "⠋ gpt-5 answers · 0 s · Esc interrupts",
+        &format!("── ↑- ←- [0/] →- ↓- ──{}", "─".repeat(58)),
+        "❯",
+        "gpt-5 · work (landlock) · 0192ab · $0.12 · ~/project · /help",
+    ]);
+    let text = |stage: &mut Stage| {
+        let rows = stage.rows().into_iter();
+        rows.filter(|row| !row.is_empty() && !row.starts_with('⠋')).collect::<Vec<_>>()
+    };
+    let streamed = text(&mut stage);
+    stage.answers("0/", "There are **five**:\n\n- a\n- b\n");
+    assert_eq!(text(&mut stage), streamed);
+}
+
+#[test]
+fn a_small_screen_shows_the_end() {
+    let mut stage = Stage::new(40, 10);
+    stage.answers("0/", &"one two three four five six seven eight nine ten\n\n".repeat(4));
+    stage.shows(&[
+        "  eight nine ten",
+        "",
+        "  one two three four five six seven",
+        "  eight nine ten",
+        "",
+        "  one two three four five six seven",
+        "  eight nine ten",
+        "── ↑- ←- [0/] →- ↓- ────────────────────",
+        "❯",
+        "gpt-5 · work (landlock) · $0.12 · /help",
+    ]);
+}
+
+#[test]
+fn a_retry_voids_what_was_streamed() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.streams("0/", "half\n\nan answ");
+    let delay = Duration::from_secs(3);
+    stage.happens("0/", Happening::Retry { attempt: 1, reason: "overloaded".to_owned(), delay });
+    stage.lacks("half");
+    stage.has("⚠ overloaded; retry 1 in 3 s");
+    stage.streams("0/", "whole");
+    stage.has("● whole");
+}
+
+#[test]
+fn results_unfold_and_fold() {
+    let mut stage = Stage::new(80, 24);
+    stage.calls(
+        "0/",
+        "bash",
+        r#"{"command":"x"}"#,
+        r#"{"success":true,"data":{"output":"1\n2\n3\n4\n5","exit_code":0}}"#,
+    );
+    stage.lacks("  5");
+    stage.control('o');
+    stage.has("  5");
+    stage.control('o');
+    stage.has("… 2 more lines");
+}
+
+#[test]
+fn a_write_is_a_diff_once_it_is_known_what_was_there() {
+    let mut stage = Stage::new(80, 24);
+    let arguments = r#"{"path":"f","content":"one\n2\n"}"#;
+    stage.calls(
+        "0/",
+        "file_write",
+        arguments,
+        r#"{"success":true,"data":{"output":"Wrote 6 bytes to f"}}"#,
+    );
+    let acts = stage.acts();
+    let [Act::Effect(Effect::FindBefore { call, when: When::Done, .. })] = &acts[..] else {
+        panic!("{acts:?}");
+    };
+    stage.has("  +one");
+    let text = "one\ntwo\n".to_owned();
+    stage.app.take(
+        News::Before { agent: agent("0/"), call: call.tool_call_id.clone(), text },
+        stage.now,
+    );
+    stage.has("   one\n  -two\n  +2");
+}
+
+#[test]
+fn the_log_comes_before_what_happened_since() {
+    let mut stage = Stage::new(80, 24);
+    let old = stage.message("0/", NewMessage::user("earlier"));
+    let both = stage.message("0/", NewMessage::user("now"));
+    stage.happens("0/", Happening::Logged(both.clone()));
+    stage.app.take(News::Recalled { agent: agent("0/"), log: vec![old, both] }, stage.now);
+    let said: Vec<String> = stage.rows().into_iter().filter(|row| row.starts_with("❯ ")).collect();
+    assert_eq!(said, ["❯ earlier", "❯ now"]);
+}
+
+#[test]
+fn what_is_rewound_is_dim_and_news_are_too() {
+    for (colours, is_dim) in [(Colours::Sixteen, true), (Colours::None, false)] {
+        let mut stage = Stage::with(80, 24, Mode::Work, colours);
+        stage.logs("0/", NewMessage::mark(Some("here".to_owned())));
+        stage.logs("0/", NewMessage::user("hidden"));
+        let to = MessageId::new(1).unwrap();
+        stage.logs("0/", NewMessage::rewind(to, Some("here".to_owned())));
+        stage.logs("0/", NewMessage::notification("[Notification: mail]", Vec::new()));
+        let rows = stage.rows();
+        for text in ["❯ hidden", "[Notification: mail]"] {
+            let y = rows.iter().position(|row| row == text).unwrap();
+            let cell = &stage.terminal.backend().buffer()[(2, y as u16)];
+            assert_eq!(cell.modifier.contains(Modifier::DIM), is_dim, "{text}");
+        }
+    }
+}
+
+#[test]
+fn full_is_red_and_nothing_is_without_colours() {
+    for (colours, expected) in [(Colours::Sixteen, Color::Red), (Colours::None, Color::Reset)] {
+        let mut stage = Stage::with(80, 24, Mode::Full, colours);
+        let last = stage.rows().pop().unwrap();
+        let x = last.find("full").unwrap();
+        let x = last[..x].chars().count() as u16;
+        assert_eq!(stage.terminal.backend().buffer()[(x, 23)].fg, expected);
+    }
+}
+
+#[test]
+fn a_turn_that_failed_says_why_and_may_go_on() {
+    let mut stage = Stage::new(80, 24);
+    let done = Done {
+        stop: Stop::Error,
+        text: String::new(),
+        error: Some("no key".to_owned()),
+        may_go_on: true,
+    };
+    stage.happens("0/", Happening::Done(done));
+    stage.has("✗ no key");
+    stage.has("Enter tries to go on");
+    stage.key(crossterm::event::KeyCode::Enter);
+    assert_eq!(stage.acts(), [super::order("0/", ikigai_agents::Command::GoOn)]);
+}
+
+#[test]
+fn scrolling_stays_where_it_is_while_more_arrives() {
+    let mut stage = Stage::new(40, 10);
+    for number in 0..50 {
+        stage.logs("0/", NewMessage::user(format!("line {number}")));
+    }
+    stage.has("line 49");
+    stage.press(crossterm::event::KeyCode::PageUp, crossterm::event::KeyModifiers::NONE);
+    stage.press(crossterm::event::KeyCode::PageUp, crossterm::event::KeyModifiers::NONE);
+    let before = stage.rows();
+    stage.lacks("line 49");
+    stage.streams("0/", "more\n\nand more\n\n");
+    // One row less is seen: there is something to say about what it does.
+    assert_eq!(stage.rows()[..6], before[..6]);
+    stage.press(crossterm::event::KeyCode::Home, crossterm::event::KeyModifiers::CONTROL);
+    stage.has("line 0");
+    stage.press(crossterm::event::KeyCode::End, crossterm::event::KeyModifiers::CONTROL);
+    stage.has("and more");
+    for _ in 0..100 {
+        stage.press(crossterm::event::KeyCode::PageUp, crossterm::event::KeyModifiers::NONE);
+    }
+    stage.has("line 0");
+    for _ in 0..100 {
+        stage.press(crossterm::event::KeyCode::PageDown, crossterm::event::KeyModifiers::NONE);
+    }
+    stage.has("and more");
+}
+
+#[test]
+fn tokens_and_their_share_are_in_the_status() {
+    let mut stage = Stage::new(120, 24);
+    let usage = ikigai_conversation::Usage {
+        input_tokens: 20_000,
+        output_tokens: 1_000,
+        cache_read_tokens: None,
+        cache_write_tokens: None,
+        model: "m".to_owned(),
+        response: ResponseId::new("r"),
+    };
+    stage.logs("0/", NewMessage { content: String::new(), body: Body::Usage(usage) });
+    stage.has("21.0k (10 %)");
+}
+
+#[test]
+fn a_large_screen_is_filled_from_below() {
+    let mut stage = Stage::new(200, 60);
+    stage.answers("0/", &format!("```rust\n{}```\n", "let x = 1; // one\n".repeat(300)));
+    let rows = stage.rows();
+    assert_eq!(rows.iter().filter(|row| *row == "  let x = 1; // one").count(), 57);
+}
+
+#[test]
+fn an_interrupt_is_told_once() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.streams("0/", "half");
+    stage.logs("0/", NewMessage::assistant("half", ResponseId::new("r")));
+    stage.logs("0/", NewMessage::interrupted(None));
+    let (stop, text) = (Stop::Interrupted, "half".to_owned());
+    stage.happens("0/", Happening::Done(Done { stop, text, error: None, may_go_on: false }));
+    assert_eq!(stage.rows().join("\n").matches("✗ interrupted").count(), 1);
+}
+
+#[test]
+fn what_a_fault_cut_off_does_not_run_into_the_next_answer() {
+    let mut stage = Stage::new(80, 24);
+    stage.streams("0/", "half");
+    let done = Done {
+        stop: Stop::Error,
+        text: String::new(),
+        error: Some("gone".to_owned()),
+        may_go_on: true,
+    };
+    stage.happens("0/", Happening::Done(done));
+    stage.streams("0/", "whole");
+    stage.has("● half");
+    stage.has("● whole");
+}

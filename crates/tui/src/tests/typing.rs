@@ -1,0 +1,221 @@
+//! What a person types, and what comes of it.
+
+use crossterm::event::{KeyCode, KeyModifiers};
+use ikigai_agents::{Command, Happening};
+use ikigai_conversation::NewMessage;
+
+use super::{Stage, agent, order, say};
+use crate::app::Act;
+use crate::completion::Listing;
+use crate::news::{Drafting, Effect, News};
+use crate::slash::Slash;
+use crate::typed::Typed;
+
+#[test]
+fn enter_sends_and_other_enters_make_lines() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("one");
+    stage.control('j');
+    stage.types("two");
+    stage.press(KeyCode::Enter, KeyModifiers::ALT);
+    stage.enters("three");
+    assert_eq!(stage.acts(), [say("0/", "one\ntwo\nthree")]);
+}
+
+#[test]
+fn what_is_sent_to_a_busy_agent_is_queued_until_it_is_in_the_log() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.enters("and the tests");
+    stage.has("queued: and the tests");
+    stage.logs("0/", NewMessage::user("and the tests"));
+    stage.lacks("queued");
+    stage.has("❯ and the tests");
+}
+
+#[test]
+fn what_was_not_taken_comes_back() {
+    let mut stage = Stage::new(80, 24);
+    stage.enters("too much");
+    stage.happens("0/", Happening::Full("too much".to_owned()));
+    stage.lacks("queued");
+    stage.has("❯ too much");
+}
+
+#[test]
+fn control_c_clears_then_interrupts_then_leaves() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.types("draft");
+    stage.control('c');
+    assert_eq!(stage.acts(), []);
+    stage.control('c');
+    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+    stage.ends("0/", "x");
+    stage.control('c');
+    assert_eq!(stage.acts(), []);
+    stage.has("Ctrl+C once more leaves");
+    stage.key(KeyCode::Left);
+    stage.control('c');
+    assert_eq!(stage.acts(), []);
+    stage.control('c');
+    assert_eq!(stage.acts(), [Act::Leave]);
+}
+
+#[test]
+fn control_d_leaves_only_without_a_text() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("x");
+    stage.key(KeyCode::Left);
+    stage.control('d');
+    assert_eq!(stage.acts(), []);
+    stage.control('d');
+    assert_eq!(stage.acts(), [Act::Leave]);
+}
+
+#[test]
+fn escape_interrupts_only_an_agent_at_work() {
+    let mut stage = Stage::new(80, 24);
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.acts(), []);
+    stage.starts("0/");
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+}
+
+#[test]
+fn up_and_down_go_through_the_history() {
+    let mut stage = Stage::new(80, 24);
+    stage.app.take(News::History(vec!["old".to_owned()]), stage.now);
+    stage.enters("new");
+    stage.types("draft");
+    stage.key(KeyCode::Up);
+    stage.has("❯ new");
+    stage.key(KeyCode::Up);
+    stage.has("❯ old");
+    stage.key(KeyCode::Down);
+    stage.key(KeyCode::Down);
+    stage.has("❯ draft");
+}
+
+#[test]
+fn control_r_finds_what_was_typed() {
+    let mut stage = Stage::new(80, 24);
+    stage.app.take(News::History(vec!["fix the test".to_owned(), "other".to_owned()]), stage.now);
+    stage.control('r');
+    stage.types("tes");
+    stage.has("search 'tes': fix the test");
+    stage.key(KeyCode::Enter);
+    stage.has("❯ fix the test");
+    assert_eq!(stage.acts(), []);
+}
+
+#[test]
+fn the_wheel_scrolls_and_does_not_touch_the_input() {
+    let mut stage = Stage::new(40, 10);
+    for number in 0..50 {
+        stage.logs("0/", NewMessage::user(format!("line {number}")));
+    }
+    stage.types("draft");
+    stage.app.press(Typed::Wheel(-3), stage.now);
+    stage.lacks("line 49");
+    stage.has("❯ draft");
+}
+
+#[test]
+fn a_long_paste_is_one_thing() {
+    let mut stage = Stage::new(80, 24);
+    stage.app.press(Typed::Paste("x\n".repeat(12)), stage.now);
+    stage.has("❯ [pasted 12 lines]");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.acts(), [say("0/", "x\n".repeat(12).trim())]);
+}
+
+#[test]
+fn the_input_grows_to_a_third_and_shows_the_cursor() {
+    let mut stage = Stage::new(80, 24);
+    for number in 0..12 {
+        stage.types(&format!("line {number}"));
+        stage.control('j');
+    }
+    let rows = stage.rows();
+    assert!(rows[14].starts_with("───") || rows[14].starts_with("── "), "{}", rows.join("\n"));
+    stage.lacks("line 4");
+    stage.has("line 11");
+}
+
+#[test]
+fn tab_completes_commands_agents_and_files() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("/hel");
+    stage.key(KeyCode::Tab);
+    stage.has("❯ /help");
+    stage.control('u');
+    stage.types("see @ma");
+    stage.key(KeyCode::Tab);
+    assert_eq!(stage.acts(), [Act::Effect(Effect::List(Listing::Files))]);
+    let files = ["src/main.rs", "Makefile"].map(str::to_owned).to_vec();
+    stage.app.take(News::Listed(Listing::Files, files), stage.now);
+    stage.has("  src/main.rs");
+    stage.types("in");
+    stage.lacks("Makefile");
+    stage.key(KeyCode::Enter);
+    stage.has("❯ see @src/main.rs");
+    assert_eq!(stage.acts(), []);
+}
+
+#[test]
+fn commands_that_others_carry_out_are_passed_on() {
+    let mut stage = Stage::new(80, 24);
+    stage.enters("/mail send 1/ hello");
+    let command = Slash::Mail("send 1/ hello".to_owned());
+    assert_eq!(stage.acts(), [Act::Effect(Effect::Obey { agent: agent("0/"), command })]);
+    stage.app.take(
+        News::Told { agent: agent("0/"), text: "Mail sent to agent 1/".to_owned() },
+        stage.now,
+    );
+    stage.has("❯ /mail send 1/ hello\n\nMail sent to agent 1/");
+}
+
+#[test]
+fn an_unknown_command_is_an_error_and_a_path_is_none() {
+    let mut stage = Stage::new(80, 24);
+    stage.enters("/mial");
+    stage.has("Error: Unknown command '/mial'; did you mean /mail?");
+    stage.enters("/etc/hosts is odd");
+    assert_eq!(stage.acts(), [say("0/", "/etc/hosts is odd")]);
+}
+
+#[test]
+fn copy_takes_the_last_answer() {
+    let mut stage = Stage::new(80, 24);
+    stage.enters("/copy");
+    stage.has("Error: there is no answer to copy yet");
+    stage.answers("0/", "**answer**");
+    stage.enters("/copy");
+    assert_eq!(stage.acts(), [Act::Copy("**answer**".to_owned())]);
+    assert_eq!(stage.app.farewell().last_answer.as_deref(), Some("**answer**"));
+}
+
+#[test]
+fn the_editor_gets_the_text_and_gives_it_back() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("draft");
+    stage.control('g');
+    assert_eq!(stage.acts(), [Act::Effect(Effect::Edit("draft".to_owned()))]);
+    stage.app.take(News::Edited(Some("better\n".to_owned())), stage.now);
+    stage.has("❯ better");
+}
+
+#[test]
+fn typing_is_told_once_when_it_begins_and_when_it_ends() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("ab");
+    stage.control('u');
+    let told: Vec<Act> = stage.app.take_acts();
+    let expected = [Drafting::Begun, Drafting::Ended];
+    assert_eq!(
+        told,
+        expected.map(|draft| Act::Effect(Effect::Drafting { agent: agent("0/"), draft }))
+    );
+}

@@ -1,0 +1,339 @@
+//! What a person reads of an agent: its log as blocks, and the answer that is arriving.
+//!
+//! Only what is seen is laid out, and what was laid out is kept until it changes. Nobody knows how many rows the whole has:
+//! the position is a block and a row in it, and scrolling walks from there.
+
+mod block;
+mod call;
+mod parts;
+mod scroll;
+
+use std::collections::VecDeque;
+
+use ikigai_conversation::{
+    Approval, Body, Decision, Message, MessageId, ToolCall, ToolCallId, ToolResult,
+};
+
+use crate::safe::safe_line;
+pub(crate) use block::Tone;
+use block::{Block, Change, What};
+pub(crate) use call::{call_line, changed_path};
+use parts::{Part, Parts};
+use scroll::Place;
+pub(crate) use scroll::Window;
+
+/// What is kept of a conversation for scrolling back. More than anybody reads; the log has the rest.
+const LIMIT_BYTES: usize = 32 * 1024 * 1024;
+/// How many blocks stay laid out: some screens full, in both directions.
+const LAID_OUT: usize = 512;
+/// How many calls may be without a result at a time. A model that asks for more of them loses the diffs.
+const OPEN_CALLS: usize = 64;
+
+/// An agent's conversation on the screen.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    blocks: VecDeque<Block>,
+    /// The number of the first block in `blocks`; numbers are never given twice.
+    first: usize,
+    bytes: usize,
+    /// The numbers of blocks that are laid out, the longest ago first.
+    laid_out: VecDeque<usize>,
+    /// The answer that is arriving.
+    live: Option<Live>,
+    /// Calls that have no result yet.
+    open: VecDeque<ToolCall>,
+    last_answer: Option<String>,
+    /// The names of marks, the newest last.
+    marks: Vec<String>,
+    place: Place,
+}
+
+/// An answer that arrives.
+#[derive(Debug, Default)]
+struct Live {
+    /// The number of its first block.
+    from: usize,
+    /// The number of its last block, which still grows.
+    tail: Option<usize>,
+    text: String,
+    parts: Parts,
+}
+
+/// A call whose file's earlier text would make a better diff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WantsBefore(pub(crate) ToolCall);
+
+impl Transcript {
+    /// A message of the log.
+    pub(crate) fn record(&mut self, message: &Message) -> Option<WantsBefore> {
+        let id = Some(message.id);
+        let content = message.content.as_str();
+        match &message.body {
+            Body::User => self.push(id, What::Said(content.to_owned())),
+            Body::Assistant(_) => self.record_answer(message.id, content),
+            Body::ToolCall(call) => self.record_call(message.id, call, content),
+            Body::ToolResult(result) => return self.record_result(message.id, result, content),
+            Body::Notification(_) => self.push(id, What::note(Tone::Dim, content)),
+            Body::Summary(_) => self.rule(id, "what was said before is summed up from here on"),
+            Body::Fork(fork) => self.rule(id, &format!("forked by {}", fork.parent)),
+            Body::Mark(mark) => self.record_mark(id, mark.label.as_deref()),
+            Body::Rewind(rewind) => {
+                self.dim_after(rewind.to);
+                let label = rewind.label.as_deref().map(|label| format!(" to {label}"));
+                self.rule(id, &format!("rewound{}", label.unwrap_or_default()));
+            }
+            Body::Clear => self.rule(id, "a fresh context"),
+            Body::Kill(kill) => {
+                let killed: Vec<String> = kill.killed.iter().map(ToString::to_string).collect();
+                self.push(id, What::note(Tone::Dim, &format!("killed: {}", killed.join(", "))));
+            }
+            Body::Approval(approval) => self.push(id, What::note(Tone::Dim, &answered(approval))),
+            Body::Command(command) => self.push(id, What::note(Tone::Dim, &command.command)),
+            Body::Interrupted(_) => self.push(id, What::note(Tone::Fault, "interrupted")),
+            Body::System | Body::Usage(_) | Body::Trim(_) => {}
+        }
+        None
+    }
+
+    /// A piece of an answer.
+    pub(crate) fn stream(&mut self, delta: &str) {
+        let from = self.end();
+        let live = self.live.get_or_insert_with(|| Live { from, ..Live::default() });
+        live.text.push_str(delta);
+        let finished = live.parts.push(delta);
+        if finished.is_empty() && live.tail.is_some() {
+            return self.change_tail(|part| part.text.push_str(delta));
+        }
+        let tail = live.parts.tail().clone();
+        let mut parts = finished.into_iter().chain([tail]);
+        if live.tail.is_some()
+            && let Some(finished) = parts.next()
+        {
+            self.change_tail(|part| *part = finished);
+        }
+        for part in parts {
+            self.push_tail(part);
+        }
+    }
+
+    /// The text that is arriving is void.
+    pub(crate) fn void(&mut self) {
+        let Some(live) = self.live.take() else { return };
+        self.forget_layouts();
+        let keep = live.from.saturating_sub(self.first).min(self.blocks.len());
+        for block in self.blocks.split_off(keep) {
+            match block.is_arriving() {
+                true => self.bytes -= block.bytes,
+                false => self.blocks.push_back(block),
+            }
+        }
+        if matches!(self.place, Place::At { block, .. } if block >= self.end()) {
+            self.place = Place::End;
+        }
+    }
+
+    /// The turn is over. What arrived and did not get into the log is no part of the conversation any more.
+    pub(crate) fn settle_live(&mut self) {
+        let Some(live) = self.live.take() else { return };
+        let blocks = self.blocks.iter_mut().skip(live.from.saturating_sub(self.first));
+        blocks.filter(|block| block.is_arriving()).for_each(Block::dim);
+    }
+
+    /// Something that is not in the log: the answer to a command, a warning.
+    pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
+        self.push(None, What::note(tone, text));
+    }
+
+    /// The text that a file had before a call changed it.
+    pub(crate) fn set_before(&mut self, call: &ToolCallId, before: &str) {
+        let is_it = |block: &&mut Block| matches!(&block.what, What::Change(change) if change.call == *call);
+        if let Some(block) = self.blocks.iter_mut().rev().find(is_it)
+            && let What::Change(change) = &mut block.what
+        {
+            change.before = before.to_owned();
+            block.layout = None;
+        }
+    }
+
+    /// Puts an earlier part of the log before what is here already.
+    pub(crate) fn recall(&mut self, log: &[Message]) {
+        let known = self.blocks.iter().find_map(|block| block.message);
+        let is_earlier = |message: &&Message| known.is_none_or(|known| message.id < known);
+        let mut whole = Transcript::default();
+        for message in log.iter().filter(is_earlier) {
+            whole.record(message);
+        }
+        if whole.last_answer.is_some() && self.last_answer.is_none() {
+            self.last_answer = whole.last_answer.take();
+        }
+        whole.marks.append(&mut self.marks);
+        self.marks = whole.marks;
+        for call in whole.open {
+            self.open.push_front(call);
+        }
+        // The new blocks get lower numbers, so that nothing else has to be renumbered: all is moved up first.
+        let shift = whole.blocks.len();
+        self.forget_layouts();
+        for block in whole.blocks.into_iter().rev() {
+            self.bytes += block.bytes;
+            self.blocks.push_front(block);
+        }
+        if let Some(live) = &mut self.live {
+            live.from += shift;
+            live.tail = live.tail.map(|tail| tail + shift);
+        }
+        if let Place::At { block, .. } = &mut self.place {
+            *block += shift;
+        }
+        self.bound();
+    }
+
+    /// The last whole answer.
+    pub(crate) fn last_answer(&self) -> Option<&str> {
+        self.last_answer.as_deref()
+    }
+
+    /// The marks that there are.
+    pub(crate) fn marks(&self) -> &[String] {
+        &self.marks
+    }
+
+    fn record_answer(&mut self, id: MessageId, content: &str) {
+        self.last_answer = Some(content.to_owned());
+        match &self.live {
+            Some(live) if live.text == content => self.keep_live(id),
+            Some(_) | None => {
+                self.void();
+                self.push_answer(id, content);
+            }
+        }
+    }
+
+    /// It was all shown as it arrived.
+    fn keep_live(&mut self, id: MessageId) {
+        let Some(live) = self.live.take() else { return };
+        let blocks = self.blocks.iter_mut().skip(live.from.saturating_sub(self.first));
+        blocks.filter(|block| block.is_arriving()).for_each(|block| block.message = Some(id));
+    }
+
+    fn push_answer(&mut self, id: MessageId, content: &str) {
+        let mut parts = Parts::default();
+        let mut is_first = true;
+        let finished = parts.push(content);
+        for part in finished.into_iter().chain([parts.into_tail()]) {
+            self.push(Some(id), What::Answer { part, is_first });
+            is_first = false;
+        }
+    }
+
+    fn record_call(&mut self, id: MessageId, call: &ToolCall, content: &str) {
+        self.live = None;
+        self.push(Some(id), What::Call(call_line(&call.name, content)));
+        self.open.push_back(call.clone());
+        if self.open.len() > OPEN_CALLS {
+            self.open.pop_front();
+        }
+    }
+
+    fn record_result(
+        &mut self,
+        id: MessageId,
+        result: &ToolResult,
+        content: &str,
+    ) -> Option<WantsBefore> {
+        let at = self.open.iter().position(|call| call.tool_call_id == result.tool_call_id);
+        let call = at.and_then(|at| self.open.remove(at));
+        let change =
+            call.as_ref().filter(|_| result.success).and_then(|call| Change::of(call, content));
+        match (change, call) {
+            (Some(change), Some(call)) => {
+                let wants = change.wants_before.then_some(WantsBefore(call));
+                self.push(Some(id), What::Change(change));
+                wants
+            }
+            _ => {
+                self.push(Some(id), What::result(result, content));
+                None
+            }
+        }
+    }
+
+    fn record_mark(&mut self, id: Option<MessageId>, label: Option<&str>) {
+        let label = label.unwrap_or_default();
+        if !label.is_empty() {
+            self.marks.push(label.to_owned());
+        }
+        self.rule(id, format!("mark {label}").trim_end());
+    }
+
+    fn rule(&mut self, id: Option<MessageId>, text: &str) {
+        self.push(id, What::Rule(safe_line(text)));
+    }
+
+    /// What a rewind hides from the model is still there to be read.
+    fn dim_after(&mut self, last: MessageId) {
+        for block in self.blocks.iter_mut().rev() {
+            match block.message {
+                Some(id) if id <= last => break,
+                Some(_) | None => block.dim(),
+            }
+        }
+    }
+
+    /// Begins a further part of what is arriving.
+    fn push_tail(&mut self, part: Part) {
+        let number = self.end();
+        let Some(live) = &mut self.live else { return };
+        let is_first = live.tail.replace(number).is_none();
+        self.push(None, What::Answer { part, is_first });
+    }
+
+    fn change_tail(&mut self, change: impl FnOnce(&mut Part)) {
+        let tail = self.live.as_ref().and_then(|live| live.tail);
+        let Some(index) = tail.and_then(|tail| tail.checked_sub(self.first)) else { return };
+        let Some(block) = self.blocks.get_mut(index) else { return };
+        if let What::Answer { part, .. } = &mut block.what {
+            let before = part.text.len();
+            change(part);
+            block.layout = None;
+            block.bytes = block.bytes + part.text.len() - before;
+            self.bytes = self.bytes + part.text.len() - before;
+        }
+    }
+
+    fn push(&mut self, message: Option<MessageId>, what: What) {
+        let is_after_its_like = self.blocks.back().is_some_and(|last| last.what.joins(&what));
+        let block = Block::new(message, what, is_after_its_like);
+        self.bytes += block.bytes;
+        self.blocks.push_back(block);
+        self.bound();
+    }
+
+    /// The number of the block that comes next.
+    fn end(&self) -> usize {
+        self.first + self.blocks.len()
+    }
+
+    fn bound(&mut self) {
+        while self.bytes > LIMIT_BYTES && self.blocks.len() > 1 {
+            if let Some(block) = self.blocks.pop_front() {
+                self.bytes -= block.bytes;
+                self.first += 1;
+            }
+        }
+    }
+
+    fn forget_layouts(&mut self) {
+        self.laid_out.clear();
+        self.blocks.iter_mut().for_each(|block| block.layout = None);
+    }
+}
+
+fn answered(approval: &Approval) -> String {
+    match (&approval.decision, &approval.reason) {
+        (Decision::Once, _) => "you said yes, once".to_owned(),
+        (Decision::Always, _) => "you said yes, for this session".to_owned(),
+        (Decision::No, Some(reason)) => format!("you said no: {reason}"),
+        (Decision::No, None) => "you said no".to_owned(),
+    }
+}

@@ -1,0 +1,301 @@
+//! One thing that happened, and the rows that it is seen as.
+
+use ikigai_conversation::{MessageId, ToolCall, ToolCallId, ToolResult};
+use ratatui_core::style::Style;
+use ratatui_core::text::{Line, Span};
+use serde_json::Value;
+
+use crate::diff::render_diff;
+use crate::look::{AGENT, CALL, DIM, FAULT, PERSON, PLAIN, WARNING};
+use crate::markdown::render_markdown;
+use crate::safe::{safe, safe_line};
+use crate::wrap::{Breaks, Margin, wrap};
+
+use super::call::changed_path;
+use super::parts::Part;
+
+/// Rows of a tool's output that are seen while it is folded (terminal.md).
+const FOLDED_LINES: usize = 3;
+/// The same for a diff: it is what a person wants to see, up to a point.
+const FOLDED_DIFF: usize = 24;
+
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// The message of the log that it stands for, if it stands for one.
+    pub(super) message: Option<MessageId>,
+    pub(super) what: What,
+    pub(super) fold: Fold,
+    /// A guess at the memory that it takes.
+    pub(super) bytes: usize,
+    /// Laid out for a width; `None` when it has to be done again.
+    pub(super) layout: Option<Layout>,
+    gap: Gap,
+    is_dim: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Layout {
+    width: usize,
+    rows: Vec<Line<'static>>,
+}
+
+/// Whether the rest of an output is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fold {
+    Folded,
+    Open,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gap {
+    None,
+    Line,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Said(String),
+    Answer { part: Part, is_first: bool },
+    Call(String),
+    Result { line: String, output: String, success: bool },
+    Change(Change),
+    Note { tone: Tone, text: String },
+    Rule(String),
+}
+
+/// How something is said that nobody in the conversation said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// News and remarks.
+    Dim,
+    /// The answer to a command.
+    Plain,
+    /// `⚠`
+    Warning,
+    /// `✗`
+    Fault,
+    /// An answer that says what was wrong with the command.
+    Error,
+}
+
+/// A file that a call changed.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) call: ToolCallId,
+    line: String,
+    pub(super) before: String,
+    after: String,
+    /// What was there before is not in the call.
+    pub(super) wants_before: bool,
+}
+
+impl Change {
+    /// What a call did to a file, if that is what it did.
+    pub(super) fn of(call: &ToolCall, line: &str) -> Option<Change> {
+        changed_path(call)?;
+        let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+        let text = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
+        let is_write = call.name == "file_write";
+        let (before, after) = match is_write {
+            true => (String::new(), text("content")),
+            false => (text("old_string"), text("new_string")),
+        };
+        let call = call.tool_call_id.clone();
+        Some(Change { call, line: line.to_owned(), before, after, wants_before: is_write })
+    }
+}
+
+impl What {
+    pub(super) fn note(tone: Tone, text: &str) -> What {
+        What::Note { tone, text: text.to_owned() }
+    }
+
+    pub(super) fn result(result: &ToolResult, line: &str) -> What {
+        let value: Value = serde_json::from_str(&result.output).unwrap_or_default();
+        let output = value["data"]["output"].as_str().unwrap_or_default().trim_end();
+        // Some tools put out the very line that stands for their result.
+        let output = if output == line { "" } else { output };
+        What::Result { line: line.to_owned(), output: output.to_owned(), success: result.success }
+    }
+
+    /// Whether `next` stands right under this.
+    pub(super) fn joins(&self, next: &What) -> bool {
+        match (self, next) {
+            (What::Answer { .. }, What::Answer { part, .. }) => part.goes_on,
+            (What::Call(_) | What::Result { .. } | What::Note { tone: Tone::Dim, .. }, next) => {
+                matches!(
+                    next,
+                    What::Call(_)
+                        | What::Result { .. }
+                        | What::Change(_)
+                        | What::Note { tone: Tone::Dim, .. }
+                )
+            }
+            _ => false,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            What::Said(text) | What::Call(text) | What::Rule(text) => text.len(),
+            What::Answer { part, .. } => part.text.len(),
+            What::Result { line, output, .. } => line.len() + output.len(),
+            What::Change(change) => change.before.len() + change.after.len(),
+            What::Note { text, .. } => text.len(),
+        }
+    }
+}
+
+impl Block {
+    pub(super) fn new(message: Option<MessageId>, what: What, is_joined: bool) -> Block {
+        let bytes = size_of::<Block>() + what.bytes();
+        let gap = if is_joined { Gap::None } else { Gap::Line };
+        Block { message, what, fold: Fold::Folded, bytes, layout: None, gap, is_dim: false }
+    }
+
+    pub(super) fn dim(&mut self) {
+        self.is_dim = true;
+        self.layout = None;
+    }
+
+    /// Whether it is part of an answer that is not in the log yet.
+    pub(super) fn is_arriving(&self) -> bool {
+        self.message.is_none() && matches!(self.what, What::Answer { .. })
+    }
+
+    pub(super) fn is_laid_out(&self, width: usize) -> bool {
+        self.layout.as_ref().is_some_and(|layout| layout.width == width)
+    }
+
+    pub(super) fn rows(&self) -> &[Line<'static>] {
+        self.layout.as_ref().map(|layout| &*layout.rows).unwrap_or_default()
+    }
+
+    pub(super) fn lay_out(&mut self, width: usize) {
+        let mut rows = self.render(width);
+        if self.gap == Gap::Line && !rows.is_empty() {
+            rows.insert(0, Line::default());
+        }
+        if self.is_dim {
+            for span in rows.iter_mut().flat_map(|row| &mut row.spans) {
+                span.style = DIM;
+            }
+        }
+        self.layout = Some(Layout { width, rows });
+    }
+
+    fn render(&self, width: usize) -> Vec<Line<'static>> {
+        match &self.what {
+            What::Said(text) => prefixed("❯ ", text, PERSON, PLAIN, width),
+            What::Answer { part, is_first } => render_answer(&part.text, *is_first, width),
+            What::Call(line) => prefixed("→ ", line, CALL, PLAIN, width),
+            What::Result { line, output, success } => {
+                self.render_result(line, output, *success, width)
+            }
+            What::Change(change) => self.render_change(change, width),
+            What::Note { tone, text } => render_note(*tone, text, width),
+            What::Rule(text) => vec![Line::styled(format!("── {text} ──"), DIM)],
+        }
+    }
+
+    fn render_result(
+        &self,
+        line: &str,
+        output: &str,
+        success: bool,
+        width: usize,
+    ) -> Vec<Line<'static>> {
+        let style = if success { DIM } else { FAULT };
+        let mut rows = prefixed("← ", line, style, style, width);
+        let shown = match self.fold {
+            Fold::Folded => FOLDED_LINES,
+            Fold::Open => usize::MAX,
+        };
+        let lines = output.lines().take(shown).flat_map(|line| match self.fold {
+            // A line that fills the screen is no preview.
+            Fold::Folded => vec![Line::styled(
+                format!("  {}", crate::wrap::fit(&safe_line(cut(line)), width.saturating_sub(2))),
+                DIM,
+            )],
+            Fold::Open => indented(&Line::styled(safe_line(line), DIM), width),
+        });
+        rows.extend(lines);
+        rows.extend(more(output.lines().count().saturating_sub(shown)));
+        rows
+    }
+
+    fn render_change(&self, change: &Change, width: usize) -> Vec<Line<'static>> {
+        let mut rows = prefixed("← ", &change.line, DIM, DIM, width);
+        let lines = render_diff(&change.before, &change.after);
+        let shown = match self.fold {
+            Fold::Folded => FOLDED_DIFF,
+            Fold::Open => usize::MAX,
+        };
+        rows.extend(lines.iter().take(shown).flat_map(|line| indented(line, width)));
+        rows.extend(more(lines.len().saturating_sub(shown)));
+        rows
+    }
+}
+
+/// More of a line than any screen shows in a row.
+fn cut(line: &str) -> &str {
+    const LIMIT: usize = 2_000;
+    &line[..line.floor_char_boundary(LIMIT)]
+}
+
+fn more(count: usize) -> Option<Line<'static>> {
+    let lines = if count == 1 { "line" } else { "lines" };
+    (count > 0).then(|| Line::styled(format!("  … {count} more {lines} (Ctrl+O)"), DIM))
+}
+
+fn render_answer(text: &str, is_first: bool, width: usize) -> Vec<Line<'static>> {
+    let mut rows = render_markdown(text, width.saturating_sub(2));
+    if rows.is_empty() && is_first {
+        rows.push(Line::default());
+    }
+    for (number, row) in rows.iter_mut().enumerate() {
+        let prefix =
+            if is_first && number == 0 { Span::styled("● ", AGENT) } else { Span::raw("  ") };
+        if !row.spans.is_empty() || number == 0 {
+            row.spans.insert(0, prefix);
+        }
+    }
+    rows
+}
+
+fn render_note(tone: Tone, text: &str, width: usize) -> Vec<Line<'static>> {
+    match tone {
+        Tone::Dim => prefixed("", text, DIM, DIM, width),
+        Tone::Plain => prefixed("", text, PLAIN, PLAIN, width),
+        Tone::Warning => prefixed("⚠ ", text, WARNING, WARNING, width),
+        Tone::Fault => prefixed("✗ ", text, FAULT, FAULT, width),
+        Tone::Error => prefixed("", text, FAULT, FAULT, width),
+    }
+}
+
+/// Text with a prefix before its first row; it need not be safe.
+fn prefixed(
+    prefix: &str,
+    text: &str,
+    mark: Style,
+    style: Style,
+    width: usize,
+) -> Vec<Line<'static>> {
+    let mut margin = Margin::hanging(prefix, mark);
+    let mut rows = Vec::new();
+    for line in safe(text.trim_end()).split('\n') {
+        rows.extend(wrap(&[Span::styled(line, style)], width, &margin, Breaks::Words));
+        margin.begun();
+    }
+    rows
+}
+
+fn indented(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
+    let style = line.style;
+    let spans: Vec<Span<'static>> = line
+        .spans
+        .iter()
+        .map(|span| Span::styled(span.content.clone(), style.patch(span.style)))
+        .collect();
+    wrap(&spans, width, &Margin::even("  ", PLAIN), Breaks::Anywhere)
+}

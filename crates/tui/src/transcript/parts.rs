@@ -1,0 +1,179 @@
+//! An answer in parts: while it streams, only the last part can still change, so only that one is laid out anew.
+//!
+//! A part ends before a line that stands at the margin behind an empty one. There every Markdown block has ended, but
+//! for fenced code; that is cut when it grows long, and the next part opens the fence again.
+
+/// A fence is cut behind so many lines.
+const FENCE_LINES: usize = 100;
+
+/// A part of an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Markdown that stands on its own.
+    pub(crate) text: String,
+    /// It goes on with the code of the part before.
+    pub(crate) goes_on: bool,
+}
+
+/// The part that is not finished, with what is known of it.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    tail: Part,
+    /// Where the last line begins, which has not ended yet.
+    line: usize,
+    /// Whether the line before it is empty.
+    is_after_blank: bool,
+    /// The line that opened the fence that we are in.
+    fence: Option<String>,
+    /// How many lines of code the part has.
+    code_lines: usize,
+}
+
+impl Parts {
+    /// Takes a further piece of the text, and gives the parts that are finished by it.
+    pub(crate) fn push(&mut self, delta: &str) -> Vec<Part> {
+        let mut finished = Vec::new();
+        let mut from = self.tail.text.len();
+        self.tail.text.push_str(delta);
+        while let Some(end) = self.tail.text[from..].find('\n') {
+            let end = from + end + 1;
+            let length = self.tail.text.len();
+            finished.extend(self.take_line(end));
+            // The tail has become shorter, or longer, by what was cut off or put before it.
+            from = self.tail.text.len() - (length - end);
+            self.line = from;
+        }
+        finished
+    }
+
+    /// The part that is not finished.
+    pub(crate) fn tail(&self) -> &Part {
+        &self.tail
+    }
+
+    pub(crate) fn into_tail(self) -> Part {
+        self.tail
+    }
+
+    /// Looks at the line that ends at `end`.
+    fn take_line(&mut self, end: usize) -> Option<Part> {
+        let line = &self.tail.text[self.line..end];
+        if let Some(fence) = &self.fence {
+            if closes(fence, line) {
+                self.fence = None;
+                return None;
+            }
+            self.code_lines += 1;
+            return (self.code_lines >= FENCE_LINES).then(|| self.cut_code(end));
+        }
+        let is_blank = line.trim().is_empty();
+        let is_at_margin = !line.starts_with([' ', '\t']);
+        let is_new = self.is_after_blank && !is_blank && is_at_margin && self.line > 0;
+        let opened = opens(line).then(|| line.to_owned());
+        self.is_after_blank = is_blank;
+        if opened.is_some() {
+            self.fence = opened;
+            self.code_lines = 0;
+        }
+        is_new.then(|| self.cut(self.line))
+    }
+
+    fn cut(&mut self, at: usize) -> Part {
+        let rest = self.tail.text.split_off(at);
+        std::mem::replace(&mut self.tail, Part { text: rest, goes_on: false })
+    }
+
+    fn cut_code(&mut self, at: usize) -> Part {
+        let part = self.cut(at);
+        let opening = self.fence.as_deref().unwrap_or_default();
+        self.tail.text.insert_str(0, opening);
+        self.tail.goes_on = true;
+        self.code_lines = 0;
+        part
+    }
+}
+
+/// Whether a line opens a fence. One that stands in a list is taken for text here, and so it stays in one part with
+/// its list.
+fn opens(line: &str) -> bool {
+    let line = line
+        .strip_prefix("   ")
+        .or(line.strip_prefix("  "))
+        .or(line.strip_prefix(' '))
+        .unwrap_or(line);
+    marker(line).is_some_and(|(mark, length)| !(mark == '`' && line[length..].contains('`')))
+}
+
+fn closes(fence: &str, line: &str) -> bool {
+    match (marker(fence.trim_start()), marker(line.trim())) {
+        (Some((mark, length)), Some((closing, run))) => {
+            mark == closing && run >= length && line.trim().len() == run
+        }
+        _ => false,
+    }
+}
+
+/// The run of marks at the beginning, if it is long enough for a fence.
+fn marker(line: &str) -> Option<(char, usize)> {
+    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let length = line.chars().take_while(|c| *c == mark).count();
+    (length >= 3).then_some((mark, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn split(text: &str) -> Vec<String> {
+        let mut parts = Parts::default();
+        let mut all = parts.push(text);
+        all.push(parts.into_tail());
+        all.into_iter().map(|part| part.text).collect()
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(split(text), expected);
+    }
+
+    #[test]
+    fn a_part_ends_where_a_block_must_have_ended() {
+        check("a\nb\n\nc\n\nd", &["a\nb\n\n", "c\n\nd"]);
+        check("- a\n\n  b\n\nc\n", &["- a\n\n  b\n\n", "c\n"]);
+        check("\n\na\n", &["\n\n", "a\n"]);
+    }
+
+    #[test]
+    fn code_stays_in_one_part() {
+        check("```\na\n\nb\n```\n\nc\n", &["```\na\n\nb\n```\n\n", "c\n"]);
+        check("~~~\n```\n\nx\n~~~\n", &["~~~\n```\n\nx\n~~~\n"]);
+        check("```a`\n\nb\n", &["```a`\n\n", "b\n"]);
+    }
+
+    #[test]
+    fn long_code_is_cut_and_its_fence_opened_again() {
+        let text = format!("```rust\n{}```\n\nend\n", "x\n".repeat(150));
+        let first = format!("```rust\n{}", "x\n".repeat(FENCE_LINES));
+        let second = format!("```rust\n{}```\n\n", "x\n".repeat(50));
+        check(&text, &[&first, &second, "end\n"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_pieces_give_the_same_parts(text in "[ab`~ \\n-]{0,200}", cuts in prop::collection::vec(0usize..200, 0..8)) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let mut parts = Parts::default();
+            let mut all = Vec::new();
+            for pair in cuts.windows(2) {
+                all.extend(parts.push(&text[pair[0]..pair[1]]));
+            }
+            all.push(parts.into_tail());
+            let all: Vec<String> = all.into_iter().map(|part| part.text).collect();
+            prop_assert_eq!(&all, &split(&text));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What comes from the terminal: keys, pastes, and the wheel told from arrow keys.
+
+use std::time::Duration;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
+use ratatui_core::layout::Size;
+
+/// Behind an arrow key so long is waited for more of them.
+pub(crate) const BURST: Duration = Duration::from_millis(3);
+
+/// Rows that a wheel's step scrolls when the mouse is captured.
+const WHEEL: isize = 3;
+
+/// What a person did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Typed {
+    Key(KeyEvent),
+    Paste(String),
+    /// Rows: down for positive numbers.
+    Wheel(isize),
+    Resize(Size),
+    FocusGained,
+    FocusLost,
+}
+
+/// Sorts events that came at once. On the alternate screen terminals send the wheel as several arrow keys in one
+/// write; no hand is that fast.
+pub(crate) fn sort(events: Vec<Event>) -> Vec<Typed> {
+    let mut sorted: Vec<Typed> = Vec::new();
+    let mut events = events.into_iter().peekable();
+    while let Some(event) = events.next() {
+        let Some(rows) = arrow(&event) else {
+            sorted.extend(typed(event));
+            continue;
+        };
+        let mut run = 1;
+        while events.next_if(|next| arrow(next) == Some(rows)).is_some() {
+            run += 1;
+        }
+        match run {
+            1 => sorted.extend(typed(event)),
+            run => sorted.push(Typed::Wheel(rows * run)),
+        }
+    }
+    sorted
+}
+
+/// Whether more of it may follow at once.
+pub(crate) fn may_be_wheel(event: &Event) -> bool {
+    arrow(event).is_some()
+}
+
+/// The direction of a bare arrow key.
+fn arrow(event: &Event) -> Option<isize> {
+    match event {
+        Event::Key(KeyEvent {
+            code,
+            modifiers: KeyModifiers::NONE,
+            kind: KeyEventKind::Press,
+            ..
+        }) => match code {
+            KeyCode::Up => Some(-1),
+            KeyCode::Down => Some(1),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn typed(event: Event) -> Option<Typed> {
+    match event {
+        Event::Key(key) => (key.kind != KeyEventKind::Release).then_some(Typed::Key(key)),
+        Event::Paste(text) => Some(Typed::Paste(text)),
+        Event::Resize(width, height) => Some(Typed::Resize(Size::new(width, height))),
+        Event::FocusGained => Some(Typed::FocusGained),
+        Event::FocusLost => Some(Typed::FocusLost),
+        Event::Mouse(mouse) => match mouse.kind {
+            MouseEventKind::ScrollUp => Some(Typed::Wheel(-WHEEL)),
+            MouseEventKind::ScrollDown => Some(Typed::Wheel(WHEEL)),
+            _ => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(code: KeyCode) -> Event {
+        Event::Key(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    #[test]
+    fn a_burst_of_arrows_is_the_wheel_and_one_arrow_is_a_key() {
+        let up = || key(KeyCode::Up);
+        assert_eq!(sort(vec![up(), up(), up()]), [Typed::Wheel(-3)]);
+        let alone = sort(vec![up(), key(KeyCode::Down), key(KeyCode::Char('x'))]);
+        let expected = [KeyCode::Up, KeyCode::Down, KeyCode::Char('x')];
+        assert_eq!(alone, expected.map(|code| Typed::Key(KeyEvent::new(code, KeyModifiers::NONE))));
+    }
+
+    #[test]
+    fn a_released_key_does_nothing() {
+        let mut event = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
+        event.kind = KeyEventKind::Release;
+        assert_eq!(sort(vec![Event::Key(event)]), []);
+    }
+}

@@ -1,0 +1,212 @@
+//! Lines that are wider than the screen, broken into rows.
+
+use ratatui_core::style::Style;
+use ratatui_core::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Where a line may be broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breaks {
+    /// Between words, and inside a word only when it is wider than a row.
+    Words,
+    /// Anywhere: code and output keep their columns.
+    Anywhere,
+}
+
+/// What stands before the rows of a line: before the first, and before all others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Margin {
+    pub(crate) first: Vec<Span<'static>>,
+    pub(crate) rest: Vec<Span<'static>>,
+}
+
+impl Margin {
+    /// A prefix, and as many spaces under it.
+    pub(crate) fn hanging(prefix: &str, style: Style) -> Margin {
+        let rest = vec![Span::raw(" ".repeat(prefix.width()))];
+        Margin { first: vec![Span::styled(prefix.to_owned(), style)], rest }
+    }
+
+    /// The same before every row.
+    pub(crate) fn even(prefix: &str, style: Style) -> Margin {
+        let span = Span::styled(prefix.to_owned(), style);
+        Margin { first: vec![span.clone()], rest: vec![span] }
+    }
+
+    /// From now on the first row was written.
+    pub(crate) fn begun(&mut self) {
+        self.first.clone_from(&self.rest);
+    }
+}
+
+/// Breaks a line, whose text is safe, into rows of at most `width` columns, margins included. There is always at
+/// least one row.
+pub(crate) fn wrap(
+    spans: &[Span<'_>],
+    width: usize,
+    margin: &Margin,
+    breaks: Breaks,
+) -> Vec<Line<'static>> {
+    let mut rows = Rows { width, margin, rows: Vec::new(), row: Vec::new(), used: 0, space: None };
+    for span in spans {
+        for text in span.content.graphemes(true) {
+            rows.push(Atom { text, width: text.width(), style: span.style }, breaks);
+        }
+    }
+    rows.finish()
+}
+
+/// Something that stands in one cell, or in two.
+#[derive(Clone, Copy)]
+struct Atom<'a> {
+    text: &'a str,
+    width: usize,
+    style: Style,
+}
+
+struct Rows<'a> {
+    width: usize,
+    margin: &'a Margin,
+    rows: Vec<Line<'static>>,
+    /// The row that is being filled, without its margin.
+    row: Vec<Atom<'a>>,
+    used: usize,
+    /// The last space in `row`.
+    space: Option<usize>,
+}
+
+impl<'a> Rows<'a> {
+    fn push(&mut self, atom: Atom<'a>, breaks: Breaks) {
+        if self.used + atom.width > self.room() && !self.row.is_empty() {
+            let may_move = breaks == Breaks::Words;
+            if may_move && atom.text == " " {
+                return self.end_row();
+            }
+            match self.space.filter(|_| may_move) {
+                Some(space) => self.end_row_at(space),
+                None => self.end_row(),
+            }
+        }
+        if atom.text == " " {
+            self.space = Some(self.row.len());
+        }
+        self.used += atom.width;
+        self.row.push(atom);
+    }
+
+    /// Columns for text in the current row. A margin that leaves none is the caller's trouble, not a reason to loop.
+    fn room(&self) -> usize {
+        let margin = if self.rows.is_empty() { &self.margin.first } else { &self.margin.rest };
+        self.width.saturating_sub(width_of(margin)).max(1)
+    }
+
+    /// Ends the row at a space; what follows goes to the next one.
+    fn end_row_at(&mut self, space: usize) {
+        let rest = self.row.split_off(space + 1);
+        self.row.pop();
+        self.end_row();
+        self.used = rest.iter().map(|atom| atom.width).sum();
+        self.row = rest;
+    }
+
+    fn end_row(&mut self) {
+        let margin = if self.rows.is_empty() { &self.margin.first } else { &self.margin.rest };
+        let mut spans = margin.clone();
+        for atom in self.row.drain(..) {
+            match spans.last_mut() {
+                Some(last) if last.style == atom.style => last.content.to_mut().push_str(atom.text),
+                Some(_) | None => spans.push(Span::styled(atom.text.to_owned(), atom.style)),
+            }
+        }
+        self.rows.push(Line::from(spans));
+        self.used = 0;
+        self.space = None;
+    }
+
+    fn finish(mut self) -> Vec<Line<'static>> {
+        if !self.row.is_empty() || self.rows.is_empty() {
+            self.end_row();
+        }
+        self.rows
+    }
+}
+
+/// How many columns some spans take.
+pub(crate) fn width_of(spans: &[Span<'_>]) -> usize {
+    spans.iter().map(|span| span.content.width()).sum()
+}
+
+/// The beginning of a text that fits, with `…` where it was cut.
+pub(crate) fn fit(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut made = String::new();
+    let mut used = 0;
+    for grapheme in text.graphemes(true) {
+        used += grapheme.width();
+        if used >= width {
+            break;
+        }
+        made.push_str(grapheme);
+    }
+    if width > 0 {
+        made.push('…');
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::safe::safe_line;
+
+    #[track_caller]
+    fn check(text: &str, width: usize, breaks: Breaks, expected: &[&str]) {
+        let margin = Margin::hanging("● ", Style::new());
+        let rows = wrap(&[Span::raw(text)], width, &margin, breaks);
+        let rows: Vec<String> = rows.iter().map(Line::to_string).collect();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn rows_break_between_words_and_words_only_when_they_must() {
+        check("one two three", 9, Breaks::Words, &["● one two", "  three"]);
+        check("abcdefghij", 6, Breaks::Words, &["● abcd", "  efgh", "  ij"]);
+        check("a b c", 3, Breaks::Words, &["● a", "  b", "  c"]);
+        check("", 9, Breaks::Words, &["● "]);
+    }
+
+    #[test]
+    fn code_keeps_its_columns() {
+        check("ab  cd ef", 6, Breaks::Anywhere, &["● ab  ", "  cd e", "  f"]);
+    }
+
+    #[test]
+    fn wide_characters_never_stand_half_in_a_row() {
+        check("日本語", 7, Breaks::Words, &["● 日本", "  語"]);
+    }
+
+    #[test]
+    fn a_text_that_is_cut_says_so() {
+        assert_eq!(
+            [fit("abc", 3), fit("abcd", 3), fit("日本語", 4), fit("x", 0)],
+            ["abc", "ab…", "日…", ""]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn rows_fit_and_nothing_but_spaces_is_lost(text in any::<String>(), width in 4usize..50) {
+            let text = safe_line(&text);
+            let rows = wrap(&[Span::raw(&*text)], width, &Margin::default(), Breaks::Words);
+            prop_assert!(rows.iter().all(|row| row.width() <= width));
+            let dense = |text: &str| text.replace(' ', "");
+            let shown: String = rows.iter().map(|row| dense(&row.to_string())).collect();
+            prop_assert_eq!(shown, dense(&text));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The other side of the pseudo-terminal: this same test binary once more, with a screen and agents that follow a script.
+//! It answers whatever is said with the same; only at `panic` it does what it was told.
+
+use std::time::Duration;
+
+use ikigai_agents::{Command, Done, Event, Happening, Order, Reason, Stop};
+use ikigai_conversation::{AgentId, MessageId, NewMessage, ResponseId, Time};
+use ikigai_tools::Mode;
+use ikigai_tui::{Bell, Colours, Effect, Feed, Mouse, News, Options, Setup, Status, feed, run};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Not a test: the tests of `terminal.rs` start it on a terminal of theirs.
+#[test]
+#[ignore = "it needs a terminal of its own"]
+fn plays_the_agents() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let farewell = runtime.block_on(play());
+    println!("\r\nfarewell: {farewell:?}");
+    runtime.shutdown_background();
+}
+
+async fn play() -> ikigai_tui::Farewell {
+    let (feed, arrivals) = feed();
+    // Effects are taken at once.
+    let (effects, wanted) = mpsc::channel(16);
+    let ending = CancellationToken::new();
+    let end = ending.clone();
+    let mut terminate = signal(SignalKind::terminate()).unwrap();
+    tokio::spawn(async move {
+        terminate.recv().await;
+        end.cancel();
+    });
+    tokio::spawn(obey(feed, wanted));
+    let setup =
+        Setup { view: AgentId::top_level(0), status: status(None), colours: Colours::Sixteen };
+    let options = Options { mouse: Mouse::Terminal, bell: Bell::Plain };
+    run(setup, options, arrivals, effects, ending).await.unwrap()
+}
+
+fn status(label: Option<&str>) -> Status {
+    Status {
+        model: "echo".to_owned(),
+        mode: Mode::Work,
+        sandbox: "none".to_owned(),
+        session: "s".to_owned(),
+        context_tokens: None,
+        cost: None,
+        directory: "~".to_owned(),
+        label: label.map(str::to_owned),
+    }
+}
+
+async fn obey(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
+    let mut last_id = 0;
+    while let Some(effect) = wanted.recv().await {
+        match effect {
+            Effect::Order(Order { agent, command: Command::Say(text) }) => {
+                echo(&feed, &agent, &text, &mut last_id).await;
+            }
+            Effect::Edit(text) => feed.give(News::Edited(Some(format!("{text} edited")))),
+            _ => {}
+        }
+    }
+}
+
+/// Answers with what was said, in pieces.
+async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
+    let give = |happening| feed.give(News::Event(Event { agent: agent.clone(), happening }));
+    let mut log = |message: NewMessage| {
+        *last_id += 1;
+        let id = MessageId::new(*last_id).unwrap();
+        give(Happening::Logged(message.into_message(id, agent.clone(), Time::from_millis(0))));
+    };
+    give(Happening::Started(Reason::Said));
+    log(NewMessage::user(text));
+    if text == "panic" {
+        feed.give(News::Told { agent: agent.clone(), text: "about to panic".to_owned() });
+        std::thread::spawn(|| panic!("as it was told")).join().unwrap_err();
+        return;
+    }
+    let answer = format!("You said: **{text}**");
+    for piece in answer.split_inclusive(' ') {
+        give(Happening::Text(piece.to_owned()));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    log(NewMessage::assistant(&*answer, ResponseId::new("r")));
+    let done = Done { stop: Stop::Stop, text: answer, error: None, may_go_on: false };
+    give(Happening::Done(done));
+    // Whoever has seen this has seen all of the answer.
+    feed.give(News::Status(status(Some("answered"))));
+}

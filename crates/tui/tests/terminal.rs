@@ -1,0 +1,112 @@
+//! Taking a terminal over, and giving it back.
+
+use rustix::process::Signal;
+
+use crate::support::Terminal;
+
+const ENTER_ALTERNATE: &str = "\x1b[?1049h";
+const LEAVE_ALTERNATE: &str = "\x1b[?1049l";
+/// All that has to be undone, in any order.
+const UNDONE: [&str; 5] = ["\x1b[?2004l", "\x1b[?1004l", "\x1b[?1007r", "\x1b[<1u", "\x1b[?25h"];
+
+fn started() -> Terminal {
+    let terminal = Terminal::start();
+    terminal.wait_for("/help");
+    assert!(terminal.is_raw());
+    terminal
+}
+
+#[track_caller]
+fn is_given_back(shown: &str) {
+    let at = shown.rfind(LEAVE_ALTERNATE).expect("the normal screen is back");
+    assert!(shown.rfind(ENTER_ALTERNATE) < Some(at));
+    for sequence in UNDONE {
+        assert!(shown.contains(sequence), "{sequence:?} in {shown:?}");
+    }
+}
+
+#[test]
+fn what_is_said_is_answered_and_left_behind() {
+    let mut terminal = started();
+    terminal.types("hello\r");
+    terminal.wait_for("answered");
+    terminal.types("\x04");
+    let shown = terminal.finish();
+    is_given_back(&shown);
+    assert!(
+        shown.contains(
+            r#"farewell: Farewell { last_answer: Some("You said: **hello**"), has_spoken: true }"#
+        ),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn a_paste_is_one_event_and_is_not_sent() {
+    let mut terminal = started();
+    terminal.types(&format!("\x1b[200~{}\x1b[201~", "line\r".repeat(12)));
+    // Spaces that are there already are not written again.
+    terminal.wait_for("[pasted");
+    terminal.wait_for("lines]");
+    terminal.types("\x03\x04");
+    let shown = terminal.finish();
+    assert!(shown.contains("last_answer: None, has_spoken: false"), "{shown:?}");
+}
+
+#[test]
+fn a_signal_ends_it_and_the_terminal_is_as_it_was() {
+    let terminal = started();
+    terminal.signal(Signal::TERM);
+    is_given_back(&terminal.finish());
+}
+
+#[test]
+fn a_panic_is_read_on_the_normal_screen() {
+    let mut terminal = started();
+    terminal.types("panic\r");
+    terminal.wait_for("as it was told");
+    let shown = terminal.text();
+    is_given_back(&shown);
+    assert!(shown.rfind("as it was told") > shown.rfind(LEAVE_ALTERNATE));
+    terminal.signal(Signal::TERM);
+    terminal.finish();
+}
+
+#[test]
+fn the_editor_has_the_terminal_for_itself() {
+    let mut terminal = started();
+    terminal.types("draft\x07");
+    terminal.wait_for("edited");
+    let shown = terminal.text();
+    let (before, after) =
+        shown.split_once(LEAVE_ALTERNATE).expect("the editor had the normal screen");
+    assert!(before.contains(ENTER_ALTERNATE) && after.contains(ENTER_ALTERNATE), "{shown:?}");
+    terminal.types("\x03\x04");
+    terminal.finish();
+}
+
+#[test]
+fn a_resize_draws_anew() {
+    let terminal = started();
+    terminal.forget();
+    terminal.resizes(50, 12);
+    // The status stands in the last row now.
+    terminal.wait_for("\x1b[12;1H");
+    terminal.signal(Signal::TERM);
+    terminal.finish();
+}
+
+#[test]
+fn a_suspended_screen_comes_back() {
+    let mut terminal = started();
+    terminal.types("\x1a");
+    terminal.wait_for_stop();
+    is_given_back(&terminal.text());
+    assert!(!terminal.is_raw());
+    terminal.forget();
+    terminal.signal(Signal::CONT);
+    terminal.wait_for(ENTER_ALTERNATE);
+    terminal.wait_for("/help");
+    terminal.types("\x04");
+    is_given_back(&terminal.finish());
+}
