@@ -99,6 +99,14 @@ fn call_line(name: &str, content: &str) -> String {
     }
 }
 
+/// The rule that a refusal names, in lines that can be put into the configuration.
+pub(crate) fn rule_in(result: &str) -> Option<String> {
+    let result: Value = serde_json::from_str(result).ok()?;
+    let error = result["error"].as_str().filter(|error| error.starts_with("Not permitted: "))?;
+    let rule = error.find("[[rules]]").map(|start| &error[start..])?;
+    Some(rule.trim_end().to_owned())
+}
+
 /// The first lines of what a tool put out, and how many more there are.
 pub(crate) fn preview(result: &str, lines: usize) -> Vec<String> {
     /// More of a line than most terminals show.

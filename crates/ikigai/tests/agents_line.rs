@@ -222,7 +222,7 @@ fn a_question_of_an_agent_in_the_background_is_asked_and_answered() {
 
 /// The ids of calls are the models' own: an answer to one agent's question had taken back another's.
 #[test]
-fn two_agents_that_ask_with_the_same_id_are_both_answered() {
+fn of_two_agents_that_ask_each_is_shown_when_its_answer_is_due() {
     let touch = |name: &str| {
         let command = format!("touch ../outside/{name}");
         Reply::call("c1", "bash", json!({"command": command, "sandbox": false}))
@@ -241,9 +241,12 @@ fn two_agents_that_ask_with_the_same_id_are_both_answered() {
     terminal.type_line("/fork one");
     terminal.wait_for(&format!("? agent 0/0/ {asked}"));
     terminal.type_line("/fork two");
-    terminal.wait_for(&format!("? agent 0/1/ {asked}"));
+    terminal.wait_for("(agent 0/1/ asks, too; 1 more to answer)");
+    assert!(!terminal.text().contains(&format!("? agent 0/1/ {asked}")));
     terminal.type_line("y");
     terminal.wait_for("[0/0/] ● One.\r\n");
+    terminal.wait_for(&format!("? agent 0/1/ {asked}"));
+    terminal.wait_for("0/1/ y/a/n ❯ ");
     terminal.type_line("n");
     terminal.wait_for("[0/1/] ● Two.\r\n");
     leave(terminal);

@@ -117,7 +117,12 @@ fn log_of(path: &Path) -> PathBuf {
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    // Whoever reads has the database open already.
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(|error| match path.exists() {
+            true => failed(error),
+            false => StoreError::Vanished { path: path.to_owned() },
+        })?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
     Ok(connection)
 }

@@ -32,6 +32,9 @@ const COMMANDS: &[(&str, &str)] = &[
     ("/exit", "leave; 'ikigai -c' goes on with the session"),
 ];
 
+const UNDO_USAGE: &str =
+    "Error: /undo and /redo take nothing more; 'ikigai undo --list' shows what can be taken back";
+
 const HELP_ON_KEYS: &str = "\
 Type to say something; while the agent works it waits for the next step.
 A \\ at the end of a line goes on in the next one.
@@ -49,6 +52,7 @@ impl Person<'_> {
             "fork" => self.fork(rest.trim()).await,
             "kill" => self.kill(rest.trim()).await,
             "mode" => self.mode(rest.trim()),
+            "undo" | "redo" if !rest.trim().is_empty() => lock(&self.screen).say(UNDO_USAGE),
             "undo" => self.undo(Direction::Undo).await,
             "redo" => self.undo(Direction::Redo).await,
             "clear" => self.clear().await,

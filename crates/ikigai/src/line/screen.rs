@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ikigai_agents::{Asking, Done, Event, Happening, Permissions, Reason};
 use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCallId};
 use ikigai_tools::{Mode, NoSandbox, SandboxKind};
+use rustix::termios::{QueueSelector, tcflush};
 
 use crate::environment::Environment;
 use crate::print::safe;
@@ -25,8 +26,8 @@ pub(super) struct Screen {
     view: AgentId,
     /// What is known of the agents that have done something.
     agents: BTreeMap<AgentId, Known>,
-    /// The calls that wait for a yes, the oldest first.
-    asked: VecDeque<(AgentId, ToolCallId)>,
+    /// The calls that wait for a yes, the oldest first. Only that one is shown, so that an answer is to what is seen.
+    asked: VecDeque<(AgentId, Asking)>,
     /// There is a conversation to come back to.
     has_spoken: bool,
 }
@@ -144,6 +145,7 @@ impl Screen {
             self.put(&format!("{full} "));
         }
         let whose = match self.asked.front() {
+            Some((agent, _)) if *agent != self.view => format!("{agent} y/a/n "),
             Some(_) => "y/a/n ".to_owned(),
             None if self.agents.len() > 1 => format!("{} ", self.view),
             None => String::new(),
@@ -182,13 +184,11 @@ impl Screen {
         !self.asked.is_empty()
     }
 
-    /// The oldest call that waited for a yes; now it does not any more.
+    /// The call that the person was asked for; now it does not wait any more.
     pub(super) fn answered(&mut self) -> Option<(AgentId, ToolCallId)> {
-        let answered = self.asked.pop_front();
-        if self.asks() {
-            self.prompt();
-        }
-        answered
+        let (agent, asking) = self.asked.pop_front()?;
+        self.show_question();
+        Some((agent, asking.call.tool_call_id))
     }
 
     pub(super) fn may_go_on(&self) -> bool {
@@ -264,12 +264,34 @@ impl Screen {
         if *agent != self.view {
             self.put("\x07");
         }
+        self.asked.push_back((agent.clone(), asking.clone()));
+        match self.asked.len() {
+            1 => self.show_question(),
+            waiting => {
+                self.dim(&format!("(agent {agent} asks, too; {} more to answer)", waiting - 1));
+            }
+        }
+    }
+
+    /// Shows the oldest question, if there is one.
+    fn show_question(&mut self) {
+        let Some((agent, asking)) = self.asked.front().cloned() else { return };
         // At once: a long diff, written and flushed line by line, would keep everything else waiting.
-        let question = render_question(agent, asking, &self.directory).join("\n");
+        let question = render_question(&agent, &asking, &self.directory).join("\n");
         self.line(&safe(&question));
         self.dim(HOW_TO_ANSWER);
-        self.asked.push_back((agent.clone(), asking.call.tool_call_id.clone()));
+        // What was typed before the question was seen is no answer to it.
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
         self.prompt();
+    }
+
+    /// Forgets questions that nobody has to answer any more, and shows the next one.
+    fn forget_questions(&mut self, is_over: impl Fn(&AgentId, &Asking) -> bool) {
+        let shown = self.asked.front().cloned();
+        self.asked.retain(|(agent, asking)| !is_over(agent, asking));
+        if self.asked.front() != shown.as_ref() {
+            self.show_question();
+        }
     }
 
     fn text(&mut self, delta: &str) {
@@ -295,7 +317,8 @@ impl Screen {
             }
             // Ids are the models' own, so those of two agents may be the same.
             Body::Approval(approval) => {
-                self.asked.retain(|(by, id)| by != agent || *id != approval.tool_call_id);
+                let id = &approval.tool_call_id;
+                self.forget_questions(|by, asking| by == agent && asking.call.tool_call_id == *id);
             }
             Body::Assistant(_) => self.known(agent).so_far.clear(),
             Body::System | Body::Summary(_) | Body::Fork(_) => {}
@@ -321,7 +344,7 @@ impl Screen {
         known.may_go_on = done.may_go_on;
         known.so_far.clear();
         let is_busy = known.is_busy;
-        self.asked.retain(|(asking, _)| asking != agent);
+        self.forget_questions(|by, _| by == agent);
         self.fresh();
         if !is_in_view && !done.text.trim().is_empty() {
             self.tell(agent, &format!("● {}", done.text));

@@ -76,6 +76,11 @@ impl PlainText {
                     self.note(agent, &text);
                 }
                 self.note(agent, &transcript::line(message));
+                if let Body::ToolResult(result) = &message.body {
+                    transcript::rule_in(&result.output)
+                        .iter()
+                        .for_each(|rule| self.note(agent, rule));
+                }
             }
             Body::System | Body::User | Body::Summary(_) | Body::Fork(_) | Body::Usage(_) => {}
             Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => {}
