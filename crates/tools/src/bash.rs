@@ -46,6 +46,9 @@ const CHUNK: usize = 1024 * 1024;
 /// How long output is still awaited after the command's own end, when something that it left in the
 /// background holds the pipe open.
 const DRAIN: Duration = Duration::from_millis(100);
+/// How often a sandbox is set up for a command that was not started: a socket that is to be covered may vanish
+/// between the look at it and the mount over it.
+const SANDBOX_ATTEMPTS: u32 = 4;
 /// The system takes no longer argument (128 KiB with its end mark).
 const LONGEST_COMMAND: usize = 128 * 1024 - 1;
 
@@ -118,7 +121,13 @@ impl Bash {
             return self.follow(context, None, limit).await;
         };
         let kind = context.commands.likely_kind(sandbox);
-        let ran = self.follow(context, Some((sandbox, kind)), limit).await?;
+        let mut ran = self.follow(context, Some((sandbox, kind)), limit).await?;
+        for _ in 1..SANDBOX_ATTEMPTS {
+            if !matches!(ran.0, End::Own(Status::NotStarted(_))) {
+                break;
+            }
+            ran = self.follow(context, Some((sandbox, kind)), limit).await?;
+        }
         match ran.0 {
             End::Own(Status::NotStarted(_)) => {
                 let other = context.commands.other_kind(sandbox, kind).await;
