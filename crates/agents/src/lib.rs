@@ -1,17 +1,17 @@
 //! Agents at work: a prompt goes in, a model streams, tools run, the answer is in the log.
 //!
-//! An agent is a task that owns its state: [`serve`] takes [`Command`]s and emits [`Event`]s, and nobody
-//! reaches into it. Its log in the database is the truth; what it holds in memory is a copy of it.
+//! An agent at work is a task that owns its state; an idle one is a row. [`serve`] takes [`Order`]s and emits
+//! [`Event`]s, and nobody reaches into an agent. Its log in the database is the truth; what it holds in memory is a copy of it.
 //!
 //! In reading order:
 //!
 //! | | is | lives in |
 //! | --- | --- | --- |
-//! | [`serve`], [`Command`] | the task: idle, at work, interrupted, woken | `task.rs` |
+//! | [`serve`], [`Order`], [`Command`] | the agents of a process: started, woken, interrupted | `team.rs`, `task.rs` |
 //! | the loop | ask the model, run its calls, ask again | `turn.rs`, `call.rs`, `ask.rs` |
 //! | [`Permissions`] | whether a call may be carried out, and who is asked | `permission.rs` |
 //! | [`Event`], [`Done`] | what others see of it | `event.rs` |
-//! | [`Agent`], [`Seat`] | an agent with its log, and the right to write to it | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
+//! | [`Equipment`], [`Seat`] | what agents have in common, and the right to write to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
 //! | [`system_prompt`] | what every model is told first | `prompt.rs` |
 //! | [`catalogue()`] | all tools that there are | `catalogue.rs` |
 //! | [`undo()`] | what a message set going, taken back | `undo.rs`, `files.rs` |
