@@ -33,9 +33,6 @@ pub struct Order {
     pub command: Command,
 }
 
-/// A signal may be lost, so a look is due from time to time all the same (mail.md, M6).
-const SWEEP: Duration = Duration::from_secs(2);
-
 /// How many commands may wait for an agent. It takes them at once, also while it works, unless the database keeps it
 /// waiting; then a person may type some lines.
 const COMMANDS: usize = 256;
@@ -120,7 +117,10 @@ impl Team {
                 biased;
                 Some(rested) = self.tasks.join_next() => {
                     self.take_back(rested.map_err(|error| broken(&error))?).await?;
-                    self.look().await?;
+                    // Else the look that decides about the end is due anyway.
+                    if is_open {
+                        self.look().await?;
+                    }
                 }
                 order = orders.recv(), if is_open => match order {
                     Some(order) => self.pass_on(order),
@@ -173,7 +173,7 @@ impl Team {
             Err(error) if error.is_passing() => return Ok(false),
             found => found?,
         };
-        self.end_killed(&seat).await?;
+        self.end_killed(&seat, &work).await?;
         self.give_back_idle(&work).await;
         let mut is_begun = false;
         if self.equipment.limits.free_agents != FreeAgents::Left {
@@ -193,12 +193,14 @@ impl Team {
     }
 
     /// Ends the work of those that were killed, their commands with it.
-    async fn end_killed(&mut self, seat: &Seat) -> Result<(), StoreError> {
-        if self.at_work.is_empty() {
+    async fn end_killed(&mut self, seat: &Seat, work: &Work) -> Result<(), StoreError> {
+        // Whoever the registry has at work was not killed; of the others most have just become idle.
+        let doubtful = self.at_work.keys().filter(|id| work.at_work.binary_search(id).is_err());
+        let doubtful: Vec<AgentId> = doubtful.cloned().collect();
+        if doubtful.is_empty() {
             return Ok(());
         }
-        let at_work = self.at_work.keys().cloned().collect();
-        let found = seat.store().dead_among(seat.session(), at_work).await;
+        let found = seat.store().dead_among(seat.session(), doubtful).await;
         let dead = match found {
             Err(error) if error.is_passing() => return Ok(()),
             found => found?,
@@ -351,7 +353,7 @@ fn killed() -> Done {
 async fn wait(changes: &mut Option<Changes>, is_busy: bool) -> Result<(), StoreError> {
     const SOON: Duration = Duration::from_millis(10);
     match changes {
-        Some(changes) => changes.wait(SWEEP).await,
+        Some(changes) => changes.wait(Changes::SWEEP).await,
         None if is_busy => {
             tokio::time::sleep(SOON).await;
             Ok(())

@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, NewMessage, SessionId};
-use ikigai_store::{Next, Outcome, Requests, Step, Store, StoreError, Wait, Waiting};
+use ikigai_store::{Changes, Next, Outcome, Requests, Step, Store, StoreError, Wait, Waiting};
 use tokio::time::{Instant, timeout_at};
 
 use crate::agent::Agent;
-
-/// A signal may be lost, so a look is due from time to time all the same (mail.md, M6).
-const SWEEP: Duration = Duration::from_secs(2);
 
 /// Waits until a wait is over, `limit` at most.
 ///
@@ -29,7 +26,7 @@ pub async fn until_over(
         // Before the first look: what comes after it is noticed.
         let mut changes = store.changes()?;
         while !store.wait_is_over(session, waiter.clone(), waiting.clone()).await? {
-            changes.wait(SWEEP).await?;
+            changes.wait(Changes::SWEEP).await?;
         }
         Ok(())
     };

@@ -44,7 +44,7 @@ fn make_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
 }
 
 /// The walls around commands.
-pub(crate) fn sandbox(environment: &Environment, roots: Vec<PathBuf>) -> anyhow::Result<Sandbox> {
+fn sandbox(environment: &Environment, roots: Vec<PathBuf>) -> anyhow::Result<Sandbox> {
     let settings = &environment.settings;
     let mut write = roots;
     write.extend(settings.paths("sandbox.write"));

@@ -1,37 +1,12 @@
 //! Several agents on a terminal, line by line: one is in view, the others go on behind it (agents.md).
 
-use std::process::Command;
-
-use ikigai_testkit::{Cast, Gate, ModelServer, Point, Reply, assert_prefix};
+use ikigai_testkit::{Cast, Gate, Point, Reply, assert_prefix};
 use serde_json::json;
 
 use crate::support::scene::{fork, send};
 use crate::support::story::{bash, contents, kinds};
-use crate::support::terminal::Terminal;
+use crate::support::terminal::{leave, start_talking};
 use crate::support::{Workspace, wait_for};
-
-fn ikigai(workspace: &Workspace, server: &ModelServer) -> Command {
-    let mut command = workspace.ikigai();
-    command
-        .env("OPENAI_BASE_URL", server.base_url())
-        .env("OPENAI_API_KEY", "key-of-openai")
-        .env("IKIGAI_MODEL", "openai/scripted")
-        .env("TERM", "dumb");
-    command
-}
-
-fn start(workspace: &Workspace, server: &ModelServer) -> Terminal {
-    let terminal = Terminal::start(&mut ikigai(workspace, server));
-    terminal.wait_for("❯ ");
-    terminal
-}
-
-fn leave(mut terminal: Terminal) -> String {
-    terminal.end_input();
-    let (code, shown) = terminal.finish("--session");
-    assert_eq!(code, Some(0), "{shown}");
-    shown
-}
 
 /// Waits until the registry says so of an agent.
 #[track_caller]
@@ -50,7 +25,7 @@ fn a_person_forks_looks_and_talks_to_the_child() {
         .role("0/0/", [Reply::text("I know.")])
         .start();
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("/fork");
     terminal.wait_for("Error: the session begins with the first thing you say");
     terminal.type_line("remember 42");
@@ -96,7 +71,7 @@ fn a_fork_with_a_task_works_behind_the_one_in_view() {
         .role("0/0/", [Reply::pieces(["back one ", "back two"]).after(&background)])
         .start();
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
     terminal.type_line("/fork count");
@@ -140,7 +115,7 @@ fn a_switch_in_the_middle_of_a_stream_shows_each_answer_once_and_whole() {
         )
         .start();
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
     terminal.type_line("/fork count");
@@ -172,7 +147,7 @@ fn a_person_kills_a_child_that_is_at_work_and_not_the_last_agent() {
         .role("0/0/0/", [Reply::silence()])
         .start();
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
     terminal.type_line("/fork hang");
@@ -203,7 +178,7 @@ fn a_question_of_an_agent_in_the_background_is_asked_and_answered() {
         .start();
     let workspace = Workspace::new();
     workspace.folder("../outside");
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
     terminal.type_line("/fork make it");
@@ -235,7 +210,7 @@ fn of_two_agents_that_ask_each_is_shown_when_its_answer_is_due() {
         .start();
     let workspace = Workspace::new();
     workspace.folder("../outside");
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
     terminal.type_line("/fork one");
@@ -263,7 +238,7 @@ fn a_fork_in_the_middle_of_a_turn_knows_what_was_before_it() {
         .role("0/0/", [Reply::text("Counted.")])
         .start();
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
     terminal.type_line("work on it");
@@ -290,7 +265,7 @@ fn an_interrupt_with_mail_waiting_does_not_start_the_agent_again() {
         .role("0/0/", [send("s", "parent", "hello"), Reply::text("sent")])
         .start();
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("go");
     terminal.wait_for("[0/0/] ● sent");
     server.wait_for_stalls(1);
@@ -320,7 +295,7 @@ fn a_letter_cannot_touch_the_terminal() {
         .role("0/0/", [send("s", "parent", body), Reply::text(body)])
         .start();
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("go");
     terminal.wait_for("[0/0/] ● ");
     sent.open();

@@ -1,31 +1,12 @@
 //! `ikigai` on a terminal, line by line.
 
-use std::process::Command;
-
 use ikigai_testkit::{Gate, ModelServer, Point, Reply};
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::Workspace;
 use crate::support::story::{contents, kinds};
-use crate::support::terminal::Terminal;
-
-/// `ikigai` with its model at the server; plain, so that tests see text alone.
-fn ikigai(workspace: &Workspace, server: &ModelServer) -> Command {
-    let mut command = workspace.ikigai();
-    command
-        .env("OPENAI_BASE_URL", server.base_url())
-        .env("OPENAI_API_KEY", "key-of-openai")
-        .env("IKIGAI_MODEL", "openai/scripted")
-        .env("TERM", "dumb");
-    command
-}
-
-fn start(workspace: &Workspace, server: &ModelServer) -> Terminal {
-    let terminal = Terminal::start(&mut ikigai(workspace, server));
-    terminal.wait_for("❯ ");
-    terminal
-}
+use crate::support::terminal::{Terminal, start_talking, talking};
 
 /// Lines as a terminal has them.
 fn lines(lines: &[&str]) -> String {
@@ -40,7 +21,7 @@ fn a_conversation_shows_calls_results_and_answers_as_they_come() {
         Reply::text("Bye."),
     ]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("count");
     terminal.wait_for("● There are five.\r\n❯ ");
     terminal.type_line("thanks");
@@ -71,7 +52,7 @@ fn a_conversation_shows_calls_results_and_answers_as_they_come() {
 fn looking_in_leaves_nothing_behind() {
     let server = ModelServer::start([]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("/help");
     terminal.wait_for("/clear");
     terminal.type_line("/exit");
@@ -87,7 +68,7 @@ fn what_is_typed_while_the_agent_works_goes_in_before_the_next_request() {
         Reply::text("Both done."),
     ]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("first");
     server.wait_for_requests(1);
     terminal.type_line("second");
@@ -111,7 +92,7 @@ fn an_interrupt_ends_the_turn_and_keeps_what_had_arrived() {
         Reply::text("Yes."),
     ]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("tell me");
     server.wait_for_stalls(1);
     terminal.wait_for("● ");
@@ -128,7 +109,7 @@ fn an_interrupt_ends_the_turn_and_keeps_what_had_arrived() {
 fn an_idle_interrupt_leaves_at_the_second_time() {
     let server = ModelServer::start([]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.interrupt();
     terminal.wait_for("Ctrl-C once more leaves");
     terminal.type_line("");
@@ -146,12 +127,12 @@ fn being_ended_in_the_middle_of_a_turn_interrupts_it_and_gives_the_lease_back() 
         Reply::text("Here I am."),
     ]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("tell me");
     server.wait_for_stalls(1);
     terminal.send_signal(Signal::TERM);
     assert_eq!(terminal.finish("✗ interrupted").0, Some(130));
-    let mut terminal = Terminal::start(ikigai(&workspace, &server).arg("-c"));
+    let mut terminal = Terminal::start(talking(&workspace, &server).arg("-c"));
     terminal.wait_for("❯ tell me");
     terminal.wait_for("agent 0/");
     terminal.type_line("hello?");
@@ -168,7 +149,7 @@ fn mail_that_comes_while_it_is_idle_wakes_the_agent() {
         Reply::text("I have read it."),
     ]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
     workspace.print(["mail", "send", "0/", "wake up"]);
@@ -188,7 +169,7 @@ fn mail_that_comes_while_it_is_idle_wakes_the_agent() {
 fn a_cleared_context_is_a_fresh_one_and_the_log_keeps_all() {
     let server = ModelServer::start([Reply::text("One."), Reply::text("Two.")]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("first");
     terminal.wait_for("● One.\r\n❯ ");
     terminal.type_line("/clear");
@@ -206,10 +187,10 @@ fn a_cleared_context_is_a_fresh_one_and_the_log_keeps_all() {
 fn a_second_terminal_in_the_directory_joins_as_another_agent() {
     let server = ModelServer::choosing(|_| Reply::text("Hello."));
     let workspace = Workspace::new();
-    let mut first = start(&workspace, &server);
+    let mut first = start_talking(&workspace, &server);
     first.type_line("hi");
     first.wait_for("● Hello.\r\n❯ ");
-    let mut second = start(&workspace, &server);
+    let mut second = start_talking(&workspace, &server);
     second.wait_for("agent 1/");
     second.type_line("/mail send 0/ are you there?");
     second.wait_for("Mail sent to agent 0/");
@@ -218,7 +199,7 @@ fn a_second_terminal_in_the_directory_joins_as_another_agent() {
         terminal.end_input();
         assert_eq!(terminal.finish("❯ ").0, Some(0));
     }
-    let alone = Terminal::start(&mut ikigai(&workspace, &server));
+    let alone = Terminal::start(&mut talking(&workspace, &server));
     alone.wait_for("agent 0/");
 }
 
@@ -226,7 +207,7 @@ fn a_second_terminal_in_the_directory_joins_as_another_agent() {
 fn a_wrong_command_is_answered_with_the_nearest_one() {
     let server = ModelServer::start([]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("/mial");
     terminal.wait_for("Error: Unknown command '/mial'; did you mean /mail? /help lists all");
     terminal.type_line("/mail");
@@ -240,7 +221,7 @@ fn a_wrong_command_is_answered_with_the_nearest_one() {
 fn an_answer_cannot_steer_the_terminal() {
     let server = ModelServer::start([Reply::text("a\u{1b}[2Jb\u{7}c\u{9b}31md")]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("● a\u{fffd}[2Jb\u{fffd}c\u{fffd}31md\r\n❯ ");
     terminal.end_input();
@@ -252,7 +233,7 @@ fn after_a_fault_enter_goes_on() {
     let server =
         ModelServer::start([Reply::error(400, "out of order"), Reply::text("It works again.")]);
     let workspace = Workspace::new();
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("out of order");
     terminal.wait_for("Enter tries to go on");

@@ -1,37 +1,12 @@
 //! Questions on a terminal, line by line (permissions.md, Asking and rules).
 
-use std::process::Command;
-
-use ikigai_testkit::{ModelServer, Reply};
+use ikigai_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
 use crate::support::model::results_in;
 use crate::support::story::{contents, kinds};
-use crate::support::terminal::Terminal;
-
-fn ikigai(workspace: &Workspace, server: &ModelServer) -> Command {
-    let mut command = workspace.ikigai();
-    command
-        .env("OPENAI_BASE_URL", server.base_url())
-        .env("OPENAI_API_KEY", "key-of-openai")
-        .env("IKIGAI_MODEL", "openai/scripted")
-        .env("TERM", "dumb");
-    command
-}
-
-fn start(workspace: &Workspace, server: &ModelServer) -> Terminal {
-    let terminal = Terminal::start(&mut ikigai(workspace, server));
-    terminal.wait_for("❯ ");
-    terminal
-}
-
-fn leave(mut terminal: Terminal) -> String {
-    terminal.end_input();
-    let (code, shown) = terminal.finish("--session");
-    assert_eq!(code, Some(0), "{shown}");
-    shown
-}
+use crate::support::terminal::{Terminal, leave, start_talking, talking};
 
 fn touch_outside(id: &str, name: &str) -> Reply {
     Reply::call(
@@ -50,7 +25,7 @@ fn a_yes_runs_the_whole_command_that_was_shown_and_is_in_the_log() {
     let server = ModelServer::start([touch_outside("c1", "made"), Reply::text("Done.")]);
     let workspace = Workspace::new();
     workspace.folder("../outside");
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("make it");
     terminal.wait_for("y/a/n ❯ ");
     assert!(!workspace.path("../outside/made").exists());
@@ -77,7 +52,7 @@ fn a_no_with_its_reason_goes_to_the_model() {
     ]);
     let workspace = Workspace::new();
     workspace.folder("../outside");
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("make them");
     terminal.wait_for("y/a/n ❯ ");
     terminal.type_line("n not there, use ./tmp");
@@ -103,7 +78,7 @@ fn always_is_for_the_same_call_and_not_for_another() {
     ]);
     let workspace = Workspace::new();
     workspace.folder("../outside");
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("make them");
     terminal.wait_for("y/a/n ❯ ");
     terminal.type_line("a");
@@ -121,7 +96,7 @@ fn what_is_no_answer_is_not_taken_for_one_and_commands_still_work() {
     let server = ModelServer::start([touch_outside("c1", "a"), Reply::text("Well.")]);
     let workspace = Workspace::new();
     workspace.folder("../outside");
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("make it");
     terminal.wait_for("y/a/n ❯ ");
     terminal.type_line("yes, but only if the test passes");
@@ -136,12 +111,35 @@ fn what_is_no_answer_is_not_taken_for_one_and_commands_still_work() {
     assert!(workspace.path("../outside/a").exists());
 }
 
+/// A key pressed before the question was seen had been its answer at the next Enter.
+#[test]
+fn what_was_typed_before_a_question_is_no_answer_to_it() {
+    let gate = Gate::new();
+    let server = ModelServer::start([touch_outside("c1", "a").after(&gate), Reply::text("Well.")]);
+    let workspace = Workspace::new();
+    workspace.folder("../outside");
+    let mut terminal = start_talking(&workspace, &server);
+    terminal.type_line("make it");
+    terminal.type_keys("y");
+    // The terminal echoes what it has taken.
+    terminal.wait_for("make it\r\ny");
+    gate.open();
+    terminal.wait_for("y/a/n ❯ ");
+    terminal.type_line("");
+    terminal.wait_for_times("y: yes, once", 2);
+    assert!(!workspace.path("../outside/a").exists());
+    terminal.type_line("n");
+    terminal.wait_for("● Well.\r\n❯ ");
+    leave(terminal);
+    assert!(!workspace.path("../outside/a").exists());
+}
+
 #[test]
 fn an_interrupt_ends_a_question_and_the_next_turn_is_valid() {
     let server = ModelServer::start([touch_outside("c1", "a"), Reply::text("Back.")]);
     let workspace = Workspace::new();
     workspace.folder("../outside");
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("make it");
     terminal.wait_for("y/a/n ❯ ");
     terminal.interrupt();
@@ -165,7 +163,7 @@ fn a_write_to_a_guarded_file_is_shown_as_its_difference() {
     ]);
     let workspace = Workspace::new();
     workspace.write("AGENTS.md", "be brief\nbe rude\n");
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("be kind");
     terminal.wait_for("y/a/n ❯ ");
     terminal.type_line("y");
@@ -185,7 +183,7 @@ fn the_mode_is_shown_and_changed() {
     ]);
     let workspace = Workspace::new();
     workspace.folder("../outside");
-    let mut terminal = start(&workspace, &server);
+    let mut terminal = start_talking(&workspace, &server);
     terminal.wait_for("mode work");
     terminal.type_line("/mode everything");
     terminal.wait_for("Error: modes are read, work and full");
@@ -201,7 +199,7 @@ fn the_mode_is_shown_and_changed() {
 fn mode_full_is_red_where_there_are_colours() {
     let server = ModelServer::start([]);
     let workspace = Workspace::new();
-    let mut command = ikigai(&workspace, &server);
+    let mut command = talking(&workspace, &server);
     let mut terminal = Terminal::start(command.env("TERM", "xterm").args(["--mode", "full"]));
     terminal.wait_for("\x1b[31mmode full\x1b[39m");
     terminal.wait_for("\x1b[31mfull\x1b[39m ❯ ");

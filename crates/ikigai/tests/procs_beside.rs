@@ -4,8 +4,9 @@ use ikigai_testkit::{Captured, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_strict};
-use crate::support::processes::{start_run, start_talking};
+use crate::support::processes::start_run;
 use crate::support::story::{contents, kinds};
+use crate::support::terminal::start_talking;
 use crate::support::{Workspace, wait_for};
 
 fn send(id: &str, to: &str, body: &str) -> Reply {
@@ -124,7 +125,7 @@ fn a_new_session_on_a_terminal_does_not_join() {
     let mut first = start_talking(&workspace, &server);
     first.type_line("hi");
     first.wait_for("● Hello.\r\n❯ ");
-    let mut command = crate::support::processes::talking(&workspace, &server);
+    let mut command = crate::support::terminal::talking(&workspace, &server);
     let mut second = crate::support::terminal::Terminal::start(command.arg("--new"));
     second.wait_for("agent 0/");
     second.type_line("hi");

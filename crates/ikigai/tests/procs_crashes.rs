@@ -8,9 +8,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_strict};
-use crate::support::processes::{kill, start_run, start_talking, talking};
+use crate::support::processes::{kill, start_run};
 use crate::support::story::{assert_whole, bash, contents, of_type};
-use crate::support::terminal::Terminal;
+use crate::support::terminal::{Terminal, start_talking, talking};
 use crate::support::{Workspace, wait_for, wait_for_pid, wait_until_gone};
 
 /// The first thing that a person said to an agent. Before it stands what every conversation begins with.

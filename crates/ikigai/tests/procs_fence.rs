@@ -6,8 +6,9 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use crate::support::model::Format;
-use crate::support::processes::{start_run, start_talking, suspend};
+use crate::support::processes::{start_run, suspend};
 use crate::support::story::{assert_whole, bash, contents};
+use crate::support::terminal::start_talking;
 use crate::support::{Workspace, pid, wait_for_pid, wait_until_gone};
 
 /// What is told of the process that took `0/` over.
@@ -67,7 +68,7 @@ fn a_terminal_whose_agent_was_killed_offers_a_new_one() {
     let server = ModelServer::choosing(|_| Reply::text("Hello."));
     let workspace = Workspace::with_agents(2);
     workspace.sql("UPDATE agents SET state = 'idle'");
-    let mut command = crate::support::processes::talking(&workspace, &server);
+    let mut command = crate::support::terminal::talking(&workspace, &server);
     let mut terminal = crate::support::terminal::Terminal::start(command.arg("-c"));
     terminal.wait_for("❯ ");
     terminal.type_line("hi");

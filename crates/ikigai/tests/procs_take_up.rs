@@ -5,9 +5,9 @@ use ikigai_testkit::{ModelServer, Reply};
 use serde_json::json;
 
 use crate::support::model::Format;
-use crate::support::processes::{LeaseRow, start_talking};
+use crate::support::processes::LeaseRow;
 use crate::support::story::kinds;
-use crate::support::terminal::Terminal;
+use crate::support::terminal::{Terminal, start_talking};
 use crate::support::{Workspace, wait_for};
 
 /// A terminal that runs `0/`, which is idle.

@@ -97,6 +97,20 @@ fn rule_in(why: &str) -> &str {
     rule
 }
 
+/// On one line it would be no configuration.
+#[test]
+fn the_rule_that_a_run_prints_can_be_put_into_the_configuration() {
+    let workspace = Workspace::new();
+    let arguments = json!({"command": "echo out", "sandbox": false});
+    let server = ModelServer::start([Reply::call("c1", "bash", arguments), Reply::text("done")]);
+    let (code, _, told) = workspace.run_model(&server, Format::Chat, ["do it"]);
+    assert_eq!(code, 0);
+    let rule = &told[told.find("\n[[rules]]\n").unwrap_or_else(|| panic!("{told}"))..];
+    workspace.write_config(rule);
+    let arguments = json!({"command": "echo out", "sandbox": false});
+    assert_eq!(result(&workspace, "bash", arguments)["success"], true, "{rule}");
+}
+
 #[test]
 fn the_answer_of_nobody_is_in_the_log_before_the_result() {
     let workspace = Workspace::new();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::model::{Format, Running, results_in};
 use crate::support::story::kinds;
-use crate::support::terminal::Terminal;
+use crate::support::terminal::{Terminal, talking};
 use crate::support::{Numbers, Workspace, finish, pid, wait_for};
 
 const COMMANDS_STAY: &str = "Commands are not undone.\n";
@@ -243,16 +243,6 @@ fn what_mail_set_going_in_other_agents_is_taken_back_with_it() {
     assert_eq!(workspace.read_text("by 0"), "y");
 }
 
-fn line(workspace: &Workspace, server: &ModelServer) -> std::process::Command {
-    let mut command = workspace.ikigai();
-    command
-        .env("OPENAI_BASE_URL", server.base_url())
-        .env("OPENAI_API_KEY", "key-of-openai")
-        .env("IKIGAI_MODEL", "openai/scripted")
-        .env("TERM", "dumb");
-    command
-}
-
 #[test]
 fn undo_and_redo_can_be_typed_and_the_log_says_so() {
     let gate = Gate::new();
@@ -262,12 +252,15 @@ fn undo_and_redo_can_be_typed_and_the_log_says_so() {
         Reply::text("Late.").after(&gate),
     ]);
     let workspace = Workspace::new();
-    let mut terminal = Terminal::start(&mut line(&workspace, &server));
+    let mut terminal = Terminal::start(&mut talking(&workspace, &server));
     terminal.wait_for("❯ ");
     terminal.type_line("/undo");
     terminal.wait_for("There is nothing to take back.");
     terminal.type_line("create it");
     terminal.wait_for("● Done.\r\n❯ ");
+    terminal.type_line("/undo --list");
+    terminal.wait_for("Error: /undo and /redo take nothing more");
+    assert_eq!(workspace.read_text("a"), "x");
     terminal.type_line("/undo");
     terminal.wait_for(
         "Taken back: \"create it\" (just now)\r\n  removed    a\r\nCommands are not undone.",

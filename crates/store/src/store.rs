@@ -116,6 +116,9 @@ impl Changes {
         Ok(changes)
     }
 
+    /// How long to wait at most: a signal may be lost, so a look is due from time to time all the same (mail.md, M6).
+    pub const SWEEP: Duration = Duration::from_secs(2);
+
     /// Waits until something may have changed, `limit` at most.
     ///
     /// # Cancel safety

@@ -4,7 +4,7 @@
 //! hold its mail (its last turn was interrupted or failed), and the session has wakes and requests left.
 //! Nothing of that is stored per message: whatever frees held mail changes one number.
 
-use ikigai_conversation::{AgentId, MailId, Message, NewMessage, SessionId};
+use ikigai_conversation::{AgentId, MailId, Message, NewMessage};
 use rusqlite::params;
 
 use crate::agents::{AgentRow, State, set_state, state_of};
@@ -163,21 +163,6 @@ impl Store {
         render: impl FnOnce(&Unread) -> NewMessage + Send + 'static,
     ) -> Result<Option<Message>, StoreError> {
         self.commit(move |unit| tell(unit, &fence(unit, &lease, &agent)?, render)).await
-    }
-
-    /// The idle agents of a session that have mail which would wake them: one query, whatever signals were
-    /// lost (mail.md, M6).
-    pub async fn agents_to_wake(&self, session: SessionId) -> Result<Vec<AgentId>, StoreError> {
-        self.read(move |unit| {
-            let session = sessions::key_of(unit, &session)?;
-            let sql = format!(
-                "SELECT a.id FROM agents a JOIN sessions s ON s.key = a.session
-                    WHERE a.session = ?1 AND a.state = 'idle' AND {WOULD_WAKE}"
-            );
-            let ids: Vec<String> = unit.rows(&sql, [session], |row| row.get(0))?;
-            ids.iter().map(|id| sessions::parse_agent(id)).collect()
-        })
-        .await
     }
 }
 

@@ -9,7 +9,7 @@ use ikigai_store::{Next, Outcome, Sleep, StoreError};
 use ikigai_testkit::{TestAgent, TestStore, send_to};
 use rusqlite::Connection;
 
-use crate::support::kill_by_hand;
+use crate::support::{kill_by_hand, to_wake};
 
 /// How the receiver goes to sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,7 +203,7 @@ async fn explore(sleeper: Sleeper) -> (usize, Option<Vec<Move>>) {
                 return (tried, Some(made));
             }
             // Should the signal be lost, the sweep sees exactly this (M6).
-            let found = store.agents_to_wake(world.session).await.unwrap();
+            let found = to_wake(&store, world.session).await;
             assert_eq!(found.contains(&world.receiver.id), world.sleeps_on_mail(), "{made:?}");
         }
         while branches.last().is_some_and(|(choice, count)| choice + 1 == *count) {

@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{NewFork, Options, Outcome, Step, Store};
+use ikigai_store::{NewFork, Options, Outcome, Patience, Process, Step, Store};
 use ikigai_testkit::driver::Plan;
 use ikigai_testkit::{PLENTY, TestAgent, TestStore, by_id, checker, driver, place};
 use rusqlite::Connection;
@@ -143,6 +143,14 @@ pub(crate) async fn fork_by_hand(
         Outcome::Refused(refusal) => Err(refusal.to_string()),
         other => panic!("{other:?}"),
     }
+}
+
+/// Who is asleep and has mail that would wake it, as the look of a process finds it.
+pub(crate) async fn to_wake(store: &Store, session: SessionId) -> Vec<AgentId> {
+    let work = store.work(session, place(), Process::current(), Patience::None).await.unwrap();
+    let mut found = [work.to_wake, work.to_take_up].concat();
+    found.sort();
+    found
 }
 
 pub(crate) fn agent(id: &str) -> AgentId {

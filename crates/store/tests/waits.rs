@@ -10,7 +10,7 @@ use ikigai_testkit::{
 };
 use serde_json::json;
 
-use crate::support::{agent, check_books};
+use crate::support::{agent, check_books, to_wake};
 
 async fn begin(store: &TestStore, waiter: &TestAgent, wait: Wait) -> Result<Waiting, Refusal> {
     store.begin_wait(waiter.lease.clone(), waiter.id.clone(), wait).await.unwrap()
@@ -223,7 +223,7 @@ async fn last_words_go_to_the_parent_exactly_once() {
     assert_eq!(mail(&store), [("0/0/".to_owned(), "the result".to_owned())]);
     let session = root.session();
     root.sleep(&store).await.unwrap();
-    assert_eq!(store.agents_to_wake(session).await.unwrap(), [], "it did not fall asleep");
+    assert_eq!(to_wake(&store, session).await, [], "it did not fall asleep");
     root.announce(&store).await.unwrap().expect("it is told");
     // Not again.
     let again = said("again", PLENTY);

@@ -1,8 +1,7 @@
 //! `ikigai log`: an agent's canonical log.
 
-use std::time::Duration;
-
 use ikigai_conversation::{Message, MessageId};
+use ikigai_store::Changes;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::LogArguments;
@@ -29,14 +28,12 @@ fn follow(
     arguments: &LogArguments,
     mut after: Option<MessageId>,
 ) -> anyhow::Result<Exit> {
-    /// A signal may be lost, so a look is due from time to time all the same.
-    const SWEEP: Duration = Duration::from_secs(2);
     let mut changes = session.store().changes()?;
     let mut interrupted = session.wait(async { signal(SignalKind::interrupt()) })?;
     while show_new(session, arguments, &mut after)? == Reader::Listening {
         let changed = session.wait(async {
             tokio::select! {
-                changed = changes.wait(SWEEP) => Some(changed),
+                changed = changes.wait(Changes::SWEEP) => Some(changed),
                 _ = interrupted.recv() => None,
             }
         });

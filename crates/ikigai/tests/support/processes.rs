@@ -1,31 +1,10 @@
 //! Several processes on one session: who runs an agent, and processes that stop, go on or are killed.
 
-use std::process::Command;
-
 use ikigai_testkit::ModelServer;
 use rustix::process::{Signal, kill_process};
 
 use super::model::{Format, Running};
-use super::terminal::Terminal;
 use super::{Workspace, finish, pid, wait_for};
-
-/// `ikigai` on a terminal with its model at the server; plain, so that tests see text alone.
-pub(crate) fn talking(workspace: &Workspace, server: &ModelServer) -> Command {
-    let mut command = workspace.ikigai();
-    command
-        .env("OPENAI_BASE_URL", server.base_url())
-        .env("OPENAI_API_KEY", "key-of-openai")
-        .env("IKIGAI_MODEL", Format::Chat.model())
-        .env("TERM", "dumb");
-    command
-}
-
-/// The same, started and ready for a line.
-pub(crate) fn start_talking(workspace: &Workspace, server: &ModelServer) -> Terminal {
-    let terminal = Terminal::start(&mut talking(workspace, server));
-    terminal.wait_for("❯ ");
-    terminal
-}
 
 /// A headless run that goes on while the test looks.
 pub(crate) fn start_run<const N: usize>(

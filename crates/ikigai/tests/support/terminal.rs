@@ -5,16 +5,45 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use ikigai_testkit::ModelServer;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::{finish, pid, wait_for};
+use super::model::Format;
+use super::{Workspace, finish, pid, wait_for};
 
 /// A program that believes to be on a terminal.
 pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
     shown: Arc<Mutex<Vec<u8>>>,
+}
+
+/// `ikigai` on a terminal with its model at the server; plain, so that tests see text alone.
+pub(crate) fn talking(workspace: &Workspace, server: &ModelServer) -> Command {
+    let mut command = workspace.ikigai();
+    command
+        .env("OPENAI_BASE_URL", server.base_url())
+        .env("OPENAI_API_KEY", "key-of-openai")
+        .env("IKIGAI_MODEL", Format::Chat.model())
+        .env("TERM", "dumb");
+    command
+}
+
+/// The same, started and ready for a line.
+pub(crate) fn start_talking(workspace: &Workspace, server: &ModelServer) -> Terminal {
+    let terminal = Terminal::start(&mut talking(workspace, server));
+    terminal.wait_for("❯ ");
+    terminal
+}
+
+/// Ends the input, and returns all that was shown.
+#[track_caller]
+pub(crate) fn leave(mut terminal: Terminal) -> String {
+    terminal.end_input();
+    let (code, shown) = terminal.finish("--session");
+    assert_eq!(code, Some(0), "{shown}");
+    shown
 }
 
 impl Terminal {
@@ -54,6 +83,11 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn wait_for_times(&self, text: &str, times: usize) {
         wait_for(text, || (self.text().matches(text).count() >= times).then_some(()));
+    }
+
+    /// Types without ending the line.
+    pub(crate) fn type_keys(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
     pub(crate) fn type_line(&mut self, line: &str) {
