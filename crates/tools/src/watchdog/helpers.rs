@@ -2,9 +2,11 @@
 //!
 //! To start this program once more takes longer than to start bash. So the helper of the next command is
 //! started while the last one runs, or the model thinks. It knows nothing of any command and is in no
-//! sandbox; all that was found out beforehand would be old by the time it is needed.
+//! sandbox; all that was found out beforehand would be old by the time it is needed. A model that answers at
+//! once leaves no time for that: so there is one more.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -30,11 +32,14 @@ pub struct Helper {
     pub argument: OsString,
 }
 
-/// Starts helpers, at most one ahead.
+/// How many wait at most.
+const AHEAD: usize = 2;
+
+/// Starts helpers, a few ahead.
 #[derive(Debug)]
 pub(super) struct Helpers {
     helper: Helper,
-    waiting: RefCell<Option<Waiting>>,
+    waiting: RefCell<VecDeque<Waiting>>,
 }
 
 /// A helper that has no command yet, with our end of the socket that is its standard input.
@@ -46,24 +51,25 @@ pub(super) struct Waiting {
 
 impl Helpers {
     pub(super) fn new(helper: Helper) -> Helpers {
-        Helpers { helper, waiting: RefCell::new(None) }
+        Helpers { helper, waiting: RefCell::default() }
     }
 
-    /// A helper for a command with these walls: the one that waits, if there is one.
+    /// A helper for a command with these walls: the one that has waited longest, if there is one.
     pub(super) fn take(&self, enclosure: &Enclosure) -> io::Result<Waiting> {
-        if let Some(mut waiting) = self.waiting.take()
-            && matches!(waiting.child.try_wait(), Ok(None))
-        {
-            return Ok(waiting);
+        while let Some(mut waiting) = self.waiting.borrow_mut().pop_front() {
+            if matches!(waiting.child.try_wait(), Ok(None)) {
+                return Ok(waiting);
+            }
         }
         self.start(enclosure)
     }
 
-    /// Sees to it that a helper waits for the command after one with these walls.
+    /// Sees to it that helpers wait for the commands after one with these walls.
     pub(super) fn get_ready(&self, enclosure: &Enclosure) {
-        if self.waiting.borrow().is_none() {
+        while self.waiting.borrow().len() < AHEAD {
             // Without one the next command starts its own, and says what is wrong.
-            *self.waiting.borrow_mut() = self.start(enclosure).ok();
+            let Ok(started) = self.start(enclosure) else { return };
+            self.waiting.borrow_mut().push_back(started);
         }
     }
 
@@ -81,10 +87,9 @@ impl Helpers {
         Ok(Waiting { child, socket: UnixStream::from_std(socket)? })
     }
 
-    /// Ends the one that waits.
+    /// Ends those that wait.
     pub(super) async fn close(&self) {
-        let waiting = self.waiting.take();
-        if let Some(mut waiting) = waiting {
+        for mut waiting in self.waiting.take() {
             let _ = waiting.child.kill().await;
         }
     }
