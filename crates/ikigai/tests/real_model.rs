@@ -4,32 +4,73 @@
 //! Chat Completions under `/v1` and Anthropic's Messages. Models differ in what they say, so only the shape of the
 //! turn is looked at.
 
+use std::io::{BufRead, BufReader};
+use std::process::Command;
+
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::support::model::{Format, events};
 use crate::support::story::{assert_whole, kinds};
-use crate::support::{Workspace, ended};
+use crate::support::{Workspace, ended, finish, pid};
+
+/// A run against the server that a variable names; `None` when none does.
+fn real_run(workspace: &Workspace, format: Format, prompt: &str) -> Option<Command> {
+    let Ok(server) = std::env::var("REAL_MODEL_SERVER") else {
+        println!("skipped: REAL_MODEL_SERVER names no server");
+        return None;
+    };
+    let model = std::env::var("REAL_MODEL").unwrap_or_else(|_| "default".to_owned());
+    let provider = format.model().split('/').next().unwrap();
+    let mut command = workspace.ikigai();
+    command
+        .env("OPENAI_BASE_URL", format!("{server}/v1"))
+        .env("ANTHROPIC_BASE_URL", &server)
+        .env("OPENAI_API_KEY", "none")
+        .env("ANTHROPIC_API_KEY", "none")
+        .args(["run", "-c", "--json", "--model"])
+        .arg(format!("{provider}/{model}"))
+        .arg(prompt);
+    Some(command)
+}
+
+/// A small model does what it is told in one of a few attempts; each has another path in its prompt.
+const ATTEMPTS: usize = 8;
+
+#[test]
+fn a_real_model_mails_another_agent_which_is_told_of_it() {
+    for _ in 0..ATTEMPTS {
+        let workspace = Workspace::new();
+        // It sends mail when that is all that it can do.
+        workspace.write_config("[tools]\nenabled = [\"mail\"]\n");
+        workspace.print(["agents", "add"]);
+        let prompt = r#"Call mail with {"action": "send", "to": "1/", "body": "hello"}"#;
+        let Some(mut command) = real_run(&workspace, Format::Chat, prompt) else { return };
+        let mut child = command.args(["--timeout", "120"]).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let told = lines.find(|line| line.contains(r#""type":"notification""#));
+        // It may go on talking for long. Where it has ended, there is nobody to be told.
+        let _ = kill_process(pid(&child), Signal::TERM);
+        drop(lines);
+        finish(child);
+        let Some(told) = told else { continue };
+        let event: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(event["agent"], "1/");
+        assert!(kinds(&workspace.log("0/")).contains(&"tool_result"));
+        assert!(kinds(&workspace.log("1/")).contains(&"notification"));
+        return;
+    }
+    panic!("the model mailed nobody in {ATTEMPTS} attempts");
+}
 
 #[test]
 fn a_real_model_calls_a_tool_gets_its_result_and_ends_the_turn() {
-    let Ok(server) = std::env::var("REAL_MODEL_SERVER") else {
-        return println!("skipped: REAL_MODEL_SERVER names no server");
-    };
-    let model = std::env::var("REAL_MODEL").unwrap_or_else(|_| "default".to_owned());
     for format in Format::BOTH {
         let workspace = Workspace::new();
         workspace.write("notes.txt", "hello");
-        let provider = format.model().split('/').next().unwrap();
-        let mut command = workspace.ikigai();
-        command
-            .env("OPENAI_BASE_URL", format!("{server}/v1"))
-            .env("ANTHROPIC_BASE_URL", &server)
-            .env("OPENAI_API_KEY", "none")
-            .env("ANTHROPIC_API_KEY", "none")
-            .args(["run", "--json", "--timeout", "900", "--model"])
-            .arg(format!("{provider}/{model}"))
-            .arg("List the files with the glob tool");
-        let (code, stdout, stderr) = ended(&mut command);
+        let prompt = "List the files with the glob tool";
+        let Some(mut command) = real_run(&workspace, format, prompt) else { return };
+        let (code, stdout, stderr) = ended(command.args(["--timeout", "900"]));
         assert_eq!((code, &*stderr), (0, ""), "{format:?}: {stdout}");
         let last: Value = events(&stdout).pop().unwrap();
         assert_eq!(last["type"], "done");
