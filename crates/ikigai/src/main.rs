@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
+use crate::config::ConfigError;
 use crate::environment::{Environment, Part};
 use crate::exit::Exit;
 
@@ -36,7 +37,10 @@ fn main() -> ExitCode {
     environment::hide_memory();
     let exit = run().unwrap_or_else(|error| {
         print::error(&error);
-        Exit::Failed
+        match error.downcast_ref::<ConfigError>() {
+            Some(wrong) if wrong.is_in_a_flag() => Exit::WrongUsage,
+            _ => Exit::Failed,
+        }
     });
     exit.into()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Workspace, run};
+use crate::support::{Workspace, ended, run};
 
 /// What `ikigai ARGUMENTS` says when it refuses to start.
 #[track_caller]
@@ -117,4 +117,16 @@ fn the_listing_shows_every_layer_and_no_secret() {
         assert!(line.is_some_and(|line| line.contains(source)), "{setting} from {source}: {text}");
     }
     assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn a_wrong_value_is_wrong_usage_when_it_was_typed_and_a_failure_when_it_was_found() {
+    let workspace = Workspace::new();
+    for flags in [["--mode", "bogus"], ["--model", "bogus"], ["--db", "bogus"]] {
+        let (code, stdout, stderr) = ended(workspace.ikigai().args(["config"]).args(flags));
+        assert_eq!((code, &*stdout), (2, ""), "{stderr}");
+        assert!(stderr.contains(flags[0]), "{stderr}");
+    }
+    let (code, _, stderr) = ended(workspace.ikigai().arg("config").env("IKIGAI_MODE", "bogus"));
+    assert_eq!(code, 1, "{stderr}");
 }

@@ -37,6 +37,14 @@ pub(crate) enum ConfigError {
     Faults(Vec<Fault>),
 }
 
+impl ConfigError {
+    /// Whether it was typed on the command line.
+    pub(crate) fn is_in_a_flag(&self) -> bool {
+        let in_a_flag = |fault: &Fault| matches!(fault, Fault::Value { place: Place::Flag(_), .. });
+        matches!(self, ConfigError::Faults(faults) if faults.iter().any(in_a_flag))
+    }
+}
+
 /// One wrong entry of a layer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
