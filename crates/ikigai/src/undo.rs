@@ -22,9 +22,12 @@ pub(crate) fn nothing(direction: Direction) -> &'static str {
 
 /// What happened, a line per file. Paths are told from `directory`.
 pub(crate) fn render(report: &Report, direction: Direction, directory: &Path, now: Time) -> String {
-    let (done, restored) = match direction {
-        Direction::Undo => ("Taken back", "restored"),
-        Direction::Redo => ("Made again", "written"),
+    let changed = |(_, fate): &(PathBuf, Fate)| matches!(fate, Fate::Restored | Fate::Removed);
+    let (done, restored) = match (direction, report.files.iter().any(changed)) {
+        (Direction::Undo, true) => ("Taken back", "restored"),
+        (Direction::Undo, false) => ("Nothing could be taken back of", "restored"),
+        (Direction::Redo, true) => ("Made again", "written"),
+        (Direction::Redo, false) => ("Nothing could be made again of", "written"),
     };
     let here = Here::new(directory);
     let file = |(path, fate): &(PathBuf, Fate)| {
@@ -121,5 +124,17 @@ mod tests {
         assert_eq!(text(Direction::Undo), expected);
         let expected = expected.replace("Taken back", "Made again");
         assert_eq!(text(Direction::Redo), expected.replace("restored  ", "written   "));
+    }
+
+    #[test]
+    fn an_undo_that_left_every_file_alone_does_not_say_that_it_took_something_back() {
+        let left = (PathBuf::from("/nowhere/a"), Fate::Left(LeftFor::ChangedSince));
+        let title = "fix it".to_owned();
+        let report = Report { title, said_at: Time::from_millis(0), files: vec![left] };
+        let here = Path::new("/nowhere");
+        let text = render(&report, Direction::Undo, here, Time::from_millis(0));
+        assert!(text.starts_with("Nothing could be taken back of: \"fix it\""), "{text}");
+        let text = render(&report, Direction::Redo, here, Time::from_millis(0));
+        assert!(text.starts_with("Nothing could be made again of: "), "{text}");
     }
 }
