@@ -34,6 +34,21 @@ pub(crate) fn connect_with(
     Model { client, name: chosen.name.clone(), label: chosen.label() }
 }
 
+/// How many tokens models of a name can take, where that is known.
+pub(crate) fn context_tokens(name: &str) -> Option<u64> {
+    const KNOWN: [(&str, u64); 8] = [
+        ("gpt-5", 400_000),
+        ("gpt-4.1", 1_000_000),
+        ("gpt-4o", 128_000),
+        ("o1", 200_000),
+        ("o3", 200_000),
+        ("o4", 200_000),
+        ("claude-", 200_000),
+        ("gemini-", 1_000_000),
+    ];
+    KNOWN.iter().find(|(begin, _)| name.starts_with(begin)).map(|(_, tokens)| *tokens)
+}
+
 fn provider(format: Format) -> Arc<dyn Provider> {
     match format {
         Format::ChatCompletions => Arc::new(ChatCompletions),

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::environment::{self, Environment};
 use crate::exit::Exit;
 use crate::signals;
+use crate::talk::Looks;
 
 use pace::{Pace, Speed};
 use page::Page;
@@ -31,7 +32,7 @@ use server::Server;
 use walk::Walk;
 
 /// The mode is `work` unless another is asked for.
-pub(crate) fn run(mode: Option<&str>) -> anyhow::Result<Exit> {
+pub(crate) fn run(mode: Option<&str>, _looks: Looks) -> anyhow::Result<Exit> {
     let speed = match std::io::stdout().is_terminal() {
         true => Speed::Readable,
         false => Speed::AtOnce,
