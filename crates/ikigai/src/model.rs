@@ -61,14 +61,17 @@ fn provider(format: Format) -> Arc<dyn Provider> {
 /// Why there is no model, and what to do about it at a command line.
 pub(crate) fn explain(error: NoModel) -> anyhow::Error {
     match error {
-        NoModel::Nothing => anyhow::anyhow!("{error}; {HOW_TO_CONNECT}"),
+        NoModel::Nothing => {
+            anyhow::anyhow!(
+                "{error}; connect one:\n{HOW_TO_CONNECT}\n  or look first   ikigai tour"
+            )
+        }
         NoModel::NoKey { .. } | NoModel::NoName { .. } => error.into(),
     }
 }
 
-const HOW_TO_CONNECT: &str = "\
-connect one:
+/// The ways to a model.
+pub(crate) const HOW_TO_CONNECT: &str = "\
   a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
-                  and add --model openai/NAME
-  or look first   ikigai tour";
+                  and add --model openai/NAME";

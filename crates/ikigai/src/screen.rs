@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::hand::Hand;
+use crate::model::HOW_TO_CONNECT;
 use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
 use crate::print;
 use crate::signals::{self, Signals};
@@ -73,7 +74,7 @@ pub(crate) async fn talk(
             Parted::Reseated(other) => seat = other,
         }
     };
-    opened.close(session).await.map(|()| exit)
+    opened.close(session, &occasion).await.map(|()| exit)
 }
 
 /// The screen on its thread.
@@ -115,7 +116,7 @@ impl Opened {
     }
 
     /// Gives the terminal back, and leaves there what the person may want to keep.
-    async fn close(self, session: SessionId) -> anyhow::Result<()> {
+    async fn close(self, session: SessionId, occasion: &Occasion) -> anyhow::Result<()> {
         self.ending.cancel();
         // It ends without a word only by a panic, which has said what there is to say.
         let Ok(farewell) = self.farewell.await else { anyhow::bail!("the screen broke down") };
@@ -123,6 +124,11 @@ impl Opened {
             Ok(farewell) => farewell,
             Err(error) => anyhow::bail!("the terminal cannot be used: {error}; try --plain"),
         };
+        if let Occasion::Tour { .. } = occasion {
+            return print::out(format!(
+                "The tour is over. To connect a model of your own:\n{HOW_TO_CONNECT}\n"
+            ));
+        }
         if let Some(answer) = last_answer {
             print::out(print::safe(&format!("● {}\n", answer.trim_end())))?;
         }
@@ -165,7 +171,9 @@ impl Talk<'_> {
         let mut status = status(environment, session, &model, occasion);
         status.sandbox = sandbox(&toolbox.commands.sandbox_kind().await);
         feed.give(News::Status(status.clone()));
-        greet(feed, &seat, occasion);
+        if let Occasion::Tour { welcome, .. } = occasion {
+            welcome.iter().cloned().for_each(|news| feed.give(news));
+        }
         let equipment = equip(environment, model, toolbox, sink(feed, occasion));
         let (tell, orders) = mpsc::channel(ORDERS);
         let hand = Hand {
@@ -178,7 +186,8 @@ impl Talk<'_> {
             tell,
             interrupt_key: "Esc",
         };
-        let mut desk = Desk { hand, feed, history, status };
+        let mut desk =
+            Desk { hand, feed, history, greeting: greeting(occasion, seat.agent()), status };
         let shutdown = CancellationToken::new();
         let watching = watch_members(Arc::clone(&store), session, seat.agent().top(), feed.clone());
         let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));
@@ -222,15 +231,4 @@ fn sink(feed: &Feed, occasion: &Occasion) -> ikigai_agents::Sink {
             guide(&event, &feed);
         }
     })
-}
-
-fn greet(feed: &Feed, seat: &Seat, occasion: &Occasion) {
-    match occasion {
-        Occasion::Work => {
-            let agent = seat.agent().clone();
-            let text = greeting(&agent);
-            feed.give(News::Told { agent, text });
-        }
-        Occasion::Tour { welcome, .. } => welcome.iter().cloned().for_each(|news| feed.give(news)),
-    }
 }

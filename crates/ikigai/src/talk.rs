@@ -8,7 +8,7 @@ use ikigai_tui::Mouse;
 
 use crate::cli::Options;
 use crate::command;
-use crate::environment::Environment;
+use crate::environment::{self, Environment};
 use crate::exit::Exit;
 use crate::line;
 use crate::model;
@@ -36,9 +36,8 @@ impl Looks {
     }
 
     /// The same on the terminal that there is: one that is dumb has no full screen.
-    pub(crate) fn on(self, environment: &Environment) -> Looks {
-        let is_dumb = environment.variable("TERM").is_none_or(|term| term == "dumb");
-        if is_dumb { Looks::Plain } else { self }
+    pub(crate) fn on_this_terminal(self) -> Looks {
+        if environment::is_terminal_dumb() { Looks::Plain } else { self }
     }
 }
 
@@ -63,7 +62,7 @@ pub(crate) fn run(environment: &Environment, looks: Looks) -> anyhow::Result<Exi
             Choice::Leave => return Ok(Exit::Done),
         },
     };
-    let ended = match looks.on(environment) {
+    let ended = match looks.on_this_terminal() {
         Looks::Plain => runtime.block_on(line::talk(environment, model)),
         Looks::Full(mouse) => {
             runtime.block_on(screen::talk(environment, model, mouse, screen::Occasion::Work))

@@ -22,6 +22,8 @@ pub(super) struct Desk<'a> {
     pub(super) hand: Hand<'a>,
     pub(super) feed: &'a Feed,
     pub(super) history: &'a HistoryFile,
+    /// What is said to somebody who begins, if anything.
+    pub(super) greeting: Option<String>,
     /// What the last line says, without what differs from agent to agent.
     pub(super) status: Status,
 }
@@ -183,7 +185,12 @@ impl Desk<'_> {
         self.tell_model(&agent);
         // An agent that never spoke has no log, nor has a session that is not made yet.
         let log = self.hand.store.own_log(self.hand.session, agent.clone(), None).await;
-        self.feed.give(News::Recalled { agent, log: log.unwrap_or_default() });
+        let log = log.unwrap_or_default();
+        let is_beginning = log.is_empty() && agent == *self.hand.seat.agent();
+        if let Some(greeting) = self.greeting.clone().filter(|_| is_beginning) {
+            self.tell(&agent, greeting);
+        }
+        self.feed.give(News::Recalled { agent, log });
     }
 
     /// Lists beside everything else: a large tree and a slow server take their time.

@@ -65,12 +65,20 @@ fn directory(environment: &Environment) -> String {
     }
 }
 
-/// What somebody who never was here has to know.
-pub(super) fn greeting(agent: &AgentId) -> String {
+/// What somebody who never was here has to know. On a tour it is the guide who says it.
+pub(super) fn greeting(occasion: &Occasion, agent: &AgentId) -> Option<String> {
+    let Occasion::Work = occasion else { return None };
     let version = env!("CARGO_PKG_VERSION");
-    format!(
+    let others = match *agent == AgentId::top_level(0) {
+        true => "",
+        false => {
+            "\nThe session runs in another terminal, too: /mail send 0/ TEXT writes to its agent."
+        }
+    };
+    Some(format!(
         "ikigai {version} · you talk to agent {agent}\n\
          Type what you want done; Enter sends it. Esc interrupts the agent.\n\
-         Ctrl+T shows all agents, /mail the mailbox, /help everything else; Ctrl+D leaves."
-    )
+         Ctrl+T shows all agents, /mail the mailbox, /help everything else.\n\
+         Ctrl+D leaves.{others}"
+    ))
 }
