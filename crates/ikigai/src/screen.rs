@@ -69,12 +69,15 @@ pub(crate) async fn talk(
     let mut signals = Signals::listen()?;
     let exit = loop {
         let talked = Talk { environment, model: model.clone(), feed: &feed, history: &history };
-        match talked.at(seat, &mut opened, &mut signals, &occasion).await? {
-            Parted::Left(exit) => break exit,
-            Parted::Reseated(other) => seat = other,
+        match talked.at(seat, &mut opened, &mut signals, &occasion).await {
+            Ok(Parted::Left(exit)) => break Ok(exit),
+            Ok(Parted::Reseated(other)) => seat = other,
+            Err(error) => break Err(error),
         }
     };
-    opened.close(session, &occasion).await.map(|()| exit)
+    // Whatever happened is told on the normal screen.
+    let closed = opened.close(session, &occasion).await;
+    exit.and_then(|exit| closed.map(|()| exit))
 }
 
 /// The screen on its thread.
