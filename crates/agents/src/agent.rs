@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Happening, Sink};
+use crate::models::Models;
 use crate::permission::{Answer, Permissions};
 use crate::seat::Seat;
 
@@ -101,7 +102,7 @@ pub enum FreeAgents {
 /// What all agents of a process have in common.
 pub struct Equipment {
     /// Whom they ask.
-    pub model: Model,
+    pub models: Arc<Models>,
     /// What they can do.
     pub toolbox: Toolbox,
     /// How much of it.
@@ -116,6 +117,8 @@ pub struct Equipment {
 pub(crate) struct Agent {
     pub(crate) seat: Seat,
     equipment: Arc<Equipment>,
+    /// The model of the last request.
+    model: Model,
     /// The tools on offer, and the mode for which they are.
     declared: (Mode, Vec<Tool>),
     /// How files looked when the agent has last seen them; a copy of what the database has.
@@ -139,9 +142,11 @@ impl Agent {
     pub(crate) fn new(seat: Seat, equipment: Arc<Equipment>) -> Agent {
         let mode = equipment.toolbox.permissions.mode();
         let declared = (mode, equipment.toolbox.declared(mode));
+        let model = equipment.models.of(seat.agent());
         Agent {
             seat,
             equipment,
+            model,
             declared,
             memory: Arc::default(),
             prompt: None,
@@ -191,7 +196,7 @@ impl Agent {
     }
 
     pub(crate) fn model(&self) -> &Model {
-        &self.equipment.model
+        &self.model
     }
 
     pub(crate) fn toolbox(&self) -> &Toolbox {
@@ -239,8 +244,9 @@ impl Agent {
         (self.equipment.events)(Event { agent: self.seat.agent().clone(), happening });
     }
 
-    /// The tools that the model is offered now: the person may have changed the mode.
-    pub(crate) fn refresh_tools(&mut self) {
+    /// The model that is asked now, and the tools that it is offered: the person may have changed model and mode.
+    pub(crate) fn refresh(&mut self) {
+        self.model = self.equipment.models.of(self.id());
         let mode = self.toolbox().permissions.mode();
         if mode != self.declared.0 {
             self.declared = (mode, self.toolbox().declared(mode));

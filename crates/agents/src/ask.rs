@@ -19,7 +19,7 @@ pub(crate) enum Asked {
 impl Agent {
     /// Asks the model what to do next. Text is passed on as it arrives.
     pub(crate) async fn ask(&mut self, tool_use: ToolUse) -> Asked {
-        self.refresh_tools();
+        self.refresh();
         let (model, interrupt) = (self.model(), self.interrupt.clone());
         let agent = &self.id().to_string();
         let log = self.log();

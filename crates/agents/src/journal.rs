@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Message, NewMessage};
+use ikigai_conversation::{AgentId, Message, MessageId, NewMessage};
 use ikigai_store::{
     Budget, Ending, Input, Lease, Next, Outcome, Recorded, Refusal, Requests, Sleep, Step,
     StoreError, Touched, Wait, Waiting,
@@ -27,7 +27,7 @@ impl Agent {
     /// Appends what a person said. In a new session it is what makes it.
     pub(crate) async fn say(&mut self, text: String) -> Result<Requests, StoreError> {
         let messages = self.opening(text);
-        let (budget, model) = (self.limits().budget, self.model().label.clone());
+        let (budget, model) = (self.limits().budget, self.next_model());
         let input = Input { messages, budget, model };
         let (lease, recorded) = self
             .insist(|agent| {
@@ -148,7 +148,7 @@ impl Agent {
         if !self.queued.swap(false, Ordering::Relaxed) || self.seat.lease().is_none() {
             return Ok(None);
         }
-        let (budget, model) = (self.limits().budget, self.model().label.clone());
+        let (budget, model) = (self.limits().budget, self.next_model());
         let queued = self
             .insist(|agent| {
                 let (lease, id) = agent.right()?;
@@ -237,6 +237,32 @@ impl Agent {
         Ok(())
     }
 
+    /// Sets a point to which the person may return.
+    pub(crate) async fn mark(&mut self, label: Option<String>) -> Result<(), StoreError> {
+        if self.seat.lease().is_some() {
+            self.record_end(vec![NewMessage::mark(label)], Ending::Answered).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns to such a point. Mail that was seen behind it is news again (mail.md, M10).
+    pub(crate) async fn rewind(
+        &mut self,
+        to: MessageId,
+        label: Option<String>,
+    ) -> Result<(), StoreError> {
+        let rewind = NewMessage::rewind(to, label);
+        let message = self
+            .insist(|agent| {
+                let (lease, id) = agent.right()?;
+                let (store, rewind) = (agent.seat.store.clone(), rewind.clone());
+                Ok(async move { store.rewind(lease, id, to, rewind).await })
+            })
+            .await?;
+        self.log_message(message);
+        Ok(())
+    }
+
     /// Writes down which command the person has used.
     pub(crate) async fn note(&mut self, command: String) -> Result<(), StoreError> {
         self.record_end(vec![NewMessage::command(command)], Ending::Answered).await.map(drop)
@@ -246,6 +272,11 @@ impl Agent {
     pub(crate) fn right(&self) -> Result<(Lease, AgentId), StoreError> {
         let lease = self.seat.lease().ok_or(StoreError::Closed)?;
         Ok((lease, self.seat.agent.clone()))
+    }
+
+    /// The model that the next request goes to.
+    fn next_model(&self) -> String {
+        self.equipment().models.of(self.id()).label
     }
 
     fn keep(&mut self, recorded: Recorded) -> Requests {

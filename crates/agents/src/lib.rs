@@ -12,6 +12,7 @@
 //! | [`Permissions`] | whether a call may be carried out, and who is asked | `permission.rs` |
 //! | [`Event`], [`Done`] | what others see of it | `event.rs` |
 //! | [`Equipment`], [`Seat`] | what agents have in common, and the right to write to a log | `agent.rs`, `seat.rs`, `keeper.rs`, `journal.rs` |
+//! | [`Models`] | which model answers whom | `models.rs` |
 //! | [`system_prompt`] | what every model is told first | `prompt.rs` |
 //! | [`catalogue()`] | all tools that there are | `catalogue.rs` |
 //! | [`undo()`] | what a message set going, taken back | `undo.rs`, `files.rs` |
@@ -45,6 +46,7 @@ mod agent;
 mod files;
 mod journal;
 mod keeper;
+mod models;
 mod seat;
 
 mod catalogue;
@@ -56,6 +58,7 @@ mod wait;
 pub use agent::{Equipment, FreeAgents, Limits, Model, Notify, Toolbox};
 pub use catalogue::catalogue;
 pub use event::{Done, Event, Happening, Reason, Sink, Stop};
+pub use models::Models;
 pub use permission::{Answer, Asking, Permissions, Person};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};

@@ -1,5 +1,6 @@
 //! An agent at work: it owns its state, takes commands and emits events, until it is idle.
 
+use ikigai_conversation::MessageId;
 use ikigai_store::{Ending, Requests, Sleep, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,19 @@ pub enum Command {
     Interrupt,
     /// A fresh context.
     Clear,
+    /// A point to return to, with a name perhaps. Only an idle agent sets one.
+    Mark(Option<String>),
+    /// Back to such a point; what came after it is hidden from the model. Only an idle agent goes back.
+    Rewind {
+        /// The last message that counts.
+        to: MessageId,
+        /// Its name, if it has one.
+        label: Option<String>,
+    },
+    /// While the agent is idle, its mail waits: the person is writing to it.
+    HoldMail,
+    /// It waits no longer.
+    FreeMail,
     /// A person's answer to a call that needs a yes.
     Answer(Answer),
     /// The person has used this command, with its slash; the log says so, and no model sees it.
@@ -85,6 +99,8 @@ impl Task<'_> {
             Command::Say(text) => self.work(Start::Said(text)).await,
             Command::GoOn if self.agent.log().needs_turn() => self.work(Start::Resumed).await,
             Command::Clear => self.agent.clear().await,
+            Command::Mark(label) => self.agent.mark(label).await,
+            Command::Rewind { to, label } => self.agent.rewind(to, label).await,
             Command::Note(command) => self.agent.note(command).await,
             Command::Look => {
                 self.work(Start::Queued).await?;
@@ -92,6 +108,8 @@ impl Task<'_> {
             }
             // Nothing goes on, and nothing is asked.
             Command::GoOn | Command::Interrupt | Command::Answer(_) => Ok(()),
+            // The team's.
+            Command::HoldMail | Command::FreeMail => Ok(()),
         }
     }
 
@@ -184,6 +202,8 @@ impl Task<'_> {
                     Some(Command::Answer(given)) => drop(answer.try_send(given)),
                     // Mail is looked for when the turn ends.
                     Some(Command::GoOn | Command::Clear | Command::Note(_) | Command::Look) => {}
+                    Some(Command::Mark(_) | Command::Rewind { .. }) => {}
+                    Some(Command::HoldMail | Command::FreeMail) => {}
                     None => is_open = false,
                 },
                 error = &mut lost => return Err(error),

@@ -57,6 +57,7 @@ pub async fn serve(
         tasks: JoinSet::new(),
         resting: None,
         changes: None,
+        held: BTreeSet::new(),
         shutdown,
     };
     let served = team.run(orders).await;
@@ -83,6 +84,8 @@ struct Team {
     resting: Option<Box<Agent>>,
     /// Watched from the moment that there is a session.
     changes: Option<Changes>,
+    /// Agents whose mail waits while they are idle, since the person is writing to them.
+    held: BTreeSet<AgentId>,
     shutdown: CancellationToken,
 }
 
@@ -123,7 +126,13 @@ impl Team {
                     }
                 }
                 order = orders.recv(), if is_open => match order {
-                    Some(order) => self.pass_on(order),
+                    Some(order) => {
+                        let is_due = order.command == Command::FreeMail;
+                        self.pass_on(order);
+                        if is_due {
+                            self.look().await?;
+                        }
+                    }
                     None => is_open = false,
                 },
                 () = self.shutdown.cancelled(), if is_open => is_open = false,
@@ -139,6 +148,14 @@ impl Team {
     /// Tells an agent something; one that is idle begins to work.
     fn pass_on(&mut self, order: Order) {
         let Order { agent, command } = order;
+        if command == Command::HoldMail {
+            self.held.insert(agent);
+            return;
+        }
+        if command == Command::FreeMail {
+            self.held.remove(&agent);
+            return;
+        }
         if let Some(at_work) = self.at_work.get(&agent) {
             // It takes commands at once; when it has just ended, they come back with it.
             if let Err(TrySendError::Full(Command::Say(text))) = at_work.commands.try_send(command)
@@ -181,7 +198,9 @@ impl Team {
                 is_begun |= self.take_up(&seat, top).await?;
             }
         }
-        for agent in work.to_wake.into_iter().chain(work.at_work) {
+        let to_wake: Vec<AgentId> =
+            work.to_wake.into_iter().filter(|agent| !self.held.contains(agent)).collect();
+        for agent in to_wake.into_iter().chain(work.at_work) {
             if !self.at_work.contains_key(&agent)
                 && let Some(seat) = self.seat_of(&agent)
             {

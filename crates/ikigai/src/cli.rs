@@ -75,9 +75,12 @@ pub(crate) struct Options {
     /// Trace what happens into a file: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", global = true)]
     pub(crate) log: Option<tracing::Level>,
-    /// Talk line by line (there is no full screen yet, so this changes nothing)
+    /// Talk line by line instead of on the full screen
     #[arg(long, global = true)]
     pub(crate) plain: bool,
+    /// Capture the mouse: the wheel scrolls, and selecting needs Shift
+    #[arg(long, global = true)]
+    pub(crate) mouse: bool,
 }
 
 #[derive(Subcommand)]

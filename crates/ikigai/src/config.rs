@@ -87,6 +87,7 @@ pub(crate) struct Settings {
     /// For writing paths as `~/…`.
     home: Option<PathBuf>,
     trace_file: Option<PathBuf>,
+    history_file: Option<PathBuf>,
     /// The folders in which ikigai keeps what is its own.
     own_folders: Vec<PathBuf>,
 }
@@ -117,6 +118,7 @@ impl Settings {
 
         let keys_present = providers::keys_present(&layers, &sources.variables);
         let trace_file = folders.trace_file();
+        let history_file = folders.history_file();
         let own_folders = folders.own();
         let home = folders.home;
         Ok(Settings {
@@ -126,6 +128,7 @@ impl Settings {
             keys_present,
             home,
             trace_file,
+            history_file,
             own_folders,
         })
     }
@@ -216,6 +219,22 @@ impl Settings {
     /// The model to talk to, and how to reach it.
     pub(crate) fn chosen_model(&self) -> Result<ChosenModel, NoModel> {
         chosen::choose(&self.layers, &self.keys_present)
+    }
+
+    /// A model by its name, as `model` takes it, and how to reach it. The error says what to do.
+    pub(crate) fn model_named(&self, name: &str) -> Result<ChosenModel, String> {
+        let label = model::named(&self.layers, name)?;
+        chosen::named(&self.layers, &self.keys_present, &label).map_err(|error| error.to_string())
+    }
+
+    /// Where what was typed is kept across sessions; nowhere when nothing names a folder.
+    pub(crate) fn history_file(&self) -> Option<&Path> {
+        self.history_file.as_deref()
+    }
+
+    /// How much of it.
+    pub(crate) fn history_size(&self) -> usize {
+        self.number("history_size") as usize
     }
 
     /// The model of a built-in provider for somebody who has a key of it: the one that is set, if it is this

@@ -229,6 +229,13 @@ pub(crate) fn path_with(folder: &Path) -> anyhow::Result<OsString> {
     std::env::join_paths(folders).context("a folder with a colon in its name cannot be in PATH")
 }
 
+/// Whether the terminal can do nothing but print lines, as far as it is known.
+pub(crate) fn is_terminal_dumb() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
+    let term = std::env::var_os("TERM").filter(|term| !term.is_empty());
+    term.is_none_or(|term| term == "dumb")
+}
+
 /// The file of this program, for those who start it by its path.
 pub(crate) fn own_file() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot find the program's own file")

@@ -3,28 +3,21 @@
 //! The terminal stays in its own hands: it edits the line, and turns Ctrl-C into a signal. The agent is a
 //! task beside us; we tell it what was typed and print what it tells.
 
-mod agents;
 mod answer;
 mod commands;
-mod connect;
 mod screen;
 mod typed;
 
-use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_agents::{
-    Answer, Command, Event, Model, Order, Permissions, Person as Whom, Seat, serve,
-};
-use ikigai_conversation::SessionId;
-use ikigai_store::{Store, StoreError};
+use ikigai_agents::{Answer, Command, Event, Model, Order, Person as Whom, Seat, serve};
+use ikigai_store::StoreError;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::command;
 use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::model;
+use crate::hand::Hand;
 use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
 use crate::print;
 use crate::question::HOW_TO_ANSWER;
@@ -33,7 +26,6 @@ use crate::temporary::TemporaryFolder;
 
 use answer::parse_answer;
 use commands::Asked;
-use connect::Choice;
 use screen::Screen;
 use typed::{Typed, read_lines};
 
@@ -47,29 +39,8 @@ Error: a terminal cuts lines at 4,095 bytes, so this was not sent: end shorter l
 const GARBLED: &str =
     "Error: arrow keys cannot edit the line here yet, so this was not sent: please type it again";
 
-pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        print::note(
-            "ikigai: there is no terminal to talk on: use 'ikigai run PROMPT', or see 'ikigai --help'",
-        );
-        return Ok(Exit::WrongUsage);
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let model = match model::connect(environment) {
-        Ok(model) => model,
-        Err(why) => match runtime.block_on(connect::offer(environment, &why))? {
-            Choice::Talk(model) => model,
-            Choice::Tour => return command::tour::run(None),
-            Choice::Leave => return Ok(Exit::Done),
-        },
-    };
-    let ended = runtime.block_on(talk(environment, model));
-    runtime.shutdown_background();
-    ended
-}
-
 /// Talks until the person leaves, with another agent when the first is not run here any more.
-async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
+pub(crate) async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
     let mut seat = take_seat(environment, Otherwise::Join).await?;
     let mut keyboard = Keyboard { lines: read_lines()?, signals: Signals::listen()? };
     loop {
@@ -141,16 +112,17 @@ async fn talk_at(
     let equipment = equip(environment, model, toolbox, events);
     let (tell, orders) = mpsc::channel(COMMANDS);
     let shutdown = CancellationToken::new();
-    let person = Person {
+    let hand = Hand {
         environment,
         store,
         session,
         seat: seat.clone(),
         permissions,
-        screen,
+        models: Arc::clone(&equipment.models),
         tell,
-        leaving: false,
+        interrupt_key: "Ctrl-C",
     };
+    let person = Person { hand, screen, leaving: false };
     let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));
     let exit = tokio::select! {
         served = &mut serving => return match served {
@@ -173,13 +145,8 @@ async fn talk_at(
 
 /// The person's side of the conversation.
 struct Person<'a> {
-    environment: &'a Environment,
-    store: Arc<Store>,
-    session: SessionId,
-    seat: Seat,
-    permissions: Arc<Permissions>,
+    hand: Hand<'a>,
     screen: Arc<Mutex<Screen>>,
-    tell: mpsc::Sender<Order>,
     /// Ctrl-C was pressed once with nothing to interrupt.
     leaving: bool,
 }
@@ -267,18 +234,13 @@ impl Person<'_> {
         };
         let Some((agent, call)) = lock(&self.screen).answered() else { return };
         let command = Command::Answer(Answer { call, decision, reason });
-        self.order(Order { agent, command }).await;
+        self.hand.order(Order { agent, command }).await;
     }
 
     /// Tells the agent in view something.
     async fn tell(&self, command: Command) {
         let agent = lock(&self.screen).view().clone();
-        self.order(Order { agent, command }).await;
-    }
-
-    async fn order(&self, order: Order) {
-        // When nobody listens any more, the agent has said why.
-        let _ = self.tell.send(order).await;
+        self.hand.order(Order { agent, command }).await;
     }
 }
 

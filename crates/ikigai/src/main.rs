@@ -11,14 +11,17 @@ mod command;
 mod config;
 mod environment;
 mod exit;
+mod hand;
 mod line;
 mod model;
 mod opening;
 mod permissions;
 mod print;
 mod question;
+mod screen;
 mod session;
 mod signals;
+mod talk;
 mod temporary;
 mod trace;
 mod transcript;
@@ -32,6 +35,7 @@ use crate::cli::{Cli, Command};
 use crate::config::ConfigError;
 use crate::environment::{Environment, Part};
 use crate::exit::Exit;
+use crate::talk::Looks;
 
 fn main() -> ExitCode {
     environment::hide_memory();
@@ -57,10 +61,10 @@ fn run() -> anyhow::Result<Exit> {
         trace::begin(&environment, cli.options.log)?;
         Ok::<_, anyhow::Error>(environment)
     };
-    let Some(command) = cli.command else { return line::run(&load()?) };
+    let Some(command) = cli.command else { return talk::run(&load()?, Looks::of(&cli.options)) };
     match command {
         Command::Run(arguments) => command::run::run(&load()?, &arguments),
-        Command::Tour => command::tour::run(cli.options.mode.as_deref()),
+        Command::Tour => command::tour::run(cli.options.mode.as_deref(), Looks::of(&cli.options)),
         Command::Tools(arguments) => command::tools::run(&load()?, &arguments),
         Command::Tool(arguments) => command::tool::run(&load()?, &arguments),
         Command::Mail(arguments) => command::mail::run(&load()?, &arguments),

@@ -34,6 +34,21 @@ pub(crate) fn connect_with(
     Model { client, name: chosen.name.clone(), label: chosen.label() }
 }
 
+/// How many tokens models of a name can take, where that is known.
+pub(crate) fn context_tokens(name: &str) -> Option<u64> {
+    const KNOWN: [(&str, u64); 8] = [
+        ("gpt-5", 400_000),
+        ("gpt-4.1", 1_000_000),
+        ("gpt-4o", 128_000),
+        ("o1", 200_000),
+        ("o3", 200_000),
+        ("o4", 200_000),
+        ("claude-", 200_000),
+        ("gemini-", 1_000_000),
+    ];
+    KNOWN.iter().find(|(begin, _)| name.starts_with(begin)).map(|(_, tokens)| *tokens)
+}
+
 fn provider(format: Format) -> Arc<dyn Provider> {
     match format {
         Format::ChatCompletions => Arc::new(ChatCompletions),
@@ -46,14 +61,17 @@ fn provider(format: Format) -> Arc<dyn Provider> {
 /// Why there is no model, and what to do about it at a command line.
 pub(crate) fn explain(error: NoModel) -> anyhow::Error {
     match error {
-        NoModel::Nothing => anyhow::anyhow!("{error}; {HOW_TO_CONNECT}"),
+        NoModel::Nothing => {
+            anyhow::anyhow!(
+                "{error}; connect one:\n{HOW_TO_CONNECT}\n  or look first   ikigai tour"
+            )
+        }
         NoModel::NoKey { .. } | NoModel::NoName { .. } => error.into(),
     }
 }
 
-const HOW_TO_CONNECT: &str = "\
-connect one:
+/// The ways to a model.
+pub(crate) const HOW_TO_CONNECT: &str = "\
   a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
-                  and add --model openai/NAME
-  or look first   ikigai tour";
+                  and add --model openai/NAME";

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 use ikigai_agents::{
-    Equipment, FreeAgents, Limits, Model, Person, Seat, Sink, Surroundings, Toolbox, Which,
+    Equipment, FreeAgents, Limits, Model, Models, Person, Seat, Sink, Surroundings, Toolbox, Which,
     system_prompt,
 };
 use ikigai_conversation::{AgentId, SessionId};
@@ -89,7 +89,8 @@ pub(crate) fn equip(
         },
         agents: settings.agent_limits(),
     };
-    Equipment { model, toolbox, limits, prompt: prompt(environment), events }
+    let models = Arc::new(Models::new(model));
+    Equipment { models, toolbox, limits, prompt: prompt(environment), events }
 }
 
 /// The tools of agents, and what they may touch. The folder for temporary files must outlive them.

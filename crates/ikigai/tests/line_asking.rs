@@ -200,7 +200,8 @@ fn mode_full_is_red_where_there_are_colours() {
     let server = ModelServer::start([]);
     let workspace = Workspace::new();
     let mut command = talking(&workspace, &server);
-    let mut terminal = Terminal::start(command.env("TERM", "xterm").args(["--mode", "full"]));
+    let mut terminal =
+        Terminal::start(command.env("TERM", "xterm").args(["--plain", "--mode", "full"]));
     terminal.wait_for("\x1b[31mmode full\x1b[39m");
     terminal.wait_for("\x1b[31mfull\x1b[39m ❯ ");
     terminal.end_input();

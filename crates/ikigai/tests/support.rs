@@ -4,6 +4,7 @@ pub(crate) mod enclosed;
 pub(crate) mod model;
 pub(crate) mod processes;
 pub(crate) mod scene;
+pub(crate) mod screen;
 pub(crate) mod story;
 pub(crate) mod terminal;
 pub(crate) mod wire;

@@ -288,7 +288,7 @@ fn a_failure_says_what_it_is_and_what_to_do() {
 
 /// The tour on a terminal.
 fn on_terminal(workspace: &Workspace, variables: &[(&str, &str)]) -> Terminal {
-    Terminal::start(workspace.ikigai().arg("tour").envs(variables.iter().copied()))
+    Terminal::start(workspace.ikigai().args(["tour", "--plain"]).envs(variables.iter().copied()))
 }
 
 /// Interrupts it, and returns its exit code and all that it has shown.

@@ -6,9 +6,10 @@
 
 use std::path::PathBuf;
 
-use ikigai_conversation::{AgentId, SessionId, Time};
+use ikigai_conversation::{AgentId, SessionId, Time, ToolCallId};
 use rusqlite::params;
 
+use crate::agents::lock_agent;
 use crate::error::StoreError;
 use crate::files::{Change, Kept, path_from};
 use crate::leases;
@@ -134,6 +135,27 @@ impl Store {
     /// A change with its contents. They are large, so one is taken at a time.
     pub async fn change(&self, id: ChangeId) -> Result<KeptChange, StoreError> {
         self.read(move |unit| read_change(unit, id)).await
+    }
+
+    /// What a file held before a call of the agent changed it, if that call did.
+    pub async fn before_call(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        call: ToolCallId,
+    ) -> Result<Option<Kept>, StoreError> {
+        self.read(move |unit| {
+            let agent = lock_agent(unit, &session, &agent)?;
+            let sql = "SELECT c.before_is, c.before_mode, c.before
+                FROM changes c JOIN messages m ON m.id = c.message
+                WHERE c.agent = ?1 AND m.data ->> 'tool_call_id' = ?2
+                ORDER BY c.key DESC LIMIT 1";
+            let found = unit.row(sql, params![agent.key, call.as_str()], |row| {
+                Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
+            })?;
+            found.map(|(is, mode, bytes)| Kept::from_columns(&is, mode, bytes)).transpose()
+        })
+        .await
     }
 
     /// Keeps what an undo is about to take away.

@@ -73,7 +73,18 @@ impl Activity {
             }
             Work::Store(reason) => (format!("⚠ {reason}; waiting"), WARNING),
         };
-        let tail = format!(" · {} · Esc interrupts", elapsed_text(elapsed));
+        let elapsed = elapsed_text(elapsed);
+        let tail = match with {
+            // The keys for the answer stand with the question.
+            Work::Asking => format!(" · {elapsed}"),
+            Work::Waiting
+            | Work::Answering
+            | Work::Tool(_)
+            | Work::Retry { .. }
+            | Work::Store(_) => {
+                format!(" · {elapsed} · Esc interrupts")
+            }
+        };
         let room = width.saturating_sub(2 + tail.chars().count());
         Some(Line::from(vec![
             Span::styled(format!("{spinner} "), CALL),

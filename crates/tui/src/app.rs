@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ikigai_agents::{Command, Event, Order};
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, Message};
 use ratatui_core::layout::Size;
 
 use crate::activity::TURN;
@@ -127,7 +127,7 @@ impl App {
     pub fn take(&mut self, news: News, now: Duration) {
         match news {
             News::Event(event) => self.happen(event, now),
-            News::Recalled { agent, log } => self.pane(&agent).recall(&log),
+            News::Recalled { agent, log } => self.recall(&agent, &log),
             News::Team(members) => self.meet(Team::new(members)),
             News::Status(status) => self.status = status,
             News::Told { agent, text } => self.tell_in(&agent, &text),
@@ -147,6 +147,9 @@ impl App {
                 }
             }
             News::History(texts) => self.history.load(texts),
+            News::Model { agent, model, context_tokens } => {
+                self.pane(&agent).model = Some((model, context_tokens));
+            }
             News::View(agent) => self.look_at(agent),
         }
         self.tell_drafting();
@@ -234,6 +237,16 @@ impl App {
                 ));
             }
             None => self.tell(&format!("Error: Agent {agent} not found; /agents lists all")),
+        }
+    }
+
+    fn recall(&mut self, agent: &AgentId, log: &[Message]) {
+        /// So many changes of files are shown as diffs again, the newest; each asks for a text that may be large.
+        const DIFFS: usize = 50;
+        let mut wanted = self.pane(agent).recall(log);
+        let newest = wanted.split_off(wanted.len().saturating_sub(DIFFS));
+        for call in newest {
+            self.wish(Effect::FindBefore { agent: agent.clone(), call, when: When::Done });
         }
     }
 

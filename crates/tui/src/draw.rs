@@ -9,6 +9,7 @@ use ratatui_core::text::{Line, Span};
 use crate::app::{App, Popup};
 use crate::draft::DraftRows;
 use crate::look::{DIM, PERSON, PLAIN, REVERSED, WARNING, restrict};
+use crate::news::Status;
 use crate::safe::safe_line;
 use crate::separator::Separator;
 use crate::transcript::Window;
@@ -44,7 +45,8 @@ impl App {
         pen.skip(heights.transcript.saturating_sub(rows.len()));
         pen.rows(rows, heights.transcript);
         pen.rows(self.queued_rows(width), heights.queued);
-        let model = safe_line(&self.status.model);
+        let status = self.status_in_view();
+        let model = safe_line(&status.model);
         let activity = self.pane_in_view().activity.render(&model, now, width);
         pen.rows(activity, heights.activity);
         pen.rows([self.separator(width)], heights.separator);
@@ -53,12 +55,22 @@ impl App {
         pen.rows(rows, heights.input);
         pen.rows(self.popup_rows(width), heights.popup);
         let tokens = self.pane_in_view().tokens;
-        pen.rows([self.status.render(tokens, self.keys(), width)], heights.status);
+        pen.rows([status.render(tokens, self.keys(), width)], heights.status);
         restrict(pen.buffer, self.colours);
         let (row, column) = cursor?;
         let row = input_top.saturating_add(u16::try_from(row).ok()?);
         let column = u16::try_from(column).ok()?.min(area.width.saturating_sub(1));
         (row < area.bottom() && area.width > 0).then_some(Position::new(area.x + column, row))
+    }
+
+    /// What is said of the agent in view: others may have another model.
+    fn status_in_view(&self) -> Status {
+        let mut status = self.status.clone();
+        let told = self.panes.get(&self.view).and_then(|pane| pane.model.clone());
+        if let Some((model, context_tokens)) = told {
+            (status.model, status.context_tokens) = (model, context_tokens);
+        }
+        status
     }
 
     /// The part that the conversation has.

@@ -46,6 +46,15 @@ pub enum News {
     Edited(Option<String>),
     /// What was typed in earlier sessions, the newest last.
     History(Vec<String>),
+    /// This model answers an agent.
+    Model {
+        /// Whom.
+        agent: AgentId,
+        /// Its name.
+        model: String,
+        /// How many tokens it can take, where that is known.
+        context_tokens: Option<u64>,
+    },
     /// This agent is to be looked at.
     View(AgentId),
 }
@@ -109,7 +118,7 @@ pub enum Drafting {
 /// What the last line says. What is not known is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// The model that answers.
+    /// The model that answers, unless another one was told of for the agent in view.
     pub model: String,
     /// What agents may touch.
     pub mode: Mode,

@@ -35,6 +35,8 @@ pub(crate) struct Pane {
     pub(crate) last_action: Option<String>,
     /// There is a conversation to come back to.
     pub(crate) has_spoken: bool,
+    /// The model that answers and how many tokens it can take, once that was told.
+    pub(crate) model: Option<(String, Option<u64>)>,
 }
 
 /// What follows from something that happened, beyond the pane.
@@ -59,6 +61,7 @@ impl Pane {
             tokens: None,
             last_action: None,
             has_spoken: false,
+            model: None,
         }
     }
 
@@ -91,19 +94,22 @@ impl Pane {
                 self.activity = Activity::Idle;
                 self.transcript.settle_live();
                 self.questions.clear();
+                // Enter asks for somebody else to talk to.
+                self.may_go_on = true;
                 self.transcript.tell(Tone::Fault, &reason);
             }
         }
         None
     }
 
-    /// The log from before this process looked.
-    pub(crate) fn recall(&mut self, log: &[Message]) {
+    /// The log from before this process looked. Returns the calls whose files' earlier texts would make better diffs.
+    pub(crate) fn recall(&mut self, log: &[Message]) -> Vec<ToolCall> {
         self.has_spoken |= log.iter().any(|message| message.body == Body::User);
         for message in log {
             self.note_tokens(message);
         }
-        self.transcript.recall(log);
+        let wanted = self.transcript.recall(log);
+        wanted.into_iter().map(|WantsBefore(call)| call).collect()
     }
 
     /// The text of a file before a call, which may be asked for still.

@@ -186,6 +186,11 @@ impl Runner {
             let news = tokio::select! {
                 () = self.ending.cancelled() => return Ok(Goes::Away),
                 news = self.arrivals.next() => news,
+                // The editor stops with all of its group, and we are in it: the shell waits for us, too.
+                _ = self.signals.suspend.recv() => {
+                    kill_current_process_group(Raw::STOP)?;
+                    continue;
+                }
             };
             has_ended = news.iter().any(|news| matches!(news, News::Edited(_)));
             let now = self.opened.elapsed();

@@ -156,13 +156,12 @@ impl Transcript {
     }
 
     /// Puts an earlier part of the log before what is here already.
-    pub(crate) fn recall(&mut self, log: &[Message]) {
+    pub(crate) fn recall(&mut self, log: &[Message]) -> Vec<WantsBefore> {
         let known = self.blocks.iter().find_map(|block| block.message);
         let is_earlier = |message: &&Message| known.is_none_or(|known| message.id < known);
         let mut whole = Transcript::default();
-        for message in log.iter().filter(is_earlier) {
-            whole.record(message);
-        }
+        let wanted = log.iter().filter(is_earlier).filter_map(|message| whole.record(message));
+        let wanted: Vec<WantsBefore> = wanted.collect();
         if whole.last_answer.is_some() && self.last_answer.is_none() {
             self.last_answer = whole.last_answer.take();
         }
@@ -186,6 +185,7 @@ impl Transcript {
             *block += shift;
         }
         self.bound();
+        wanted
     }
 
     /// The last whole answer.

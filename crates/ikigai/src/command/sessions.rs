@@ -43,7 +43,8 @@ fn to_json(session: &Session) -> Value {
     })
 }
 
-fn render(session: &Session) -> String {
+/// A session in two lines.
+pub(crate) fn render(session: &Session) -> String {
     let title = if session.title.is_empty() { "(nothing said yet)" } else { &session.title };
     let agents = if session.agents == 1 { "agent" } else { "agents" };
     let messages = if session.messages == 1 { "message" } else { "messages" };

@@ -21,7 +21,7 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyh
 }
 
 /// A line per tool, its parameters below it; optional ones in brackets.
-fn render(tools: impl Iterator<Item = &'static Declaration>) -> String {
+pub(crate) fn render(tools: impl Iterator<Item = &'static Declaration>) -> String {
     let mut text = String::new();
     for declaration in tools {
         text.push_str(&format!("{:<11} {}\n", declaration.name, declaration.description));

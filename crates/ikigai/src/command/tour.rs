@@ -4,6 +4,7 @@
 //! page is the real thing, in a scratch folder with a database of its own. Nothing of the user's is read or
 //! written: no configuration, no key, no session.
 
+mod guide;
 mod pace;
 mod page;
 mod scratch;
@@ -18,11 +19,15 @@ use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 
 use ikigai_store::{Options, Store};
+use ikigai_tui::Mouse;
 use tokio_util::sync::CancellationToken;
 
 use crate::environment::{self, Environment};
 use crate::exit::Exit;
+use crate::model;
+use crate::screen;
 use crate::signals;
+use crate::talk::{Looks, has_terminal};
 
 use pace::{Pace, Speed};
 use page::Page;
@@ -31,13 +36,35 @@ use server::Server;
 use walk::Walk;
 
 /// The mode is `work` unless another is asked for.
-pub(crate) fn run(mode: Option<&str>) -> anyhow::Result<Exit> {
+pub(crate) fn run(mode: Option<&str>, looks: Looks) -> anyhow::Result<Exit> {
+    let mode = mode.unwrap_or("work");
+    match looks.on_this_terminal() {
+        Looks::Full(mouse) if has_terminal() => walk_on_screen(mode, mouse),
+        Looks::Full(_) | Looks::Plain => walk_on_page(mode),
+    }
+}
+
+/// On the full screen the person does it all, and is told what there is to do.
+fn walk_on_screen(mode: &str, mouse: Mouse) -> anyhow::Result<Exit> {
+    let interrupt = CancellationToken::new();
+    let (scratch, environment, store) = prepare(Speed::Readable, mode, &interrupt)?;
+    drop(store);
+    let model = model::connect(&environment)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(screen::talk(&environment, model, mouse, guide::occasion()));
+    runtime.shutdown_background();
+    drop(scratch);
+    ended
+}
+
+/// Elsewhere it is played.
+fn walk_on_page(mode: &str) -> anyhow::Result<Exit> {
     let speed = match std::io::stdout().is_terminal() {
         true => Speed::Readable,
         false => Speed::AtOnce,
     };
     let interrupt = CancellationToken::new();
-    let (scratch, environment, store) = prepare(speed, mode.unwrap_or("work"), &interrupt)?;
+    let (scratch, environment, store) = prepare(speed, mode, &interrupt)?;
     let page = Page::new(&environment, speed, interrupt.clone());
     let page = Arc::new(Mutex::new(page));
     let pace = Pace::new(speed, interrupt.clone())?;

@@ -85,6 +85,17 @@ pub(super) fn choose(
     require_key(layers, &model, keys_present).map(|()| model)
 }
 
+/// A model as `provider/name`.
+pub(super) fn named(
+    layers: &Layers,
+    keys_present: &BTreeSet<OsString>,
+    label: &str,
+) -> Result<ChosenModel, NoModel> {
+    let (provider, name) = label.split_once('/').unwrap_or((label, ""));
+    let model = reach(layers, provider.to_owned(), name.to_owned());
+    require_key(layers, &model, keys_present).map(|()| model)
+}
+
 /// The model that is set, if it is this provider's, else its usual one; with or without a key.
 pub(super) fn with_key_of(layers: &Layers, provider: &str) -> ChosenModel {
     let set = text(layers.value("model")).and_then(|model| model.split_once('/'));

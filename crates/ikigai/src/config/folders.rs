@@ -40,6 +40,10 @@ impl Folders {
         self.state.as_ref().map(|folder| folder.join("ikigai/trace.log"))
     }
 
+    pub(super) fn history_file(&self) -> Option<PathBuf> {
+        self.data.as_ref().map(|folder| folder.join("ikigai/history"))
+    }
+
     /// The database's address unless another is set; `None` also when the folder's name is no
     /// UTF-8, since an address is text.
     pub(super) fn database_url(&self) -> Option<String> {

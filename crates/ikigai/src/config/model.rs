@@ -44,6 +44,15 @@ pub(super) fn resolve(layers: &mut Layers) -> Result<(), ConfigError> {
     if faults.is_empty() { Ok(()) } else { Err(ConfigError::Faults(faults)) }
 }
 
+/// A name as `provider/name`, as a person types it while agents work.
+pub(super) fn named(layers: &Layers, name: &str) -> Result<String, String> {
+    let known = providers::names(layers);
+    let configured: Vec<String> =
+        providers::configured(layers).into_iter().map(str::to_owned).collect();
+    let checked = parse(name).and_then(|_| with_provider(name, &known, &configured));
+    checked.map_err(|wrong| wrong.to_string())
+}
+
 fn with_provider(model: &str, known: &[String], configured: &[String]) -> Result<String, Wrong> {
     if let Some((provider, _)) = model.split_once('/') {
         if known.iter().any(|name| name == provider) {

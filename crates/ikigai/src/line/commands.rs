@@ -1,14 +1,9 @@
 //! What can be typed with a slash before it.
 
-use ikigai_agents::{Command, Undone, undo};
-use ikigai_mail::Command as MailCommand;
-use ikigai_store::{Direction, StoreError};
-use ikigai_tools::Mode;
+use ikigai_store::Direction;
 
 use super::{Person, lock};
-use crate::command::now;
 use crate::config::nearest_name;
-use crate::undo::{nothing, render};
 
 /// Whether the person wants to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +20,18 @@ const COMMANDS: &[(&str, &str)] = &[
     ("/agent", "talk to another agent: /agent 0/1/"),
     ("/fork", "a child that knows the conversation: /fork, /fork TASK"),
     ("/kill", "end an agent and its children: /kill 0/1/"),
+    ("/model", "which model answers, or another one: /model NAME"),
     ("/mode", "what agents may touch: /mode read, /mode work, /mode full"),
     ("/undo", "take back what your newest message did to files"),
     ("/redo", "take the last /undo back"),
+    ("/mark", "a point to return to: /mark, /mark NAME"),
+    ("/rewind", "return to a mark: /rewind, /rewind NAME"),
     ("/clear", "a fresh context; the log keeps all"),
+    ("/sessions", "earlier sessions"),
+    ("/export", "write the conversation to a file: /export FILE.md, /export FILE.jsonl"),
+    ("/tools", "the tools that agents have"),
+    ("/usage", "tokens of each agent"),
+    ("/config", "the settings in force"),
     ("/exit", "leave; 'ikigai -c' goes on with the session"),
 ];
 
@@ -44,92 +47,68 @@ impl Person<'_> {
     /// Does what `/command` says; the slash is off.
     pub(super) async fn obey(&mut self, command: &str) -> anyhow::Result<Asked> {
         let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        match name {
-            "help" => lock(&self.screen).say(&help()),
-            "mail" => self.mail(rest).await,
-            "agents" => self.agents().await,
-            "agent" => self.look_at(rest.trim()).await,
-            "fork" => self.fork(rest.trim()).await,
-            "kill" => self.kill(rest.trim()).await,
-            "mode" => self.mode(rest.trim()),
-            "undo" | "redo" if !rest.trim().is_empty() => lock(&self.screen).say(UNDO_USAGE),
-            "undo" => self.undo(Direction::Undo).await,
-            "redo" => self.undo(Direction::Redo).await,
-            "clear" => self.clear().await,
-            "exit" | "quit" => return Ok(Asked::ToLeave),
-            _ => lock(&self.screen).say(&unknown(name)),
+        if matches!(name, "exit" | "quit") {
+            return Ok(Asked::ToLeave);
+        }
+        if let Some(text) = self.carry_out(name, rest.trim()).await {
+            lock(&self.screen).say(&text);
         }
         Ok(Asked::ToStay)
     }
 
-    /// Acts on the mailbox as the person's hand.
-    async fn mail(&self, rest: &str) {
-        let text = match MailCommand::parse(rest) {
-            Ok(command) => {
-                let budget = Some(self.environment.settings.budget());
-                let agent = lock(&self.screen).view().clone();
-                match self.store.perform(self.session, agent.clone(), command.step, budget).await {
-                    Ok(outcome) => MailCommand::render(&agent, &outcome, now())
-                        .unwrap_or_else(|error| error),
-                    Err(StoreError::SessionNotFound(_)) => {
-                        "Error: the session begins with the first thing you say; there is no mail yet"
-                            .to_owned()
-                    }
-                    Err(error) => format!("Error: {error}"),
+    /// What there is to be said about a command, unless that was said.
+    async fn carry_out(&mut self, name: &str, rest: &str) -> Option<String> {
+        let (hand, view) = (&self.hand, lock(&self.screen).view().clone());
+        let maybe = || Some(rest.to_owned()).filter(|rest| !rest.is_empty());
+        Some(match name {
+            "help" => help(),
+            "mail" => hand.mail(&view, rest).await,
+            "agents" => hand.tree(&view).await,
+            "agent" => return self.look_at(rest).await,
+            "fork" => hand.fork(&view, rest).await,
+            "kill" => {
+                let killed = hand.kill(&view, rest).await;
+                if killed.dead.contains(&view) {
+                    lock(&self.screen).look_at(hand.seat.agent().clone());
                 }
+                killed.text
             }
-            Err(usage) => usage,
-        };
-        lock(&self.screen).say(&text);
+            "model" => hand.model(&view, maybe().as_deref()),
+            "mode" => hand.mode(rest),
+            "undo" | "redo" if !rest.is_empty() => UNDO_USAGE.to_owned(),
+            "undo" => hand.undo(&view, Direction::Undo).await,
+            "redo" => hand.undo(&view, Direction::Redo).await,
+            "mark" => hand.mark(&view, maybe()).await,
+            "rewind" => hand.rewind(&view, maybe().as_deref()).await,
+            "clear" => hand.clear(&view).await,
+            "sessions" => hand.sessions().await,
+            "export" if rest.is_empty() => "Error: usage: /export FILE".to_owned(),
+            "export" => hand.export(&view, rest).await,
+            "tools" => hand.tools(),
+            "usage" => hand.usage().await,
+            "config" => hand.config(),
+            _ => unknown(name),
+        })
     }
 
-    /// Says which mode it is, or changes it.
-    fn mode(&self, word: &str) {
-        let text = match (word, Mode::parse(word)) {
-            ("", _) => format!("Mode {}", self.permissions.mode().word()),
-            (_, Some(mode)) => {
-                self.permissions.set_mode(mode);
-                format!("Mode {} from the next call on", mode.word())
-            }
-            (_, None) => "Error: modes are read, work and full: /mode work".to_owned(),
+    /// Talks to another agent from now on.
+    async fn look_at(&self, named: &str) -> Option<String> {
+        let agent = match self.hand.talkable(named).await {
+            Ok(agent) => agent,
+            Err(error) => return Some(error),
         };
-        lock(&self.screen).say(&text);
-    }
-
-    /// Takes back what a message set going, or that taking back. The log says that it was asked for.
-    async fn undo(&self, direction: Direction) {
-        let text = match undo(&self.store, self.session, direction).await {
-            Ok(Undone::Report(report)) => {
-                let command = match direction {
-                    Direction::Undo => "/undo",
-                    Direction::Redo => "/redo",
-                };
-                self.tell(Command::Note(command.to_owned())).await;
-                render(&report, direction, &self.environment.directory, now())
-            }
-            Ok(Undone::Nothing) | Err(StoreError::SessionNotFound(_)) => {
-                nothing(direction).to_owned()
-            }
-            Ok(Undone::AtWork(agent)) => {
-                format!("Error: agent {agent} is at work; interrupt it with Ctrl-C first")
-            }
-            Err(error) => format!("Error: {error}"),
-        };
-        lock(&self.screen).say(text.trim_end());
-    }
-
-    async fn clear(&self) {
-        if lock(&self.screen).is_busy() {
-            lock(&self.screen).say("Error: the agent is at work; interrupt it with Ctrl-C first");
-        } else {
-            self.tell(Command::Clear).await;
-            lock(&self.screen).say("A fresh context. The log keeps what was said before.");
-        }
+        let said = self.hand.store.own_log(self.hand.session, agent.clone(), None).await;
+        let mut screen = lock(&self.screen);
+        screen.look_at(agent.clone());
+        screen.recall(&said.unwrap_or_default());
+        screen.say(&format!("You talk to agent {agent} now"));
+        screen.catch_up();
+        None
     }
 }
 
 fn help() -> String {
-    let lines = COMMANDS.iter().map(|(name, help)| format!("  {name:<8} {help}\n"));
+    let lines = COMMANDS.iter().map(|(name, help)| format!("  {name:<9} {help}\n"));
     format!("{}{HELP_ON_KEYS}", lines.collect::<String>())
 }
 

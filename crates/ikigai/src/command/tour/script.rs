@@ -7,6 +7,13 @@ pub(super) const FIX: &str = "the test fails, please fix it";
 pub(super) const ASK: &str = "ask agent 1/ to review the change";
 pub(super) const SLOW: &str = "run the slow test";
 
+/// What the person says on the full screen only.
+pub(super) const FORK: &str = "fork a child that tries it with other numbers";
+pub(super) const GUARD: &str = "let git run the test before every commit";
+
+/// What the child is told.
+const CHECK: &str = "Try sum.sh with 1 and with 100, then write to your parent";
+
 /// As much of a request as the script goes by.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
@@ -37,6 +44,8 @@ struct Scene {
     cue: &'static str,
     steps: &'static [Step],
     answer: &'static str,
+    /// The answer when a call was refused or went wrong.
+    otherwise: &'static str,
 }
 
 struct Step {
@@ -65,6 +74,7 @@ const SCENES: &[Scene] = &[
             call("bash", r#"{"command":"bash test.sh"}"#),
         ],
         answer: "Fixed: the loop in sum.sh left out the last number. The test passes now.",
+        otherwise: GIVEN_UP,
     },
     Scene {
         cue: ASK,
@@ -73,6 +83,43 @@ const SCENES: &[Scene] = &[
             r#"{"action":"send","to":"1/","body":"Please review the loop in sum.sh"}"#,
         )],
         answer: "I have written to 1/. Its answer will wake me.",
+        otherwise: GIVEN_UP,
+    },
+    Scene {
+        cue: FORK,
+        steps: &[call(
+            "fork",
+            r#"{"prompt":"Try sum.sh with 1 and with 100, then write to your parent","name":"checker"}"#,
+        )],
+        answer: "My child tries it. Its mail will wake me.",
+        otherwise: GIVEN_UP,
+    },
+    Scene {
+        cue: CHECK,
+        steps: &[
+            call("bash", r#"{"command":"bash sum.sh 1; bash sum.sh 100"}"#),
+            call(
+                "mail",
+                r#"{"action":"send","to":"parent","body":"Right also for 1 and for 100"}"#,
+            ),
+        ],
+        answer: "I tried it, and have written to my parent.",
+        otherwise: GIVEN_UP,
+    },
+    Scene {
+        cue: "from 0/0/",
+        steps: &[call("mail", r#"{"action":"read","id":ID}"#)],
+        answer: "My child has tried the change with other numbers: it is right.",
+        otherwise: GIVEN_UP,
+    },
+    Scene {
+        cue: GUARD,
+        steps: &[call(
+            "file_write",
+            r##"{"path":".git/hooks/pre-commit","content":"#!/bin/sh\nexec bash test.sh\n"}"##,
+        )],
+        answer: "Done: git runs the test before every commit now.",
+        otherwise: "You said no, so I left it as it was.",
     },
     Scene {
         cue: "from 0/",
@@ -82,24 +129,41 @@ const SCENES: &[Scene] = &[
             call("mail", r#"{"action":"send","to":"0/","body":"Right also for 1 and for 100"}"#),
         ],
         answer: "I tried it with other numbers, and have written back.",
+        otherwise: GIVEN_UP,
     },
     Scene {
         cue: "from 1/",
         steps: &[call("mail", r#"{"action":"read","id":ID}"#)],
         answer: "1/ has tried the change with other numbers: it is right.",
+        otherwise: GIVEN_UP,
     },
     Scene {
         cue: SLOW,
         steps: &[call("bash", r#"{"command":"bash slow.sh"}"#)],
-        answer: "The slow test was cut off with my process. I can run it again.",
+        answer: CUT_OFF,
+        otherwise: CUT_OFF,
     },
 ];
 
+/// That a call goes wrong is what the walk shows there.
+const CUT_OFF: &str = "The slow test was cut off with my process. I can run it again.";
+
 /// What is said when a call went wrong on which all the rest stands.
-const GIVEN_UP: &str = "That did not work, so I stop here.";
+pub(super) const GIVEN_UP: &str = "That did not work, so I stop here.";
 
 /// The walk asks nothing else; the script is for nobody's own questions.
 const SPEECHLESS: &str = "I am the script of the tour, and know only its lines.";
+
+/// The words with which a part of the walk on the full screen ends, however it does.
+pub(super) fn closing_words(said: &str) -> [&'static str; 2] {
+    // A child's mail is the end of what its fork began.
+    let cue = if said == FORK { "from 0/0/" } else { said };
+    let scene = SCENES.iter().find(|scene| scene.cue == cue);
+    scene.map_or([SPEECHLESS; 2], |scene| match scene.otherwise {
+        GIVEN_UP => [scene.answer; 2],
+        otherwise => [scene.answer, otherwise],
+    })
+}
 
 impl Asked {
     /// Reads a request in the format of Chat Completions.
@@ -121,8 +185,8 @@ impl Asked {
         };
         let step = scene.steps.get(self.results.len());
         let has_failed = self.has_error() || step.is_none() && self.has_bad_exit();
-        if has_failed && scene.cue != SLOW {
-            return only(GIVEN_UP);
+        if has_failed {
+            return only(scene.otherwise);
         }
         let Some(step) = step else { return only(scene.answer) };
         let arguments = step.arguments.replace("ID", self.announced());
@@ -208,7 +272,7 @@ mod tests {
     fn a_call_that_went_wrong_ends_the_scene_unless_the_walk_meant_it() {
         let failed = r#"{"success":false,"error":"no bash"}"#;
         check(&asked(FIX, &[failed]), GIVEN_UP, None);
-        check(&asked(SLOW, &[failed]), SCENES[4].answer, None);
+        check(&asked(SLOW, &[failed]), CUT_OFF, None);
     }
 
     #[test]

@@ -1,0 +1,107 @@
+//! What a person's commands do, wherever they are typed. Each comes to a text for the person; errors begin with `Error: `
+//! and say what to do.
+
+mod agents;
+mod context;
+mod export;
+mod model;
+mod report;
+
+use std::sync::Arc;
+
+use ikigai_agents::{Command, Models, Order, Permissions, Seat, Undone, undo};
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_mail::Command as MailCommand;
+use ikigai_store::{Direction, Store, StoreError};
+use ikigai_tools::Mode;
+use tokio::sync::mpsc;
+
+use crate::command::now;
+use crate::environment::Environment;
+use crate::undo::{nothing, render};
+
+pub(crate) use agents::cost_text;
+pub(crate) use model::offered_models;
+
+/// A session is made with the first thing that is said.
+const NOT_YET: &str =
+    "Error: the session begins with the first thing you say; there is only agent 0/ yet";
+
+/// The person's hand in a session: what the agents of this process are told, and what is done beside them.
+pub(crate) struct Hand<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) store: Arc<Store>,
+    pub(crate) session: SessionId,
+    pub(crate) seat: Seat,
+    pub(crate) permissions: Arc<Permissions>,
+    pub(crate) models: Arc<Models>,
+    pub(crate) tell: mpsc::Sender<Order>,
+    /// The key by which an agent is interrupted here.
+    pub(crate) interrupt_key: &'static str,
+}
+
+impl Hand<'_> {
+    pub(crate) async fn order(&self, order: Order) {
+        // When nobody listens any more, the agent has said why.
+        let _ = self.tell.send(order).await;
+    }
+
+    async fn tell(&self, agent: &AgentId, command: Command) {
+        self.order(Order { agent: agent.clone(), command }).await;
+    }
+
+    /// Acts on the mailbox of an agent.
+    pub(crate) async fn mail(&self, agent: &AgentId, rest: &str) -> String {
+        let command = match MailCommand::parse(rest) {
+            Ok(command) => command,
+            Err(usage) => return usage,
+        };
+        let budget = Some(self.environment.settings.budget());
+        match self.store.perform(self.session, agent.clone(), command.step, budget).await {
+            Ok(outcome) => {
+                MailCommand::render(agent, &outcome, now()).unwrap_or_else(|error| error)
+            }
+            Err(StoreError::SessionNotFound(_)) => {
+                "Error: the session begins with the first thing you say; there is no mail yet"
+                    .to_owned()
+            }
+            Err(error) => format!("Error: {error}"),
+        }
+    }
+
+    /// Says which mode it is, or changes it.
+    pub(crate) fn mode(&self, word: &str) -> String {
+        match (word, Mode::parse(word)) {
+            ("", _) => format!("Mode {}", self.permissions.mode().word()),
+            (_, Some(mode)) => {
+                self.permissions.set_mode(mode);
+                format!("Mode {} from the next call on", mode.word())
+            }
+            (_, None) => "Error: modes are read, work and full: /mode work".to_owned(),
+        }
+    }
+
+    /// Takes back what a message set going, or that taking back. The log of `agent` says that it was asked for.
+    pub(crate) async fn undo(&self, agent: &AgentId, direction: Direction) -> String {
+        match undo(&self.store, self.session, direction).await {
+            Ok(Undone::Report(report)) => {
+                let command = match direction {
+                    Direction::Undo => "/undo",
+                    Direction::Redo => "/redo",
+                };
+                self.tell(agent, Command::Note(command.to_owned())).await;
+                let text = render(&report, direction, &self.environment.directory, now());
+                text.trim_end().to_owned()
+            }
+            Ok(Undone::Nothing) | Err(StoreError::SessionNotFound(_)) => {
+                nothing(direction).to_owned()
+            }
+            Ok(Undone::AtWork(agent)) => self.at_work(&format!("agent {agent}")),
+            Err(error) => format!("Error: {error}"),
+        }
+    }
+
+    fn at_work(&self, who: &str) -> String {
+        format!("Error: {who} is at work; interrupt it with {} first", self.interrupt_key)
+    }
+}

@@ -1,0 +1,237 @@
+//! `ikigai` on the full screen. The screen has a thread of its own, so that no agent's work delays a key; here it is given
+//! the news, and what it wants is done.
+
+mod desk;
+mod editor;
+mod files;
+mod history;
+mod members;
+mod setting;
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use ikigai_agents::{Event, Model, Person, Seat, serve};
+use ikigai_conversation::SessionId;
+use ikigai_store::StoreError;
+use ikigai_tui::{Arrivals, Effect, Farewell, Feed, Mouse, News, Options, Setup, feed};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::hand::Hand;
+use crate::model::HOW_TO_CONNECT;
+use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
+use crate::print;
+use crate::signals::{self, Signals};
+use crate::temporary::TemporaryFolder;
+
+use desk::{Desk, Left};
+use history::HistoryFile;
+use members::watch_members;
+use setting::{bell, colours, greeting, sandbox, status};
+
+/// How many orders may wait for the agents; they are taken at once, also while they work.
+const ORDERS: usize = 16;
+/// How many wishes of the screen may wait; a hand does not type faster than they are done.
+const EFFECTS: usize = 64;
+
+/// What happens to agents, for somebody who walks with the person.
+pub(crate) type Watcher = Arc<dyn Fn(&Event, &Feed) + Send + Sync>;
+
+/// Why the screen is opened.
+pub(crate) enum Occasion {
+    Work,
+    /// A walk with a scripted model.
+    Tour {
+        /// What is said first.
+        welcome: Vec<News>,
+        /// Who goes with the person.
+        guide: Watcher,
+    },
+}
+
+/// Talks until the person leaves, with another agent when the first is not run here any more.
+pub(crate) async fn talk(
+    environment: &Environment,
+    model: Model,
+    mouse: Mouse,
+    occasion: Occasion,
+) -> anyhow::Result<Exit> {
+    let mut seat = take_seat(environment, Otherwise::Join).await?;
+    let session = seat.session();
+    let (feed, arrivals) = feed();
+    let mut opened = Opened::open(environment, &seat, &model, mouse, arrivals, &occasion)?;
+    let history = HistoryFile::of(&environment.settings);
+    feed.give(News::History(history.load()));
+    let mut signals = Signals::listen()?;
+    let exit = loop {
+        let talked = Talk { environment, model: model.clone(), feed: &feed, history: &history };
+        match talked.at(seat, &mut opened, &mut signals, &occasion).await {
+            Ok(Parted::Left(exit)) => break Ok(exit),
+            Ok(Parted::Reseated(other)) => seat = other,
+            Err(error) => break Err(error),
+        }
+    };
+    // Whatever happened is told on the normal screen.
+    let closed = opened.close(session, &occasion).await;
+    exit.and_then(|exit| closed.map(|()| exit))
+}
+
+/// The screen on its thread.
+struct Opened {
+    effects: mpsc::Receiver<Effect>,
+    ending: CancellationToken,
+    farewell: oneshot::Receiver<io::Result<Farewell>>,
+}
+
+impl Opened {
+    fn open(
+        environment: &Environment,
+        seat: &Seat,
+        model: &Model,
+        mouse: Mouse,
+        arrivals: Arrivals,
+        occasion: &Occasion,
+    ) -> anyhow::Result<Opened> {
+        let setup = Setup {
+            view: seat.agent().clone(),
+            status: status(environment, seat.session(), model, occasion),
+            colours: colours(environment),
+        };
+        let options = Options { mouse, bell: bell(environment) };
+        let (wish, effects) = mpsc::channel(EFFECTS);
+        let (part, farewell) = oneshot::channel();
+        let ending = CancellationToken::new();
+        let until = ending.clone();
+        let show = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let shown = runtime.and_then(|runtime| {
+                runtime.block_on(ikigai_tui::run(setup, options, arrivals, wish, until))
+            });
+            // Who does not wait for it any more has no use for it.
+            let _ = part.send(shown);
+        };
+        thread::Builder::new().name("screen".to_owned()).spawn(show)?;
+        Ok(Opened { effects, ending, farewell })
+    }
+
+    /// Gives the terminal back, and leaves there what the person may want to keep.
+    async fn close(self, session: SessionId, occasion: &Occasion) -> anyhow::Result<()> {
+        self.ending.cancel();
+        // It ends without a word only by a panic, which has said what there is to say.
+        let Ok(farewell) = self.farewell.await else { anyhow::bail!("the screen broke down") };
+        let Farewell { last_answer, has_spoken } = match farewell {
+            Ok(farewell) => farewell,
+            Err(error) => anyhow::bail!("the terminal cannot be used: {error}; try --plain"),
+        };
+        if let Occasion::Tour { .. } = occasion {
+            return print::out(format!(
+                "The tour is over. To connect a model of your own:\n{HOW_TO_CONNECT}\n"
+            ));
+        }
+        if let Some(answer) = last_answer {
+            print::out(print::safe(&format!("● {}\n", answer.trim_end())))?;
+        }
+        if has_spoken {
+            print::out(format!("To go on: ikigai -c, or ikigai --session {session}\n"))?;
+        }
+        Ok(())
+    }
+}
+
+/// How a conversation at a seat ended.
+enum Parted {
+    /// By the person.
+    Left(Exit),
+    /// Another process has taken the agent over, or somebody has killed it; the person goes on here.
+    Reseated(Seat),
+}
+
+/// The conversation with the agents of a seat.
+struct Talk<'a> {
+    environment: &'a Environment,
+    model: Model,
+    feed: &'a Feed,
+    history: &'a HistoryFile,
+}
+
+impl Talk<'_> {
+    async fn at(
+        self,
+        seat: Seat,
+        opened: &mut Opened,
+        signals: &mut Signals,
+        occasion: &Occasion,
+    ) -> anyhow::Result<Parted> {
+        let Talk { environment, model, feed, history } = self;
+        let (store, session) = (seat.store(), seat.session());
+        let temporary = TemporaryFolder::of_session(environment, session)?;
+        let toolbox = toolbox(environment, &seat, &temporary, Person::Present)?;
+        let permissions = Arc::clone(&toolbox.permissions);
+        let mut status = status(environment, session, &model, occasion);
+        status.sandbox = sandbox(&toolbox.commands.sandbox_kind().await);
+        feed.give(News::Status(status.clone()));
+        if let Occasion::Tour { welcome, .. } = occasion {
+            welcome.iter().cloned().for_each(|news| feed.give(news));
+        }
+        let equipment = equip(environment, model, toolbox, sink(feed, occasion));
+        let (tell, orders) = mpsc::channel(ORDERS);
+        let hand = Hand {
+            environment,
+            store: Arc::clone(&store),
+            session,
+            seat: seat.clone(),
+            permissions,
+            models: Arc::clone(&equipment.models),
+            tell,
+            interrupt_key: "Esc",
+        };
+        let mut desk =
+            Desk { hand, feed, history, greeting: greeting(occasion, seat.agent()), status };
+        let shutdown = CancellationToken::new();
+        let watching = watch_members(Arc::clone(&store), session, seat.agent().top(), feed.clone());
+        let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));
+        let left = tokio::select! {
+            served = &mut serving => match served {
+                Ok(()) => return Ok(Parted::Left(Exit::Done)),
+                Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => {
+                    return match desk.wait_for_a_wish(&mut opened.effects, signals).await {
+                        Left::Stays => {
+                            let seat = take_seat_beside(environment, store, session).await?;
+                            feed.give(News::View(seat.agent().clone()));
+                            Ok(Parted::Reseated(seat))
+                        }
+                        Left::By(exit) => Ok(Parted::Left(exit)),
+                    };
+                }
+                Err(error) => return Err(error.into()),
+            },
+            left = desk.listen(&mut opened.effects, signals) => left,
+            never = watching => match never {},
+        };
+        // The terminal is the person's again while the agents come to their end. Whoever cannot wait presses Ctrl-C.
+        opened.ending.cancel();
+        shutdown.cancel();
+        signals::cancel(shutdown)?;
+        serving.await?;
+        Ok(Parted::Left(left))
+    }
+}
+
+/// Where the events of agents go.
+fn sink(feed: &Feed, occasion: &Occasion) -> ikigai_agents::Sink {
+    let feed = feed.clone();
+    let guide = match occasion {
+        Occasion::Work => None,
+        Occasion::Tour { guide, .. } => Some(Arc::clone(guide)),
+    };
+    Arc::new(move |event: Event| {
+        feed.give(News::Event(event.clone()));
+        if let Some(guide) = &guide {
+            guide(&event, &feed);
+        }
+    })
+}

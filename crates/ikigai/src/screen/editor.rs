@@ -1,0 +1,54 @@
+//! Ctrl+G: what is being typed, in the person's own editor.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use anyhow::Context;
+use tokio::process::Command;
+
+use crate::environment::Environment;
+use crate::temporary::TemporaryFolder;
+
+/// Larger texts are better put into a file of their own.
+const LIMIT: u64 = 1024 * 1024;
+
+/// Lets the person edit a text; `None` when it is to stay as it was. The terminal must be the editor's meanwhile.
+pub(super) async fn edit(
+    environment: &Environment,
+    text: String,
+) -> anyhow::Result<Option<String>> {
+    let folder = TemporaryFolder::of_process(environment)?;
+    // By its ending an editor knows how to show it.
+    let path = folder.path().join("message.md");
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&path)?;
+    file.write_all(text.as_bytes()).context("cannot write the text for the editor")?;
+    drop(file);
+    let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| environment.variable(name));
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    // It may have options, so a shell takes it apart.
+    let status = Command::new("/bin/sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("sh")
+        .arg(&path)
+        .env_clear()
+        .envs(environment.for_commands())
+        .current_dir(&environment.directory)
+        .kill_on_drop(true)
+        .status()
+        .await
+        .with_context(|| format!("cannot start the editor '{editor}'"))?;
+    anyhow::ensure!(
+        status.success(),
+        "the editor '{editor}' failed ({status}); EDITOR names another"
+    );
+    let size = fs::metadata(&path)?.len();
+    anyhow::ensure!(
+        size <= LIMIT,
+        "the text is too long ({size} bytes): put it into a file and name that"
+    );
+    let edited = fs::read(&path).context("cannot read what the editor wrote")?;
+    Ok(Some(String::from_utf8_lossy(&edited).into_owned()))
+}

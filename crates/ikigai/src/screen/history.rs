@@ -1,0 +1,157 @@
+//! What was typed, per user and across sessions. Several processes write to the same file: one line of JSON per text, added
+//! under a lock, and now and then written anew without what is old or there twice.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::config::Settings;
+
+/// A longer text is not typed twice; it is in the log.
+const TEXT_BYTES: usize = 64 * 1024;
+/// What is read of a file, whoever wrote it.
+const FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The file with what was typed.
+pub(super) struct HistoryFile {
+    /// `None` where nothing is kept.
+    path: Option<PathBuf>,
+    /// How many texts are kept.
+    size: usize,
+}
+
+impl HistoryFile {
+    pub(super) fn of(settings: &Settings) -> HistoryFile {
+        let size = settings.history_size();
+        let path = settings.history_file().map(Path::to_owned).filter(|_| size > 0);
+        HistoryFile { path, size }
+    }
+
+    /// What was typed, the newest last. A file that cannot be read is an empty one.
+    pub(super) fn load(&self) -> Vec<String> {
+        let texts = self.path.as_deref().and_then(|path| read(path).ok()).unwrap_or_default();
+        newest(texts, self.size)
+    }
+
+    /// Adds a text. Nobody waits for it, and a disk that is full is no reason to stop talking.
+    pub(super) fn add(&self, text: String) {
+        let Some(path) = self.path.clone().filter(|_| text.len() <= TEXT_BYTES) else { return };
+        let size = self.size;
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = append(&path, &text, size) {
+                tracing::warn!(%error, "history not written");
+            }
+        });
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<String>> {
+    let lines = BufReader::new(File::open(path)?.take(FILE_BYTES)).split(b'\n');
+    // What is no line of ours is passed over.
+    let text = |line: Vec<u8>| serde_json::from_slice::<String>(&line).ok();
+    Ok(lines.map_while(Result::ok).filter_map(text).collect())
+}
+
+/// The newest texts, each once, where it was typed last.
+fn newest(texts: Vec<String>, size: usize) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut kept: Vec<String> =
+        texts.into_iter().rev().filter(|text| seen.insert(text.clone())).take(size).collect();
+    kept.reverse();
+    kept
+}
+
+fn append(path: &Path, text: &str, size: usize) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    // A file beside it: the file itself is replaced now and then, and a lock on the old one would be worth nothing.
+    let lock = private().create(true).truncate(false).open(path.with_extension("lock"))?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    let texts = read(path).unwrap_or_default();
+    // Read and written anew only when half of it is old.
+    if texts.len() >= size.saturating_mul(2) {
+        let mut texts = newest(texts, size);
+        texts.push(text.to_owned());
+        return replace(path, &texts);
+    }
+    let mut file = private().read(true).create(true).append(true).open(path)?;
+    let end = if is_cut(&mut file)? { "\n" } else { "" };
+    file.write_all(format!("{end}{}", line(text)).as_bytes())
+}
+
+/// Whether the last line has no end: its writer was killed, or the disk was full.
+fn is_cut(file: &mut File) -> io::Result<bool> {
+    let mut last = [b'\n'];
+    if file.metadata()?.len() > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    Ok(last != [b'\n'])
+}
+
+fn replace(path: &Path, texts: &[String]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = private().create(true).truncate(true).open(&beside)?;
+    file.write_all(texts.iter().map(|text| line(text)).collect::<String>().as_bytes())?;
+    file.sync_all()?;
+    fs::rename(beside, path)
+}
+
+fn private() -> OpenOptions {
+    let mut options = File::options();
+    options.write(true).mode(0o600);
+    options
+}
+
+/// A text on one line, whatever is in it. One write adds it whole.
+fn line(text: &str) -> String {
+    format!("{}\n", serde_json::Value::from(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_kept_once_and_the_newest_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("made/history");
+        for number in 0..50 {
+            append(&path, &format!("text {}\nline 2", number % 7), 5).unwrap();
+        }
+        let kept = HistoryFile { path: Some(path.clone()), size: 5 }.load();
+        let expected = [3, 4, 5, 6, 0].map(|number| format!("text {number}\nline 2"));
+        assert_eq!(kept, expected);
+        assert!(fs::read_to_string(path).unwrap().lines().count() <= 11);
+    }
+
+    #[test]
+    fn what_others_left_in_the_file_does_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history");
+        fs::write(&path, b"\"a\"\nno json\n\xff\xfe\n{}\n\"b\"\n\"cut").unwrap();
+        append(&path, "c", 9).unwrap();
+        assert_eq!(HistoryFile { path: Some(path), size: 9 }.load(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn several_writers_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = &folder.path().join("history");
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                scope.spawn(move || {
+                    for number in 0..25 {
+                        append(path, &format!("{writer} {number}"), 100).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(HistoryFile { path: Some(path.clone()), size: 100 }.load().len(), 100);
+    }
+}

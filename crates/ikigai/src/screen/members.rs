@@ -1,0 +1,113 @@
+//! The agents of the session as the screen shows them, told anew whenever the registry has changed.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_store::{Agent, Changes, Process, State, Store, StoreError, Tokens};
+use ikigai_tui::{Feed, Member, News, Place};
+use tokio::time::{Instant, sleep};
+
+use crate::hand::cost_text;
+
+/// Between two looks: commits come faster than anybody reads.
+const BETWEEN: Duration = Duration::from_millis(100);
+/// Adding up what was used reads all of the session's logs, so it is done more rarely.
+const BETWEEN_SUMS: Duration = Duration::from_secs(5);
+
+/// Tells of the agents, for ever. `own` is the top-level agent that this process runs.
+pub(super) async fn watch_members(
+    store: Arc<Store>,
+    session: SessionId,
+    own: AgentId,
+    feed: Feed,
+) -> Infallible {
+    let mut watch = Watch { store, session, own, costs: BTreeMap::new(), summed: None };
+    let mut told = Vec::new();
+    let mut changes = None;
+    loop {
+        // Before the look: what comes after it is noticed.
+        if changes.is_none() {
+            changes = watch.store.changes().ok();
+        }
+        // A database that cannot be reached for now is a matter of the agents, who tell of it.
+        if let Ok(members) = watch.members().await
+            && members != told
+        {
+            told.clone_from(&members);
+            feed.give(News::Team(members));
+        }
+        let waited = match &mut changes {
+            Some(changes) => changes.wait(Changes::SWEEP).await,
+            None => Err(StoreError::Closed),
+        };
+        if waited.is_err() {
+            changes = None;
+            sleep(Changes::SWEEP).await;
+        }
+        sleep(BETWEEN).await;
+    }
+}
+
+struct Watch {
+    store: Arc<Store>,
+    session: SessionId,
+    own: AgentId,
+    costs: BTreeMap<AgentId, Tokens>,
+    summed: Option<Instant>,
+}
+
+impl Watch {
+    async fn members(&mut self) -> Result<Vec<Member>, StoreError> {
+        let agents = self.store.agents(self.session).await?;
+        self.sum_costs().await?;
+        let here = self.run_here(&agents).await?;
+        let member = |agent: Agent| {
+            let place = match here.contains(&agent.id.top()) {
+                true => Place::Here,
+                false => Place::Elsewhere,
+            };
+            self.member(agent, place)
+        };
+        Ok(agents.into_iter().filter_map(member).collect())
+    }
+
+    async fn sum_costs(&mut self) -> Result<(), StoreError> {
+        if self.summed.is_none_or(|summed| summed.elapsed() >= BETWEEN_SUMS) {
+            self.costs = self.store.tokens(self.session).await?.into_iter().collect();
+            self.summed = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// The top-level agents that this process runs: its own, and those that it has taken up.
+    async fn run_here(&self, agents: &[Agent]) -> Result<Vec<AgentId>, StoreError> {
+        let mut here = vec![self.own.clone()];
+        let is_other = |agent: &&Agent| {
+            agent.id.depth() == 1 && agent.id != self.own && agent.state != State::Dead
+        };
+        for agent in agents.iter().filter(is_other) {
+            let holder = self.store.holder(self.session, agent.id.clone()).await?;
+            if holder.is_some_and(|holder| holder == Process::current()) {
+                here.push(agent.id.clone());
+            }
+        }
+        Ok(here)
+    }
+
+    /// An agent that lives.
+    fn member(&self, agent: Agent, place: Place) -> Option<Member> {
+        let state = match agent.state {
+            State::Idle => ikigai_tui::State::Idle,
+            State::Waiting => ikigai_tui::State::Waiting,
+            State::Tool => ikigai_tui::State::Tool,
+            State::Asking => ikigai_tui::State::Asking,
+            State::Dead => return None,
+        };
+        let cost = self.costs.get(&agent.id).copied().and_then(cost_text);
+        let Agent { id, name, unread, task, .. } = agent;
+        Some(Member { id, name, state, task, unread, cost, place })
+    }
+}

@@ -1,0 +1,84 @@
+//! What the terminal is like, and what the screen says of this conversation.
+
+use ikigai_agents::Model;
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_tools::{NoSandbox, SandboxKind};
+use ikigai_tui::{Bell, Colours, Status};
+
+use super::Occasion;
+use crate::environment::Environment;
+use crate::model::context_tokens;
+
+/// Terminals that show a notification for OSC 9, by how they call themselves.
+const NOTIFYING: [&str; 5] = ["iTerm.app", "WezTerm", "ghostty", "xterm-kitty", "xterm-ghostty"];
+
+pub(super) fn colours(environment: &Environment) -> Colours {
+    match environment.variable("NO_COLOR") {
+        Some(_) => Colours::None,
+        None => Colours::Sixteen,
+    }
+}
+
+pub(super) fn bell(environment: &Environment) -> Bell {
+    let named = ["TERM_PROGRAM", "TERM"].iter().filter_map(|name| environment.variable(name));
+    match named.into_iter().any(|name| NOTIFYING.contains(&name.as_str())) {
+        true => Bell::Notification,
+        false => Bell::Plain,
+    }
+}
+
+/// What the last line says, as long as the sandbox is not known.
+pub(super) fn status(
+    environment: &Environment,
+    session: SessionId,
+    model: &Model,
+    occasion: &Occasion,
+) -> Status {
+    /// Up to the milliseconds in which the session began.
+    const SHORT: usize = 13;
+    Status {
+        model: model.label.clone(),
+        mode: environment.settings.mode(),
+        sandbox: String::new(),
+        session: session.to_string().chars().take(SHORT).collect(),
+        context_tokens: context_tokens(&model.name),
+        cost: None,
+        directory: directory(environment),
+        label: match occasion {
+            Occasion::Work => None,
+            Occasion::Tour { .. } => Some("tour (scripted)".to_owned()),
+        },
+    }
+}
+
+/// What commands are kept in by; empty where they are not.
+pub(super) fn sandbox(found: &Result<SandboxKind, NoSandbox>) -> String {
+    found.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+fn directory(environment: &Environment) -> String {
+    let home = environment.settings.home();
+    match home.and_then(|home| environment.directory.strip_prefix(home).ok()) {
+        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(below) => format!("~/{}", below.display()),
+        None => environment.directory.display().to_string(),
+    }
+}
+
+/// What somebody who never was here has to know. On a tour it is the guide who says it.
+pub(super) fn greeting(occasion: &Occasion, agent: &AgentId) -> Option<String> {
+    let Occasion::Work = occasion else { return None };
+    let version = env!("CARGO_PKG_VERSION");
+    let others = match *agent == AgentId::top_level(0) {
+        true => "",
+        false => {
+            "\nThe session runs in another terminal, too: /mail send 0/ TEXT writes to its agent."
+        }
+    };
+    Some(format!(
+        "ikigai {version} · you talk to agent {agent}\n\
+         Type what you want done; Enter sends it. Esc interrupts the agent.\n\
+         Ctrl+T shows all agents, /mail the mailbox, /help everything else.\n\
+         Ctrl+D leaves.{others}"
+    ))
+}

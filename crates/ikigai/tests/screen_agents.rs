@@ -1,0 +1,237 @@
+//! Several agents on one screen: who is in view, who asks, who has mail (terminal.md, agents.md).
+
+use ikigai_testkit::{Cast, Gate, ModelServer, Point, Reply};
+use serde_json::json;
+
+use crate::support::Workspace;
+use crate::support::screen::{
+    ALT_DOWN, ALT_LEFT, ALT_RIGHT, ALT_UP, ESCAPE, Screen, command, on_terminal,
+};
+use crate::support::story::contents;
+
+#[test]
+fn the_separator_and_alt_arrows_lead_through_the_family() {
+    let server = ModelServer::choosing(|_| Reply::text("Yes."));
+    let mut screen = Screen::alone(&server);
+    screen.asks("hello", "● Yes.");
+    screen.wait_until_idle();
+    screen.asks("/fork", "Agent 0/0/; /agent 0/0/ talks to it");
+    screen.asks("/fork", "Agent 0/1/; ");
+    screen.wait_for("── ↑- ←- [0/] →- ↓0/1/ ──");
+    screen.types(ALT_DOWN);
+    screen.wait_for("── ↑0/ ←0/0/ [0/1/] →- ↓- ──");
+    screen.types(ALT_LEFT);
+    screen.wait_for("── ↑0/ ←- [0/0/] →0/1/ ↓- ──");
+    screen.types(ALT_RIGHT);
+    screen.wait_for("[0/1/]");
+    screen.types(ALT_UP);
+    screen.wait_for("[0/]");
+    // Ctrl does the same while the input is empty.
+    screen.types("\x1b[1;5B");
+    screen.wait_for("[0/1/]");
+    screen.asks("/agent 0", "── ↑- ←- [0/]");
+    screen.asks("/agent 7", "Error: Agent 7 not found; /agents lists all");
+}
+
+#[test]
+fn switching_in_the_middle_of_streams_never_mixes_them() {
+    let (first, second) = (Gate::new(), Gate::new());
+    let server = Cast::new()
+        .role(
+            "0/",
+            [
+                Reply::call("c1", "fork", json!({"prompt": "sing"})),
+                Reply::text("father father father end").hold_at(Point::Text, &first),
+            ],
+        )
+        .role("0/0/", [Reply::text("child child child end").hold_at(Point::Text, &second)])
+        .start();
+    let mut screen = Screen::alone(&server);
+    screen.asks("go", "● father");
+    for _ in 0..3 {
+        screen.types(ALT_DOWN);
+        screen.wait_for("● child");
+        assert!(!screen.text().contains("father"), "{}", screen.text());
+        screen.types(ALT_UP);
+        screen.wait_for("● father");
+        assert!(!screen.text().contains("child child"), "{}", screen.text());
+    }
+    first.open();
+    screen.wait_for("● father father father end");
+    screen.types(ALT_DOWN);
+    second.open();
+    screen.wait_for("● child child child end");
+    assert!(!screen.text().contains("father"), "{}", screen.text());
+}
+
+#[test]
+fn the_team_is_a_list_that_leads_to_its_agents() {
+    let server = Cast::new()
+        .role(
+            "0/",
+            [
+                Reply::call("c1", "fork", json!({"prompt": "count the files", "name": "counter"})),
+                Reply::text("Begun."),
+            ],
+        )
+        .role("0/0/", [Reply::text("one").stall_at(Point::Text)])
+        .start();
+    let mut screen = Screen::alone(&server);
+    screen.asks("go", "● Begun.");
+    screen.wait_until_idle();
+    screen.types("\x14");
+    screen.wait_for("Team: a digit or Enter goes there, Esc closes");
+    screen.wait_for("2 0/0/ counter waiting");
+    assert!(screen.text().contains(": count the files"));
+    screen.types(ESCAPE);
+    screen.wait_until_gone("Team:");
+    screen.types("\x14");
+    screen.wait_for("Team:");
+    screen.types("2");
+    screen.wait_for("[0/0/]");
+    screen.wait_for("● one");
+    screen.asks("/kill", "Killed: 0/0/");
+    screen.wait_for("── ↑- ←- [0/] →- ↓- ──");
+}
+
+#[test]
+fn an_agent_in_the_background_that_asks_is_marked_and_rings() {
+    let server = Cast::new()
+        .role(
+            "0/",
+            [Reply::call("c1", "fork", json!({"prompt": "do"})), Reply::text("Begun.")],
+        )
+        .role(
+            "0/0/",
+            [
+                Reply::call("c2", "bash", json!({"command": "echo out", "sandbox": false})),
+                Reply::text("Did it."),
+            ],
+        )
+        .start();
+    let mut screen = Screen::alone(&server);
+    screen.asks("go", "[0/0/ asks]");
+    assert!(screen.terminal().callbacks().bells > 0);
+    screen.types(ALT_DOWN);
+    screen.wait_for("? agent 0/0/ asks for bash: the command asks to leave the sandbox");
+    screen.wait_for("    echo out");
+    screen.answers("y");
+    screen.wait_for("● Did it.");
+    assert!(!screen.text().contains("asks]"));
+}
+
+#[test]
+fn a_no_has_a_reason_that_the_model_is_told() {
+    let server = ModelServer::start([
+        Reply::call("c1", "bash", json!({"command": "rm -r x", "sandbox": false})),
+        Reply::text("Then not."),
+    ]);
+    let mut screen = Screen::alone(&server);
+    screen.says("clean up");
+    screen.answers("n");
+    screen.wait_for("why not?");
+    screen.types("it is mine\r");
+    screen.wait_for("● Then not.");
+    let requests = server.requests();
+    assert!(requests[1].text().contains("the person said no: it is mine"));
+}
+
+#[test]
+fn mail_waits_while_the_person_writes_and_wakes_the_agent_when_they_are_done() {
+    let server = ModelServer::start([Reply::text("Hi."), Reply::text("I have mail.")]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("hello", "● Hi.");
+    screen.wait_until_idle();
+    screen.types("I am wri");
+    screen.wait_for("❯ I am wri");
+    workspace.print(["mail", "send", "0/", "look here"]);
+    screen.wait_for("[mail:1] waits until you send or clear");
+    assert_eq!(server.requests().len(), 1);
+    screen.types("\x03");
+    screen.wait_for("[Notification: You have 1 unread message in your inbox]");
+    screen.wait_for("● I have mail.");
+    screen.wait_for("── [mail:1] ──");
+    assert!(screen.cell_of("[Notification").dim());
+    screen.asks("/mail", "[unread] from 0/ - \"look here\"");
+    screen.asks("/mail read 1", "look here\n");
+    screen.wait_until_gone("── [mail:1] ──");
+}
+
+#[test]
+fn two_terminals_in_one_folder_are_two_agents_that_mail_each_other() {
+    let server = Cast::new()
+        .role("0/", [Reply::text("Hi."), Reply::text("Thank you, 1/.")])
+        .role("1/", [Reply::text("Hello.")])
+        .start();
+    let workspace = Workspace::new();
+    let mut first = Screen::open(&workspace, &server);
+    first.asks("hello", "● Hi.");
+    first.wait_until_idle();
+    let mut second = Screen::open(&workspace, &server);
+    second.wait_for("you talk to agent 1/");
+    second.wait_for("── ↑- ←0/ [1/] →- ↓- ──");
+    second.asks("hello", "● Hello.");
+    second.wait_until_idle();
+    second.asks("/agent 0/", "Error: agent 0/ is not run here; write to it: /mail send 0/ text");
+    second.asks("/mail send 0/ the tests pass", "Mail sent to agent 0/");
+    first.wait_for("from 1/: \"the tests pass\"");
+    first.wait_for("● Thank you, 1/.");
+    first.wait_for("→1/");
+    second.leave();
+    first.leave();
+}
+
+#[test]
+fn an_agent_that_is_gone_offers_another_one() {
+    let server = Cast::new()
+        .role("0/", [Reply::text("Hi.")])
+        .role("1/", [Reply::text("New here.")])
+        .role("2/", [Reply::text("Newer still.")])
+        .start();
+    let workspace = Workspace::new();
+    let mut first = Screen::open(&workspace, &server);
+    first.asks("hello", "● Hi.");
+    first.wait_until_idle();
+    let mut second = Screen::open(&workspace, &server);
+    second.wait_for("agent 1/");
+    second.asks("hello", "● New here.");
+    second.wait_until_idle();
+    second.asks("/kill 0/", "Killed: 0/");
+    first.wait_for("Enter begins as a new agent of the session, Ctrl+D leaves");
+    first.types("\r");
+    first.wait_for("[2/]");
+    first.asks("again", "● Newer still.");
+    assert_eq!(first.leave().code, Some(0));
+    assert_eq!(contents(&workspace.log("2/"), "user"), ["again"]);
+}
+
+#[test]
+fn without_a_model_three_ways_are_offered() {
+    let workspace = Workspace::new();
+    let mut screen = Screen::spawn(&mut on_terminal(&workspace), 80, 24);
+    screen.wait_for("Your choice");
+    let shown = screen.text();
+    assert!(shown.contains("no model is connected"), "{shown}");
+    assert!(shown.contains("  k  paste a key") && shown.contains("  t  take the tour"), "{shown}");
+    screen.types("t\n");
+    screen.wait_for("tour (scripted)");
+    assert_eq!(screen.leave().code, Some(0));
+}
+
+#[test]
+fn another_model_answers_from_the_next_request_on() {
+    let server = ModelServer::choosing(|asked| {
+        let model = asked.json()["model"].as_str().unwrap().to_owned();
+        Reply::text(&format!("I am {model}."))
+    });
+    let workspace = Workspace::new();
+    let mut screen = Screen::start(&mut command(&workspace, &server), 80, 24);
+    screen.asks("who?", "● I am scripted.");
+    screen.wait_until_idle();
+    screen.asks("/model", "openai/scripted; /model NAME chooses another one");
+    screen.asks("/model other", "openai/other answers agent 0/ from the next request on");
+    screen.wait_until("the status", |shown| shown.lines().last().unwrap().contains("openai/other"));
+    screen.asks("and now?", "● I am other.");
+    screen.asks("/model nobody/x", "Error: 'nobody' is no provider");
+}

@@ -1,0 +1,177 @@
+//! What is typed with a slash (terminal.md, Commands).
+
+use ikigai_testkit::{ModelServer, Reply};
+use serde_json::json;
+
+use crate::support::Workspace;
+use crate::support::screen::{CONTROL_HOME, Screen, command};
+use crate::support::story::kinds;
+
+fn talkative() -> ModelServer {
+    ModelServer::choosing(|asked| {
+        Reply::text(&format!("Answer to {}.", asked.last_user_text().unwrap_or_default()))
+    })
+}
+
+#[test]
+fn help_lists_every_command_and_the_keys() {
+    let workspace = Workspace::new();
+    let mut screen = Screen::start(&mut command(&workspace, &talkative()), 100, 60);
+    screen.asks("/help", "Ctrl+T: the team");
+    let shown = screen.text();
+    for name in [
+        "help", "clear", "model", "mail", "fork", "agents", "agent", "kill", "mark", "rewind",
+        "sessions", "export", "tools", "mode", "undo", "redo", "usage", "copy", "config", "exit",
+    ] {
+        assert!(shown.contains(&format!("  /{name} ")), "{name} in {shown}");
+    }
+}
+
+#[test]
+fn an_unknown_command_is_told_with_the_nearest_and_a_wrong_use_with_the_usage() {
+    let mut screen = Screen::alone(&talkative());
+    screen.asks("/mial", "Error: Unknown command '/mial'; did you mean /mail? /help lists all");
+    screen.asks("/agent", "Error: usage: /agent ID; /agents lists all");
+    screen.asks("/export", "Error: usage: /export FILE");
+    screen.asks("/mode fast", "Error: modes are read, work and full: /mode work");
+    screen.asks("/mail send", "/mail send");
+    screen.asks("/rewind", "Error: there is no mark to return to; /mark sets one");
+    screen.asks("/mark", "Error: nothing was said yet, so there is nothing to mark");
+    screen.asks("/copy", "Error: there is no answer to copy yet");
+    screen.asks("/export a.md", "Error: nothing was said yet, so there is nothing to write");
+}
+
+#[test]
+fn looking_in_leaves_nothing_behind() {
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &talkative());
+    screen.asks("/usage", "No tokens were used yet");
+    screen.asks("/sessions", "No sessions yet");
+    screen.says("/exit");
+    let left = screen.ended();
+    assert_eq!((left.code, left.shown.trim()), (Some(0), ""));
+    assert_eq!(workspace.print(["sessions"]), "No sessions yet\n");
+}
+
+#[test]
+fn a_mark_can_be_returned_to_and_what_came_after_is_dim_and_hidden_from_the_model() {
+    let server = talkative();
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("one", "● Answer to one.");
+    screen.wait_until_idle();
+    screen.asks("/mark here", "── mark here ──");
+    screen.asks("two", "● Answer to two.");
+    screen.wait_until_idle();
+    assert!(!screen.cell_of("Answer to two").dim());
+    screen.asks("/rewind nowhere", "Error: there is no mark 'nowhere'");
+    screen.asks("/rewind here", "── rewound to here ──");
+    screen.wait_until("dim text", |_| screen.cell_of("Answer to two").dim());
+    assert!(!screen.cell_of("Answer to one").dim());
+    screen.asks("three", "● Answer to three.");
+    let last = server.requests().pop().unwrap();
+    assert!(last.text().contains("Answer to one") && !last.text().contains("Answer to two"));
+    screen.wait_until_idle();
+    screen.leave();
+    let mut screen = Screen::start(command(&workspace, &server).arg("-c"), 80, 24);
+    screen.wait_for("● Answer to three.");
+    screen.types(CONTROL_HOME);
+    screen.wait_for("● Answer to two.");
+    assert!(screen.cell_of("Answer to two").dim(), "also after a restart");
+}
+
+/// Going back past the message that showed a mail makes it news again (mail.md, M10).
+#[test]
+fn m10_a_rewind_past_a_mail_makes_the_agent_hear_of_it_again() {
+    let server = ModelServer::start([
+        Reply::text("Hi."),
+        Reply::call("c1", "mail", json!({"action": "read", "id": 1})),
+        Reply::text("Read it."),
+        Reply::call("c2", "mail", json!({"action": "read", "id": 1})),
+        Reply::text("Read it again."),
+    ]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("hello", "● Hi.");
+    screen.wait_until_idle();
+    screen.asks("/mark", "Marked; /rewind returns here");
+    screen.asks("/mail send 0/ some news", "● Read it.");
+    screen.wait_until_idle();
+    screen.asks("/rewind", "● Read it again.");
+    let log = workspace.log("0/");
+    let kinds: Vec<&str> = kinds(&log);
+    let news = kinds.iter().filter(|kind| **kind == "notification").count();
+    assert_eq!(news, 2, "{kinds:?}");
+}
+
+#[test]
+fn a_fresh_context_hides_what_was_said_from_the_model() {
+    let server = talkative();
+    let mut screen = Screen::alone(&server);
+    screen.asks("one", "● Answer to one.");
+    screen.wait_until_idle();
+    screen.asks("/clear", "── a fresh context ──");
+    screen.asks("two", "● Answer to two.");
+    assert!(!server.requests()[1].text().contains("Answer to one"));
+}
+
+#[test]
+fn a_conversation_is_written_as_markdown_or_as_lines_of_json_and_nothing_is_overwritten() {
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &talkative());
+    screen.asks("one", "● Answer to one.");
+    screen.wait_until_idle();
+    screen.asks("/export talk.md", "Written to ");
+    let markdown = workspace.read_text("talk.md");
+    assert_eq!(
+        markdown,
+        "# Conversation with agent 0/\n\n## You\n\none\n\n## Agent\n\nAnswer to one.\n"
+    );
+    screen.asks("/export talk.jsonl", "talk.jsonl: ");
+    assert_eq!(workspace.read_text("talk.jsonl"), workspace.print(["log", "--json"]));
+    screen.asks("/export talk.md", "is there already; choose another name");
+}
+
+#[test]
+fn changes_are_taken_back_and_made_again() {
+    let server = ModelServer::start([
+        Reply::call("c1", "file_write", json!({"path": "a.txt", "content": "x\n"})),
+        Reply::text("Written."),
+    ]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("/undo", "There is nothing to take back.");
+    screen.asks("write", "● Written.");
+    screen.wait_until_idle();
+    screen.asks("/undo", "removed    a.txt");
+    screen.wait_for("Commands are not undone.");
+    assert!(!workspace.path("a.txt").exists());
+    screen.asks("/redo", "written    a.txt");
+    assert_eq!(workspace.read_text("a.txt"), "x\n");
+}
+
+#[test]
+fn commands_that_tell_do_so() {
+    let workspace = Workspace::new();
+    let mut screen = Screen::start(&mut command(&workspace, &talkative()), 100, 60);
+    screen.asks("one", "● Answer to one.");
+    screen.wait_until_idle();
+    screen.asks("/usage", "all (10 tokens in, 5 out)");
+    screen.asks("/agents", "* 0/ idle");
+    screen.asks("/tools", "file_read   ");
+    screen.asks("/sessions", "'ikigai --session ID' goes on with one");
+    screen.asks("/config", "history_size = 10000");
+    screen.asks("/mode read", "Mode read from the next call on");
+    screen.asks("/clear", "── a fresh context ──");
+    screen.asks("/tools", "file_read   ");
+}
+
+#[test]
+fn the_last_answer_goes_to_the_clipboard() {
+    let mut screen = Screen::alone(&talkative());
+    screen.asks("one", "● Answer to one.");
+    screen.wait_until_idle();
+    screen.asks("/copy", "The last answer is on the clipboard");
+    // The text in base 64.
+    assert_eq!(screen.terminal().callbacks().copied, ["QW5zd2VyIHRvIG9uZS4="]);
+}

@@ -1,0 +1,166 @@
+//! A conversation on the full screen: what is shown, and how (terminal.md, The screen).
+
+use ikigai_testkit::{Gate, ModelServer, Point, Reply};
+use serde_json::json;
+
+use crate::support::Workspace;
+use crate::support::screen::{ESCAPE, Screen};
+use crate::support::story::bash;
+
+#[test]
+fn what_is_said_called_and_answered_stands_behind_its_sign() {
+    let server = ModelServer::start([
+        Reply::text_and_calls(
+            "I look.",
+            [("c1", "grep", json!({"pattern": "TODO", "glob": "*.rs"}))],
+        ),
+        Reply::text("There is **one**."),
+    ]);
+    let workspace = Workspace::new();
+    workspace.write("main.rs", "// TODO: more\n");
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("look for work", "● There is one.");
+    screen.wait_until_idle();
+    let shown = screen.from("❯ look");
+    let expected = [
+        "❯ look for work",
+        "● I look.",
+        "→ grep: pattern=\"TODO\", glob=\"*.rs\"",
+        "← 1 matches",
+        "  main.rs:1: // TODO: more",
+        "● There is one.",
+        "── ↑- ←- [0/] →- ↓- ────────────────────────────────────────────────────────────",
+        "❯",
+    ];
+    assert_eq!(shown[..shown.len() - 1], expected);
+    assert!(screen.cell_of("one.").bold(), "emphasis is rendered");
+}
+
+#[test]
+fn a_long_result_shows_its_first_lines_and_a_key_unfolds_it() {
+    let server = ModelServer::start([bash("c1", "seq 12"), Reply::text("Counted.")]);
+    let mut screen = Screen::alone(&server);
+    screen.asks("count", "● Counted.");
+    let shown = screen.text();
+    assert!(shown.contains("  3\n  … 9 more lines (Ctrl+O)\n"), "{shown}");
+    screen.types("\x0f");
+    screen.wait_for("  12\n");
+    screen.types("\x0f");
+    screen.wait_for("… 9 more lines");
+}
+
+#[test]
+fn what_was_changed_in_a_file_is_a_coloured_diff_also_after_a_restart() {
+    let server = ModelServer::start([
+        Reply::call("c1", "file_read", json!({"path": "a.txt"})),
+        Reply::call("c2", "file_write", json!({"path": "a.txt", "content": "one\n2\nthree\n"})),
+        Reply::text("Changed."),
+    ]);
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\ntwo\nthree\n");
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("change it", "● Changed.");
+    screen.wait_for("  -two\n  +2\n");
+    screen.wait_until_idle();
+    assert_eq!(screen.cell_of("-two").fgcolor(), vt100::Color::Idx(1));
+    assert_eq!(screen.cell_of("+2").fgcolor(), vt100::Color::Idx(2));
+    let before = screen.from("❯ change");
+    screen.leave();
+    let mut command = crate::support::screen::command(&workspace, &server);
+    let screen = Screen::start(command.arg("-c"), 80, 24);
+    screen.wait_for("  -two\n  +2\n");
+    // Only the tokens of the last request may come a moment later.
+    screen.wait_for("● Changed.");
+    let upper = |rows: &[String]| rows[..rows.len() - 1].to_vec();
+    assert_eq!(
+        upper(&screen.from("❯ change")),
+        upper(&before),
+        "a resumed session looks as it did"
+    );
+}
+
+#[test]
+fn an_answer_is_seen_while_it_streams_with_what_goes_on_and_how_to_end_it() {
+    let gate = Gate::new();
+    let server = ModelServer::start([
+        Reply::text("# Title\n\nFirst part, and the rest").hold_at(Point::Text, &gate),
+        Reply::text("x").stall_at(Point::Text),
+    ]);
+    let mut screen = Screen::alone(&server);
+    screen.says("tell");
+    screen.wait_for("First part");
+    screen.wait_for("openai/scripted answers · ");
+    screen.wait_for("Esc interrupts");
+    gate.open();
+    screen.wait_for("and the rest");
+    screen.wait_until_idle();
+    screen.says("more");
+    server.wait_for_stalls(1);
+    screen.wait_for("Esc interrupts");
+    screen.types(ESCAPE);
+    screen.wait_for("✗ interrupted");
+    screen.wait_until_idle();
+}
+
+#[test]
+fn what_is_typed_meanwhile_is_shown_as_queued_and_goes_in_at_the_next_boundary() {
+    let gate = Gate::new();
+    let server = ModelServer::start([
+        Reply::call("c1", "glob", json!({"pattern": "*"})).after(&gate),
+        Reply::text("Both done."),
+    ]);
+    let mut screen = Screen::alone(&server);
+    screen.says("first");
+    server.wait_for_requests(1);
+    screen.asks("second", "queued: second");
+    gate.open();
+    screen.wait_for("● Both done.");
+    let shown = screen.from("❯ first");
+    let at = |text: &str| shown.iter().position(|row| row.contains(text));
+    assert!(at("← 0 files") < at("❯ second") && at("❯ second") < at("● Both"), "{shown:?}");
+    assert!(!screen.text().contains("queued:"));
+    assert_eq!(server.requests()[1].last_user_text().as_deref(), Some("second"));
+}
+
+#[test]
+fn a_retry_is_told_with_its_reason_and_a_countdown() {
+    let server = ModelServer::start([Reply::status(503).retry_after(30), Reply::text("never")]);
+    let mut screen = Screen::alone(&server);
+    screen.says("hello");
+    screen.wait_until("a countdown", |shown| {
+        shown.contains("⚠ ") && shown.contains("; retry 1 in ") && shown.contains("503")
+    });
+    screen.types(ESCAPE);
+    screen.wait_for("✗ interrupted");
+}
+
+#[test]
+fn a_fault_says_what_to_do_and_enter_tries_again() {
+    let server =
+        ModelServer::start([Reply::error(401, "no such key"), Reply::text("Here I am again.")]);
+    let mut screen = Screen::alone(&server);
+    screen.asks("hello", "no such key");
+    screen.wait_for("Enter tries to go on");
+    screen.types("\r");
+    screen.wait_for("● Here I am again.");
+}
+
+#[test]
+fn the_status_tells_model_mode_session_tokens_and_directory() {
+    let server = ModelServer::start([Reply::text("Hi.").usage(30_000, 500)]);
+    let workspace = Workspace::new();
+    let mut command = crate::support::screen::command(&workspace, &server);
+    let mut screen = Screen::start(&mut command, 200, 24);
+    screen.asks("hello", "● Hi.");
+    screen.wait_for("30.5k");
+    let status = screen.text().lines().last().unwrap().to_owned();
+    let session = workspace.open().session().to_string();
+    let directory = workspace.directory().display().to_string();
+    for part in ["openai/scripted · work (", &session[..13], &directory, "/help"] {
+        assert!(status.contains(part), "{part} in {status}");
+    }
+    screen.asks("/mode full", "Mode full from the next call on");
+    screen.wait_until("the mode", |shown| shown.lines().last().unwrap().contains(" · full · "));
+    let cell = screen.cell_of("full · ");
+    assert_eq!((cell.fgcolor(), cell.bold()), (vt100::Color::Idx(1), true), "full is red");
+}

@@ -1,0 +1,226 @@
+//! What keys do (terminal.md, Keys).
+
+use ikigai_testkit::{ModelServer, Point, Reply};
+
+use crate::support::Workspace;
+use crate::support::screen::{
+    CONTROL_END, CONTROL_HOME, DOWN, ESCAPE, PAGE_UP, Screen, UP, command,
+};
+use crate::support::story::{bash, contents};
+
+/// The input, as far as it is seen.
+fn input(screen: &Screen) -> Vec<String> {
+    let shown = screen.text();
+    let rows: Vec<&str> = shown.lines().collect();
+    // There is none while somebody else has the terminal.
+    let separator = rows.iter().rposition(|row| row.starts_with("── ↑"));
+    let Some(separator) = separator else { return Vec::new() };
+    rows[separator + 1..rows.len() - 1].iter().map(|row| (*row).to_owned()).collect()
+}
+
+#[track_caller]
+fn wait_for_input(screen: &Screen, expected: &[&str]) {
+    screen.wait_until(&format!("{expected:?} in the input"), |_| input(screen) == expected);
+}
+
+fn nobody() -> ModelServer {
+    ModelServer::start([])
+}
+
+#[test]
+fn several_lines_are_typed_and_sent_as_one_text() {
+    let server = ModelServer::start([Reply::text("Good.")]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    // Ctrl+J, Alt+Enter, Shift+Enter as terminals send it that can.
+    screen.types("one\ntwo\x1b\rthree\x1b[13;2ufour");
+    wait_for_input(&screen, &["❯ one", "  two", "  three", "  four"]);
+    screen.types("\r");
+    screen.wait_for("● Good.");
+    assert_eq!(contents(&workspace.log("0/"), "user"), ["one\ntwo\nthree\nfour"]);
+}
+
+#[test]
+fn the_input_grows_up_to_a_third_of_the_screen() {
+    let mut screen = Screen::alone(&nobody());
+    screen.types(&(0..30).map(|line| format!("line {line}\n")).collect::<String>());
+    screen.wait_for("  line 29");
+    assert_eq!(input(&screen).len(), 8);
+}
+
+#[test]
+fn a_line_is_edited_as_in_readline() {
+    let mut screen = Screen::alone(&nobody());
+    screen.types("one two three");
+    screen.types("\x17");
+    wait_for_input(&screen, &["❯ one two"]);
+    screen.types("\x01zero \x05\x19");
+    wait_for_input(&screen, &["❯ zero one two three"]);
+    screen.types("\x1bb\x1bb\x0b");
+    wait_for_input(&screen, &["❯ zero one"]);
+    screen.types("\x01\x1bf\x1bd");
+    wait_for_input(&screen, &["❯ zero"]);
+    screen.types("\x05\x15");
+    wait_for_input(&screen, &["❯"]);
+}
+
+#[test]
+fn history_is_kept_across_sessions_without_duplicates_and_searched() {
+    let server = ModelServer::choosing(|_| Reply::text("Yes."));
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    for text in ["alpha", "beta", "alpha"] {
+        screen.says(text);
+        screen.wait_until(text, |shown| shown.lines().any(|row| row == format!("❯ {text}")));
+        screen.wait_until_idle();
+    }
+    screen.leave();
+    let mut screen = Screen::start(command(&workspace, &server).arg("--new"), 80, 24);
+    screen.types("draft");
+    wait_for_input(&screen, &["❯ draft"]);
+    for expected in ["❯ alpha", "❯ beta"] {
+        screen.types(UP);
+        wait_for_input(&screen, &[expected]);
+    }
+    for expected in ["❯ alpha", "❯ draft"] {
+        screen.types(DOWN);
+        wait_for_input(&screen, &[expected]);
+    }
+    screen.types("\x12be");
+    screen.wait_for("search 'be': beta");
+    screen.types("\x01");
+    wait_for_input(&screen, &["❯ beta"]);
+}
+
+#[test]
+fn a_large_paste_is_one_line_and_is_sent_whole() {
+    let server = ModelServer::start([Reply::text("Read.")]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    let text: String = (0..12).map(|line| format!("line {line}\n")).collect();
+    screen.types(&format!("see \x1b[200~{text}\x1b[201~"));
+    screen.wait_for("❯ see [pasted 12 lines]");
+    screen.types("\r");
+    screen.wait_for("● Read.");
+    assert_eq!(contents(&workspace.log("0/"), "user"), [format!("see {text}").trim_end()]);
+}
+
+#[test]
+fn tab_completes_commands_arguments_and_files_that_git_does_not_ignore() {
+    let workspace = Workspace::new();
+    workspace
+        .write(".gitignore", "target/\n")
+        .write("src/main.rs", "")
+        .write("src/mail.rs", "")
+        .write("target/made.rs", "");
+    let mut screen = Screen::open(&workspace, &nobody());
+    screen.types("/usa\t");
+    wait_for_input(&screen, &["❯ /usage"]);
+    screen.types("\x15/mode w\t");
+    wait_for_input(&screen, &["❯ /mode work"]);
+    screen.types("\x15look at @ma\t");
+    screen.wait_for("src/main.rs");
+    let shown = screen.text();
+    assert!(shown.contains("src/mail.rs") && !shown.contains("target"), "{shown}");
+    screen.types("in\r");
+    wait_for_input(&screen, &["❯ look at @src/main.rs"]);
+    screen.types("\x15/e\t");
+    screen.wait_for("  export");
+    screen.types(ESCAPE);
+    screen.wait_until_gone("  export");
+}
+
+#[test]
+fn control_c_clears_then_interrupts_then_leaves() {
+    let server = ModelServer::start([Reply::text("A long story").stall_at(Point::Text)]);
+    let mut screen = Screen::alone(&server);
+    screen.says("tell");
+    server.wait_for_stalls(1);
+    screen.types("half a line");
+    wait_for_input(&screen, &["❯ half a line"]);
+    screen.types("\x03");
+    wait_for_input(&screen, &["❯"]);
+    assert!(!screen.text().contains("✗ interrupted"));
+    screen.types("\x03");
+    screen.wait_for("✗ interrupted");
+    screen.wait_until_idle();
+    screen.types("\x03");
+    screen.wait_for("Ctrl+C once more leaves");
+    screen.types("x\x03");
+    wait_for_input(&screen, &["❯"]);
+    screen.types("\x03");
+    screen.wait_for("Ctrl+C once more leaves");
+    screen.types("\x03");
+    assert_eq!(screen.ended().code, Some(0));
+}
+
+#[test]
+fn pages_the_wheel_and_both_ends_scroll_and_a_single_arrow_does_not() {
+    let server = ModelServer::start([bash("c1", "seq 1000 1100"), Reply::text("Counted.")]);
+    let mut screen = Screen::alone(&server);
+    screen.asks("count", "● Counted.");
+    screen.wait_until_idle();
+    screen.types("\x0f");
+    screen.wait_for("  1100");
+    screen.types(PAGE_UP);
+    screen.wait_until_gone("● Counted.");
+    screen.wait_for("Ctrl+End: to the end");
+    screen.types(CONTROL_HOME);
+    screen.wait_for("❯ count");
+    screen.types(CONTROL_END);
+    screen.wait_for("● Counted.");
+    // A wheel is a burst of arrow keys in one write.
+    screen.types(&UP.repeat(3));
+    screen.wait_for("Ctrl+End: to the end");
+    assert_eq!(input(&screen), ["❯"]);
+    screen.types(&DOWN.repeat(3));
+    screen.wait_until_gone("Ctrl+End: to the end");
+    screen.types(UP);
+    wait_for_input(&screen, &["❯ count"]);
+}
+
+#[test]
+fn a_captured_mouse_scrolls() {
+    let server = ModelServer::start([bash("c1", "seq 1000 1100"), Reply::text("Counted.")]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::start(command(&workspace, &server).arg("--mouse"), 80, 24);
+    assert_ne!(screen.terminal().screen().mouse_protocol_mode(), vt100::MouseProtocolMode::None);
+    screen.asks("count", "● Counted.");
+    screen.wait_until_idle();
+    screen.types("\x0f");
+    screen.wait_for("  1100");
+    screen.types("\x1b[<64;5;5M");
+    screen.wait_for("Ctrl+End: to the end");
+    assert_eq!(screen.leave().code, Some(0));
+}
+
+#[test]
+fn control_g_edits_in_the_editor() {
+    let workspace = Workspace::new();
+    let script = "#!/bin/sh\n[ -z \"$OPENAI_API_KEY\" ] && printf '%s\\nmore\\n' \"$(cat \"$2\")\" > \"$2\"\n";
+    workspace.write("editor", script);
+    let editor = workspace.path("editor");
+    let mut screen = Screen::start(
+        command(&workspace, &nobody()).env("EDITOR", format!("sh {} --wait", editor.display())),
+        80,
+        24,
+    );
+    screen.types("begun\x07");
+    wait_for_input(&screen, &["❯ begun", "  more"]);
+    assert!(screen.terminal().screen().alternate_screen());
+    screen.types("\x03");
+    wait_for_input(&screen, &["❯"]);
+    workspace.write("editor", "exit 3\n");
+    screen.types("kept\x07");
+    screen.wait_for("Error: the editor '");
+    wait_for_input(&screen, &["❯ kept"]);
+}
+
+#[test]
+fn control_l_draws_anew_what_others_have_spoilt() {
+    let mut screen = Screen::alone(&nobody());
+    screen.terminal().process(b"\x1b[2J\x1b[Hspoilt");
+    screen.types("\x0c");
+    screen.wait_until_gone("spoilt");
+    screen.wait_for("you talk to agent 0/");
+}

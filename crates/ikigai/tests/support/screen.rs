@@ -1,0 +1,318 @@
+//! The full screen: the program on a pseudo-terminal that is its own, and what a terminal shows of it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use ikigai_testkit::ModelServer;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
+use vt100::{Callbacks, Color, Parser};
+
+use super::model::Format;
+use super::{PATIENCE, Workspace, finish, pid, wait_for};
+
+pub(crate) const UP: &str = "\x1b[A";
+pub(crate) const DOWN: &str = "\x1b[B";
+pub(crate) const ALT_UP: &str = "\x1b[1;3A";
+pub(crate) const ALT_DOWN: &str = "\x1b[1;3B";
+pub(crate) const ALT_LEFT: &str = "\x1b[1;3D";
+pub(crate) const ALT_RIGHT: &str = "\x1b[1;3C";
+pub(crate) const PAGE_UP: &str = "\x1b[5~";
+pub(crate) const CONTROL_HOME: &str = "\x1b[1;5H";
+pub(crate) const CONTROL_END: &str = "\x1b[1;5F";
+pub(crate) const ESCAPE: &str = "\x1b";
+
+/// How the program left.
+pub(crate) struct Left {
+    pub(crate) code: Option<i32>,
+    /// What is on the normal screen then.
+    pub(crate) shown: String,
+}
+
+/// The program on its terminal.
+pub(crate) struct Screen {
+    /// Where it works, if nobody else needs to know.
+    alone: Option<Workspace>,
+    child: Child,
+    keyboard: File,
+    /// The program's end, for its settings.
+    line: File,
+    settings_before: String,
+    terminal: Arc<Mutex<Parser<Heard>>>,
+}
+
+/// What a terminal is told beside text.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) bells: usize,
+    pub(crate) copied: Vec<String>,
+    pub(crate) commands: Vec<String>,
+    /// Control characters that no program should send.
+    pub(crate) strange: Vec<u8>,
+}
+
+impl Callbacks for Heard {
+    fn audible_bell(&mut self, _: &mut vt100::Screen) {
+        self.bells += 1;
+    }
+
+    fn copy_to_clipboard(&mut self, _: &mut vt100::Screen, _kind: &[u8], data: &[u8]) {
+        self.copied.push(String::from_utf8_lossy(data).into_owned());
+    }
+
+    fn unhandled_control(&mut self, _: &mut vt100::Screen, byte: u8) {
+        self.strange.push(byte);
+    }
+
+    fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
+        let params: Vec<_> = params.iter().map(|param| String::from_utf8_lossy(param)).collect();
+        self.commands.push(params.join(";"));
+    }
+}
+
+/// The full screen with its model at the server, on a terminal of 80 columns and 24 rows.
+pub(crate) fn command(workspace: &Workspace, server: &ModelServer) -> Command {
+    let mut command = on_terminal(workspace);
+    command
+        .env("OPENAI_BASE_URL", server.base_url())
+        .env("OPENAI_API_KEY", "key-of-openai")
+        .env("IKIGAI_MODEL", Format::Chat.model());
+    command
+}
+
+/// The program with the terminal as its own, so that it is told when that hangs up, and asks nobody else for its size.
+pub(crate) fn on_terminal(workspace: &Workspace) -> Command {
+    let mut command = workspace.under("setsid", &["--ctty"]);
+    command.env("TERM", "xterm-256color");
+    command
+}
+
+impl Screen {
+    /// Ready for what is typed.
+    #[track_caller]
+    pub(crate) fn open(workspace: &Workspace, server: &ModelServer) -> Screen {
+        Screen::start(&mut command(workspace, server), 80, 24)
+    }
+
+    /// The same in a place of its own.
+    #[track_caller]
+    pub(crate) fn alone(server: &ModelServer) -> Screen {
+        let workspace = Workspace::new();
+        let screen = Screen::open(&workspace, server);
+        Screen { alone: Some(workspace), ..screen }
+    }
+
+    #[track_caller]
+    pub(crate) fn start(command: &mut Command, width: u16, height: u16) -> Screen {
+        let screen = Screen::spawn(command, width, height);
+        screen.wait_for("❯");
+        screen
+    }
+
+    /// Not yet ready.
+    pub(crate) fn spawn(command: &mut Command, width: u16, height: u16) -> Screen {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        tcsetwinsize(&ours, size(width, height)).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+        let end = || File::options().read(true).write(true).open(&name).unwrap();
+        let line = end();
+        let settings_before = settings(&line);
+        let [stdin, stdout, stderr] = [end(), end(), end()].map(Stdio::from);
+        let child = command.stdin(stdin).stdout(stdout).stderr(stderr).spawn().unwrap();
+        // What the command keeps open of the terminal would keep it from hanging up.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let keyboard = File::from(ours);
+        let mut output = keyboard.try_clone().unwrap();
+        let parser = Parser::new_with_callbacks(
+            NonZeroU16::new(height).unwrap(),
+            NonZeroU16::new(width).unwrap(),
+            0,
+            Heard::default(),
+        );
+        let terminal = Arc::new(Mutex::new(parser));
+        let read = Arc::clone(&terminal);
+        std::thread::spawn(move || {
+            let mut chunk = [0; 65_536];
+            while let Ok(count) = output.read(&mut chunk) {
+                read.lock().unwrap().process(&chunk[..count]);
+            }
+        });
+        Screen { alone: None, child, keyboard, line, settings_before, terminal }
+    }
+
+    pub(crate) fn terminal(&self) -> MutexGuard<'_, Parser<Heard>> {
+        self.terminal.lock().unwrap()
+    }
+
+    /// All rows, without the spaces at their ends.
+    pub(crate) fn text(&self) -> String {
+        rows(&self.terminal()).join("\n")
+    }
+
+    /// The rows that are not empty, from the first one that has this in it.
+    pub(crate) fn from(&self, first: &str) -> Vec<String> {
+        let all = rows(&self.terminal());
+        let shown = all.into_iter().skip_while(|row| !row.contains(first));
+        shown.filter(|row| !row.is_empty()).collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for(&self, text: &str) {
+        self.wait_until(text, |shown| shown.contains(text));
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_until_gone(&self, text: &str) {
+        self.wait_until(&format!("no {text}"), |shown| !shown.contains(text));
+    }
+
+    /// Waits until what is shown is as it should be.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
+        let begun = std::time::Instant::now();
+        while !is_so(&self.text()) {
+            assert!(begun.elapsed() < PATIENCE / 6, "waited in vain for {what}:\n{}", self.text());
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+
+    /// Waits until the agent in view has nothing to do.
+    #[track_caller]
+    pub(crate) fn wait_until_idle(&self) {
+        self.wait_until_gone(" · Esc interrupts");
+    }
+
+    /// Types, as fast as a paste.
+    pub(crate) fn types(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a line and sends it.
+    pub(crate) fn says(&mut self, line: &str) {
+        self.types(&format!("{line}\r"));
+    }
+
+    /// Sends a line, and waits for what it is answered with.
+    #[track_caller]
+    pub(crate) fn asks(&mut self, line: &str, answer: &str) {
+        self.says(line);
+        self.wait_for(answer);
+    }
+
+    /// Waits until the last question can be answered by a key: one that comes too soon belongs to what is being typed.
+    #[track_caller]
+    pub(crate) fn answers(&mut self, key: &str) {
+        self.wait_for("y yes, once");
+        std::thread::sleep(std::time::Duration::from_millis(750));
+        self.types(key);
+    }
+
+    pub(crate) fn resize(&self, width: u16, height: u16) {
+        let rows = NonZeroU16::new(height).unwrap();
+        self.terminal().screen_mut().set_size(rows, NonZeroU16::new(width).unwrap());
+        tcsetwinsize(&self.keyboard, size(width, height)).unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.process(), signal).unwrap();
+    }
+
+    pub(crate) fn process(&self) -> Pid {
+        pid(&self.child)
+    }
+
+    /// Whether the terminal is as it was before the program came.
+    pub(crate) fn is_as_before(&self) -> bool {
+        let terminal = self.terminal();
+        let screen = terminal.screen();
+        settings(&self.line) == self.settings_before
+            && !screen.alternate_screen()
+            && !screen.bracketed_paste()
+            && !screen.hide_cursor()
+            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+    }
+
+    pub(crate) fn settings(&self) -> String {
+        settings(&self.line)
+    }
+
+    /// Leaves by Ctrl+D.
+    #[track_caller]
+    pub(crate) fn leave(mut self) -> Left {
+        self.types("\x04");
+        self.ended()
+    }
+
+    /// Waits for the end, after which the terminal has to be as before.
+    #[track_caller]
+    pub(crate) fn ended(self) -> Left {
+        let Screen { alone: _alone, child, keyboard, line, settings_before, terminal } = self;
+        let code = finish(child).status.code();
+        let is_back = || {
+            let terminal = terminal.lock().unwrap();
+            let screen = terminal.screen();
+            (!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste())
+                .then(|| rows(&terminal).join("\n"))
+        };
+        let shown = wait_for("the normal screen", is_back);
+        assert_eq!(settings(&line), settings_before);
+        // What was written last may still be on its way.
+        let last = || terminal.lock().unwrap().callbacks().strange.clone();
+        assert_eq!(last(), Vec::<u8>::new(), "control characters reached the terminal");
+        drop(keyboard);
+        Left { code, shown }
+    }
+
+    /// The terminal is closed, as by the button of its window.
+    pub(crate) fn hang_up(self) -> Child {
+        let Screen { child, keyboard, line, .. } = self;
+        drop((keyboard, line));
+        child
+    }
+
+    /// Whether any cell has a colour.
+    pub(crate) fn has_colours(&self) -> bool {
+        let terminal = self.terminal();
+        let screen = terminal.screen();
+        let (height, width) = screen.size();
+        let cells =
+            (0..height.get()).flat_map(|row| (0..width.get()).map(move |column| (row, column)));
+        cells.filter_map(|(row, column)| screen.cell(row, column)).any(|cell| {
+            cell.fgcolor() != Color::Default || cell.bgcolor() != Color::Default || cell.dim()
+        })
+    }
+
+    /// The look of the first cell in which a text begins.
+    #[track_caller]
+    pub(crate) fn cell_of(&self, text: &str) -> vt100::Cell {
+        let terminal = self.terminal();
+        let screen = terminal.screen();
+        let all = rows(&terminal);
+        let row =
+            all.iter().position(|row| row.contains(text)).unwrap_or_else(|| panic!("no {text}"));
+        let before = &all[row][..all[row].find(text).unwrap()];
+        let column = before.chars().count();
+        screen.cell(row as u16, column as u16).unwrap().clone()
+    }
+}
+
+fn rows(terminal: &Parser<Heard>) -> Vec<String> {
+    let (_, width) = terminal.screen().size();
+    let rows = terminal.screen().rows(0, width.get());
+    rows.map(|row| row.trim_end().to_owned()).collect()
+}
+
+fn size(width: u16, height: u16) -> Winsize {
+    Winsize { ws_row: height, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+/// The settings of a line as text that can be compared.
+fn settings(line: &File) -> String {
+    format!("{:?}", tcgetattr(line).unwrap())
+}
