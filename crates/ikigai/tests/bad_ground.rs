@@ -335,7 +335,7 @@ fn an_address_that_cannot_be_used_is_told_without_its_password() {
     check_refused(&workspace, "postgres://me:hunter2@localhost/db", text);
     let (code, stdout, stderr) =
         workspace.run(["mail", "inbox", "--db", "mysql://me:hunter2@h/db"]);
-    assert_eq!((code, &*stdout), (1, ""));
+    assert_eq!((code, &*stdout), (2, ""));
     assert!(stderr.contains("it must begin with sqlite: or postgres://"), "{stderr}");
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }

@@ -171,7 +171,7 @@ fn a_wrong_model_is_refused_with_what_would_be_right() {
     ] {
         let (code, stdout, stderr) =
             workspace.run_model(&server, Format::Chat, ["--model", model, "go"]);
-        assert_eq!((code, &*stdout), (1, ""));
+        assert_eq!((code, &*stdout), (2, ""));
         assert!(stderr.contains("--model") && stderr.contains(told), "{stderr}");
     }
     assert_eq!(server.requests().len(), 0);

@@ -1,4 +1,4 @@
-//! The helper that waits for the next command in a sandbox.
+//! The helpers that wait for the next commands in a sandbox.
 
 use std::fs;
 use std::time::Instant;
@@ -8,26 +8,30 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::support::PATIENCE;
 use crate::support::enclosed::{Enclosed, Walls, in_each_sandbox};
 
+/// How many wait.
+const AHEAD: usize = 2;
+
 #[test]
-fn a_helper_waits_for_the_next_command() {
+fn helpers_wait_for_the_next_commands() {
     in_each_sandbox(|enclosed| {
         let watchdog = watchdog(&enclosed);
         assert_eq!(children(watchdog), [], "nobody asked for a sandbox");
         enclosed.prints("true");
-        let first = waiting(watchdog);
+        let before = waiting(watchdog);
         enclosed.prints("true");
-        let second = waiting(watchdog);
-        assert_ne!(first, second, "{}: one helper is one command", enclosed.kind);
+        let after = waiting(watchdog);
+        let left = before.iter().filter(|helper| after.contains(helper)).count();
+        assert_eq!(left, AHEAD - 1, "{}: one helper is one command", enclosed.kind);
     });
 }
 
 #[test]
-fn a_helper_is_ready_before_a_long_command_ends() {
+fn helpers_are_ready_before_a_long_command_ends() {
     in_each_sandbox(|enclosed| {
         let watchdog = watchdog(&enclosed);
         let path = enclosed.workspace.path("go");
         let seen = std::thread::spawn(move || {
-            wait_for(|| children(watchdog).len() == 2);
+            wait_for(|| children(watchdog).len() == AHEAD + 1);
             fs::write(path, "").unwrap();
         });
         enclosed.prints("until test -e go; do sleep 0.01; done");
@@ -36,30 +40,31 @@ fn a_helper_is_ready_before_a_long_command_ends() {
 }
 
 #[test]
-fn a_helper_that_was_killed_is_not_missed() {
+fn helpers_that_were_killed_are_not_missed() {
     in_each_sandbox(|enclosed| {
         let watchdog = watchdog(&enclosed);
         enclosed.prints("true");
-        let helper = waiting(watchdog);
-        kill_process(helper, Signal::KILL).unwrap();
-        wait_for(|| !is_alive(helper));
+        for helper in waiting(watchdog) {
+            kill_process(helper, Signal::KILL).unwrap();
+            wait_for(|| !is_alive(helper));
+        }
         assert_eq!(enclosed.prints("echo ran"), "ran\n", "{}", enclosed.kind);
     });
 }
 
 #[test]
-fn a_helper_ends_with_the_program_and_with_the_watchdog() {
+fn helpers_end_with_the_program_and_with_the_watchdog() {
     in_each_sandbox(|enclosed| {
         let first = watchdog(&enclosed);
         enclosed.prints("true");
-        let helper = waiting(first);
+        let helpers = waiting(first);
         kill_process(first, Signal::KILL).unwrap();
-        wait_for(|| !is_alive(helper));
+        wait_for(|| !helpers.iter().copied().any(is_alive));
         let second = watchdog(&enclosed);
         enclosed.prints("true");
-        let helper = waiting(second);
+        let helpers = waiting(second);
         enclosed.close();
-        assert!(!is_alive(helper) && !is_alive(second), "{}", enclosed.kind);
+        assert!(!helpers.into_iter().any(is_alive) && !is_alive(second), "{}", enclosed.kind);
     });
 }
 
@@ -71,11 +76,11 @@ fn watchdog(enclosed: &Enclosed) -> Pid {
     Pid::from_raw(output.trim().parse().unwrap()).unwrap()
 }
 
-/// The one process that the watchdog has begun when no command runs.
+/// The processes that the watchdog has begun when no command runs.
 #[track_caller]
-fn waiting(watchdog: Pid) -> Pid {
-    wait_for(|| children(watchdog).len() == 1);
-    children(watchdog)[0]
+fn waiting(watchdog: Pid) -> Vec<Pid> {
+    wait_for(|| children(watchdog).len() == AHEAD);
+    children(watchdog)
 }
 
 #[track_caller]

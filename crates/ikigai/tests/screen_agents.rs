@@ -97,10 +97,7 @@ fn the_team_is_a_list_that_leads_to_its_agents() {
 #[test]
 fn an_agent_in_the_background_that_asks_is_marked_and_rings() {
     let server = Cast::new()
-        .role(
-            "0/",
-            [Reply::call("c1", "fork", json!({"prompt": "do"})), Reply::text("Begun.")],
-        )
+        .role("0/", [Reply::call("c1", "fork", json!({"prompt": "do"})), Reply::text("Begun.")])
         .role(
             "0/0/",
             [
