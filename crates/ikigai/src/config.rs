@@ -299,6 +299,17 @@ impl Settings {
         names.into_iter().collect()
     }
 
+    /// The variables of keys that are set, and those that are not.
+    pub(crate) fn key_variables(&self) -> (Vec<String>, Vec<String>) {
+        let names = providers::key_variables(&self.layers);
+        let (set, missing): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| self.keys_present.contains(name.as_os_str()));
+        let texts = |names: Vec<OsString>| {
+            names.iter().map(|name| name.to_string_lossy().into_owned()).collect()
+        };
+        (texts(set), texts(missing))
+    }
+
     /// What `ikigai config` prints.
     pub(crate) fn render(&self) -> String {
         show::render(self)

@@ -55,8 +55,9 @@ pub(crate) async fn take_seat(
     let seat = Seat::take(store, place, which, agent, limits).await?;
     let (agent, first) = (seat.agent(), AgentId::top_level(0));
     if *agent != first && chosen.agent.is_none() {
-        let told = format!("agent {first} is run by another process, so this is agent {agent}");
-        print::note(&format!("ikigai: {told}"));
+        let dead = seat.store().dead_among(seat.session(), vec![first.clone()]).await?;
+        let why = if dead.is_empty() { "run by another process" } else { "dead" };
+        print::note(&format!("ikigai: agent {first} is {why}, so this is agent {agent}"));
     }
     Ok(seat)
 }

@@ -7,27 +7,33 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment;
 
-/// Any of the signals by which a person or the system ends a program, unless it was started with one ignored.
-pub(crate) struct Signals([Option<Signal>; 3]);
+/// Any of the signals by which a person or the system ends a program.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// `None` when the program is to live on without its terminal.
+    hangup: Option<Signal>,
+}
 
 impl Signals {
     /// Listens from now on.
     pub(crate) fn listen() -> std::io::Result<Signals> {
-        let listen = |kind| (!environment::is_ignored(kind)).then(|| signal(kind)).transpose();
-        Ok(Signals([
-            listen(SignalKind::interrupt())?,
-            listen(SignalKind::terminate())?,
-            listen(SignalKind::hangup())?,
-        ]))
+        // A shell without job control has SIGINT ignored by what it starts in the background. Whoever sends it
+        // all the same means it; it is only SIGHUP that somebody has ignored on purpose.
+        let is_kept = environment::is_ignored(SignalKind::hangup());
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: (!is_kept).then(|| signal(SignalKind::hangup())).transpose()?,
+        })
     }
 
     /// Waits for one.
     pub(crate) async fn next(&mut self) -> Caught {
-        let Signals([interrupt, terminate, hangup]) = self;
         tokio::select! {
-            () = one(interrupt) => Caught::Interrupt,
-            () = one(terminate) => Caught::Ending,
-            () = one(hangup) => Caught::Ending,
+            _ = self.interrupt.recv() => Caught::Interrupt,
+            _ = self.terminate.recv() => Caught::Ending,
+            () = one(&mut self.hangup) => Caught::Ending,
         }
     }
 }

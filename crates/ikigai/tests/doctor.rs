@@ -3,12 +3,15 @@
 use crate::support::{Workspace, ended};
 
 const NO_MODEL: &str = "\
+--  keys           ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY not set
 --  model          no model is connected; connect one:
   a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
                   and add --model openai/NAME
   or look first   ikigai tour
 ";
+
+const NO_TERMINAL: &str = "--  terminal       none here; 'ikigai run' needs none\n";
 
 /// Which sandbox works is the machine's business.
 fn without_sandbox(found: &str) -> String {
@@ -40,7 +43,7 @@ fn a_healthy_installation_has_nothing_bad() {
     database.say("0/", "hello");
     let expected = format!(
         "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}\
-         ok  database       sqlite://{} (SQLite {}; sessions: 1, log messages: 1, mail: 1)\n",
+         ok  database       sqlite://{} (SQLite {}; sessions: 1, log messages: 1, mail: 1)\n{NO_TERMINAL}",
         workspace.database().display(),
         rusqlite::version()
     );
@@ -54,7 +57,7 @@ fn a_bad_database_is_told_with_what_to_do() {
     let address = format!("sqlite://{}", workspace.text("file"));
     let expected = format!(
         "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}\
-         BAD database       {} is not a database: move it away, or choose another place with --db sqlite://PATH\n",
+         BAD database       {} is not a database: move it away, or choose another place with --db sqlite://PATH\n{NO_TERMINAL}",
         workspace.text("file")
     );
     let (code, stdout, stderr) = workspace.run(["doctor", "--db", &address]);

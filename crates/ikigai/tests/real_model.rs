@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::support::model::{Format, events};
 use crate::support::story::{assert_whole, kinds};
-use crate::support::{Workspace, ended, finish, pid};
+use crate::support::{Workspace, ended, finish, pid, skip};
 
 /// A run against the server that a variable names; `None` when none does.
 fn real_run(workspace: &Workspace, format: Format, prompt: &str) -> Option<Command> {
     let Ok(server) = std::env::var("REAL_MODEL_SERVER") else {
-        println!("skipped: REAL_MODEL_SERVER names no server");
+        skip("REAL_MODEL_SERVER names no server");
         return None;
     };
     let model = std::env::var("REAL_MODEL").unwrap_or_else(|_| "default".to_owned());

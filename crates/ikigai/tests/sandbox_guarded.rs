@@ -7,7 +7,7 @@ use ikigai_tools::SandboxKind;
 
 use crate::support::enclosed::{Enclosed, REACHED, Walls, in_each_sandbox};
 
-const HINT: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
+const HINT: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
 
 fn in_a_repository(test: impl Fn(Enclosed)) {
     in_each_sandbox(|enclosed| {
@@ -15,7 +15,7 @@ fn in_a_repository(test: impl Fn(Enclosed)) {
             return;
         }
         let made = "git init -q -b main . && git config user.name a && git config user.email a@b &&
-            echo x > file && git add file && git commit -qm first && echo start > .bashrc &&
+            echo x > file && git add file && git commit -qm first && echo start > .bashrc && echo told > AGENTS.md &&
             mkdir .ikigai && echo old > .ikigai/config.toml && echo hook > .git/hooks/old";
         assert_eq!(enclosed.bash(made, Walls::Down)["data"]["exit_code"], 0);
         test(enclosed);
@@ -34,6 +34,8 @@ fn what_runs_outside_is_not_written_inside() {
             "echo x > new && mv new .git/config",
             "echo x >> .bashrc",
             "rm .bashrc",
+            "echo x >> AGENTS.md",
+            "echo x > new && mv new AGENTS.md",
             "echo x > .ikigai/config.toml",
             "cd .git && echo x > hooks/other",
             "ln -sfn .git way && echo x > way/hooks/through-a-link",

@@ -122,6 +122,20 @@ fn a_mount_leads_nowhere() {
     });
 }
 
+/// They are only opened, so that an attempt that succeeds changes nothing.
+#[test]
+fn the_kernels_settings_are_not_opened_for_writing() {
+    if !geteuid().is_root() {
+        return skip("only root may write them, so there is no attempt to compare with");
+    }
+    in_each_sandbox(|enclosed| {
+        for setting in ["sys/kernel/hostname", "sys/kernel/core_pattern", "sys/vm/swappiness"] {
+            enclosed.refuses(&format!("exec 3<>/proc/{setting} && echo {REACHED}"));
+        }
+        assert_eq!(enclosed.prints("echo out > /dev/stdout; cat /proc/self/comm"), "out\ncat\n");
+    });
+}
+
 #[test]
 fn there_is_no_tcp() {
     in_each_sandbox(|enclosed| {

@@ -87,7 +87,7 @@ impl Category {
             Category::ModelUnknown => "check the model's name, given by --model or `model`",
             Category::ContextTooLong => "start a new session, or use a model with a larger context",
             Category::Blocked => "say it differently, or use another model",
-            Category::Refused => "see the server's own words",
+            Category::Refused => "check the model and its provider's settings",
             Category::Server => "try again later, or use another model",
             Category::Network => "check the connection and the provider's base_url",
             Category::NotTrusted => {

@@ -1,6 +1,7 @@
 //! `ikigai doctor`: what ikigai needs, whether it is there, and what to do.
 
 use std::ffi::OsStr;
+use std::io::{self, IsTerminal};
 
 use ikigai_store::{Options, Store};
 use ikigai_tools::{Commands, Mode, SandboxKind};
@@ -11,8 +12,14 @@ use crate::model;
 use crate::print;
 
 pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
-    let findings =
-        [configuration(), model(environment)?, sandbox(environment)?, database(environment)];
+    let findings = [
+        configuration(),
+        keys(environment),
+        model(environment)?,
+        sandbox(environment)?,
+        database(environment),
+        terminal(environment),
+    ];
     let text: String = findings.iter().map(Finding::render).collect();
     print::out(print::safe(&text))?;
     let is_bad = findings.iter().any(|finding| finding.health == Health::Bad);
@@ -57,6 +64,36 @@ impl Finding {
 fn configuration() -> Finding {
     let text = "read; 'ikigai config' shows it".to_owned();
     Finding { what: "configuration", health: Health::Good, text }
+}
+
+/// Which variables with keys are there; never what is in them.
+fn keys(environment: &Environment) -> Finding {
+    let (set, missing) = environment.settings.key_variables();
+    let health = if set.is_empty() { Health::Missing } else { Health::Good };
+    let state = |names: Vec<String>, state: &str| {
+        (!names.is_empty()).then(|| format!("{} {state}", names.join(", ")))
+    };
+    let states = [state(set, "set"), state(missing, "not set")];
+    let text = states.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    Finding { what: "keys", health, text }
+}
+
+/// Whether there is a screen to draw on.
+fn terminal(environment: &Environment) -> Finding {
+    let finding = |health, text: String| Finding { what: "terminal", health, text };
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        let text = "none here; 'ikigai run' needs none";
+        return finding(Health::Missing, text.to_owned());
+    }
+    let name = environment.variable("TERM").map_or("dumb".into(), OsStr::to_string_lossy);
+    if name == "dumb" {
+        let text = "TERM is dumb, so you talk line by line; set it for the full screen";
+        return finding(Health::Missing, text.to_owned());
+    }
+    match rustix::termios::tcgetwinsize(io::stdout()) {
+        Ok(size) => finding(Health::Good, format!("{name}, {}×{}", size.ws_col, size.ws_row)),
+        Err(error) => finding(Health::Bad, format!("{name}: its size is not known: {error}")),
+    }
 }
 
 /// Whether the model's server is there, takes the key and has the model.

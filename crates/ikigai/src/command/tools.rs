@@ -11,7 +11,10 @@ use crate::print;
 pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyhow::Result<Exit> {
     let dispatcher = match arguments.set {
         Some(Set::Core) => ikigai_agents::catalogue().only(|name| CORE.contains(&name)),
-        None => catalogue::offered(&environment.settings),
+        None => {
+            let mode = environment.settings.mode();
+            catalogue::offered(&environment.settings).only(|name| mode.offers(name))
+        }
     };
     print::out(match arguments.json {
         true => format!("{}\n", dispatcher.schemas()),

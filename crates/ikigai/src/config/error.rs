@@ -119,7 +119,7 @@ pub(crate) enum Wrong {
     RulesBelongInAFile,
     #[error("{field}: {wrong}")]
     RuleField { field: &'static str, wrong: Box<Wrong> },
-    #[error("'{shown}' is no pattern of paths: {why}")]
+    #[error("'{shown}' is no pattern: {why}")]
     NoPattern { shown: String, why: String },
     #[error("unknown field '{shown}', a rule has tool, match and decision")]
     UnknownRuleField { shown: String },

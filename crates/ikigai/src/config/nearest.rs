@@ -33,11 +33,16 @@ fn best(given: &str, candidates: impl Iterator<Item = String>) -> Option<String>
 /// And so does a piece of it: `url` is meant to be `base_url`.
 fn distance(given: &str, candidate: &str) -> Option<usize> {
     let (last, candidate_last) = (last_segment(given), last_segment(candidate));
-    let is_piece = candidate_last.starts_with(last) || candidate_last.ends_with(last);
+    let is_piece = without_joints(candidate_last).contains(&without_joints(last));
     let by_piece = (is_piece && last.len() > 2).then_some(2);
     let by_last = few_changes(last, candidate_last).map(|changes| changes + 1);
     let by_whole = few_changes(given, candidate);
     [by_piece, by_last, by_whole].into_iter().flatten().min()
+}
+
+/// A key without what people put between its words.
+fn without_joints(name: &str) -> String {
+    name.replace(['_', '-'], "")
 }
 
 /// The number of letters to change, unless it is too many for a slip of the pen.

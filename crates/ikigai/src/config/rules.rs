@@ -132,6 +132,11 @@ mod tests {
             "USER:4: rules: unknown field 'decison', a rule has tool, match and decision",
         );
         check(
+            "[[rules]]\ntool = 'bash'\nmatch = 'a; b'\ndecision = 'deny'",
+            "USER:3: rules: match: 'a; b' is no pattern: commands are judged part by part, write a \
+             rule for each part",
+        );
+        check(
             "rules = 'ask'",
             "USER:1: rules: a string is given, but a list of tables [[rules]] is needed",
         );

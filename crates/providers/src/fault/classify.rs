@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::complaint::Complaint;
-use super::words::{page_title, scrub};
+use super::words::{page_text, page_title, scrub};
 use super::{Category, Fault};
 
 /// Characters of a server's words that are kept; with the status and a hint around them a message stays
@@ -42,7 +42,7 @@ impl Fault {
     pub fn from_redirect(status: u16, location: Option<&str>) -> Fault {
         let to = location.map_or_else(String::new, |location| format!(" to {location}"));
         let words = format!("redirects{to}, which is not followed");
-        Fault::new(Category::Refused, message(Some(status), &words, ""))
+        Fault::new(Category::Unreadable, message(Some(status), &words, ""))
     }
 }
 
@@ -55,7 +55,7 @@ fn from_text(status: u16, text: &str) -> Fault {
     let category = category_of_status(status);
     let words = match page_title(text) {
         Some(title) => format!("a web page, titled {title}"),
-        None => "a web page".to_owned(),
+        None => format!("a web page: {}", page_text(text)),
     };
     let hint = if status == 404 { WRONG_PATH } else { "" };
     Fault::new(category, message(Some(status), &words, hint))
@@ -178,7 +178,6 @@ fn category_of_status(status: u16) -> Category {
         413 => Category::ContextTooLong,
         429 => Category::RateLimit,
         // The server gave up waiting for itself or for a lock: providers document both as passing.
-        408 | 409 => Category::Server,
         500.. => Category::Server,
         _ => Category::Refused,
     }
@@ -355,8 +354,8 @@ mod tests {
         check_text(500, "", Category::Server, "HTTP 500");
         check_text(402, "", Category::Quota, "HTTP 402");
         check_text(403, "", Category::KeyRefused, "HTTP 403");
-        check_text(408, "", Category::Server, "HTTP 408");
-        check_text(409, "", Category::Server, "HTTP 409");
+        check_text(408, "", Category::Refused, "HTTP 408");
+        check_text(409, "", Category::Refused, "HTTP 409");
         check_text(413, "", Category::ContextTooLong, "HTTP 413");
         check_text(418, "short\nand stout", Category::Refused, "HTTP 418: short and stout");
         check_text(404, "", Category::Refused, "HTTP 404 (is the provider's base_url right?)");
@@ -368,14 +367,16 @@ mod tests {
         );
         let page = "\n<html><title>502 Bad Gateway</title><body>";
         check_text(502, page, Category::Server, "HTTP 502: a web page, titled 502 Bad Gateway");
-        check_text(502, "<html><title>502", Category::Server, "HTTP 502: a web page");
+        check_text(502, "<html><title>502", Category::Server, "HTTP 502: a web page: 502");
+        let page = "<html><body>Blocked by <b>the</b> gateway</body>";
+        check_text(400, page, Category::Refused, "HTTP 400: a web page: Blocked by the gateway");
     }
 
     #[test]
     fn a_redirect_says_where_to() {
         let fault = Fault::from_redirect(307, Some("https://b/"));
         let message = "HTTP 307: redirects to https://b/, which is not followed";
-        assert_eq!(fault, Fault::new(Category::Refused, message));
+        assert_eq!(fault, Fault::new(Category::Unreadable, message));
         check_text(301, "", Category::Refused, "HTTP 301");
     }
 

@@ -40,6 +40,16 @@ pub(super) fn page_title(page: &str) -> Option<&str> {
     Some(&page[start..start + length])
 }
 
+/// What is left of a web page without its tags.
+pub(super) fn page_text(page: &str) -> String {
+    let pieces = page.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+    let text: String = pieces.take(PIECES).collect::<Vec<_>>().join(" ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The words of an error stand at the beginning; a page may be long.
+const PIECES: usize = 200;
+
 fn turns_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

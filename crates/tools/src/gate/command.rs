@@ -281,13 +281,13 @@ fn base(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// The rules that would grant these parts. There are none for what a rule does not see, nor for what others
-/// forbid in the arguments.
+/// The rules that would grant these parts and nothing else. There are none for what a rule does not see, nor for
+/// what others forbid in the arguments.
 fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String> {
     let pattern = |part: &&Part| -> Option<String> {
         let is_seen = part.besides.is_none() && !part.words.is_empty();
         let is_free = !matches!(judge_hidden(rules, part), Some(Said::Deny(_) | Said::Ask { .. }));
-        let words: Vec<String> = part.words.iter().map(quoted).collect();
+        let words = part.words.iter().map(quoted).collect::<Option<Vec<String>>>()?;
         let pattern = (is_seen && is_free).then(|| words.join(" "));
         pattern.filter(|pattern| pattern.len() <= LONGEST_PATTERN)
     };

@@ -64,10 +64,11 @@ impl Rule {
     /// directory.
     ///
     /// # Errors
-    /// Why the pattern cannot be one of paths.
+    /// Why the pattern cannot be one of paths, or no command ever matches it.
     pub fn new(tool: &str, pattern: &str, decision: Decision) -> Result<Rule, String> {
-        let paths = match tool {
-            "bash" => None,
+        let paths = match (tool, WordPattern::futility(pattern)) {
+            ("bash", Some(why)) => return Err(why.to_owned()),
+            ("bash", None) => None,
             _ => Some(shell_pattern(pattern.trim_start_matches("./"))?),
         };
         let words = WordPattern::parse(pattern);

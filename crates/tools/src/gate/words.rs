@@ -35,6 +35,15 @@ pub(super) enum Word {
 }
 
 impl WordPattern {
+    /// Why no command can ever match, if that is so.
+    pub(super) fn futility(pattern: &str) -> Option<&'static str> {
+        if pattern.trim().is_empty() {
+            return Some("it is empty, write * for any command");
+        }
+        has_several_parts(pattern)
+            .then_some("commands are judged part by part, write a rule for each part")
+    }
+
     pub(super) fn parse(pattern: &str) -> WordPattern {
         let mut rest = pattern.chars().peekable();
         let mut items = Vec::new();
@@ -59,9 +68,15 @@ impl WordPattern {
         })
     }
 
-    /// Whether the words could match.
+    /// Whether the words could match, or are meant: who forbids `git push*` means what follows, too.
     pub(super) fn could_match(&self, words: &[Word]) -> bool {
-        self.run(words, |item, word| match (item, word) {
+        let mut meant = self.clone();
+        if let Some(Item::Word(last)) = self.0.last()
+            && last.last() == Some(&Piece::AnyChars)
+        {
+            meant.0.push(Item::AnyWords);
+        }
+        meant.run(words, |item, word| match (item, word) {
             (Item::AnyWords, _) => Step::Stay,
             (Item::Word(_), Word::Unknown) => Step::Linger,
             (Item::Word(pieces), Word::Known(text)) => match matches_text(pieces, text) {
@@ -138,6 +153,25 @@ enum Step {
     Fail,
 }
 
+/// Whether there is something between commands in it, and not as a mere character.
+fn has_several_parts(pattern: &str) -> bool {
+    let mut rest = pattern.chars().peekable();
+    let mut quote = None;
+    while let Some(c) = rest.next() {
+        match c {
+            _ if quote == Some(c) => quote = None,
+            '\\' if quote != Some('\'') => drop(rest.next()),
+            '`' if quote != Some('\'') => return true,
+            '$' if quote != Some('\'') && rest.peek() == Some(&'(') => return true,
+            _ if quote.is_some() => {}
+            '\'' | '"' => quote = Some(c),
+            ';' | '&' | '|' | '\n' => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
 fn parse_word(rest: &mut Peekable<Chars<'_>>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut quote = None;
@@ -212,18 +246,14 @@ fn matches_char(piece: &Piece, c: char) -> bool {
     }
 }
 
-/// A word as a pattern that matches only it.
-pub(super) fn quoted(word: &Word) -> String {
-    match word {
-        Word::Unknown => "*".to_owned(),
-        Word::Known(text) => {
-            let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
-            match !text.is_empty() && text.chars().all(is_plain) {
-                true => text.clone(),
-                false => format!("'{}'", text.replace('\'', r"'\''")),
-            }
-        }
-    }
+/// A word as a pattern that matches only it; there is none for one that is not known.
+pub(super) fn quoted(word: &Word) -> Option<String> {
+    let Word::Known(text) = word else { return None };
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
+    Some(match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.clone(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    })
 }
 
 #[cfg(test)]
@@ -238,6 +268,29 @@ mod tests {
             known => Word::Known(known.to_owned()),
         };
         text.split(' ').filter(|word| !word.is_empty()).map(word).collect()
+    }
+
+    #[test]
+    fn a_pattern_that_no_command_can_match_is_told() {
+        let futile = [
+            "",
+            " ",
+            "a; b",
+            "a && b",
+            "a | b",
+            "a\nb",
+            "echo `id`",
+            "echo $(id)",
+            r#"echo "$(id)""#,
+        ];
+        for pattern in futile {
+            assert!(WordPattern::futility(pattern).is_some(), "{pattern}");
+        }
+        for pattern in
+            ["*", "a ';' b", r"a \; b", "echo '$(id)'", r#"git commit -m "a; b | c""#, "echo $HOME"]
+        {
+            assert_eq!(WordPattern::futility(pattern), None, "{pattern}");
+        }
     }
 
     #[track_caller]
@@ -259,6 +312,9 @@ mod tests {
         check("cargo *", "cargo test --all", YES);
         check("cargo *", "cargot test", NO);
         check("cargo test", "cargo test --all", (false, false, true));
+        check("git push*", "git push origin main", (false, true, true));
+        check("git push*", "git pushy", YES);
+        check("git push*", "git pull origin", NO);
         check("cargo * --all", "cargo test x --all", YES);
         check("* --all", "--all", YES);
         check("*", "", YES);
@@ -292,7 +348,8 @@ mod tests {
         #[test]
         fn a_quoted_word_matches_itself(text in ".{0,12}") {
             let word = Word::Known(text);
-            prop_assert!(WordPattern::parse(&quoted(&word)).matches(std::slice::from_ref(&word)));
+            let pattern = WordPattern::parse(&quoted(&word).unwrap());
+            prop_assert!(pattern.matches(std::slice::from_ref(&word)));
         }
     }
 }

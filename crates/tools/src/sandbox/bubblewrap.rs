@@ -69,6 +69,8 @@ pub(super) fn enclose(
     places.pin_around_hidden();
     guarded::guard(&mut places, &enclosure.sandbox.write);
     view.show(&places)?;
+    // To root the settings of the kernel are files like any other, and some of them lead to a program that it runs.
+    view.add("--remount-ro", &["/proc"]);
     for (name, value) in &enclosure.loader {
         view.add("--setenv", &[name, value]);
     }

@@ -1,10 +1,9 @@
-//! What lies in the working tree and is run later, outside: git's hooks and settings, and the start-up files
-//! of shells. A command can read it.
+//! What lies in the working tree and is run or believed later, outside: git's hooks and settings, the start-up
+//! files of shells, and what agents are told of the project. A command can read it.
 //!
 //! A mount can only lie on what exists, and looking through the whole tree before every command would take
 //! too long. So this is about the top of each folder that can be written, and what is there when a command
-//! starts. `AGENTS.md` is left out: it is not run, often differs between branches, and git could not change
-//! it when it switches. A link is left out too, since whoever can write around it can put another in its place.
+//! starts. A link is left out, since whoever can write around it can put another in its place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ pub(super) fn guard(places: &mut Places, writable: &[PathBuf]) {
     let roots: Vec<PathBuf> = writable.iter().filter_map(|path| path.canonicalize().ok()).collect();
     let mut guarded = Guarded::default();
     for root in &roots {
-        for name in START_UP.iter().chain(&[".ikigai"]) {
+        for name in START_UP.iter().chain(&[".ikigai", "AGENTS.md"]) {
             guarded.add(root.join(name));
         }
         guarded.add_git(&root.join(".git"));

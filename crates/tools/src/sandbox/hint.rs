@@ -53,7 +53,7 @@ pub(crate) fn hint(sandbox: &Sandbox, output: &str) -> Option<&'static str> {
     }
     if output.lines().any(|line| says(line, &FAST) && says(line, &GUARDED)) {
         return Some(
-            r#"[ikigai sandbox: git's settings and hooks, .ikigai and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#,
+            r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#,
         );
     }
     says(output, &REFUSED).then_some(
