@@ -71,7 +71,7 @@ pub(crate) fn explain(error: NoModel) -> anyhow::Error {
 }
 
 /// The ways to a model.
-pub(crate) const HOW_TO_CONNECT: &str = "\
-  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
+pub(crate) const HOW_TO_CONNECT: &str =
+    "  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
                   and add --model openai/NAME";

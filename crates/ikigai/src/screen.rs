@@ -71,7 +71,7 @@ pub(crate) async fn talk(
         let talked = Talk { environment, model: model.clone(), feed: &feed, history: &history };
         match talked.at(seat, &mut opened, &mut signals, &occasion).await {
             Ok(Parted::Left(exit)) => break Ok(exit),
-            Ok(Parted::Reseated(other)) => seat = other,
+            Ok(Parted::Reseated(other)) => seat = *other,
             Err(error) => break Err(error),
         }
     };
@@ -147,7 +147,7 @@ enum Parted {
     /// By the person.
     Left(Exit),
     /// Another process has taken the agent over, or somebody has killed it; the person goes on here.
-    Reseated(Seat),
+    Reseated(Box<Seat>),
 }
 
 /// The conversation with the agents of a seat.
@@ -198,14 +198,7 @@ impl Talk<'_> {
             served = &mut serving => match served {
                 Ok(()) => return Ok(Parted::Left(Exit::Done)),
                 Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => {
-                    return match desk.wait_for_a_wish(&mut opened.effects, signals).await {
-                        Left::Stays => {
-                            let seat = take_seat_beside(environment, store, session).await?;
-                            feed.give(News::View(seat.agent().clone()));
-                            Ok(Parted::Reseated(seat))
-                        }
-                        Left::By(exit) => Ok(Parted::Left(exit)),
-                    };
+                    return begin_anew(&desk, opened, signals).await;
                 }
                 Err(error) => return Err(error.into()),
             },
@@ -221,17 +214,34 @@ impl Talk<'_> {
     }
 }
 
+/// The agent is gone: goes on with another one, if the person wants to.
+async fn begin_anew(
+    desk: &Desk<'_>,
+    opened: &mut Opened,
+    signals: &mut Signals,
+) -> anyhow::Result<Parted> {
+    match desk.wait_for_a_wish(&mut opened.effects, signals).await {
+        Left::Stays => {
+            let Hand { environment, store, session, .. } = &desk.hand;
+            let seat = take_seat_beside(environment, Arc::clone(store), *session).await?;
+            desk.feed.give(News::View(seat.agent().clone()));
+            Ok(Parted::Reseated(Box::new(seat)))
+        }
+        Left::By(exit) => Ok(Parted::Left(exit)),
+    }
+}
+
 /// Where the events of agents go.
 fn sink(feed: &Feed, occasion: &Occasion) -> ikigai_agents::Sink {
     let feed = feed.clone();
-    let guide = match occasion {
-        Occasion::Work => None,
-        Occasion::Tour { guide, .. } => Some(Arc::clone(guide)),
-    };
-    Arc::new(move |event: Event| {
-        feed.give(News::Event(event.clone()));
-        if let Some(guide) = &guide {
-            guide(&event, &feed);
+    match occasion {
+        Occasion::Work => Arc::new(move |event| feed.give(News::Event(event))),
+        Occasion::Tour { guide, .. } => {
+            let guide = Arc::clone(guide);
+            Arc::new(move |event: Event| {
+                feed.give(News::Event(event.clone()));
+                guide(&event, &feed);
+            })
         }
-    })
+    }
 }

@@ -56,6 +56,7 @@ mod screen_agents;
 mod screen_commands;
 mod screen_conversation;
 mod screen_keys;
+mod screen_manners;
 mod secrets;
 mod sessions_command;
 mod signals;

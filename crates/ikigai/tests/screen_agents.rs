@@ -48,6 +48,7 @@ fn switching_in_the_middle_of_streams_never_mixes_them() {
         .start();
     let mut screen = Screen::alone(&server);
     screen.asks("go", "● father");
+    screen.wait_for("↓0/0/");
     for _ in 0..3 {
         screen.types(ALT_DOWN);
         screen.wait_for("● child");
@@ -74,7 +75,7 @@ fn the_team_is_a_list_that_leads_to_its_agents() {
                 Reply::text("Begun."),
             ],
         )
-        .role("0/0/", [Reply::text("one").stall_at(Point::Text)])
+        .role("0/0/", [Reply::text("one file and another").stall_at(Point::Text)])
         .start();
     let mut screen = Screen::alone(&server);
     screen.asks("go", "● Begun.");

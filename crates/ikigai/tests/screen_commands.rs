@@ -9,14 +9,16 @@ use crate::support::story::kinds;
 
 fn talkative() -> ModelServer {
     ModelServer::choosing(|asked| {
-        Reply::text(&format!("Answer to {}.", asked.last_user_text().unwrap_or_default()))
+        let said = asked.last_user_text().unwrap_or_default();
+        Reply::text(&format!("Answer to {}.", said.lines().last().unwrap_or_default()))
     })
 }
 
 #[test]
 fn help_lists_every_command_and_the_keys() {
     let workspace = Workspace::new();
-    let mut screen = Screen::start(&mut command(&workspace, &talkative()), 100, 60);
+    let server = talkative();
+    let mut screen = Screen::start(&mut command(&workspace, &server), 100, 60);
     screen.asks("/help", "Ctrl+T: the team");
     let shown = screen.text();
     for name in [
@@ -29,7 +31,8 @@ fn help_lists_every_command_and_the_keys() {
 
 #[test]
 fn an_unknown_command_is_told_with_the_nearest_and_a_wrong_use_with_the_usage() {
-    let mut screen = Screen::alone(&talkative());
+    let server = talkative();
+    let mut screen = Screen::alone(&server);
     screen.asks("/mial", "Error: Unknown command '/mial'; did you mean /mail? /help lists all");
     screen.asks("/agent", "Error: usage: /agent ID; /agents lists all");
     screen.asks("/export", "Error: usage: /export FILE");
@@ -44,7 +47,8 @@ fn an_unknown_command_is_told_with_the_nearest_and_a_wrong_use_with_the_usage() 
 #[test]
 fn looking_in_leaves_nothing_behind() {
     let workspace = Workspace::new();
-    let mut screen = Screen::open(&workspace, &talkative());
+    let server = talkative();
+    let mut screen = Screen::open(&workspace, &server);
     screen.asks("/usage", "No tokens were used yet");
     screen.asks("/sessions", "No sessions yet");
     screen.says("/exit");
@@ -57,7 +61,7 @@ fn looking_in_leaves_nothing_behind() {
 fn a_mark_can_be_returned_to_and_what_came_after_is_dim_and_hidden_from_the_model() {
     let server = talkative();
     let workspace = Workspace::new();
-    let mut screen = Screen::open(&workspace, &server);
+    let mut screen = Screen::start(&mut command(&workspace, &server), 80, 50);
     screen.asks("one", "● Answer to one.");
     screen.wait_until_idle();
     screen.asks("/mark here", "── mark here ──");
@@ -118,7 +122,8 @@ fn a_fresh_context_hides_what_was_said_from_the_model() {
 #[test]
 fn a_conversation_is_written_as_markdown_or_as_lines_of_json_and_nothing_is_overwritten() {
     let workspace = Workspace::new();
-    let mut screen = Screen::open(&workspace, &talkative());
+    let server = talkative();
+    let mut screen = Screen::open(&workspace, &server);
     screen.asks("one", "● Answer to one.");
     screen.wait_until_idle();
     screen.asks("/export talk.md", "Written to ");
@@ -153,7 +158,8 @@ fn changes_are_taken_back_and_made_again() {
 #[test]
 fn commands_that_tell_do_so() {
     let workspace = Workspace::new();
-    let mut screen = Screen::start(&mut command(&workspace, &talkative()), 100, 60);
+    let server = talkative();
+    let mut screen = Screen::start(&mut command(&workspace, &server), 100, 60);
     screen.asks("one", "● Answer to one.");
     screen.wait_until_idle();
     screen.asks("/usage", "all (10 tokens in, 5 out)");
@@ -168,7 +174,8 @@ fn commands_that_tell_do_so() {
 
 #[test]
 fn the_last_answer_goes_to_the_clipboard() {
-    let mut screen = Screen::alone(&talkative());
+    let server = talkative();
+    let mut screen = Screen::alone(&server);
     screen.asks("one", "● Answer to one.");
     screen.wait_until_idle();
     screen.asks("/copy", "The last answer is on the clipboard");

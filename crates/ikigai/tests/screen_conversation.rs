@@ -26,7 +26,7 @@ fn what_is_said_called_and_answered_stands_behind_its_sign() {
         "❯ look for work",
         "● I look.",
         "→ grep: pattern=\"TODO\", glob=\"*.rs\"",
-        "← 1 matches",
+        "← 1 match",
         "  main.rs:1: // TODO: more",
         "● There is one.",
         "── ↑- ←- [0/] →- ↓- ────────────────────────────────────────────────────────────",

@@ -6,6 +6,7 @@ use ratatui_core::text::{Line, Span};
 
 use crate::look::{CALL, DIM, WARNING};
 use crate::safe::safe_line;
+use crate::team::State;
 use crate::wrap::fit;
 
 /// How often the spinner turns.
@@ -42,6 +43,17 @@ pub(crate) enum Work {
 impl Activity {
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Activity::Busy { .. })
+    }
+
+    /// The same in the words of the registry.
+    pub(crate) fn state(&self) -> State {
+        match self {
+            Activity::Idle => State::Idle,
+            Activity::Busy { with: Work::Tool(_), .. } => State::Tool,
+            Activity::Busy { with: Work::Asking, .. } => State::Asking,
+            Activity::Busy { with: Work::Waiting | Work::Answering, .. } => State::Waiting,
+            Activity::Busy { with: Work::Retry { .. } | Work::Store(_), .. } => State::Waiting,
+        }
     }
 
     /// A turn has begun.

@@ -253,7 +253,11 @@ impl App {
     fn happen(&mut self, event: Event, now: Duration) {
         let Event { agent, happening } = event;
         self.team.meet(&agent);
-        let consequence = self.pane(&agent).happen(happening, now);
+        let pane = self.pane(&agent);
+        let consequence = pane.happen(happening, now);
+        if let Some(state) = pane.state() {
+            self.team.set_state(&agent, state);
+        }
         match consequence {
             Some(Consequence::Asks(call)) => {
                 if self.focus == Focus::Away || agent != self.view {
@@ -276,6 +280,11 @@ impl App {
     /// The agents that live. The panes of the dead are let go.
     fn meet(&mut self, mut team: Team) {
         team.meet(&self.view);
+        for (agent, pane) in &self.panes {
+            if let Some(state) = pane.state() {
+                team.set_state(agent, state);
+            }
+        }
         self.team = team;
         let (team, view) = (&self.team, &self.view);
         self.panes

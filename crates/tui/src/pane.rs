@@ -9,6 +9,7 @@ use ikigai_conversation::{Body, Message, ToolCall, ToolCallId};
 use crate::activity::{Activity, Work};
 use crate::draft::Draft;
 use crate::question::Question;
+use crate::team::State;
 use crate::transcript::{Tone, Transcript, WantsBefore, call_line};
 
 const MAIL_HELD: &str =
@@ -37,6 +38,8 @@ pub(crate) struct Pane {
     pub(crate) has_spoken: bool,
     /// The model that answers and how many tokens it can take, once that was told.
     pub(crate) model: Option<(String, Option<u64>)>,
+    /// Something has happened to the agent since the screen was opened.
+    is_live: bool,
 }
 
 /// What follows from something that happened, beyond the pane.
@@ -62,7 +65,16 @@ impl Pane {
             last_action: None,
             has_spoken: false,
             model: None,
+            is_live: false,
         }
+    }
+
+    /// What the agent is doing, once something has happened to it here; before, the registry knows better.
+    pub(crate) fn state(&self) -> Option<State> {
+        self.is_live.then(|| match self.questions.is_empty() {
+            true => self.activity.state(),
+            false => State::Asking,
+        })
     }
 
     pub(crate) fn is_busy(&self) -> bool {
@@ -71,6 +83,7 @@ impl Pane {
 
     /// Something happened to the agent.
     pub(crate) fn happen(&mut self, happening: Happening, now: Duration) -> Option<Consequence> {
+        self.is_live = !matches!(happening, Happening::Lost(_));
         match happening {
             Happening::Started(_) => {
                 self.activity.begin(now);

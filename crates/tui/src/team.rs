@@ -98,6 +98,13 @@ impl Team {
         }
     }
 
+    /// What an agent is seen to do, which the registry tells a moment later.
+    pub(crate) fn set_state(&mut self, agent: &AgentId, state: State) {
+        if let Some(member) = self.members.iter_mut().find(|member| member.id == *agent) {
+            member.state = state;
+        }
+    }
+
     /// The agent that a step leads to.
     pub(crate) fn relative(&self, agent: &AgentId, step: Step) -> Option<&AgentId> {
         let parent = agent.parent();

@@ -27,8 +27,10 @@ pub(super) async fn edit(
     drop(file);
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| environment.variable(name));
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    #[expect(clippy::disallowed_methods, reason = "the editor is the person's, not an agent's")]
+    let mut shell = Command::new("/bin/sh");
     // It may have options, so a shell takes it apart.
-    let status = Command::new("/bin/sh")
+    let status = shell
         .arg("-c")
         .arg(format!("{editor} \"$1\""))
         .arg("sh")

@@ -14,8 +14,8 @@ use crate::hand::cost_text;
 
 /// Between two looks: commits come faster than anybody reads.
 const BETWEEN: Duration = Duration::from_millis(100);
-/// Adding up what was used reads all of the session's logs, so it is done more rarely.
-const BETWEEN_SUMS: Duration = Duration::from_secs(5);
+/// Adding up what was used reads all of the session's logs: it takes at most this part of the time.
+const SHARE: u32 = 50;
 
 /// Tells of the agents, for ever. `own` is the top-level agent that this process runs.
 pub(super) async fn watch_members(
@@ -24,7 +24,7 @@ pub(super) async fn watch_members(
     own: AgentId,
     feed: Feed,
 ) -> Infallible {
-    let mut watch = Watch { store, session, own, costs: BTreeMap::new(), summed: None };
+    let mut watch = Watch { store, session, own, costs: BTreeMap::new(), next_sum: Instant::now() };
     let mut told = Vec::new();
     let mut changes = None;
     loop {
@@ -56,7 +56,7 @@ struct Watch {
     session: SessionId,
     own: AgentId,
     costs: BTreeMap<AgentId, Tokens>,
-    summed: Option<Instant>,
+    next_sum: Instant,
 }
 
 impl Watch {
@@ -75,9 +75,10 @@ impl Watch {
     }
 
     async fn sum_costs(&mut self) -> Result<(), StoreError> {
-        if self.summed.is_none_or(|summed| summed.elapsed() >= BETWEEN_SUMS) {
+        let begun = Instant::now();
+        if begun >= self.next_sum {
             self.costs = self.store.tokens(self.session).await?.into_iter().collect();
-            self.summed = Some(Instant::now());
+            self.next_sum = Instant::now() + begun.elapsed() * SHARE;
         }
         Ok(())
     }

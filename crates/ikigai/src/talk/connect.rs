@@ -34,6 +34,11 @@ pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::R
         let ChosenModel { base_url, name, provider, .. } = local;
         put(&format!("  {number}  use {} of the {provider} server at {base_url}\n", safe(name)))?;
     }
+    if found.is_empty() {
+        put(
+            "     a server of your own (Ollama, LM Studio, llama.cpp) is offered here while it runs\n",
+        )?;
+    }
     put("  t  take the tour: a scripted walk, no key needed\n")?;
     loop {
         put("Your choice (Enter leaves): ")?;

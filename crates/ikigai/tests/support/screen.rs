@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ikigai_testkit::ModelServer;
@@ -43,6 +44,8 @@ pub(crate) struct Screen {
     line: File,
     settings_before: String,
     terminal: Arc<Mutex<Parser<Heard>>>,
+    /// Nobody looks at the terminal any more.
+    is_closed: Arc<AtomicBool>,
 }
 
 /// What a terminal is told beside text.
@@ -115,7 +118,9 @@ impl Screen {
 
     /// Not yet ready.
     pub(crate) fn spawn(command: &mut Command, width: u16, height: u16) -> Screen {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        // Were it open in the program, too, the terminal would never hang up.
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let ours = openpt(flags).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         tcsetwinsize(&ours, size(width, height)).unwrap();
@@ -137,13 +142,19 @@ impl Screen {
         );
         let terminal = Arc::new(Mutex::new(parser));
         let read = Arc::clone(&terminal);
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let closed = Arc::clone(&is_closed);
         std::thread::spawn(move || {
             let mut chunk = [0; 65_536];
-            while let Ok(count) = output.read(&mut chunk) {
-                read.lock().unwrap().process(&chunk[..count]);
+            let mut held_back = Vec::new();
+            while let Ok(count) = output.read(&mut chunk)
+                && !closed.load(Ordering::SeqCst)
+            {
+                let seen = shown(&mut held_back, &chunk[..count]);
+                read.lock().unwrap().process(&seen);
             }
         });
-        Screen { alone: None, child, keyboard, line, settings_before, terminal }
+        Screen { alone: None, child, keyboard, line, settings_before, terminal, is_closed }
     }
 
     pub(crate) fn terminal(&self) -> MutexGuard<'_, Parser<Heard>> {
@@ -177,7 +188,7 @@ impl Screen {
     pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let begun = std::time::Instant::now();
         while !is_so(&self.text()) {
-            assert!(begun.elapsed() < PATIENCE / 6, "waited in vain for {what}:\n{}", self.text());
+            assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}:\n{}", self.text());
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
     }
@@ -252,25 +263,28 @@ impl Screen {
     /// Waits for the end, after which the terminal has to be as before.
     #[track_caller]
     pub(crate) fn ended(self) -> Left {
-        let Screen { alone: _alone, child, keyboard, line, settings_before, terminal } = self;
+        let Screen { alone: _alone, child, keyboard, line, settings_before, terminal, .. } = self;
         let code = finish(child).status.code();
-        let is_back = || {
+        // What was written last may still be on its way; this comes behind it.
+        (&line).write_all(b"\x1b]777;the end\x07").unwrap();
+        wait_for("the end", || {
             let terminal = terminal.lock().unwrap();
-            let screen = terminal.screen();
-            (!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste())
-                .then(|| rows(&terminal).join("\n"))
-        };
-        let shown = wait_for("the normal screen", is_back);
+            terminal.callbacks().commands.contains(&"777;the end".to_owned()).then_some(())
+        });
+        let terminal = terminal.lock().unwrap();
+        let screen = terminal.screen();
+        assert!(!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste());
         assert_eq!(settings(&line), settings_before);
-        // What was written last may still be on its way.
-        let last = || terminal.lock().unwrap().callbacks().strange.clone();
-        assert_eq!(last(), Vec::<u8>::new(), "control characters reached the terminal");
+        assert_eq!(terminal.callbacks().strange, b"", "control characters reached the terminal");
         drop(keyboard);
-        Left { code, shown }
+        Left { code, shown: rows(&terminal).join("\n") }
     }
 
     /// The terminal is closed, as by the button of its window.
-    pub(crate) fn hang_up(self) -> Child {
+    pub(crate) fn hang_up(mut self) -> Child {
+        self.is_closed.store(true, Ordering::SeqCst);
+        // Whoever reads notices it when something is drawn.
+        self.types("x");
         let Screen { child, keyboard, line, .. } = self;
         drop((keyboard, line));
         child
@@ -300,6 +314,29 @@ impl Screen {
         let column = before.chars().count();
         screen.cell(row as u16, column as u16).unwrap().clone()
     }
+}
+
+/// The bytes with another sign for U+FFFD, which the parser passes over although every terminal shows it. What may be the
+/// beginning of one is held back.
+fn shown(held_back: &mut Vec<u8>, bytes: &[u8]) -> Vec<u8> {
+    const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+    held_back.extend_from_slice(bytes);
+    let mut seen = Vec::new();
+    let mut at = 0;
+    while at < held_back.len() {
+        let rest = &held_back[at..];
+        if rest.starts_with(REPLACEMENT) {
+            seen.push(b'?');
+            at += REPLACEMENT.len();
+        } else if REPLACEMENT.starts_with(rest) {
+            break;
+        } else {
+            seen.push(rest[0]);
+            at += 1;
+        }
+    }
+    held_back.drain(..at);
+    seen
 }
 
 fn rows(terminal: &Parser<Heard>) -> Vec<String> {

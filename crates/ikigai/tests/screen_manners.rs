@@ -1,0 +1,324 @@
+//! The terminal is treated well: given back by every way out, and proof against whatever is printed (terminal.md, Manners).
+
+use std::fs;
+
+use ikigai_testkit::{Cast, Gate, ModelServer, Point, Reply};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::support::screen::{ALT_DOWN, ALT_UP, CONTROL_HOME, Screen, command, on_terminal};
+use crate::support::story::bash;
+use crate::support::{Workspace, finish, is_running, wait_for};
+
+/// Text that would take a terminal over: every control character, sequences, marks that take no room or turn the order.
+fn hostile() -> String {
+    let controls: String = (0..32).chain(127..160).filter_map(char::from_u32).collect();
+    let sequences =
+        "\x1b[2J\x1b[H\x1b]0;owned\x07\x1b]52;c;QQ==\x07\x1bc\x1b[?1049l\x1b(0lqqk\x1b(B";
+    let invisible = "a\u{200b}\u{200d}\u{feff}b \u{202e}desrever\u{202c} \u{2066}x\u{2069}";
+    let wide = "漢字 👩‍👩‍👧‍👦 e\u{301}\u{302}\u{303} \u{fdfd} שלום مرحبا \u{1f1e9}\u{1f1ea}";
+    format!("{controls}{sequences}{invisible}{wide}\nafter it")
+}
+
+/// Fails unless all that makes the screen is where it belongs.
+#[track_caller]
+fn assert_intact(screen: &Screen, width: usize, height: usize) {
+    let shown = screen.text();
+    let rows: Vec<&str> = shown.lines().collect();
+    assert_eq!(rows.len(), height, "{shown}");
+    let separators = rows.iter().filter(|row| row.starts_with("── ↑")).count();
+    assert_eq!(separators, 1, "{shown}");
+    assert!(rows[height - 1].contains("openai/scripted"), "{shown}");
+    assert!(rows[height - 2].starts_with('❯'), "{shown}");
+    assert!(rows.iter().all(|row| row.chars().count() <= width), "{shown}");
+    let terminal = screen.terminal();
+    assert!(terminal.screen().alternate_screen());
+    let heard = terminal.callbacks();
+    assert_eq!((heard.strange.as_slice(), heard.copied.len()), (&[][..], 0));
+    assert!(heard.commands.iter().all(|command| !command.contains("owned")), "{heard:?}");
+}
+
+#[test]
+fn an_exit_leaves_the_last_answer_and_the_way_back_on_the_normal_screen() {
+    let server = ModelServer::start([Reply::text("The answer is **42**.")]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    assert!(!screen.is_as_before(), "{}", screen.settings());
+    screen.asks("tell", "● The answer is 42.");
+    screen.wait_until_idle();
+    let left = screen.leave();
+    let session = workspace.open().session();
+    let expected =
+        format!("● The answer is **42**.\nTo go on: ikigai -c, or ikigai --session {session}");
+    assert_eq!((left.code, left.shown.trim_end()), (Some(0), expected.as_str()));
+}
+
+#[test]
+fn signals_give_the_terminal_back_in_the_middle_of_work() {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let server = ModelServer::start([Reply::text("A long story").stall_at(Point::Text)]);
+        let mut screen = Screen::alone(&server);
+        screen.says("tell");
+        server.wait_for_stalls(1);
+        screen.wait_for("● A long");
+        screen.signal(signal);
+        let left = screen.ended();
+        assert_eq!(left.code, Some(130), "{signal:?}: {}", left.shown);
+    }
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_program() {
+    let server = ModelServer::start([bash("c1", "sleep 31415.7")]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("wait", "→ bash");
+    let process = screen.process();
+    let status = finish(screen.hang_up()).status;
+    assert!(!is_running(process), "{status}");
+}
+
+#[test]
+fn a_database_that_is_gone_ends_it_with_a_word_on_the_normal_screen() {
+    let server = ModelServer::start([Reply::text("never")]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::open(&workspace, &server);
+    fs::remove_dir_all(workspace.path("../home/data/ikigai")).unwrap();
+    screen.says("hello");
+    let left = screen.ended();
+    assert_eq!(left.code, Some(1));
+    let shown = left.shown.replace('\n', "");
+    assert!(shown.contains("was moved or deleted while it was in use"), "{shown}");
+}
+
+#[test]
+fn control_z_gives_the_terminal_back_until_the_program_goes_on() {
+    let server = ModelServer::start([Reply::text("Hi."), Reply::text("Again.")]);
+    let mut screen = Screen::alone(&server);
+    screen.asks("hello", "● Hi.");
+    screen.wait_until_idle();
+    for _ in 0..2 {
+        screen.types("\x1a");
+        wait_for("the stop", || is_stopped(screen.process()).then_some(()));
+        // What it wrote last may still be on its way.
+        wait_for("the terminal as it was", || screen.is_as_before().then_some(()));
+        kill_process(screen.process(), Signal::CONT).unwrap();
+        wait_for("the screen", || screen.terminal().screen().alternate_screen().then_some(()));
+        screen.wait_for("● Hi.");
+    }
+    screen.asks("still there?", "● Again.");
+    screen.wait_until_idle();
+    assert_eq!(screen.leave().code, Some(0));
+}
+
+fn is_stopped(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
+    stat.rsplit(") ").next().unwrap().starts_with('T')
+}
+
+#[test]
+fn hostile_text_of_a_model_a_command_and_a_mail_leaves_the_screen_intact() {
+    let text = hostile();
+    let line = "x".repeat(100_000);
+    let server = ModelServer::start([
+        bash("c1", "cat hostile; head -c 3000 /dev/urandom; printf '\\xff\\xfe\\x1b[2J\\n'"),
+        Reply::text(&text),
+        Reply::text(&line),
+        Reply::text("I have mail."),
+    ]);
+    let workspace = Workspace::new();
+    workspace.write("hostile", &text);
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("go", "after it");
+    screen.wait_until_idle();
+    assert_intact(&screen, 80, 24);
+    screen.types("\x0f");
+    screen.types(CONTROL_HOME);
+    screen.wait_for("you talk to agent 0/");
+    assert_intact(&screen, 80, 24);
+    screen.asks("long", &"x".repeat(78));
+    screen.wait_until_idle();
+    assert_intact(&screen, 80, 24);
+    workspace.print(["mail", "send", "0/", text.replace('\0', "").as_str()]);
+    screen.wait_for("● I have mail.");
+    screen.wait_until_idle();
+    screen.asks("/mail read 1", "after it");
+    assert_intact(&screen, 80, 24);
+    assert_eq!(screen.leave().code, Some(0));
+}
+
+#[test]
+fn a_resize_in_the_middle_of_a_stream_is_followed() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text(&"word ".repeat(60)).hold_at(Point::Text, &gate)]);
+    let mut screen = Screen::alone(&server);
+    screen.asks("tell", "● word");
+    for (width, height) in [(40, 10), (200, 60), (20, 5), (80, 24)] {
+        screen.resize(width, height);
+        let rows = usize::from(height);
+        screen.wait_until("the new size", |shown| {
+            let last = shown.lines().nth(rows - 1).unwrap_or_default();
+            last.contains("work") && shown.contains("[0/]")
+        });
+    }
+    gate.open();
+    screen.wait_until_idle();
+    assert_intact(&screen, 80, 24);
+}
+
+#[test]
+fn no_color_means_none() {
+    let server = ModelServer::start([
+        Reply::call("c1", "file_write", json!({"path": "a.txt", "content": "x\n"})),
+        Reply::text("# Done\n\n```rust\nfn main() {}\n```"),
+    ]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::start(command(&workspace, &server).env("NO_COLOR", "1"), 80, 24);
+    screen.asks("write", "fn main() {}");
+    screen.wait_until_idle();
+    assert!(!screen.has_colours());
+    screen.asks("/mode full", "Mode full");
+    assert!(!screen.has_colours());
+}
+
+#[test]
+fn a_dumb_terminal_and_plain_have_lines() {
+    let server = ModelServer::start([]);
+    let workspace = Workspace::new();
+    let mut dumb = command(&workspace, &server);
+    let mut plain = command(&workspace, &server);
+    for command in [dumb.env("TERM", "dumb"), plain.arg("--plain")] {
+        let screen = Screen::start(command, 80, 24);
+        assert!(!screen.terminal().screen().alternate_screen());
+        assert_eq!(screen.leave().code, Some(0));
+    }
+}
+
+#[test]
+fn without_a_terminal_it_points_to_run() {
+    let workspace = Workspace::new();
+    let ended = crate::support::ended(workspace.ikigai().env("TERM", "xterm"));
+    let told = "ikigai: there is no terminal to talk on: use 'ikigai run PROMPT', or see 'ikigai --help'\n";
+    assert_eq!(ended, (2, String::new(), told.to_owned()));
+}
+
+#[test]
+fn an_agent_that_finishes_while_nobody_looks_rings() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("Done.").after(&gate)]);
+    let workspace = Workspace::new();
+    let mut command = command(&workspace, &server);
+    let mut screen = Screen::start(command.env("TERM_PROGRAM", "WezTerm"), 80, 24);
+    screen.says("work");
+    server.wait_for_requests(1);
+    // The terminal says that it lost the focus.
+    screen.types("\x1b[O");
+    screen.types("x");
+    screen.wait_for("❯ x");
+    gate.open();
+    screen.wait_for("● Done.");
+    let is_told =
+        || screen.terminal().callbacks().commands.contains(&"9;agent 0/ is idle".to_owned());
+    wait_for("a notification", || is_told().then_some(()));
+}
+
+/// The main views as a person sees them, at three sizes.
+#[test]
+fn the_main_views() {
+    for (width, height) in [(80, 24), (40, 10), (200, 60)] {
+        let server = Cast::new()
+            .role(
+                "0/",
+                [
+                    Reply::text_and_calls(
+                        "I look first.",
+                        [("c1", "bash", json!({"command": "seq 12"}))],
+                    ),
+                    Reply::call("c2", "fork", json!({"prompt": "count the lines"})),
+                    Reply::text(
+                        "# Found\n\nIt is **wrong**:\n\n- one\n- two\n\n```rust\nfn main() {}\n```\n\n\
+                         | a | b |\n|---|---|\n| 1 | 2 |\n",
+                    )
+                    .usage(30_000, 500),
+                ],
+            )
+            .role(
+                "0/0/",
+                [
+                    Reply::call("c3", "bash", json!({"command": "wc -l *", "sandbox": false})),
+                    Reply::text("Counted."),
+                ],
+            )
+            .start();
+        let workspace = Workspace::new();
+        let mut screen = Screen::start(&mut command(&workspace, &server), width, height);
+        snapshot(&screen, &format!("beginning_{width}x{height}"));
+        screen.asks("what is wrong?", "[0/0/ asks]");
+        screen.wait_until_idle();
+        screen.wait_until("tokens", |shown| width < 80 || shown.contains("30.5k"));
+        snapshot(&screen, &format!("conversation_{width}x{height}"));
+        screen.types("\x14");
+        screen.wait_until("costs", |shown| shown.matches("tokens in").count() == 2);
+        snapshot(&screen, &format!("team_{width}x{height}"));
+        screen.types("\x1b");
+        screen.wait_until_gone("Team:");
+        screen.types(ALT_DOWN);
+        screen.wait_for("y yes, once");
+        snapshot(&screen, &format!("question_{width}x{height}"));
+        screen.answers("y");
+        screen.wait_for("● Counted.");
+        screen.types(ALT_UP);
+        screen.wait_for("[0/]");
+        assert_eq!(screen.leave().code, Some(0));
+    }
+}
+
+/// Compares a view, without what differs from run to run and from machine to machine.
+#[track_caller]
+fn snapshot(screen: &Screen, name: &str) {
+    let shown = screen.text();
+    let mut rows: Vec<String> = shown.lines().map(still).collect();
+    // What else fits there hangs on the length of names.
+    if let Some(status) = rows.last_mut() {
+        assert!(status.starts_with("openai/scripted · work ("), "{shown}");
+        *status = "openai/scripted · work (…".to_owned();
+    }
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!(name, rows.join("\n"));
+    });
+}
+
+/// A row without the spinner and the time.
+fn still(row: &str) -> String {
+    let is_spinner = |c: char| ('\u{2800}'..'\u{2900}').contains(&c);
+    match row.strip_prefix(is_spinner) {
+        Some(rest) => {
+            let parts =
+                rest.split(" · ").map(|part| if part.ends_with(" s") { "0 s" } else { part });
+            format!("⠋{}", parts.collect::<Vec<_>>().join(" · "))
+        }
+        None => row.to_owned(),
+    }
+}
+
+#[test]
+fn the_tour_leads_through_tools_a_fork_mail_and_a_question() {
+    let workspace = Workspace::new();
+    let mut screen = Screen::spawn(on_terminal(&workspace).arg("tour"), 100, 40);
+    screen.wait_for("❯ the test fails, please fix it");
+    screen.wait_for("tour (scripted)");
+    screen.types("\r");
+    screen.wait_for("❯ fork a child that tries it with other numbers");
+    screen.types("\r");
+    screen.wait_for("from 0/0/: \"Right also for 1 and for 100\"");
+    screen.wait_for("❯ let git run the test before every commit");
+    screen.types("\r");
+    screen.answers("y");
+    screen.wait_for("That was the tour.");
+    screen.asks("write me a poem", "I am the script of the tour");
+    let left = screen.leave();
+    assert_eq!(left.code, Some(0));
+    assert!(left.shown.contains("export ANTHROPIC_API_KEY"), "{}", left.shown);
+    let left_behind = fs::read_dir(workspace.path("../tmp"));
+    assert!(left_behind.is_err() || left_behind.unwrap().next().is_none());
+}
