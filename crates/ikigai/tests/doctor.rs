@@ -42,8 +42,8 @@ fn a_healthy_installation_has_nothing_bad() {
     let database = workspace.open();
     database.say("0/", "hello");
     let expected = format!(
-        "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}\
-         ok  database       sqlite://{} (SQLite {}; sessions: 1, log messages: 1, mail: 1)\n{NO_TERMINAL}",
+        "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}{NO_TERMINAL}\
+         ok  database       sqlite://{} (SQLite {}; sessions: 1, log messages: 1, mail: 1)\n",
         workspace.database().display(),
         rusqlite::version()
     );
@@ -56,8 +56,8 @@ fn a_bad_database_is_told_with_what_to_do() {
     workspace.write("file", "this is no database, as everybody can see who looks at it");
     let address = format!("sqlite://{}", workspace.text("file"));
     let expected = format!(
-        "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}\
-         BAD database       {} is not a database: move it away, or choose another place with --db sqlite://PATH\n{NO_TERMINAL}",
+        "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}{NO_TERMINAL}\
+         BAD database       {} is not a database: move it away, or choose another place with --db sqlite://PATH\n",
         workspace.text("file")
     );
     let (code, stdout, stderr) = workspace.run(["doctor", "--db", &address]);

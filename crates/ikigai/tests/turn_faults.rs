@@ -163,7 +163,7 @@ fn refusals_end_the_turn_with_the_servers_own_words() {
             ),
             (
                 Reply::error(422, "I want a pony"),
-                "the server refused the request: HTTP 422: I want a pony (see the server's own words)",
+                "the server refused the request: HTTP 422: I want a pony (check the model and its provider's settings)",
             ),
         ],
         |(fault, error)| {
@@ -209,7 +209,7 @@ fn a_redirect_is_told_and_not_followed() {
             let (code, events) = workspace.run_json(&server, format, ["go"]);
             let error = format!(
                 "the server refused the request: HTTP {status}: redirects to {}/elsewhere, which is \
-                 not followed (see the server's own words)",
+                 not followed (check the model and its provider's settings)",
                 stranger.url()
             );
             assert_eq!((code, events.last()), (1, Some(&failed(&error))));

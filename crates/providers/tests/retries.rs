@@ -155,7 +155,7 @@ async fn a_redirect_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
         let to = format!("{}/v1/messages?from=here", elsewhere.url());
         let redirect = Reply::raw(status, &[("Location", &to)], "");
-        let fault = check_refused(redirect, Category::Unreadable).await;
+        let fault = check_refused(redirect, Category::Refused).await;
         let shown = format!("{}/v1/messages", elsewhere.url());
         let message = format!("HTTP {status}: redirects to {shown}, which is not followed");
         assert_eq!(fault.message, message);

@@ -205,23 +205,27 @@ fn leaving_the_sandbox_needs_trust_or_a_yes() {
     assert_eq!(judge_leaving(&["trust bash make *"], "make x"), Verdict::Allow(Reach::Anywhere));
     assert_eq!(show(&judge_leaving(&["allow bash make *"], "make x")), "ask");
     assert_eq!(show(&judge_leaving(&["deny bash make *"], "make x")), "deny");
-    let question = asked(judge_leaving(&["trust bash ls *"], "ls; git push 'a b'; make $X"));
+    let question = asked(judge_leaving(&["trust bash ls *"], "ls; git push 'a b'; make x"));
     assert_eq!(
         question,
         Question {
             why: "the command asks to leave the sandbox".to_owned(),
             reach: Reach::Anywhere,
-            rule: Some([trusting("git push 'a b'"), trusting("make *")].join("\n")),
+            rule: Some([trusting("git push 'a b'"), trusting("make x")].join("\n")),
         }
     );
     assert_eq!(asked(judge_leaving(&[], "make $(x)")).rule, None);
     assert_eq!(asked(judge_leaving(&[], "make > x")).rule, None);
+    // A rule with a star would allow more than what is seen here.
+    for command in ["make $X", "rm ~/old", "rm *.o"] {
+        assert_eq!(asked(judge_leaving(&[], command)).rule, None, "{command}");
+    }
 }
 
 #[test]
 fn the_rule_that_is_named_does_allow_it() {
     for command in
-        ["git push 'a b'", r#"echo "it's" \* '[a]' "\"""#, "a; b \u{e9} '\u{a0}'", "ls *"]
+        ["git push 'a b'", r#"echo "it's" \* '[a]' "\"""#, "a; b \u{e9} '\u{a0}'", "ls '*'"]
     {
         let rule = asked(judge_leaving(&[], command)).rule.unwrap();
         // Every pattern, as TOML has it.

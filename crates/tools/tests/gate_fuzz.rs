@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use ikigai_tools::{Reach, Verdict};
 use proptest::prelude::{
-    BoxedStrategy, ProptestConfig, Strategy, any, prop, prop_assert, proptest,
+    BoxedStrategy, ProptestConfig, Strategy, any, prop, prop_assert, prop_assume, proptest,
 };
 use proptest::sample::select;
 
@@ -104,6 +104,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_gate_panic(command in "\\PC{0,40}", pattern in "\\PC{0,12}") {
+        prop_assume!(ikigai_tools::Rule::new("bash", &pattern, ikigai_tools::Decision::Ask).is_ok());
         for decision in ["deny", "trust"] {
             judge_command(&[&format!("{decision} bash {pattern}")], &command);
         }

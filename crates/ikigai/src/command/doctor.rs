@@ -17,8 +17,8 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
         keys(environment),
         model(environment)?,
         sandbox(environment)?,
-        database(environment),
         terminal(environment),
+        database(environment),
     ];
     let text: String = findings.iter().map(Finding::render).collect();
     print::out(print::safe(&text))?;
@@ -85,7 +85,7 @@ fn terminal(environment: &Environment) -> Finding {
         let text = "none here; 'ikigai run' needs none";
         return finding(Health::Missing, text.to_owned());
     }
-    let name = environment.variable("TERM").map_or("dumb".into(), OsStr::to_string_lossy);
+    let name = environment.variable("TERM").unwrap_or_else(|| "dumb".to_owned());
     if name == "dumb" {
         let text = "TERM is dumb, so you talk line by line; set it for the full screen";
         return finding(Health::Missing, text.to_owned());

@@ -42,7 +42,7 @@ impl Fault {
     pub fn from_redirect(status: u16, location: Option<&str>) -> Fault {
         let to = location.map_or_else(String::new, |location| format!(" to {location}"));
         let words = format!("redirects{to}, which is not followed");
-        Fault::new(Category::Unreadable, message(Some(status), &words, ""))
+        Fault::new(Category::Refused, message(Some(status), &words, ""))
     }
 }
 
@@ -376,7 +376,7 @@ mod tests {
     fn a_redirect_says_where_to() {
         let fault = Fault::from_redirect(307, Some("https://b/"));
         let message = "HTTP 307: redirects to https://b/, which is not followed";
-        assert_eq!(fault, Fault::new(Category::Unreadable, message));
+        assert_eq!(fault, Fault::new(Category::Refused, message));
         check_text(301, "", Category::Refused, "HTTP 301");
     }
 

@@ -321,7 +321,7 @@ mod tests {
         check("", "", YES);
         check("", "x", (false, false, true));
         check("git-*", "git-log", YES);
-        check("git-*", "git-log x", (false, false, true));
+        check("git-*", "git-log x", (false, true, true));
         check("l?", "ls", YES);
         check("[a-c]x", "bx", YES);
         check("[!a-c]x", "bx", NO);
