@@ -36,7 +36,7 @@ pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::R
     }
     if found.is_empty() {
         put(
-            "     a server of your own (Ollama, LM Studio, llama.cpp) is offered here while it runs\n",
+            "     a local server (Ollama, LM Studio, llama.cpp) is offered while it runs\n",
         )?;
     }
     put("  t  take the tour: a scripted walk, no key needed\n")?;
