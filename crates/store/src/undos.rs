@@ -7,15 +7,16 @@
 use std::path::PathBuf;
 
 use ikigai_conversation::{AgentId, SessionId, Time};
-use rusqlite::params;
 
 use crate::error::StoreError;
 use crate::files::{Change, Kept, path_from};
 use crate::leases;
 use crate::process::Process;
 use crate::sessions;
+use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
+use crate::writer::Scope;
 
 /// What can be taken back at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +97,7 @@ impl Store {
                 AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
                 ORDER BY s.key DESC LIMIT ?2";
             let causes = unit.rows(sql, params![session, LISTED], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?))
+                Ok((row.get::<i64>(0)?, row.get(1)?, row.get(2)?))
             })?;
             let undoable = causes.into_iter().map(|(cause, title, said_at)| {
                 let said_at = Time::from_millis(said_at);
@@ -115,7 +116,7 @@ impl Store {
         direction: Direction,
         by: Process,
     ) -> Result<Begun, StoreError> {
-        self.commit(move |unit| {
+        self.commit(Scope::Session(session), move |unit| {
             let session = sessions::key_of(unit, &session)?;
             if let Some(agent) = leases::at_work(unit, session, &by)? {
                 return Ok(Begun::AtWork(agent));
@@ -138,12 +139,12 @@ impl Store {
 
     /// Keeps what an undo is about to take away.
     pub async fn keep_after(&self, id: ChangeId, after: Kept) -> Result<(), StoreError> {
-        self.commit(move |unit| {
+        self.commit(Scope::Own, move |unit| {
             let (is, content) = after.into_columns();
             let (mode, bytes) = content.map(|content| (content.mode, content.bytes)).unzip();
             let sql = "UPDATE changes SET after_is = ?2, after_mode = ?3, after = ?4
                 WHERE key = ?1";
-            unit.execute(sql, params![id.0, is, mode, bytes]).map(drop)
+            unit.run(sql, params![id.0, is, mode, bytes])
         })
         .await
     }
@@ -160,9 +161,9 @@ impl Store {
             Settled::Left => ("left", Some(undo.key)),
             Settled::Redone => ("made", None),
         };
-        self.commit(move |unit| {
+        self.commit(Scope::Own, move |unit| {
             let sql = "UPDATE changes SET state = ?2, undo = ?3 WHERE key = ?1";
-            unit.execute(sql, params![id.0, state, undo]).map(drop)
+            unit.run(sql, params![id.0, state, undo])
         })
         .await
     }
@@ -171,11 +172,11 @@ impl Store {
     /// be tried anew by the next one.
     pub async fn end_redo(&self, undo: &Undo) -> Result<(), StoreError> {
         let undo = undo.key;
-        self.commit(move |unit| {
-            unit.execute("UPDATE undos SET redone = 1 WHERE key = ?1", [undo])?;
+        self.commit(Scope::Own, move |unit| {
+            unit.run("UPDATE undos SET redone = 1 WHERE key = ?1", params![undo])?;
             let sql = "UPDATE changes SET state = 'made', undo = NULL
                 WHERE undo = ?1 AND state = 'left'";
-            unit.execute(sql, [undo]).map(drop)
+            unit.run(sql, params![undo])
         })
         .await
     }
@@ -184,7 +185,7 @@ impl Store {
 fn files(unit: &Unit<'_>, cause: i64) -> Result<Vec<PathBuf>, StoreError> {
     let sql = "SELECT path FROM changes WHERE cause = ?1 AND state = 'made'
         GROUP BY path ORDER BY min(key)";
-    unit.rows(sql, [cause], |row| Ok(path_from(row.get(0)?)))
+    unit.rows(sql, params![cause], |row| Ok(path_from(row.get(0)?)))
 }
 
 /// Begins an undo of the newest cause that has changes, or goes on with one that broke off.
@@ -192,14 +193,14 @@ fn begin(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT key FROM causes s WHERE session = ?1
         AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
         ORDER BY key DESC LIMIT 1";
-    let Some(cause) = unit.row(sql, [session], |row| row.get::<_, i64>(0))? else {
+    let Some(cause) = unit.row(sql, params![session], |row| row.get::<i64>(0))? else {
         return Ok(None);
     };
     let sql = "SELECT key FROM undos WHERE cause = ?1 AND redone = 0 ORDER BY key DESC LIMIT 1";
-    if let Some(open) = unit.row(sql, [cause], |row| row.get(0))? {
+    if let Some(open) = unit.row(sql, params![cause], |row| row.get(0))? {
         return Ok(Some(open));
     }
-    let sql = "INSERT INTO undos (cause, created_at) VALUES (?1, ?2)";
+    let sql = "INSERT INTO undos (cause, created_at) VALUES (?1, ?2) RETURNING key";
     unit.touch(session);
     unit.insert(sql, params![cause, unit.now().as_millis()]).map(Some)
 }
@@ -209,13 +210,13 @@ fn last_undo(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
         WHERE s.session = ?1 AND u.redone = 0
         AND EXISTS (SELECT 1 FROM changes WHERE undo = u.key AND state = 'undone')
         ORDER BY u.key DESC LIMIT 1";
-    unit.row(sql, [session], |row| row.get(0))
+    unit.row(sql, params![session], |row| row.get(0))
 }
 
 fn read_undo(unit: &Unit<'_>, undo: i64, direction: Direction) -> Result<Undo, StoreError> {
     let sql = "SELECT s.key, s.title, s.created_at FROM undos u JOIN causes s ON s.key = u.cause
         WHERE u.key = ?1";
-    let found = unit.row(sql, [undo], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let found = unit.row(sql, params![undo], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let (cause, title, said_at): (i64, String, i64) =
         found.ok_or_else(|| StoreError::internal("the undo is gone"))?;
     let (sql, key) = match direction {
@@ -226,14 +227,14 @@ fn read_undo(unit: &Unit<'_>, undo: i64, direction: Direction) -> Result<Undo, S
             ("SELECT key FROM changes WHERE undo = ?1 AND state = 'undone' ORDER BY key", undo)
         }
     };
-    let changes = unit.rows(sql, [key], |row| row.get(0).map(ChangeId))?;
+    let changes = unit.rows(sql, params![key], |row| row.get(0).map(ChangeId))?;
     Ok(Undo { title, said_at: Time::from_millis(said_at), changes, key: undo })
 }
 
 fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<KeptChange, StoreError> {
     let sql = "SELECT path, looks, hash, new_folders, before_is, before_mode, before, after_is,
             after_mode, after FROM changes WHERE key = ?1";
-    let read = unit.row(sql, [id.0], |row| {
+    let read = unit.row(sql, params![id.0], |row| {
         let before: (String, _, _) = (row.get(4)?, row.get(5)?, row.get(6)?);
         let after: (Option<String>, _, _) = (row.get(7)?, row.get(8)?, row.get(9)?);
         Ok((path_from(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?, before, after))

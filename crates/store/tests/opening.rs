@@ -51,7 +51,7 @@ fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_in_it(
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let raw = Connection::open(&path).unwrap();
-    raw.execute_batch(include_str!("../migrations/0001.sql")).unwrap();
+    raw.execute_batch(include_str!("../migrations/sqlite/0001.sql")).unwrap();
     raw.pragma_update(None, "application_id", 0x696b_6967).unwrap();
     raw.pragma_update(None, "user_version", 1).unwrap();
     raw.execute_batch(

@@ -1,14 +1,16 @@
 //! A small pool of connections that only read. Readers never wait for the writer, nor it for them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::open::open_reader;
-use crate::unit::Unit;
+use crate::unit::{Connection as UnitConnection, Unit};
+
+use super::Transaction;
+use super::open::open_reader;
 
 /// Connections that are kept open for the next reader. More readers than this at once open their own.
 const KEPT: usize = 4;
@@ -23,6 +25,11 @@ pub(crate) struct Readers {
 impl Readers {
     pub(crate) fn new(path: PathBuf, clock: Clock) -> Readers {
         Readers { path, clock, idle: Arc::default() }
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Runs `read` on one consistent view of the database.
@@ -48,7 +55,8 @@ impl Readers {
         };
         let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, &self.path);
         connection.execute_batch("BEGIN").map_err(failed)?;
-        let value = read(&Unit::new(&connection, self.clock.now(), &self.path));
+        let view = Transaction { connection: &connection, path: &self.path, now: self.clock.now() };
+        let value = read(&Unit::new(UnitConnection::Sqlite(view)));
         connection.execute_batch("COMMIT").map_err(failed)?;
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < KEPT {

@@ -12,9 +12,9 @@ use crate::error::StoreError;
 
 /// The migrations in their order; the number of a database is how many it has seen.
 const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001.sql"),
-    include_str!("../migrations/0002.sql"),
-    include_str!("../migrations/0003.sql"),
+    include_str!("../../migrations/sqlite/0001.sql"),
+    include_str!("../../migrations/sqlite/0002.sql"),
+    include_str!("../../migrations/sqlite/0003.sql"),
 ];
 const KNOWN: i64 = MIGRATIONS.len() as i64;
 /// Marks our databases ("ikig"), so that no other program's file is ever changed.
@@ -42,18 +42,6 @@ impl FileIdentity {
         match FileIdentity::of(path) {
             Ok(now) if now == self => Ok(()),
             _ => Err(StoreError::Vanished { path: path.to_owned() }),
-        }
-    }
-}
-
-/// The path in an address such as `sqlite:///home/me/ikigai.db` or `sqlite:ikigai.db`.
-pub(crate) fn parse_address(address: &str) -> Result<PathBuf, StoreError> {
-    let path = address.strip_prefix("sqlite:").map(|rest| rest.strip_prefix("//").unwrap_or(rest));
-    match path {
-        Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
-        _ => {
-            let scheme = address.split(':').next().unwrap_or_default();
-            Err(StoreError::Address { address: format!("{scheme}:…") })
         }
     }
 }
@@ -249,7 +237,7 @@ fn version(view: &Transaction<'_>, path: &Path) -> Result<i64, StoreError> {
         }
     }
     if found > KNOWN {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known: KNOWN });
+        return Err(StoreError::Newer { database: path.display().to_string(), found, known: KNOWN });
     }
     Ok(found)
 }
