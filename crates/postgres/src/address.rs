@@ -55,7 +55,8 @@ impl Address {
     /// Says what is wrong with it, without repeating its password.
     pub fn parse(address: &str) -> Result<Address, Error> {
         let wrong = |what: &str| Error::Address(what.to_owned());
-        let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| address.strip_prefix(scheme));
+        let rest =
+            ["postgres://", "postgresql://"].iter().find_map(|scheme| address.strip_prefix(scheme));
         let rest = rest.ok_or_else(|| wrong("the address does not begin with postgres://"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
@@ -210,7 +211,9 @@ fn parse_host(host: &str) -> Result<Host, Error> {
 
 /// The text that an address writes with percent signs.
 fn decoded(text: &str) -> Result<String, Error> {
-    let wrong = || Error::Address("a percent sign in the address is not followed by two digits of a character: write % as %25".to_owned());
+    let wrong = || {
+        Error::Address("a percent sign in the address is not followed by two digits of a character: write % as %25".to_owned())
+    };
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
@@ -219,7 +222,9 @@ fn decoded(text: &str) -> Result<String, Error> {
             continue;
         }
         let digits = [bytes.next(), bytes.next()].map(|digit| {
-            digit.and_then(|digit| char::from(digit).to_digit(16)).and_then(|d| u8::try_from(d).ok())
+            digit
+                .and_then(|digit| char::from(digit).to_digit(16))
+                .and_then(|d| u8::try_from(d).ok())
         });
         let [Some(high), Some(low)] = digits else { return Err(wrong()) };
         out.push(high << 4 | low);

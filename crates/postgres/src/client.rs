@@ -383,9 +383,7 @@ impl From<Error> for ReadError {
 fn write(value: Value<'_>, out: &mut BytesMut) -> IsNull {
     let written = match value {
         Value::Integer(number) => number.map(|number| out.extend_from_slice(&number.to_be_bytes())),
-        Value::Text(text) => {
-            text.map(|text| out.extend_from_slice(text::encode(text).as_bytes()))
-        }
+        Value::Text(text) => text.map(|text| out.extend_from_slice(text::encode(text).as_bytes())),
         Value::Bytes(bytes) => bytes.map(|bytes| out.extend_from_slice(bytes)),
     };
     if written.is_some() { IsNull::No } else { IsNull::Yes }

@@ -39,7 +39,9 @@ pub(crate) fn login(client: &mut Client, address: &Address) -> Result<(), Error>
             Message::BackendKeyData(body) => client.set_process(body.process_id()),
             Message::ReadyForQuery(_) => return Ok(()),
             Message::ErrorResponse(body) => return Err(Client::refusal(&body)),
-            Message::AuthenticationGss | Message::AuthenticationKerberosV5 | Message::AuthenticationSspi => {
+            Message::AuthenticationGss
+            | Message::AuthenticationKerberosV5
+            | Message::AuthenticationSspi => {
                 let text = "the server wants a Kerberos login, which ikigai cannot do: allow scram-sha-256 for this user in pg_hba.conf";
                 return Err(Error::Login(text.to_owned()));
             }

@@ -103,7 +103,10 @@ mod tests {
 
     #[test]
     fn places_are_written_with_dollars() {
-        assert_eq!(with_dollars("a = ?1 AND b = '?2' OR c = ?12"), "a = $1 AND b = '?2' OR c = $12");
+        assert_eq!(
+            with_dollars("a = ?1 AND b = '?2' OR c = ?12"),
+            "a = $1 AND b = '?2' OR c = $12"
+        );
         assert_eq!(with_dollars("'it''s ?1' ?1"), "'it''s ?1' $1");
     }
 

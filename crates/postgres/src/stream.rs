@@ -204,7 +204,9 @@ fn settings(address: &Address) -> Result<ClientConfig, Error> {
             }
         }
         None => {
-            roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+            roots.add_parsable_certificates(
+                webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned(),
+            );
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

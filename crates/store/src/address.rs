@@ -19,7 +19,8 @@ impl Address {
         let scheme = address.split(':').next().unwrap_or_default();
         if matches!(scheme, "postgres" | "postgresql") {
             let parsed = ikigai_postgres::Address::parse(address);
-            let wrong = |error: ikigai_postgres::Error| StoreError::ServerAddress(error.to_string());
+            let wrong =
+                |error: ikigai_postgres::Error| StoreError::ServerAddress(error.to_string());
             return parsed.map(Address::Postgres).map_err(wrong);
         }
         let path = address.strip_prefix("sqlite:");

@@ -292,7 +292,8 @@ pub(crate) fn find_agent(
     session: i64,
     id: &AgentId,
 ) -> Result<Option<AgentRow>, StoreError> {
-    let sql = "SELECT key, state = 'dead', unread, cause FROM agents WHERE session = ?1 AND id = ?2";
+    let sql =
+        "SELECT key, state = 'dead', unread, cause FROM agents WHERE session = ?1 AND id = ?2";
     unit.row(sql, params![session, id.to_string()], |row| {
         Ok(AgentRow {
             key: row.get(0)?,

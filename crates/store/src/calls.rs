@@ -75,7 +75,9 @@ impl Default for UnitKey {
 }
 
 fn outcome_of(unit: &Unit<'_>, key: &UnitKey) -> Result<Option<i64>, StoreError> {
-    unit.row("SELECT outcome FROM units WHERE key = ?1", params![key.0.to_string()], |row| row.get(0))
+    unit.row("SELECT outcome FROM units WHERE key = ?1", params![key.0.to_string()], |row| {
+        row.get(0)
+    })
 }
 
 fn note_outcome(unit: &Unit<'_>, key: &UnitKey, message: MessageId) -> Result<(), StoreError> {

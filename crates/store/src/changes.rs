@@ -44,10 +44,7 @@ impl Changes {
         Ok(changes)
     }
 
-    pub(crate) fn heard(
-        committed: watch::Receiver<u64>,
-        heard: watch::Receiver<u64>,
-    ) -> Changes {
+    pub(crate) fn heard(committed: watch::Receiver<u64>, heard: watch::Receiver<u64>) -> Changes {
         Changes { committed, others: Others::Server(heard) }
     }
 

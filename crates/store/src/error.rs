@@ -11,7 +11,9 @@ use crate::refusal::Refusal;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The address is none that this program understands.
-    #[error("{address} is no address of a database that this version can use: use sqlite://PATH or postgres://…")]
+    #[error(
+        "{address} is no address of a database that this version can use: use sqlite://PATH or postgres://…"
+    )]
     Address {
         /// What was given, without a password.
         address: String,
@@ -37,7 +39,9 @@ pub enum StoreError {
         log: PathBuf,
     },
     /// Another version of the program has changed the tables.
-    #[error("The database {database} was made by a newer version of ikigai (schema {found}, this version knows {known}): update ikigai")]
+    #[error(
+        "The database {database} was made by a newer version of ikigai (schema {found}, this version knows {known}): update ikigai"
+    )]
     Newer {
         /// The file, or the address of the server.
         database: String,
@@ -82,7 +86,9 @@ pub enum StoreError {
     #[error("The address of the database is wrong: {0}")]
     ServerAddress(String),
     /// No server answers, or it went away.
-    #[error("The database server {server} cannot be reached ({reason}): start it, or check the address; nothing was lost")]
+    #[error(
+        "The database server {server} cannot be reached ({reason}): start it, or check the address; nothing was lost"
+    )]
     ServerAway {
         /// Its address, without a password.
         server: String,
@@ -110,7 +116,9 @@ pub enum StoreError {
         advice: String,
     },
     /// The connection was lost in the moment of a commit, and the server did not come back to be asked.
-    #[error("The database server {server} went away during a commit, and it is not known whether what was last done is kept: look with 'ikigai log' or 'ikigai mail inbox' when it is back")]
+    #[error(
+        "The database server {server} went away during a commit, and it is not known whether what was last done is kept: look with 'ikigai log' or 'ikigai mail inbox' when it is back"
+    )]
     Uncertain {
         /// Its address, without a password.
         server: String,

@@ -119,7 +119,14 @@ fn create_child(
             unit.now().as_millis(),
         ],
     )?;
-    Ok(AgentRow { key, session: parent.session, id, is_dead: false, unread: 0, cause: parent.cause })
+    Ok(AgentRow {
+        key,
+        session: parent.session,
+        id,
+        is_dead: false,
+        unread: 0,
+        cause: parent.cause,
+    })
 }
 
 /// The last message of the parent's own log that a full fork inherits; `None` when there is none.
@@ -147,9 +154,8 @@ fn start_of_response(unit: &Unit<'_>, agent: &AgentRow) -> Result<Option<i64>, S
     const STRIDE: u32 = 32;
     let sql = "SELECT id, data FROM messages
         WHERE agent = ?1 AND kind = 'tool_call' ORDER BY id DESC LIMIT 1";
-    let call = unit.row(sql, params![agent.key], |row| {
-        Ok((row.get(0)?, response_of(&row.text(1)?)))
-    })?;
+    let call =
+        unit.row(sql, params![agent.key], |row| Ok((row.get(0)?, response_of(&row.text(1)?))))?;
     let Some((mut start, response)) = call else { return Ok(None) };
     let sql = "SELECT id, CASE WHEN kind IN ('assistant', 'tool_call', 'usage') THEN data END, kind IN ('tool_result', 'approval', 'kill')
         FROM messages WHERE agent = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";

@@ -61,8 +61,7 @@ fn end_tree(unit: &Unit<'_>, victim: &AgentRow) -> Result<Vec<AgentId>, StoreErr
         "UPDATE agents SET state = 'dead', notification_pending = 0, owes_report = 0, in_turn = 0
         WHERE session = ?1 AND id LIKE ?2 || '%' AND state <> 'dead' RETURNING key, id";
     let params = params![victim.session, victim.id.to_string()];
-    let found =
-        unit.rows(sql, params, |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
+    let found = unit.rows(sql, params, |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
     let mut dead = Vec::new();
     for (key, id) in found {
         unit.run("DELETE FROM waits WHERE waiter = ?1 OR awaited = ?1", params![key])?;

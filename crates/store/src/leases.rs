@@ -94,7 +94,10 @@ impl Store {
         process: Process,
         limits: AgentLimits,
     ) -> Result<Lease, StoreError> {
-        self.commit(Scope::Session(session), move |unit| claim_new(unit, session, &place, &process, &limits)).await
+        self.commit(Scope::Session(session), move |unit| {
+            claim_new(unit, session, &place, &process, &limits)
+        })
+        .await
     }
 
     /// The session of `place` that was last written to among those of which a live process runs an agent.
@@ -109,9 +112,8 @@ impl Store {
                 WHERE s.machine = ?1 AND s.directory = ?2 AND l.until > ?3
                 ORDER BY s.updated_at DESC, s.key DESC";
             let params = params![place.machine, place.directory, unit.now().as_millis()];
-            let held = unit.rows(sql, params, |row| {
-                Ok((row.get::<String>(0)?, row.get::<String>(1)?))
-            })?;
+            let held =
+                unit.rows(sql, params, |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)))?;
             for (session, holder) in held {
                 if !by.sees_dead(&decode(&holder)?) {
                     return sessions::parse_id(&session).map(Some);
@@ -156,9 +158,9 @@ impl Store {
     pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
         self.commit(lease.scope(), move |unit| match fence(unit, &lease, &lease.top) {
             Ok(agent) => unit.run(
-                    "UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1",
-                    params![agent.key],
-                ),
+                "UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1",
+                params![agent.key],
+            ),
             Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => Ok(()),
             Err(error) => Err(error),
         })

@@ -37,7 +37,8 @@ impl Store {
         agent: AgentId,
         input: Input,
     ) -> Result<Recorded, StoreError> {
-        self.commit(lease.scope(), move |unit| input.append(unit, &fence(unit, &lease, &agent)?)).await
+        self.commit(lease.scope(), move |unit| input.append(unit, &fence(unit, &lease, &agent)?))
+            .await
     }
 
     /// Goes back to a message: what came after it is hidden from the model, and mail that the hidden part
@@ -59,8 +60,7 @@ impl Store {
             require_own(unit, &agent, to)?;
             let rewind = append(unit, &agent, message)?;
             let hidden = params![agent.key, to.value(), rewind.id.value()];
-            let sql =
-                "UPDATE mail SET read_by = NULL, told_by = NULL, 
+            let sql = "UPDATE mail SET read_by = NULL, told_by = NULL, 
                     unread = CASE read_by_person WHEN 0 THEN 1 ELSE 0 END
                 WHERE recipient = ?1 AND read_by > ?2 AND read_by < ?3";
             unit.run(sql, hidden)?;

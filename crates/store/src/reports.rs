@@ -5,7 +5,6 @@
 //! wrote to its parent itself, when a wait told the parent, and when the child was interrupted or killed. While
 //! the parent waits for the child, or has no room for mail, the debt stays.
 
-
 use crate::agents::{AgentRow, find_agent};
 use crate::error::StoreError;
 use crate::mailbox::{BODY_LIMIT, MAILBOX_LIMIT};
@@ -23,7 +22,8 @@ pub(crate) enum LastWords {
 /// What an agent said last, in its last turn. What a rewind or a fresh context took back is not said any more.
 pub(crate) fn last_words(unit: &Unit<'_>, agent: i64) -> Result<LastWords, StoreError> {
     let sql = "SELECT last_error, coalesce(turn_start, 0) FROM agents WHERE key = ?1";
-    let turn = unit.row(sql, params![agent], |row| Ok((row.get::<Option<String>>(0)?, row.get(1)?)))?;
+    let turn =
+        unit.row(sql, params![agent], |row| Ok((row.get::<Option<String>>(0)?, row.get(1)?)))?;
     let (error, start): (_, i64) = turn.unwrap_or((None, 0));
     if let Some(error) = error {
         return Ok(LastWords::Error(error));

@@ -217,8 +217,7 @@ fn read_session(row: &Row<'_>) -> Result<Session, StoreError> {
             row.get(7)?,
         ))
     };
-    let (id, place, title, created_at, updated_at, agents, messages) =
-        read()?;
+    let (id, place, title, created_at, updated_at, agents, messages) = read()?;
     let id = parse_id(&id)?;
     Ok(Session { id, place, title, created_at, updated_at, agents, messages })
 }

@@ -155,11 +155,7 @@ impl Transaction<'_> {
         Ok(values)
     }
 
-    fn prepare(
-        &self,
-        sql: &str,
-        params: &[&dyn Param],
-    ) -> rusqlite::Result<CachedStatement<'_>> {
+    fn prepare(&self, sql: &str, params: &[&dyn Param]) -> rusqlite::Result<CachedStatement<'_>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         for (number, param) in params.iter().enumerate() {
             let value = match param.value() {

@@ -162,7 +162,8 @@ impl Store {
         agent: AgentId,
         render: impl FnOnce(&Unread) -> NewMessage + Send + 'static,
     ) -> Result<Option<Message>, StoreError> {
-        self.commit(lease.scope(), move |unit| tell(unit, &fence(unit, &lease, &agent)?, render)).await
+        self.commit(lease.scope(), move |unit| tell(unit, &fence(unit, &lease, &agent)?, render))
+            .await
     }
 }
 
@@ -192,7 +193,7 @@ fn tell(
 /// Notes how a turn ended.
 fn note_end(unit: &Unit<'_>, agent: &AgentRow, ending: &Ending) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET in_turn = 0, last_error = ?2,
-            mail_held = max(mail_held, ?2 IS NOT NULL)
+            mail_held = CASE WHEN ?2 IS NULL THEN mail_held ELSE 1 END
         WHERE key = ?1";
     unit.run(sql, params![agent.key, ending.error()])
 }

@@ -163,11 +163,12 @@ impl WriterThread {
         let mut first = Some(first);
         let outcome = self.database.transaction(&scope, &mut |unit| {
             let mut last: Option<Answer> = None;
-            while answers.len() < SHARED
-                && let Some(job) = first.take().or_else(|| {
-                    next_about(&scope, is_shared_by_all, jobs, waiting)
-                })
+            let mut room = SHARED;
+            while room > 0
+                && let Some(job) =
+                    first.take().or_else(|| next_about(&scope, is_shared_by_all, jobs, waiting))
             {
+                room -= 1;
                 keep(&mut answers, last.take(), unit);
                 last = Some((job.work)(unit));
             }
@@ -197,9 +198,8 @@ fn next_about(
     jobs: &mut mpsc::Receiver<Job>,
     waiting: &mut VecDeque<Job>,
 ) -> Option<Job> {
-    let may_share = |job: &Job| {
-        is_shared_by_all || (matches!(scope, Scope::Session(_)) && job.scope == *scope)
-    };
+    let may_share =
+        |job: &Job| is_shared_by_all || (matches!(scope, Scope::Session(_)) && job.scope == *scope);
     if let Some(at) = waiting.iter().position(may_share) {
         return waiting.remove(at);
     }

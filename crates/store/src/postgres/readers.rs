@@ -93,7 +93,8 @@ impl Readers {
             match found {
                 Some((text, lax)) if lax.is_empty() => Ok(text),
                 Some((_, lax)) => {
-                    let reason = format!("{} is off, so that a power cut loses mail", lax.join(" and "));
+                    let reason =
+                        format!("{} is off, so that a power cut loses mail", lax.join(" and "));
                     Err(self.server.refuses(reason, "turn it on in the server's postgresql.conf"))
                 }
                 None => Err(StoreError::internal("the server says nothing")),

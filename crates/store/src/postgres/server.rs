@@ -11,7 +11,8 @@ use crate::error::StoreError;
 const OLDEST: i64 = 120_000;
 /// How long the server lets a statement wait for somebody else's lock, and run at all, and how long it keeps the
 /// locks of a process that stopped in the middle of a transaction.
-const LIMITS: &str = "set_config('lock_timeout', '30s', ?1 = 1), set_config('statement_timeout', '45s', ?1 = 1),
+const LIMITS: &str =
+    "set_config('lock_timeout', '30s', ?1 = 1), set_config('statement_timeout', '45s', ?1 = 1),
     set_config('idle_in_transaction_session_timeout', '20s', ?1 = 1)";
 /// Every commit is on the disk before it is answered (mail.md, M1); what is stronger stays.
 const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply')
@@ -64,7 +65,8 @@ impl Server {
         let sql = "SELECT current_setting('synchronous_commit'), pg_backend_pid(),
             current_setting('server_version_num')::bigint, current_setting('server_encoding')";
         let reply = client.ask(sql, &[]).map_err(failed)?;
-        let row = reply.rows.first().ok_or_else(|| StoreError::internal("the server says nothing"))?;
+        let row =
+            reply.rows.first().ok_or_else(|| StoreError::internal("the server says nothing"))?;
         self.require_durable(&row.text(0).map_err(failed)?.unwrap_or_default())?;
         self.writer.store(row.integer(1).map_err(failed)?.unwrap_or(0), Ordering::Relaxed);
         let version = row.integer(2).map_err(failed)?.unwrap_or(0);
@@ -111,13 +113,24 @@ impl Server {
         match error {
             Error::Lost(_) => StoreError::ServerAway { server, reason },
             Error::Address(_) => StoreError::ServerAddress(reason),
-            Error::Tls(_) => self.refuses(reason, "a server on another machine must have a TLS that can be trusted"),
-            Error::Login(_) => self.refuses(reason, "give user and password: postgres://USER:PASSWORD@HOST/NAME"),
-            Error::Protocol(_) => self.refuses(reason, "check that a PostgreSQL server listens there"),
+            Error::Tls(_) => self
+                .refuses(reason, "a server on another machine must have a TLS that can be trusted"),
+            Error::Login(_) => {
+                self.refuses(reason, "give user and password: postgres://USER:PASSWORD@HOST/NAME")
+            }
+            Error::Protocol(_) => {
+                self.refuses(reason, "check that a PostgreSQL server listens there")
+            }
             Error::Server { code, .. } => match code.as_str() {
-                "28P01" | "28000" => self.refuses(reason, "check the user and the password in the address, and the server's pg_hba.conf"),
+                "28P01" | "28000" => self.refuses(
+                    reason,
+                    "check the user and the password in the address, and the server's pg_hba.conf",
+                ),
                 "3D000" => self.refuses(reason, "make it on the server with: createdb NAME"),
-                "42501" => self.refuses(reason, "let the user own the database: ALTER DATABASE NAME OWNER TO USER"),
+                "42501" => self.refuses(
+                    reason,
+                    "let the user own the database: ALTER DATABASE NAME OWNER TO USER",
+                ),
                 "53300" => busy("raise max_connections on the server, or put a pooler before it"),
                 "53100" => busy("free some space on the server"),
                 "55P03" | "40P01" | "40001" | "57014" | "26000" | "42P05" => busy("try again"),

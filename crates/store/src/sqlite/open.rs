@@ -237,7 +237,11 @@ fn version(view: &Transaction<'_>, path: &Path) -> Result<i64, StoreError> {
         }
     }
     if found > KNOWN {
-        return Err(StoreError::Newer { database: path.display().to_string(), found, known: KNOWN });
+        return Err(StoreError::Newer {
+            database: path.display().to_string(),
+            found,
+            known: KNOWN,
+        });
     }
     Ok(found)
 }

@@ -4,7 +4,7 @@ use ikigai_conversation::NewMessage;
 use ikigai_store::{Context, Next, Step};
 use ikigai_testkit::{TestAgent, TestStore, new_fork};
 
-use crate::mail::marks;
+use super::mail::marks;
 use crate::support::{check_books, fork_by_hand};
 
 /// Two agents and a mail from the first to the second, which the second is told of and reads.
@@ -17,7 +17,7 @@ async fn story(store: &TestStore) -> (Vec<TestAgent>, ikigai_conversation::MailI
 
 #[tokio::test]
 async fn m10_past_a_read_it_is_unread_and_untold() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut agents, mail) = story(&store).await;
     let reader = &mut agents[1];
     let mark = reader.mark(&store).await;
@@ -26,12 +26,12 @@ async fn m10_past_a_read_it_is_unread_and_untold() {
     assert_eq!(marks(&store)[0], (marks(&store)[0].0, None, None, true));
     let told = reader.announce(&store).await.unwrap().expect("it wakes again");
     assert_eq!(marks(&store)[0].1, Some(told.id.value()));
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn m10_past_a_read_it_is_untold_also_when_the_notification_stays() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut agents, mail) = story(&store).await;
     let reader = &mut agents[1];
     reader.announce(&store).await.unwrap().unwrap();
@@ -40,12 +40,12 @@ async fn m10_past_a_read_it_is_untold_also_when_the_notification_stays() {
     reader.rewind(&store, mark).await.unwrap();
     assert_eq!((marks(&store)[0].1, marks(&store)[0].3), (None, true));
     assert!(reader.announce(&store).await.unwrap().is_some());
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn m10_past_a_notification_it_is_untold() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut agents, _) = story(&store).await;
     let reader = &mut agents[1];
     let mark = reader.mark(&store).await;
@@ -54,12 +54,12 @@ async fn m10_past_a_notification_it_is_untold() {
     reader.rewind(&store, mark).await.unwrap();
     assert_eq!(marks(&store)[0].1, None);
     assert!(reader.announce(&store).await.unwrap().is_some());
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn m10_past_a_list_it_is_untold() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut agents, _) = story(&store).await;
     let reader = &mut agents[1];
     let mark = reader.mark(&store).await;
@@ -67,12 +67,12 @@ async fn m10_past_a_list_it_is_untold() {
     assert!(reader.announce(&store).await.unwrap().is_none(), "a list tells");
     reader.rewind(&store, mark).await.unwrap();
     assert!(reader.announce(&store).await.unwrap().is_some());
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn m10_what_lies_before_the_target_stays_read() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut agents, mail) = story(&store).await;
     let reader = &mut agents[1];
     reader.read(&store, mail).await;
@@ -81,12 +81,12 @@ async fn m10_what_lies_before_the_target_stays_read() {
     reader.look(&store).await;
     reader.rewind(&store, mark).await.unwrap();
     assert_eq!(marks(&store), before);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn m10_nested_rewinds_each_take_back_their_own() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut agents, first) = story(&store).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     let second = sender.send(&store, &reader.id, "again").await;
@@ -100,16 +100,16 @@ async fn m10_nested_rewinds_each_take_back_their_own() {
     reader.read(&store, second).await;
     reader.rewind(&store, outer).await.unwrap();
     assert_eq!(unread(&store), [true, true]);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
     // Into the part that was taken back: the agent is rather told twice than never.
     reader.rewind(&store, inner).await.unwrap();
     assert_eq!(unread(&store), [true, true]);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn m10_what_a_person_read_stays_read() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut agents, first) = story(&store).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     let second = sender.send(&store, &reader.id, "again").await;
@@ -123,7 +123,7 @@ async fn m10_what_a_person_read_stays_read() {
     model.read(&store, first).await;
     model.read(&store, second).await;
     person_reads(second).await.unwrap();
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
     model.rewind(&store, mark).await.unwrap();
     let after = marks(&store);
     assert_eq!(
@@ -131,12 +131,12 @@ async fn m10_what_a_person_read_stays_read() {
         [(None, None, false), (None, None, false)]
     );
     assert!(model.announce(&store).await.unwrap().is_none(), "read mail wakes nobody");
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn m10_a_rewind_that_hides_nothing_takes_nothing_back() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut agents, _) = story(&store).await;
     let [sender, parent] = &mut agents[..] else { panic!() };
     let inherited = parent.mark(&store).await;
@@ -152,5 +152,5 @@ async fn m10_a_rewind_that_hides_nothing_takes_nothing_back() {
     );
     assert_eq!(marks(&store), before);
     child.append(&store, NewMessage::user("go on"), Next::Request).await.unwrap();
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }

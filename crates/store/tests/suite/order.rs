@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use ikigai_testkit::TestStore;
+use ikigai_testkit::Raw;
 use ikigai_testkit::driver::Plan;
-use rusqlite::Connection;
 
 use crate::support::{Running, check_books, driver_process, free_agents};
 
@@ -21,20 +20,18 @@ fn latecomers(looks: &[Vec<i64>]) -> Vec<i64> {
     late
 }
 
-fn ids(connection: &Connection, table: &str) -> Vec<i64> {
-    let mut statement = connection.prepare_cached(&format!("SELECT id FROM {table}")).unwrap();
-    let ids = statement.query_map([], |row| row.get(0)).unwrap();
-    ids.map(Result::unwrap).collect()
+fn ids(raw: &Raw, table: &str) -> Vec<i64> {
+    raw.rows(&format!("SELECT id FROM {table}"), |row| row.integer(0).unwrap())
 }
 
 #[tokio::test]
 async fn m7_no_smaller_id_appears_behind_a_larger_one_with_4_writers() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 4).await;
     let acknowledged = store.folder().join("acknowledged");
     let mut writers: Vec<Running> = (0..4)
         .map(|agent| {
-            let mut plan = Plan::new(&store.path(), session, 4, agent);
+            let mut plan = Plan::new(store.database(), session, 4, agent);
             plan.steps = 60;
             driver_process(&plan, &acknowledged)
         })
@@ -53,7 +50,7 @@ async fn m7_no_smaller_id_appears_behind_a_larger_one_with_4_writers() {
     assert_eq!((latecomers(&mail), latecomers(&messages)), (Vec::new(), Vec::new()));
     let different = mail.windows(2).filter(|looks| looks[0] != looks[1]).count();
     assert!(different > 10, "only {different} looks saw something new");
-    check_books(&store.path(), &[acknowledged]);
+    check_books(store.database(), &[acknowledged]);
 }
 
 #[test]

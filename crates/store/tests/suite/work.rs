@@ -26,7 +26,7 @@ async fn person_writes(store: &TestStore, to: &AgentId, session: ikigai_conversa
 
 #[tokio::test]
 async fn m6_a_free_agent_with_mail_is_to_be_taken_up_by_a_process_of_its_place() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let free = store.add_agent(session, None, place(), ROOM).await.unwrap();
     let elsewhere = Place { directory: "/other".to_owned(), ..place() };
@@ -46,7 +46,7 @@ async fn m6_a_free_agent_with_mail_is_to_be_taken_up_by_a_process_of_its_place()
 
 #[tokio::test]
 async fn a_turn_that_a_dead_process_left_is_to_be_taken_up_by_the_patient_later() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, _) = store.session_of(1).await;
     let left = store.add_agent(session, None, place(), ROOM).await.unwrap();
     // A number that no process has.
@@ -68,7 +68,7 @@ async fn a_turn_that_a_dead_process_left_is_to_be_taken_up_by_the_patient_later(
 
 #[tokio::test]
 async fn a_child_forked_by_hand_is_work_for_who_runs_its_top_level_agent() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let free = store.add_agent(session, None, place(), ROOM).await.unwrap();
     let task = || new_fork(Context::Fresh, Some("task"));

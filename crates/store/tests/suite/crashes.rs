@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use ikigai_testkit::Random;
 use ikigai_testkit::driver::{Fault, Plan, Point};
-use ikigai_testkit::{Random, TestStore};
 
 use crate::support::{Running, check_books, child, driver_process, free_agents, verdict};
 
@@ -31,11 +31,11 @@ async fn m8_kill_9_at_any_moment_loses_and_doubles_nothing() {
 
 /// Kills that many writers of one database, one after the other takes its agent up again.
 async fn crash_one_database(random: &mut Random, kills: u32) {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, WRITERS).await;
     let acknowledged = store.folder().join("acknowledged");
     let start = |agent: u32, random: &mut Random| {
-        let mut plan = Plan::new(&store.path(), session, WRITERS, agent);
+        let mut plan = Plan::new(store.database(), session, WRITERS, agent);
         plan.seed = random.below(u64::MAX);
         plan.steps = 1_000;
         let point =
@@ -54,25 +54,25 @@ async fn crash_one_database(random: &mut Random, kills: u32) {
         writers.push((agent, start(agent, random)));
         if kill % BETWEEN_CHECKS == 0 {
             // Others go on writing meanwhile.
-            check_books(&store.path(), std::slice::from_ref(&acknowledged));
+            check_books(store.database(), std::slice::from_ref(&acknowledged));
         }
     }
     writers.into_iter().for_each(|(_, writer)| drop(writer));
-    check_books(&store.path(), &[acknowledged]);
+    check_books(store.database(), &[acknowledged]);
     assert!(store.number("SELECT count(*) FROM mail") > i64::from(kills) / 2);
 }
 
 /// Runs one writer that dies in its fourth step, and then another that repairs its log.
 async fn crash_once(fault: Fault, point: Point) -> Vec<String> {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 2).await;
     let acknowledged: PathBuf = store.folder().join("acknowledged");
-    let mut plan = Plan { fault, ..Plan::new(&store.path(), session, 2, 0) };
+    let mut plan = Plan { fault, ..Plan::new(store.database(), session, 2, 0) };
     plan.death = Some((3, point));
     assert_eq!(driver_process(&plan, &acknowledged).end().signal(), Some(9));
-    let next = Plan::new(&store.path(), session, 2, 0);
+    let next = Plan::new(store.database(), session, 2, 0);
     assert_eq!(driver_process(&next, &acknowledged).end().code(), Some(0));
-    verdict(&store.path(), &[acknowledged])
+    verdict(store.database(), &[acknowledged])
 }
 
 #[tokio::test]
@@ -92,37 +92,37 @@ async fn m8_the_checker_notices_a_commit_torn_in_two() {
 #[tokio::test]
 async fn m8_each_point_of_death_leaves_the_books_in_order() {
     for point in [Point::Opened, Point::Submitted, Point::Closed] {
-        let store = TestStore::new();
+        let store = super::store();
         let session = free_agents(&store, 2).await;
         let acknowledged: PathBuf = store.folder().join("acknowledged");
         for seed in 0..3 {
-            let mut plan = Plan::new(&store.path(), session, 2, 0);
+            let mut plan = Plan::new(store.database(), session, 2, 0);
             (plan.seed, plan.death) = (seed, Some((3, point)));
             assert_eq!(driver_process(&plan, &acknowledged).end().signal(), Some(9));
         }
-        check_books(&store.path(), &[acknowledged]);
+        check_books(store.database(), &[acknowledged]);
     }
 }
 
 /// A process that is suspended with an open call, while another takes its agent over, writes, and ends.
 async fn resume_after_takeover(fault: Fault) -> (Option<i32>, Vec<String>) {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 2).await;
     let acknowledged = store.folder().join("acknowledged");
-    let mut plan = Plan { fault, ..Plan::new(&store.path(), session, 2, 0) };
+    let mut plan = Plan { fault, ..Plan::new(store.database(), session, 2, 0) };
     (plan.pause, plan.steps) = (Some(3), 4);
     let mut driver = child("driver", &plan.arguments());
     let mut suspended = Running::start(driver.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let mut lines = BufReader::new(suspended.0.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "paused"));
     // By the clock of this one, the lease has run out; while the first process lives, nothing else would do.
-    let mut heir = Plan::new(&store.path(), session, 2, 0);
+    let mut heir = Plan::new(store.database(), session, 2, 0);
     assert_eq!(driver_process(&heir, &acknowledged).end().code(), Some(4));
     heir.ahead = Duration::from_secs(60);
     assert_eq!(driver_process(&heir, &acknowledged).end().code(), Some(0));
     suspended.0.stdin.take().unwrap().write_all(b"go on\n").unwrap();
     let code = suspended.end().code();
-    (code, verdict(&store.path(), &[acknowledged]))
+    (code, verdict(store.database(), &[acknowledged]))
 }
 
 #[tokio::test]

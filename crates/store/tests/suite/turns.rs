@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{AgentId, Body, Kind, NewMessage, SessionId};
 use ikigai_store::{AgentLimits, Budget, Input, Next, Process, Requests, State, StoreError};
-use ikigai_testkit::{PLENTY, TestAgent, TestStore, place, said};
+use ikigai_testkit::{PLENTY, TestAgent, place, said};
 use uuid::Uuid;
 
 fn kinds(messages: &[ikigai_conversation::Message]) -> Vec<Kind> {
@@ -18,7 +18,7 @@ const ROOM: AgentLimits = AgentLimits { agents: 20, depth: 4 };
 
 #[tokio::test]
 async fn a_session_begins_with_its_agent_its_lease_and_its_first_messages() {
-    let store = TestStore::new();
+    let store = super::store();
     let id = SessionId::new(Uuid::now_v7());
     let messages = vec![NewMessage::system("be good"), NewMessage::user("first line\nsecond")];
     let input = Input { messages, budget: PLENTY, model: "a/b".to_owned() };
@@ -40,7 +40,7 @@ async fn a_session_begins_with_its_agent_its_lease_and_its_first_messages() {
 
 #[tokio::test]
 async fn the_lowest_free_agent_is_taken_else_a_new_one_is_made() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = store.session_with(PLENTY).await;
     let claim = |process| store.claim_free(session, place(), process, ROOM);
     let first = claim(Process::current()).await.unwrap();
@@ -54,7 +54,7 @@ async fn the_lowest_free_agent_is_taken_else_a_new_one_is_made() {
 
 #[tokio::test]
 async fn a_full_session_makes_no_further_agent() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = store.session_with(PLENTY).await;
     let limits = AgentLimits { agents: 1, depth: 4 };
     store.claim_free(session, place(), neighbour(), limits).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_full_session_makes_no_further_agent() {
 
 #[tokio::test]
 async fn requests_are_granted_until_the_budget_is_used_up_and_a_person_fills_it() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
@@ -95,7 +95,7 @@ async fn requests_are_granted_until_the_budget_is_used_up_and_a_person_fills_it(
 
 #[tokio::test]
 async fn running_a_tool_takes_no_request() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
@@ -109,7 +109,7 @@ async fn running_a_tool_takes_no_request() {
 
 #[tokio::test]
 async fn what_waits_goes_into_the_log_once_and_in_order() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
@@ -128,7 +128,7 @@ async fn what_waits_goes_into_the_log_once_and_in_order() {
 
 #[tokio::test]
 async fn the_queue_has_an_end() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
     let queue = || store.queue_input(agent.lease.clone(), agent.id.clone(), "x".to_owned());

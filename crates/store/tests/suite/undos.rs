@@ -100,7 +100,7 @@ async fn settle_all(store: &TestStore, undo: &Undo, settled: Settled) {
 
 #[tokio::test]
 async fn a_result_and_the_change_it_tells_of_are_one_commit() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "go").await;
     let content = Kept::Content(Content { bytes: vec![0, 255, 10], mode: 0o4755 });
@@ -126,7 +126,7 @@ async fn a_result_and_the_change_it_tells_of_are_one_commit() {
 
 #[tokio::test]
 async fn what_forks_and_mail_pass_on_belongs_to_the_message_that_set_it_going() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(3).await;
     say(&store, &agents[0], "first").await;
     write(&store, &agents[0], "/w/a").await;
@@ -150,7 +150,7 @@ async fn what_forks_and_mail_pass_on_belongs_to_the_message_that_set_it_going() 
 
 #[tokio::test]
 async fn mail_from_the_persons_hand_sets_something_going_of_its_own() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(2).await;
     say(&store, &agents[0], "first").await;
     write(&store, &agents[0], "/w/a").await;
@@ -169,7 +169,7 @@ async fn mail_from_the_persons_hand_sets_something_going_of_its_own() {
 
 #[tokio::test]
 async fn an_undo_that_broke_off_goes_on_and_a_redo_takes_it_back() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     for (text, paths) in [("first", ["/w/a", "/w/b"]), ("second", ["/w/b", "/w/c"])] {
         say(&store, &agents[0], text).await;
@@ -211,7 +211,7 @@ async fn an_undo_that_broke_off_goes_on_and_a_redo_takes_it_back() {
 
 #[tokio::test]
 async fn nothing_is_taken_back_while_a_live_process_works() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "go").await;
     write(&store, &agents[0], "/w/a").await;
@@ -227,7 +227,7 @@ async fn nothing_is_taken_back_while_a_live_process_works() {
 
 #[tokio::test]
 async fn who_has_changed_a_file_is_told_to_the_others() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(2).await;
     write(&store, &agents[0], "/w/a").await;
     store.advance(Duration::from_secs(40));
@@ -243,7 +243,7 @@ async fn who_has_changed_a_file_is_told_to_the_others() {
 
 #[tokio::test]
 async fn what_an_agent_has_seen_is_remembered_and_a_full_fork_knows_it_too() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(2).await;
     let sight =
         |path: &str, looks: &str| Sight { path: PathBuf::from(path), looks: looks.to_owned() };
@@ -272,7 +272,7 @@ async fn what_an_agent_has_seen_is_remembered_and_a_full_fork_knows_it_too() {
 
 #[tokio::test]
 async fn a_deleted_session_leaves_nothing_of_files() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     say(&store, &agents[0], "go").await;
     write(&store, &agents[0], "/w/a").await;
@@ -292,10 +292,10 @@ async fn a_deleted_session_leaves_nothing_of_files() {
 /// A database of the version before: its agents have no cause, and work on all the same.
 #[tokio::test]
 async fn an_agent_from_before_there_were_causes_gets_one_when_it_needs_it() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "an old task").await;
-    store.raw().execute_batch("UPDATE agents SET cause = NULL; DELETE FROM causes").unwrap();
+    store.raw().script("UPDATE agents SET cause = NULL; DELETE FROM causes");
     write(&store, &agents[0], "/w/a").await;
     write(&store, &agents[0], "/w/b").await;
     assert_eq!(undoable(&store, session).await, [entry("an old task", &["/w/a", "/w/b"])]);

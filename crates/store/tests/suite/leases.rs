@@ -32,24 +32,15 @@ fn idle_process() -> (Running, Process) {
 fn rows(store: &TestStore) -> Vec<String> {
     let raw = store.raw();
     let mut all = Vec::new();
-    for table in
-        ["sessions", "agents", "messages", "mail", "leases", "waits", "queued_inputs", "units"]
-    {
-        let mut statement = raw.prepare(&format!("SELECT * FROM {table}")).unwrap();
-        let columns = statement.column_count();
-        let mut rows = statement.query([]).unwrap();
-        while let Some(row) = rows.next().unwrap() {
-            let values: Vec<_> =
-                (0..columns).map(|column| format!("{:?}", row.get_ref(column).unwrap())).collect();
-            all.push(format!("{table}: {}", values.join(", ")));
-        }
+    for table in ["sessions", "agents", "messages", "mail", "leases", "waits", "queued_inputs"] {
+        all.extend(raw.dump(table).into_iter().map(|row| format!("{table}: {row}")));
     }
     all
 }
 
 #[tokio::test]
 async fn a_held_agent_is_refused_and_the_text_names_the_holder() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 1).await;
     store.claim(session, agent("0/"), stranger()).await.unwrap();
     let before = rows(&store);
@@ -61,7 +52,7 @@ async fn a_held_agent_is_refused_and_the_text_names_the_holder() {
 
 #[tokio::test]
 async fn a_lease_runs_out_after_15_seconds_unless_it_is_renewed() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 1).await;
     let lease = store.claim(session, agent("0/"), stranger()).await.unwrap();
     let claim = || store.claim(session, agent("0/"), Process::current());
@@ -85,7 +76,7 @@ async fn a_lease_runs_out_after_15_seconds_unless_it_is_renewed() {
 
 #[tokio::test]
 async fn a_released_lease_is_free_at_once_and_writes_no_more() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 1).await;
     let mine = TestAgent::claim(&store, session, agent("0/")).await.unwrap();
     store.release(mine.lease.clone()).await.unwrap();
@@ -100,7 +91,7 @@ async fn a_released_lease_is_free_at_once_and_writes_no_more() {
 
 #[tokio::test]
 async fn the_lease_of_a_dead_process_is_taken_over_at_once() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 1).await;
     let (child, process) = idle_process();
     store.claim(session, agent("0/"), process.clone()).await.unwrap();
@@ -180,7 +171,7 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
 
 #[tokio::test]
 async fn a_writer_that_lost_its_lease_changes_nothing() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [stale, other] = &mut agents[..] else { panic!() };
     other.send(&store, &stale.id, "mail that waits").await;
@@ -197,7 +188,7 @@ async fn a_writer_that_lost_its_lease_changes_nothing() {
 
 #[tokio::test]
 async fn a_killed_agent_in_another_process_changes_nothing_more() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, mut agents) = store.session_of(3).await;
     let victim = agents[1].clone();
     let to = victim.id.clone();
@@ -215,7 +206,7 @@ async fn a_killed_agent_in_another_process_changes_nothing_more() {
 
 #[tokio::test]
 async fn a_lease_is_for_its_own_agent_and_its_descendants_only() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, agents) = store.session_of(2).await;
     let mixed = agents[0].child(agent("1/"));
     let before = rows(&store);

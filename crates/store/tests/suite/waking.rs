@@ -7,7 +7,7 @@ use ikigai_store::{Budget, Ending, Sleep, Step};
 use ikigai_testkit::driver::Plan;
 use ikigai_testkit::{PLENTY, TestAgent, TestStore, said, send_to};
 
-use crate::mail::marks;
+use super::mail::marks;
 use crate::support::{PATIENCE, agent, check_books, child, free_agents, to_wake};
 
 fn announced(message: &Message) -> Vec<i64> {
@@ -31,7 +31,7 @@ async fn person_says(store: &TestStore, agent: &TestAgent, budget: Budget) {
 
 #[tokio::test]
 async fn m4_each_mail_is_announced_once_and_only_what_is_new() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     for number in 0..7 {
@@ -46,34 +46,28 @@ async fn m4_each_mail_is_announced_once_and_only_what_is_new() {
     let told: Vec<_> = marks(&store).iter().map(|mark| mark.1).collect();
     let expected = [vec![Some(first.id.value()); 7], vec![Some(second.id.value())]].concat();
     assert_eq!(told, expected);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn m4_the_notification_its_marks_and_its_wake_are_one_commit() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     sender.send(&store, &reader.id, "hello").await;
     let state = "SELECT (SELECT count(*) FROM messages) * 1000000 + wakes_left FROM sessions";
     let before = (store.number(state), marks(&store));
-    store
-        .raw()
-        .execute_batch(
-            "CREATE TRIGGER refuse BEFORE UPDATE OF wakes_left ON sessions
-                BEGIN SELECT raise(ABORT, 'no'); END",
-        )
-        .unwrap();
+    store.raw().refuse("UPDATE OF wakes_left ON sessions", "1 = 1");
     reader.announce(&store).await.unwrap_err();
     assert_eq!((store.number(state), marks(&store)), before);
-    store.raw().execute_batch("DROP TRIGGER refuse").unwrap();
+    store.raw().allow("sessions");
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [1]);
     assert_eq!(store.number("SELECT wakes_left FROM sessions"), i64::from(PLENTY.wakes) - 1);
 }
 
 #[tokio::test]
 async fn m4_what_the_agent_saw_first_is_not_announced() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     sender.send(&store, &reader.id, "listed").await;
@@ -89,12 +83,12 @@ async fn m4_what_the_agent_saw_first_is_not_announced() {
         store.perform(session, reader.id.clone(), step, None).await.unwrap();
     }
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [3]);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn m4_unread_again_is_announced_again() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     let mail = sender.send(&store, &reader.id, "hello").await;
@@ -105,7 +99,7 @@ async fn m4_unread_again_is_announced_again() {
 
 #[tokio::test]
 async fn m4_pending_from_the_notification_until_the_agent_looks() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     let mail = sender.send(&store, &reader.id, "hello").await;
@@ -123,7 +117,7 @@ async fn m4_pending_from_the_notification_until_the_agent_looks() {
 
 #[tokio::test]
 async fn m5_an_agent_with_new_mail_does_not_fall_asleep() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);
@@ -137,9 +131,9 @@ async fn m5_an_agent_with_new_mail_does_not_fall_asleep() {
 
 #[tokio::test]
 async fn m6_without_any_signal_one_query_finds_who_is_to_be_woken() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 3).await;
-    let mut plan = Plan::new(&store.path(), session, 3, 0);
+    let mut plan = Plan::new(store.database(), session, 3, 0);
     // A driver with a fault does nothing but send, which is all that is wanted here.
     (plan.fault, plan.steps, plan.seed) = (ikigai_testkit::driver::Fault::Torn, 12, 3);
     assert!(child("driver", &plan.arguments()).status().unwrap().success());
@@ -158,12 +152,12 @@ async fn m6_without_any_signal_one_query_finds_who_is_to_be_woken() {
 
 #[tokio::test]
 async fn m6_the_commit_of_another_process_is_noticed() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 2).await;
     let mut changes = store.changes().unwrap();
     // What this process did itself may be told first.
     changes.wait(Duration::ZERO).await.unwrap();
-    let plan = Plan::new(&store.path(), session, 2, 0);
+    let plan = Plan::new(store.database(), session, 2, 0);
     let noticed = tokio::spawn(async move { changes.wait(10 * PATIENCE).await });
     assert!(child("driver", &plan.arguments()).status().unwrap().success());
     // It would otherwise wait ten times longer than this.
@@ -172,7 +166,7 @@ async fn m6_the_commit_of_another_process_is_noticed() {
 
 #[tokio::test]
 async fn m6_a_change_is_not_forgotten_when_a_wait_is_dropped() {
-    let store = TestStore::new();
+    let store = super::store();
     let session = free_agents(&store, 2).await;
     let mut changes = store.changes().unwrap();
     changes.wait(Duration::ZERO).await.unwrap();
@@ -193,7 +187,7 @@ async fn m6_a_change_is_not_forgotten_when_a_wait_is_dropped() {
 
 #[tokio::test]
 async fn that_mail_is_held_is_said_once_until_a_person_speaks() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     let none = Budget { wakes: 0, requests: 10 };
@@ -212,7 +206,7 @@ async fn that_mail_is_held_is_said_once_until_a_person_speaks() {
 
 #[tokio::test]
 async fn wakes_run_out_then_mail_is_held_until_a_person_speaks() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     let two = Budget { wakes: 2, requests: 10 };
@@ -235,12 +229,12 @@ async fn wakes_run_out_then_mail_is_held_until_a_person_speaks() {
     store.perform(session, sender.id.clone(), step, Some(two)).await.unwrap();
     assert_eq!(to_wake(&store, session).await, [agent("1/")]);
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [3]);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn mail_is_held_after_a_turn_that_broke_off_until_the_person_speaks_to_that_agent() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
     sender.send(&store, &reader.id, "hello").await;

@@ -6,8 +6,7 @@
 
 use ikigai_conversation::{NewMessage, SessionId};
 use ikigai_store::{Next, Outcome, Sleep, StoreError};
-use ikigai_testkit::{TestAgent, TestStore, send_to};
-use rusqlite::Connection;
+use ikigai_testkit::{Raw, TestAgent, TestStore, send_to};
 
 use crate::support::{kill_by_hand, to_wake};
 
@@ -45,7 +44,7 @@ enum Move {
 
 struct World<'a> {
     store: &'a TestStore,
-    raw: &'a Connection,
+    raw: &'a Raw,
     session: SessionId,
     receiver: TestAgent,
     other: TestAgent,
@@ -60,7 +59,7 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    async fn new(store: &'a TestStore, raw: &'a Connection, sleeper: Sleeper) -> World<'a> {
+    async fn new(store: &'a TestStore, raw: &'a Raw, sleeper: Sleeper) -> World<'a> {
         let (session, mut agents) = store.session_of(2).await;
         let (other, receiver) = (agents.remove(0), agents.remove(0));
         receiver.append(store, NewMessage::user("begin"), Next::Request).await.unwrap();
@@ -124,9 +123,10 @@ impl<'a> World<'a> {
             (Receiver::Looked(true), _) => Ok(Receiver::ToBeTold),
             (Receiver::Looked(false), _) => {
                 // Sets the state and asks nothing.
-                let database = Connection::open(self.store.path()).unwrap();
-                let sql = "UPDATE agents SET state = 'idle' WHERE id = ?1 AND state <> 'dead'";
-                database.execute(sql, [self.receiver.id.to_string()]).unwrap();
+                let id = &self.receiver.id;
+                self.raw.script(&format!(
+                    "UPDATE agents SET state = 'idle' WHERE id = '{id}' AND state <> 'dead'"
+                ));
                 Ok(Receiver::Asleep)
             }
             (Receiver::ToBeTold, _) => {
@@ -162,18 +162,21 @@ impl<'a> World<'a> {
     }
 
     fn state(&self) -> String {
-        let sql = "SELECT a.state FROM agents a JOIN sessions s ON s.key = a.session
-            WHERE s.id = ?1 AND a.id = '1/'";
-        self.raw.query_row(sql, [self.session.to_string()], |row| row.get(0)).unwrap()
+        self.raw.text(&format!(
+            "SELECT a.state FROM agents a JOIN sessions s ON s.key = a.session
+            WHERE s.id = '{}' AND a.id = '1/'",
+            self.session
+        ))
     }
 
     /// Asked of the rows, in words of its own: there is mail that nobody has told the receiver of.
     fn has_news(&self) -> bool {
-        let sql = "SELECT count(*) FROM mail m JOIN agents a ON a.key = m.recipient
+        let news = self.raw.number(&format!(
+            "SELECT count(*) FROM mail m JOIN agents a ON a.key = m.recipient
             JOIN sessions s ON s.key = a.session
-            WHERE s.id = ?1 AND a.id = '1/' AND m.unread AND m.told_by IS NULL";
-        let news: i64 =
-            self.raw.query_row(sql, [self.session.to_string()], |row| row.get(0)).unwrap();
+            WHERE s.id = '{}' AND a.id = '1/' AND m.unread = 1 AND m.told_by IS NULL",
+            self.session
+        ));
         news > 0
     }
 
@@ -186,7 +189,7 @@ impl<'a> World<'a> {
 /// Tries all orders; returns how many there were and the first in which the receiver sleeps on mail and
 /// nobody will wake it.
 async fn explore(sleeper: Sleeper) -> (usize, Option<Vec<Move>>) {
-    let store = TestStore::fast();
+    let store = super::fast_store();
     let raw = store.raw();
     let mut choices: Vec<usize> = Vec::new();
     for tried in 1.. {

@@ -38,7 +38,7 @@ async fn seen(store: &TestStore, of: &TestAgent) -> Vec<String> {
 
 #[tokio::test]
 async fn a_fork_is_refused_in_words() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let root = &mut agents[0];
     let mut check = async |fork: NewFork, text: &str| {
@@ -67,12 +67,12 @@ async fn a_fork_is_refused_in_words() {
     // The dead need no name.
     agents[0].kill(&store, &child.id).await.unwrap();
     agents[1].fork(&store, named("builder")).await.unwrap();
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn the_log_says_forked_if_and_only_if_the_child_is_there() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
     let call = root.open(&store).await.unwrap();
@@ -88,7 +88,7 @@ async fn the_log_says_forked_if_and_only_if_the_child_is_there() {
 
 #[tokio::test]
 async fn a_fresh_child_begins_with_the_prompt_of_its_session_and_its_task() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let first = new_fork(Context::Fresh, Some("task"));
     let limits = AgentLimits::DEFAULT;
@@ -98,20 +98,20 @@ async fn a_fresh_child_begins_with_the_prompt_of_its_session_and_its_task() {
     assert_eq!((first.limits, first.system.as_deref()), (limits, Some("made up")));
     let child = agents[0].fork(&store, first.clone()).await.unwrap();
     assert_eq!(seen(&store, &child).await, ["made up", "task"], "the session had none yet");
-    let kinds = "SELECT group_concat(kind) FROM messages m JOIN agents a ON a.key = m.agent
-        WHERE a.id = '0/0/'";
-    let kinds: String = store.raw().query_row(kinds, [], |row| row.get(0)).unwrap();
-    assert_eq!(kinds, "fork,system,user");
+    let kinds = "SELECT kind FROM messages m JOIN agents a ON a.key = m.agent
+        WHERE a.id = '0/0/' ORDER BY m.id";
+    let kinds = store.raw().rows(kinds, |row| row.text(0).unwrap());
+    assert_eq!(kinds, ["fork", "system", "user"]);
     let second = agents[1].fork(&store, NewFork { system: None, ..first }).await.unwrap();
     assert_eq!(seen(&store, &second).await, ["made up", "task"]);
     let all = store.agents(session).await.unwrap();
     assert_eq!((all[1].state, all[1].task.as_str(), all[1].unread), (State::Waiting, "task", 0));
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_child_talks_to_the_model_of_its_parent() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     say(&store, &agents[0], "hello").await;
     agents[0].fork(&store, new_fork(Context::Fresh, None)).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_child_talks_to_the_model_of_its_parent() {
 /// A response with text and two calls, of which the second one forks.
 #[tokio::test]
 async fn a_full_fork_of_a_call_ends_before_the_response_that_called() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
     say(&store, root, "one").await;
@@ -158,12 +158,12 @@ async fn a_full_fork_of_a_call_ends_before_the_response_that_called() {
     let output = output_of(&root.close(&store, call, step).await.unwrap());
     let child = root.child(agent(output["data"]["agent"].as_str().unwrap()));
     assert_eq!(seen(&store, &child).await, ["one", "call mail", "task"]);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn what_is_inherited_is_the_parents_view_at_the_fork_also_three_levels_down() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
     say(&store, root, "one").await;
@@ -186,12 +186,12 @@ async fn what_is_inherited_is_the_parents_view_at_the_fork_also_three_levels_dow
     assert_eq!(seen(&store, root).await, ["one", "first", "three"]);
     // And it cannot go back past its start.
     last.rewind(&store, mark).await.unwrap_err();
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_persons_fork_in_the_middle_of_a_turn_inherits_up_to_before_that_turn() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
     say(&store, root, "one").await;
@@ -218,12 +218,12 @@ async fn a_persons_fork_in_the_middle_of_a_turn_inherits_up_to_before_that_turn(
     let of_child = fork_by_hand(&store, &child, full()).await.unwrap();
     let expected = ["one", "first", "two", "call mail", "and this", "second"];
     assert_eq!(seen(&store, &of_child).await, expected);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_model_may_not_kill_itself_nor_its_ancestors_nor_top_level_agents() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, mut agents) = store.session_of(2).await;
     let mut child = agents[0].fork(&store, new_fork(Context::Fresh, None)).await.unwrap();
     let mut grandchild = child.fork(&store, new_fork(Context::Fresh, None)).await.unwrap();
@@ -251,12 +251,12 @@ async fn a_model_may_not_kill_itself_nor_its_ancestors_nor_top_level_agents() {
     assert!(matches!(result.body, Body::ToolResult(_)));
     assert!(matches!(&kill.body, Body::Kill(kill) if kill.killed == dead));
     assert_eq!(agents[1].kill(&store, &agent("0/0/")).await.unwrap_err(), "Agent 0/0/ is dead");
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_person_may_kill_any_but_the_last_top_level_agent() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let child = agents[1].fork(&store, new_fork(Context::Fresh, Some("task"))).await.unwrap();
     let dead = kill_by_hand(&store, &agents[0], &agent("1/")).await.unwrap();
@@ -274,7 +274,7 @@ async fn a_person_may_kill_any_but_the_last_top_level_agent() {
 
 #[tokio::test]
 async fn the_killed_leave_nothing_that_only_the_living_have() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
     let mut child = root.fork(&store, new_fork(Context::Fresh, Some("task"))).await.unwrap();
@@ -306,7 +306,7 @@ async fn the_killed_leave_nothing_that_only_the_living_have() {
 
 #[tokio::test]
 async fn the_registry_lists_the_living() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     agents[0].fork(&store, named("builder")).await.unwrap();
     let dead = agents[0].fork(&store, new_fork(Context::Fresh, None)).await.unwrap();

@@ -39,11 +39,8 @@ fn edges(store: &TestStore) -> i64 {
 }
 
 fn mail(store: &TestStore) -> Vec<(String, String)> {
-    let raw = store.raw();
     let sql = "SELECT s.id, m.body FROM mail m JOIN agents s ON s.key = m.sender ORDER BY m.id";
-    let mut statement = raw.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    rows.collect::<Result<_, _>>().unwrap()
+    store.raw().rows(sql, |row| (row.text(0).unwrap(), row.text(1).unwrap()))
 }
 
 async fn family(store: &TestStore) -> (TestAgent, TestAgent, TestAgent) {
@@ -57,7 +54,7 @@ async fn family(store: &TestStore) -> (TestAgent, TestAgent, TestAgent) {
 
 #[tokio::test]
 async fn a_wait_is_over_when_all_are_idle_or_dead() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut root, one, two) = family(&store).await;
     let waiting = begin(&store, &root, wait_for(&[])).await.unwrap();
     assert_eq!(edges(&store), 2, "all children");
@@ -76,12 +73,12 @@ async fn a_wait_is_over_when_all_are_idle_or_dead() {
     assert_eq!(output_of(&result)["data"], expected);
     assert_eq!(edges(&store), 0);
     assert_eq!(mail(&store), [], "the wait told it");
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_turn_that_failed_is_told_by_its_error_until_the_next_one() {
-    let store = TestStore::new();
+    let store = super::store();
     let (root, one, _) = family(&store).await;
     let waiting = begin(&store, &root, wait_for(&[&one.id])).await.unwrap();
     let status = async || statuses(&shown(&store, &root, &waiting).await).remove(0);
@@ -109,7 +106,7 @@ async fn a_turn_that_failed_is_told_by_its_error_until_the_next_one() {
 
 #[tokio::test]
 async fn mail_that_the_waiter_was_not_told_of_ends_a_wait_and_is_told_by_it() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut root, mut one, _) = family(&store).await;
     let waiting = begin(&store, &root, wait_for(&[&one.id])).await.unwrap();
     one.send(&store, &root.id, "a question").await;
@@ -123,12 +120,12 @@ async fn mail_that_the_waiter_was_not_told_of_ends_a_wait_and_is_told_by_it() {
     // Unread still, but it was told of it.
     let waiting = begin(&store, &root, wait_for(&[&one.id])).await.unwrap();
     assert!(!is_over(&store, &root, &waiting).await);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn an_idle_agent_that_mail_will_wake_is_at_work() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut root, one, _) = family(&store).await;
     one.answer(&store, "ready").await;
     root.look(&store).await;
@@ -144,7 +141,7 @@ async fn an_idle_agent_that_mail_will_wake_is_at_work() {
 
 #[tokio::test]
 async fn nobody_waits_in_a_circle() {
-    let store = TestStore::new();
+    let store = super::store();
     let (root, one, two) = family(&store).await;
     let check = async |waiter: &TestAgent, awaited: &TestAgent, text: &str| {
         let refused = begin(&store, waiter, wait_for(&[&awaited.id])).await.unwrap_err();
@@ -171,7 +168,7 @@ async fn nobody_waits_in_a_circle() {
 /// The other one is run by another process, and lives in the database only.
 #[tokio::test]
 async fn a_circle_is_seen_across_processes_and_one_of_the_dead_is_none() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let root = &agents[0];
     let other = store.open_again();
@@ -189,7 +186,7 @@ async fn a_circle_is_seen_across_processes_and_one_of_the_dead_is_none() {
 
 #[tokio::test]
 async fn who_takes_an_agent_over_finds_no_edges_of_its_waits() {
-    let store = TestStore::new();
+    let store = super::store();
     let (root, one, _) = family(&store).await;
     begin(&store, &root, wait_for(&[&one.id])).await.unwrap();
     one.answer(&store, "done").await;
@@ -198,12 +195,12 @@ async fn who_takes_an_agent_over_finds_no_edges_of_its_waits() {
     assert_eq!(edges(&store), 0);
     // The wait will not tell it any more, so it is mailed.
     assert_eq!(mail(&store), [("0/0/".to_owned(), "done".to_owned())]);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_wait_that_was_interrupted_tells_nothing_and_loses_nothing() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut root, one, two) = family(&store).await;
     begin(&store, &root, wait_for(&[])).await.unwrap();
     one.answer(&store, "done").await;
@@ -212,12 +209,12 @@ async fn a_wait_that_was_interrupted_tells_nothing_and_loses_nothing() {
     assert_eq!((edges(&store), mail(&store).len()), (0, 1));
     two.answer(&store, "done, too").await;
     assert_eq!(mail(&store).len(), 2);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn last_words_go_to_the_parent_exactly_once() {
-    let store = TestStore::new();
+    let store = super::store();
     let (root, one, _) = family(&store).await;
     assert_eq!(one.answer(&store, " the result\n").await, Sleep::Asleep);
     assert_eq!(mail(&store), [("0/0/".to_owned(), "the result".to_owned())]);
@@ -230,12 +227,12 @@ async fn last_words_go_to_the_parent_exactly_once() {
     store.append_from_person(one.lease.clone(), one.id.clone(), again).await.unwrap();
     one.answer(&store, "more").await;
     assert_eq!(mail(&store).len(), 1);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn last_words_are_an_error_when_the_turn_failed_and_nothing_when_it_was_interrupted() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, one, two) = family(&store).await;
     one.end(&store, Vec::new(), Ending::Failed("no model".to_owned())).await.unwrap();
     assert_eq!(mail(&store), [("0/0/".to_owned(), "Error: no model".to_owned())]);
@@ -243,12 +240,12 @@ async fn last_words_are_an_error_when_the_turn_failed_and_nothing_when_it_was_in
     store.resume(two.lease.clone(), two.id.clone(), Some(PLENTY)).await.unwrap();
     two.answer(&store, "later").await;
     assert_eq!(mail(&store).len(), 1, "an interrupt uses it up");
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_child_that_wrote_to_its_parent_has_said_its_last_words() {
-    let store = TestStore::new();
+    let store = super::store();
     let (root, mut one, mut two) = family(&store).await;
     one.send(&store, &root.id, "here you are").await;
     one.answer(&store, "I have written").await;
@@ -260,12 +257,12 @@ async fn a_child_that_wrote_to_its_parent_has_said_its_last_words() {
     two.answer(&store, "the result").await;
     let last = mail(&store).pop().unwrap();
     assert_eq!(last, ("0/1/".to_owned(), "the result".to_owned()));
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_child_without_a_task_owes_nothing() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, mut agents) = store.session_of(1).await;
     let child = agents[0].fork(&store, new_fork(Context::Full, None)).await.unwrap();
     let hello = said("hello", PLENTY);
@@ -276,7 +273,7 @@ async fn a_child_without_a_task_owes_nothing() {
 
 #[tokio::test]
 async fn a_wait_that_ended_too_early_leaves_the_debt() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut root, one, two) = family(&store).await;
     let waiting = begin(&store, &root, wait_for(&[])).await.unwrap();
     one.answer(&store, "heard").await;
@@ -284,12 +281,12 @@ async fn a_wait_that_ended_too_early_leaves_the_debt() {
     root.call(&store, Step::EndWait(waiting)).await.unwrap();
     two.answer(&store, "too late").await;
     assert_eq!(mail(&store), [("0/1/".to_owned(), "too late".to_owned())]);
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_sibling_that_waits_does_not_keep_the_words_from_the_parent() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, one, mut two) = family(&store).await;
     let waiting = begin(&store, &two, wait_for(&[&one.id])).await.unwrap();
     one.answer(&store, "done").await;
@@ -299,7 +296,7 @@ async fn a_sibling_that_waits_does_not_keep_the_words_from_the_parent() {
 
 #[tokio::test]
 async fn a_full_mailbox_keeps_the_debt_for_the_next_time() {
-    let store = TestStore::fast();
+    let store = super::fast_store();
     let (root, one, mut two) = family(&store).await;
     for _ in 0..ikigai_store::MAILBOX_LIMIT {
         let step = ikigai_testkit::send_to(&root.id, "person");
@@ -319,7 +316,7 @@ async fn a_full_mailbox_keeps_the_debt_for_the_next_time() {
 
 #[tokio::test]
 async fn last_words_are_mailed_when_the_child_is_idle_and_not_while_mail_keeps_it_awake() {
-    let store = TestStore::new();
+    let store = super::store();
     let (mut root, one, _) = family(&store).await;
     root.send(&store, &one.id, "one more thing").await;
     assert_eq!(one.answer(&store, "first").await, Sleep::MailWaits);
@@ -327,5 +324,5 @@ async fn last_words_are_mailed_when_the_child_is_idle_and_not_while_mail_keeps_i
     one.announce(&store).await.unwrap().unwrap();
     assert_eq!(one.answer(&store, "second").await, Sleep::Asleep);
     assert_eq!(mail(&store).pop().unwrap(), ("0/0/".to_owned(), "second".to_owned()));
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }

@@ -37,7 +37,7 @@ async fn texts(store: &TestStore, agent: &TestAgent) -> Vec<String> {
 
 #[tokio::test]
 async fn a_session_has_so_many_living_agents_and_levels() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let limits = AgentLimits { agents: 3, depth: 2 };
     let child = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_session_has_so_many_living_agents_and_levels() {
 
 #[tokio::test]
 async fn a_child_with_a_prompt_waits_for_the_model_from_its_first_commit() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let limits = ROOM;
     fork(&store, &agents[0], Context::Fresh, Some("do it\nnow"), limits).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_child_with_a_prompt_waits_for_the_model_from_its_first_commit() {
 
 #[tokio::test]
 async fn a_full_fork_sees_the_conversation_up_to_its_fork_and_a_fresh_one_nothing() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, agents) = store.session_of(2).await;
     let [parent, silent] = &agents[..] else { panic!() };
     say(&store, parent, "one").await;
@@ -89,12 +89,12 @@ async fn a_full_fork_sees_the_conversation_up_to_its_fork_and_a_fresh_one_nothin
     // By reference: its own log is its own.
     let own = store.own_log(full.session(), full.id.clone(), None).await.unwrap();
     assert_eq!(own.len(), 2, "the fork and the prompt");
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn a_chain_of_forks_reads_as_one_conversation() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, agents) = store.session_of(1).await;
     let mut chain = vec![agents[0].clone()];
     for level in 1..=4 {
@@ -111,12 +111,12 @@ async fn a_chain_of_forks_reads_as_one_conversation() {
     assert_eq!(texts(&store, last).await, expected);
     let log = store.whole_log(last.session(), last.id.clone()).await.unwrap();
     assert!(log.is_sorted_by_key(|message| message.id));
-    check_books(&store.path(), &[]);
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]
 async fn what_the_parent_does_later_does_not_touch_the_child() {
-    let store = TestStore::new();
+    let store = super::store();
     let (_, agents) = store.session_of(1).await;
     let parent = &agents[0];
     let mark = parent.mark(&store).await;
@@ -137,7 +137,7 @@ async fn what_the_parent_does_later_does_not_touch_the_child() {
 
 #[tokio::test]
 async fn a_kill_takes_the_descendants_children_first_and_nobody_else() {
-    let store = TestStore::new();
+    let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let root = &agents[0];
     let mut children = Vec::new();
