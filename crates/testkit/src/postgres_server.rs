@@ -36,7 +36,18 @@ impl PostgresServer {
     /// A fresh server that does not run yet. Its files lie in memory where that can be, so that a flush costs
     /// nothing.
     pub fn make(port: u16) -> PostgresServer {
-        let server = PostgresServer { folder: folder(), port, process: None };
+        PostgresServer::make_in(folder(&memory()), port)
+    }
+
+    /// One whose files lie on a disk, and that runs: what a flush costs is what it costs there.
+    pub fn start_on_disk(place: &Path) -> PostgresServer {
+        let mut server = PostgresServer::make_in(folder(place), 5432);
+        server.start_again();
+        server
+    }
+
+    fn make_in(folder: TempDir, port: u16) -> PostgresServer {
+        let server = PostgresServer { folder, port, process: None };
         let mut command = as_user("initdb");
         command.args(["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);
         command.arg(server.data());
@@ -47,7 +58,7 @@ impl PostgresServer {
 
     /// A standby of this server, with all that is in it by now. It does not run yet.
     pub fn standby(&self, port: u16) -> PostgresServer {
-        let standby = PostgresServer { folder: folder(), port, process: None };
+        let standby = PostgresServer { folder: folder(&memory()), port, process: None };
         let mut command = as_user("pg_basebackup");
         command.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "-h"]);
         command.arg(self.folder.path()).args(["-p", &self.port.to_string(), "-D"]);
@@ -202,10 +213,8 @@ fn programs() -> PathBuf {
 }
 
 /// A folder that the server's user may write to.
-fn folder() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    remove_orphans(&place);
+fn folder(place: &Path) -> TempDir {
+    remove_orphans(place);
     let prefix = format!("ikigai-pg-{}-", std::process::id());
     let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(place).unwrap();
     if rustix::process::geteuid().is_root() {
@@ -215,6 +224,11 @@ fn folder() -> TempDir {
         std::os::unix::fs::chown(folder.path(), Some(number), None).unwrap();
     }
     folder
+}
+
+fn memory() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
 /// Folders of test programs that are gone: a static is never dropped.
