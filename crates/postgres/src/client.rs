@@ -216,6 +216,11 @@ impl Client {
         }
     }
 
+    /// The number of the server's process that answers, as its notifications name it.
+    pub fn process(&self) -> i32 {
+        self.process
+    }
+
     pub(crate) fn output(&mut self) -> &mut BytesMut {
         &mut self.output
     }

@@ -5,7 +5,7 @@ use ikigai_conversation::{AgentId, SessionId};
 use crate::error::StoreError;
 use crate::refusal::Refusal;
 use crate::sessions::{self, Place};
-use crate::sql::params;
+use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::writer::Scope;
@@ -266,9 +266,44 @@ pub(crate) fn lock_agent(
     session: &SessionId,
     id: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    let sql = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause FROM agents a JOIN sessions s ON s.key = a.session
-        WHERE s.id = ?1 AND a.id = ?2";
-    let found = unit.row(sql, params![session.to_string(), id.to_string()], |row| {
+    let found = unit.row(AgentRow::BY_ID, params![session.to_string(), id.to_string()], |row| {
+        AgentRow::read(row, id)
+    })?;
+    found.map_or_else(|| not_found(unit, session, id), Ok)
+}
+
+/// The same, together with an agent that the unit will be about as well: what is asked at once is answered at once.
+pub(crate) fn lock_agents(
+    unit: &Unit<'_>,
+    session: &SessionId,
+    id: &AgentId,
+    other: &AgentId,
+) -> Result<AgentRow, StoreError> {
+    let sql = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause, a.id
+        FROM agents a JOIN sessions s ON s.key = a.session
+        WHERE s.id = ?1 AND a.id IN (?2, ?3)";
+    let params = params![session.to_string(), id.to_string(), other.to_string()];
+    let mut found = unit.rows(sql, params, |row| {
+        let id = sessions::parse_agent(&row.text(5)?)?;
+        AgentRow::read(row, &id)
+    })?;
+    if let Some(at) = found.iter().position(|row| row.id == *other && id != other) {
+        unit.foresee(found.swap_remove(at));
+    }
+    found.pop().map_or_else(|| not_found(unit, session, id), Ok)
+}
+
+fn not_found(unit: &Unit<'_>, session: &SessionId, id: &AgentId) -> Result<AgentRow, StoreError> {
+    sessions::key_of(unit, session)?;
+    Err(StoreError::AgentNotFound(id.clone()))
+}
+
+impl AgentRow {
+    const BY_ID: &str = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause
+        FROM agents a JOIN sessions s ON s.key = a.session WHERE s.id = ?1 AND a.id = ?2";
+
+    /// Reads the columns of such a question.
+    pub(crate) fn read(row: &Row<'_>, id: &AgentId) -> Result<AgentRow, StoreError> {
         Ok(AgentRow {
             key: row.get(0)?,
             session: row.get(1)?,
@@ -277,13 +312,6 @@ pub(crate) fn lock_agent(
             unread: row.get(3)?,
             cause: row.get(4)?,
         })
-    })?;
-    match found {
-        Some(agent) => Ok(agent),
-        None => {
-            sessions::key_of(unit, session)?;
-            Err(StoreError::AgentNotFound(id.clone()))
-        }
     }
 }
 
@@ -292,18 +320,12 @@ pub(crate) fn find_agent(
     session: i64,
     id: &AgentId,
 ) -> Result<Option<AgentRow>, StoreError> {
-    let sql =
-        "SELECT key, state = 'dead', unread, cause FROM agents WHERE session = ?1 AND id = ?2";
-    unit.row(sql, params![session, id.to_string()], |row| {
-        Ok(AgentRow {
-            key: row.get(0)?,
-            session,
-            id: id.clone(),
-            is_dead: row.get(1)?,
-            unread: row.get(2)?,
-            cause: row.get(3)?,
-        })
-    })
+    if let Some(foreseen) = unit.take_foreseen(session, id) {
+        return Ok(Some(foreseen));
+    }
+    let sql = "SELECT key, session, state = 'dead', unread, cause FROM agents
+        WHERE session = ?1 AND id = ?2";
+    unit.row(sql, params![session, id.to_string()], |row| AgentRow::read(row, id))
 }
 
 pub(crate) fn set_state(unit: &Unit<'_>, agent: &AgentRow, state: State) -> Result<(), StoreError> {

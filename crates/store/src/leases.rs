@@ -226,16 +226,28 @@ pub(crate) fn fence(
     lease: &Lease,
     agent: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    let row = lock_agent(unit, &lease.session, agent)?;
+    // One question for all of it: every write to a log begins with it.
+    let sql = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause,
+            l.epoch, l.holder, l.until > 0
+        FROM sessions s JOIN agents a ON a.session = s.key
+            LEFT JOIN agents t ON t.session = s.key AND t.id = ?3
+            LEFT JOIN leases l ON l.agent = t.key
+        WHERE s.id = ?1 AND a.id = ?2";
+    let (session, top) = (lease.session.to_string(), lease.top.to_string());
+    let found = unit.row(sql, params![session, agent.to_string(), top], |row| {
+        let lease = match row.get::<Option<i64>>(5)? {
+            Some(epoch) => Some((epoch, row.get::<String>(6)?, row.get::<bool>(7)?)),
+            None => None,
+        };
+        Ok((AgentRow::read(row, agent)?, lease))
+    })?;
+    let Some((row, current)) = found else {
+        sessions::key_of(unit, &lease.session)?;
+        return Err(StoreError::AgentNotFound(agent.clone()));
+    };
     if row.is_dead {
         return Err(StoreError::AgentDead(agent.clone()));
     }
-    let top = find_agent(unit, row.session, &lease.top)?
-        .ok_or_else(|| StoreError::AgentNotFound(lease.top.clone()))?;
-    let sql = "SELECT epoch, holder, until > 0 FROM leases WHERE agent = ?1";
-    let current = unit.row(sql, params![top.key], |row| {
-        Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<bool>(2)?))
-    })?;
     let holder = match current {
         Some((epoch, ..)) if epoch == lease.epoch && agent.top() == lease.top => return Ok(row),
         // This lease itself was given back, and the row still names its holder.

@@ -10,6 +10,7 @@
 
 mod listener;
 mod migrate;
+mod notifier;
 mod readers;
 mod server;
 mod transaction;
@@ -25,6 +26,7 @@ use crate::error::StoreError;
 use crate::unit::{Connection, Unit};
 use crate::writer::{Database, Scope};
 
+use notifier::Notifier;
 use transaction::Committed;
 
 pub(crate) use listener::Listener;
@@ -32,8 +34,6 @@ pub(crate) use readers::Readers;
 pub(crate) use server::Server;
 pub(crate) use transaction::Transaction;
 
-/// While others keep it busy, the writer says at least this often that something changed.
-const SAID_EVERY: Duration = Duration::from_millis(5);
 /// How long a server that went away in the middle of a commit is waited for. Until it is asked, nobody knows
 /// whether the commit happened; it must not be repeated on a guess.
 const UNCERTAINTY: Duration = Duration::from_secs(300);
@@ -57,8 +57,8 @@ pub(crate) struct Postgres {
     /// `None` after it was lost, until it is needed again.
     client: Option<Client>,
     commits: u64,
-    /// When others were last told that something changed, and whether there is news since.
-    said: Instant,
+    notifier: Notifier,
+    /// Whether something changed that others were not told of.
     has_news: bool,
 }
 
@@ -71,9 +71,9 @@ impl Postgres {
     ) -> Result<Postgres, StoreError> {
         let mut client = server.connect_writer()?;
         migrate::migrate(&mut client, &server)?;
-        let said = Instant::now();
+        let notifier = Notifier::new(Arc::clone(&server));
         let client = Some(client);
-        Ok(Postgres { server, clock, locks, client, commits: 0, said, has_news: false })
+        Ok(Postgres { server, clock, locks, client, commits: 0, notifier, has_news: false })
     }
 
     /// The connection, made anew when the old one is gone.
@@ -111,21 +111,13 @@ impl Postgres {
         }
     }
 
-    /// Tells other processes that something changed, and waits for nothing. Not inside the commit: there it
-    /// would take a lock that all writers of the server share. It may be lost (mail.md, M6), so it is not flushed.
+    /// Tells other processes that something changed.
     fn say(&mut self) {
-        let Some(client) = &mut self.client else { return };
-        let said = [
-            "BEGIN",
-            "SET LOCAL synchronous_commit = off",
-            "SELECT pg_notify('ikigai', '')",
-            "COMMIT",
-        ];
-        let said = said.iter().try_for_each(|sql| client.queue(sql, &[]));
-        if said.and_then(|()| client.tell()).is_err() {
+        if let Some(client) = &mut self.client
+            && self.notifier.say(client).is_err()
+        {
             self.client = None;
         }
-        self.said = Instant::now();
         self.has_news = false;
     }
 }
@@ -161,9 +153,6 @@ impl Database for Postgres {
             Committed::Yes => {
                 self.client = Some(client);
                 self.has_news = true;
-                if self.said.elapsed() > SAID_EVERY {
-                    self.say();
-                }
                 Ok(())
             }
             Committed::No(error) => {
@@ -182,7 +171,7 @@ impl Database for Postgres {
         false
     }
 
-    fn rest(&mut self) {
+    fn say_news(&mut self) {
         if self.has_news {
             self.say();
         }

@@ -4,7 +4,7 @@
 
 use ikigai_conversation::{AgentId, MailId, Message, MessageId, NewMessage, SessionId};
 
-use crate::agents::{self, Agent, AgentLimits, AgentRow, find_agent, lock_agent};
+use crate::agents::{self, Agent, AgentLimits, AgentRow, find_agent, lock_agent, lock_agents};
 use crate::error::StoreError;
 use crate::forks::{self, NewFork};
 use crate::kills;
@@ -164,7 +164,10 @@ impl Store {
         refill: Option<Budget>,
     ) -> Result<Outcome, StoreError> {
         self.commit(Scope::Session(session), move |unit| {
-            let agent = lock_agent(unit, &session, &agent)?;
+            let agent = match &step {
+                Step::Send { to: Address::Id(to), .. } => lock_agents(unit, &session, &agent, to)?,
+                _ => lock_agent(unit, &session, &agent)?,
+            };
             Ok(perform(unit, &agent, step, Actor::of_hand(refill))?.outcome)
         })
         .await

@@ -7,8 +7,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
 
-use ikigai_conversation::Time;
+use ikigai_conversation::{AgentId, Time};
 
+use crate::agents::AgentRow;
 use crate::dialect::Dialect;
 use crate::error::StoreError;
 use crate::postgres;
@@ -21,6 +22,9 @@ pub(crate) struct Unit<'a> {
     connection: Connection<'a>,
     /// The sessions that units of this transaction wrote to: noted once for all of them, before the commit.
     written: RefCell<BTreeSet<i64>>,
+    /// An agent that was read before anybody asked for it. Only the next question is answered by it: what the unit
+    /// does in between might change it.
+    foreseen: RefCell<Option<AgentRow>>,
     /// Why nothing can be done: the transaction could not begin, or was taken back as a whole.
     broken: RefCell<Option<StoreError>>,
 }
@@ -35,13 +39,28 @@ pub(crate) enum Connection<'a> {
 
 impl<'a> Unit<'a> {
     pub(crate) fn new(connection: Connection<'a>) -> Unit<'a> {
-        Unit { connection, written: RefCell::default(), broken: RefCell::new(None) }
+        Unit::with(connection, None)
     }
 
     /// For a transaction that could not begin: every unit in it gets `error`.
     pub(crate) fn refused(error: StoreError) -> Unit<'static> {
-        let broken = RefCell::new(Some(error));
-        Unit { connection: Connection::None, written: RefCell::default(), broken }
+        Unit::with(Connection::None, Some(error))
+    }
+
+    fn with(connection: Connection<'_>, broken: Option<StoreError>) -> Unit<'_> {
+        let (written, foreseen) = Default::default();
+        Unit { connection, written, foreseen, broken: RefCell::new(broken) }
+    }
+
+    /// Keeps an agent for the next question.
+    pub(crate) fn foresee(&self, agent: AgentRow) {
+        self.foreseen.replace(Some(agent));
+    }
+
+    /// The agent that was kept, if it is this one.
+    pub(crate) fn take_foreseen(&self, session: i64, id: &AgentId) -> Option<AgentRow> {
+        let foreseen = self.foreseen.take();
+        foreseen.filter(|agent| agent.session == session && agent.id == *id)
     }
 
     /// The time of this unit.
@@ -88,6 +107,7 @@ impl<'a> Unit<'a> {
         if let Some(error) = self.broken() {
             return Err(error);
         }
+        self.foreseen.take();
         self.mark("SAVEPOINT unit")?;
         let written_before = self.written.borrow().clone();
         // Strangers share this transaction and this thread: they outlive one whose text cannot be made. What

@@ -35,8 +35,8 @@ pub(crate) trait Database: Send {
     /// Whether units about different things may share a transaction.
     fn is_shared_by_all(&self) -> bool;
 
-    /// Everybody was answered; nothing waits any more.
-    fn rest(&mut self) {}
+    /// Everybody was answered.
+    fn say_news(&mut self) {}
 
     /// The last thing that is done.
     fn leave(self: Box<Self>);
@@ -147,9 +147,7 @@ impl WriterThread {
                 answer(outcome.clone());
             }
             self.commits.send_modify(|count| *count += 1);
-            if self.waiting.is_empty() && self.jobs.is_empty() {
-                self.database.rest();
-            }
+            self.database.say_news();
         }
         self.database.leave();
     }

@@ -9,6 +9,7 @@ mod checker;
 mod durability;
 mod opening;
 mod postgres;
+mod server;
 mod sqlite;
 mod support;
 mod writer;

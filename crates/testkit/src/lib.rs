@@ -23,6 +23,7 @@ pub mod strict;
 
 mod model_server;
 mod postgres_server;
+mod proxy;
 mod random;
 mod raw;
 mod test_agent;
@@ -33,6 +34,7 @@ pub use model_server::{
     Captured, Cast, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model,
 };
 pub use postgres_server::{PostgresServer, SERVER_VARIABLE, drop_database, fresh_database};
+pub use proxy::{Cut, Proxy};
 pub use random::Random;
 pub use raw::{Raw, RawRow};
 pub use test_agent::{

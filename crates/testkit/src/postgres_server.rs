@@ -123,6 +123,11 @@ impl PostgresServer {
         format!("postgres://postgres@/{database}?host={host}&port={}", self.port)
     }
 
+    /// The folder with its socket.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }

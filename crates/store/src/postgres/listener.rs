@@ -89,7 +89,7 @@ fn listen_once(
         match client.notified(BREATH).map_err(failed)? {
             Some(process) => {
                 last = Instant::now();
-                if !server.is_writer(process) {
+                if !server.is_own(process) {
                     tell.send_modify(|count| *count += 1);
                 }
             }

@@ -14,7 +14,7 @@ use crate::unit::{Connection, Unit};
 use super::server::Server;
 use super::transaction::Transaction;
 
-/// With the writer and the listener a process has four connections at most.
+/// With the writer, the notifier and the listener a process has five connections at most.
 const READERS: usize = 2;
 
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! The server: connecting to it, and what its refusals mean for a person.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use ikigai_postgres::{Address, Client, Error};
@@ -24,13 +24,13 @@ const SILENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Server {
     address: Address,
-    /// The number of the process there that answers our writer: what it says we know already.
-    writer: AtomicI64,
+    /// The processes there that answer our writer and our notifier: what they say we know already.
+    speakers: [AtomicI32; 2],
 }
 
 impl Server {
     pub(crate) fn new(address: Address) -> Server {
-        Server { address, writer: AtomicI64::new(0) }
+        Server { address, speakers: Default::default() }
     }
 
     /// The address without its password.
@@ -62,19 +62,19 @@ impl Server {
         let mut client = self.connect()?;
         let is_local = ikigai_postgres::Value::Integer(Some(0));
         client.queue(&Server::settings(), &[is_local]).map_err(failed)?;
-        let sql = "SELECT current_setting('synchronous_commit'), pg_backend_pid(),
+        let sql = "SELECT current_setting('synchronous_commit'),
             current_setting('server_version_num')::bigint, current_setting('server_encoding')";
         let reply = client.ask(sql, &[]).map_err(failed)?;
         let row =
             reply.rows.first().ok_or_else(|| StoreError::internal("the server says nothing"))?;
         self.require_durable(&row.text(0).map_err(failed)?.unwrap_or_default())?;
-        self.writer.store(row.integer(1).map_err(failed)?.unwrap_or(0), Ordering::Relaxed);
-        let version = row.integer(2).map_err(failed)?.unwrap_or(0);
+        self.speakers[0].store(client.process(), Ordering::Relaxed);
+        let version = row.integer(1).map_err(failed)?.unwrap_or(0);
         if version < OLDEST {
             let reason = format!("it is PostgreSQL {}", version / 10_000);
             return Err(self.refuses(reason, "use version 12 or newer"));
         }
-        let encoding = row.text(3).map_err(failed)?.unwrap_or_default();
+        let encoding = row.text(2).map_err(failed)?.unwrap_or_default();
         if encoding != "UTF8" {
             let advice = "make one with: createdb --encoding=UTF8 --template=template0 NAME";
             return Err(self.refuses(format!("its encoding is {encoding}"), advice));
@@ -93,8 +93,15 @@ impl Server {
     }
 
     /// Whether a notification is our own.
-    pub(crate) fn is_writer(&self, process: i32) -> bool {
-        self.writer.load(Ordering::Relaxed) == i64::from(process)
+    pub(crate) fn is_own(&self, process: i32) -> bool {
+        self.speakers.iter().any(|speaker| speaker.load(Ordering::Relaxed) == process)
+    }
+
+    /// A connection to say on that something changed.
+    pub(crate) fn connect_notifier(&self) -> Result<Client, StoreError> {
+        let client = self.connect()?;
+        self.speakers[1].store(client.process(), Ordering::Relaxed);
+        Ok(client)
     }
 
     pub(crate) fn refuses(&self, reason: String, advice: &str) -> StoreError {

@@ -22,6 +22,8 @@ struct Inner<'a> {
     client: &'a mut Client,
     /// How many statements were queued since the last question.
     queued: usize,
+    /// Whether one of them may fail although what was asked before did not. A mark cannot.
+    is_doubtful: bool,
     /// Which of them asks for the time.
     clock_at: Option<usize>,
     now: Option<Time>,
@@ -77,8 +79,15 @@ impl<'a> Transaction<'a> {
             Clock::Machine => None,
             Clock::Manual(_) => Some(clock.now()),
         };
-        let (queued, clock_at, failed, has_written) = (0, None, None, false);
-        let inner = Inner { client, queued, clock_at, now, failed, has_written };
+        let inner = Inner {
+            client,
+            queued: 0,
+            is_doubtful: true,
+            clock_at: None,
+            now,
+            failed: None,
+            has_written: false,
+        };
         Transaction { server, inner: RefCell::new(inner) }
     }
 
@@ -112,7 +121,8 @@ impl<'a> Transaction<'a> {
     pub(crate) fn now(&self) -> Time {
         self.ask_clock();
         if self.inner.borrow().now.is_none() {
-            let _ = self.settle();
+            // What is wrong is said by whatever follows.
+            let _ = self.run();
         }
         self.inner.borrow().now.unwrap_or(Time::from_millis(0))
     }
@@ -130,6 +140,7 @@ impl<'a> Transaction<'a> {
         self.will_write();
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);
+        self.inner.borrow_mut().is_doubtful = true;
         self.require_sound()
     }
 
@@ -163,10 +174,11 @@ impl<'a> Transaction<'a> {
         self.inner.borrow_mut().has_written = true;
     }
 
-    /// Waits until everything that was queued is done.
+    /// Waits until everything that was queued is done, if it may fail.
     pub(crate) fn settle(&self) -> Result<(), StoreError> {
         self.require_sound()?;
-        self.run().map(drop)
+        let is_doubtful = self.inner.borrow().is_doubtful;
+        if is_doubtful { self.run().map(drop) } else { Ok(()) }
     }
 
     /// Takes back what was done since the savepoint; says whether that could be.
@@ -275,6 +287,7 @@ impl<'a> Transaction<'a> {
         if std::mem::take(&mut inner.queued) == 0 {
             return Ok(Vec::new());
         }
+        inner.is_doubtful = false;
         let replies = inner.client.run();
         let replies = match replies {
             Ok(replies) => replies,
