@@ -159,6 +159,11 @@ pub enum StoreError {
     /// There is no such session.
     #[error("Session {0} not found: 'ikigai sessions' lists them")]
     SessionNotFound(SessionId),
+    /// The other database has it.
+    #[error(
+        "Session {0} is in that database already: delete it there first with 'ikigai sessions rm'"
+    )]
+    SessionExists(SessionId),
     /// What was asked for cannot be.
     #[error(transparent)]
     Refused(Refusal),

@@ -7,7 +7,7 @@
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by subject:
 //! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`,
-//! `files.rs`, `undos.rs`; and `steps.rs` with what its steps do: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`,
+//! `files.rs`, `undos.rs`, `copies.rs`; and `steps.rs` with what its steps do: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`,
 //! `reports.rs`.
 //!
 //! # Invariants
@@ -27,6 +27,7 @@ mod store;
 mod agents;
 mod calls;
 mod causes;
+mod copies;
 mod files;
 mod forks;
 mod kills;
