@@ -36,6 +36,7 @@ mod log_command;
 mod mail_command;
 mod mail_tool;
 mod permissions;
+mod postgres;
 mod procs_beside;
 mod procs_crashes;
 mod procs_fence;
