@@ -54,6 +54,8 @@ mod sandbox_hints;
 mod sandbox_walls;
 mod schemas;
 mod secrets;
+mod server_command;
+mod server_outages;
 mod sessions_command;
 mod signals;
 mod special_files;

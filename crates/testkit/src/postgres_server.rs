@@ -19,6 +19,8 @@ pub const SERVER_VARIABLE: &str = "IKIGAI_TEST_POSTGRES";
 pub struct PostgresServer {
     folder: TempDir,
     port: u16,
+    /// Whether it also listens on the loopback.
+    listens: bool,
     process: Option<Child>,
 }
 
@@ -46,8 +48,23 @@ impl PostgresServer {
         server
     }
 
+    /// One that also listens on a port of the loopback, without TLS.
+    pub fn start_on_loopback() -> PostgresServer {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut server = PostgresServer::make(free.local_addr().unwrap().port());
+        server.listens = true;
+        drop(free);
+        server.start_again();
+        server
+    }
+
+    /// That port.
+    pub fn loopback_port(&self) -> u16 {
+        self.port
+    }
+
     fn make_in(folder: TempDir, port: u16) -> PostgresServer {
-        let server = PostgresServer { folder, port, process: None };
+        let server = PostgresServer { folder, port, listens: false, process: None };
         let mut command = as_user("initdb");
         command.args(["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);
         command.arg(server.data());
@@ -58,7 +75,8 @@ impl PostgresServer {
 
     /// A standby of this server, with all that is in it by now. It does not run yet.
     pub fn standby(&self, port: u16) -> PostgresServer {
-        let standby = PostgresServer { folder: folder(&memory()), port, process: None };
+        let standby =
+            PostgresServer { folder: folder(&memory()), port, listens: false, process: None };
         let mut command = as_user("pg_basebackup");
         command.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "-h"]);
         command.arg(self.folder.path()).args(["-p", &self.port.to_string(), "-D"]);
@@ -75,11 +93,12 @@ impl PostgresServer {
 
     /// Starts it, after it was made or killed, and waits until it answers.
     pub fn start_again(&mut self) {
+        let listen = if self.listens { "listen_addresses=127.0.0.1" } else { "listen_addresses=" };
         let mut command = as_user("postgres");
         command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path());
         for setting in [
             format!("port={}", self.port).as_str(),
-            "listen_addresses=",
+            listen,
             "max_connections=250",
             "shared_buffers=64MB",
             "wal_level=replica",
@@ -105,6 +124,11 @@ impl PostgresServer {
             Err(error) if error.code() == Some("25006") => Ok(()),
             connected => connected.map(drop).map_err(|error| error.to_string()),
         }
+    }
+
+    /// Whether it was started and not killed since.
+    pub fn is_running(&self) -> bool {
+        self.process.is_some()
     }
 
     /// Ends it at once, as a crash does: nothing is written down that was not flushed.

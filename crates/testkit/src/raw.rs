@@ -68,11 +68,11 @@ impl Raw {
         self.script_of(
             &format!(
                 "CREATE TRIGGER refuse BEFORE {change} WHEN {condition}
-                BEGIN SELECT raise(ABORT, 'no'); END"
+                BEGIN SELECT raise(ABORT, 'refused'); END"
             ),
             &format!(
                 "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
-                    AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+                    AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
                 CREATE TRIGGER refuse BEFORE {change} FOR EACH ROW WHEN ({condition})
                     EXECUTE FUNCTION refuse()"
             ),

@@ -49,7 +49,7 @@ async fn m2_a_result_that_cannot_be_written_takes_the_mail_back() {
     // Refused by the database itself, in the middle of the unit: the mail is in, the result cannot be.
     store.raw().refuse("INSERT ON messages", "NEW.kind = 'tool_result'");
     let refused = agents[0].call(&store, send_to(&to, "never")).await.unwrap_err();
-    assert_eq!(refused.to_string(), "Database error: no");
+    assert_eq!(refused.to_string(), "Database error: refused");
     store.raw().allow("messages");
     assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
     check_books(store.database(), &[]);
