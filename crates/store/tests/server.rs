@@ -10,13 +10,13 @@ use ikigai_store::{
     Changes, Lease, Locks, Options, Outcome, Process, Sleep, Step, Store, StoreError,
 };
 use ikigai_testkit::{
-    Cut, Kind, PLENTY, PostgresServer, Proxy, Raw, TestAgent, TestStore, checker, place, said,
-    send_to,
+    Cut, Kind, PLENTY, Pooler, PostgresServer, Proxy, Raw, TestAgent, TestStore, checker, place,
+    said, send_to,
 };
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::support::{PATIENCE, ROOM, agent, check_books, free_agents};
+use crate::support::{PATIENCE, ROOM, agent, check_books, free_agents, skip};
 
 fn postgres() -> TestStore {
     TestStore::of(Kind::Postgres)
@@ -192,6 +192,58 @@ async fn m6_behind_a_pooler_the_sweep_finds_what_no_signal_tells() {
     let statements = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
         AND query LIKE 'LISTEN%'";
     assert_eq!(store.number(statements), 0, "nobody listens through it");
+}
+
+/// The real one: three connections to the server for everybody, and none of them anybody's own.
+#[tokio::test]
+async fn pgbouncer_in_transaction_mode_keeps_every_promise() {
+    let server = PostgresServer::start();
+    let Some(pooler) = Pooler::before(server.folder()) else {
+        return skip("PgBouncer is not installed: install the package pgbouncer");
+    };
+    let stores: Vec<Store> = (0..4)
+        .map(|_| Store::open(&pooler.address("postgres"), Options::default()).unwrap())
+        .collect();
+    let session = SessionId::new(Uuid::now_v7());
+    stores[0].create_session(place(), session, PLENTY).await.unwrap();
+    for _ in 1..4 {
+        stores[0].add_agent(session, None, place(), ROOM).await.unwrap();
+    }
+    let mut changes = stores[3].changes().unwrap();
+    for round in 0..20 {
+        let send = async |from: u32| {
+            let to = AgentId::top_level((from + 1) % 4);
+            let step = send_to(&to, &format!("person {from} {round}"));
+            let store = &stores[from as usize];
+            store.perform(session, AgentId::top_level(from), step, None).await.unwrap();
+        };
+        tokio::join!(send(0), send(1), send(2), send(3));
+    }
+    changes.wait(Changes::SWEEP).await.unwrap();
+    let agents = stores[3].agents(session).await.unwrap();
+    assert!(agents.iter().all(|agent| agent.unread == 20), "{agents:?}");
+    assert_eq!(checker::check(&server.address("postgres"), &[]), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn tls_is_checked_to_the_name_in_the_certificate() {
+    let server = PostgresServer::start_with_tls();
+    let port = server.loopback_port();
+    let address = |host: &str, options: &str| {
+        format!("postgres://postgres:geheim@{host}:{port}/postgres?sslmode=require{options}")
+    };
+    let trusted = format!("&sslrootcert={}", server.certificate().display());
+    drop(Store::open(&address("localhost", &trusted), Options::default()).unwrap());
+    let encrypted = "SELECT count(*) FROM pg_stat_ssl WHERE ssl";
+    let store = Store::open(&address("localhost", &trusted), Options::default()).unwrap();
+    store.sessions().await.unwrap();
+    assert!(Raw::open(&server.address("postgres")).number(encrypted) >= 2);
+    for (host, options) in [("localhost", ""), ("127.0.0.1", trusted.as_str())] {
+        let refused = Store::open(&address(host, options), Options::default()).unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("is not trusted") && text.contains("sslrootcert=FILE"), "{text}");
+        assert!(!text.contains("geheim"), "{text}");
+    }
 }
 
 #[tokio::test]

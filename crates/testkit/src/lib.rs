@@ -22,6 +22,7 @@ pub mod driver;
 pub mod strict;
 
 mod model_server;
+mod pooler;
 mod postgres_server;
 mod proxy;
 mod random;
@@ -33,6 +34,7 @@ mod view;
 pub use model_server::{
     Captured, Cast, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model,
 };
+pub use pooler::Pooler;
 pub use postgres_server::{PostgresServer, SERVER_VARIABLE, drop_database, fresh_database};
 pub use proxy::{Cut, Proxy};
 pub use random::Random;

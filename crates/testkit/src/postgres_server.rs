@@ -21,6 +21,7 @@ pub struct PostgresServer {
     port: u16,
     /// Whether it also listens on the loopback.
     listens: bool,
+    has_tls: bool,
     process: Option<Child>,
 }
 
@@ -38,12 +39,12 @@ impl PostgresServer {
     /// A fresh server that does not run yet. Its files lie in memory where that can be, so that a flush costs
     /// nothing.
     pub fn make(port: u16) -> PostgresServer {
-        PostgresServer::make_in(folder(&memory()), port)
+        PostgresServer::make_in(own_folder(&memory()), port)
     }
 
     /// One whose files lie on a disk, and that runs: what a flush costs is what it costs there.
     pub fn start_on_disk(place: &Path) -> PostgresServer {
-        let mut server = PostgresServer::make_in(folder(place), 5432);
+        let mut server = PostgresServer::make_in(own_folder(place), 5432);
         server.start_again();
         server
     }
@@ -58,13 +59,35 @@ impl PostgresServer {
         server
     }
 
+    /// One with TLS, under a certificate of its own making for `localhost`.
+    pub fn start_with_tls() -> PostgresServer {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut server = PostgresServer::make(free.local_addr().unwrap().port());
+        (server.listens, server.has_tls) = (true, true);
+        drop(free);
+        let mut openssl = as_plain_user(Path::new("/usr/bin/openssl"));
+        openssl.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30"]);
+        openssl.args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]);
+        openssl.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+        openssl.arg("-keyout").arg(server.data().join("server.key"));
+        let output = openssl.arg("-out").arg(server.certificate()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        server.start_again();
+        server
+    }
+
+    /// Its certificate.
+    pub fn certificate(&self) -> PathBuf {
+        self.data().join("server.crt")
+    }
+
     /// That port.
     pub fn loopback_port(&self) -> u16 {
         self.port
     }
 
     fn make_in(folder: TempDir, port: u16) -> PostgresServer {
-        let server = PostgresServer { folder, port, listens: false, process: None };
+        let server = PostgresServer { folder, port, listens: false, has_tls: false, process: None };
         let mut command = as_user("initdb");
         command.args(["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);
         command.arg(server.data());
@@ -75,8 +98,13 @@ impl PostgresServer {
 
     /// A standby of this server, with all that is in it by now. It does not run yet.
     pub fn standby(&self, port: u16) -> PostgresServer {
-        let standby =
-            PostgresServer { folder: folder(&memory()), port, listens: false, process: None };
+        let standby = PostgresServer {
+            folder: own_folder(&memory()),
+            port,
+            listens: false,
+            has_tls: false,
+            process: None,
+        };
         let mut command = as_user("pg_basebackup");
         command.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "-h"]);
         command.arg(self.folder.path()).args(["-p", &self.port.to_string(), "-D"]);
@@ -99,6 +127,7 @@ impl PostgresServer {
         for setting in [
             format!("port={}", self.port).as_str(),
             listen,
+            if self.has_tls { "ssl=on" } else { "ssl=off" },
             "max_connections=250",
             "shared_buffers=64MB",
             "wal_level=replica",
@@ -194,7 +223,7 @@ fn server_address() -> String {
 
 /// Starts a process that ends with this one, whatever happens to it. That hangs on the thread that starts it, so it
 /// is one that never ends.
-fn spawn_for_good(command: Command) -> Child {
+pub(crate) fn spawn_for_good(command: Command) -> Child {
     static STARTER: OnceLock<mpsc::Sender<(Command, mpsc::Sender<Child>)>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {
         let (start, orders) = mpsc::channel::<(Command, mpsc::Sender<Child>)>();
@@ -213,8 +242,7 @@ fn spawn_for_good(command: Command) -> Child {
 /// A program of PostgreSQL. It refuses to run as root, so another user runs it then; and it is ended when this
 /// process is.
 #[expect(clippy::disallowed_methods, reason = "tests start processes")]
-fn as_user(program: &str) -> Command {
-    let program = programs().join(program);
+pub(crate) fn as_plain_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "QUIT"]);
     if rustix::process::geteuid().is_root() {
@@ -222,6 +250,10 @@ fn as_user(program: &str) -> Command {
     }
     command.arg("--").arg(program).current_dir("/").env("LC_ALL", "C");
     command
+}
+
+fn as_user(program: &str) -> Command {
+    as_plain_user(&programs().join(program))
 }
 
 /// Where PostgreSQL's programs are: the newest of Debian's versions, or what `pg_config` says.
@@ -242,7 +274,7 @@ fn programs() -> PathBuf {
 }
 
 /// A folder that the server's user may write to.
-fn folder(place: &Path) -> TempDir {
+pub(crate) fn own_folder(place: &Path) -> TempDir {
     remove_orphans(place);
     let prefix = format!("ikigai-pg-{}-", std::process::id());
     let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(place).unwrap();
