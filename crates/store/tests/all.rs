@@ -7,6 +7,7 @@
 
 mod checker;
 mod copies;
+mod crowd;
 mod durability;
 mod opening;
 mod postgres;

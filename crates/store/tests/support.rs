@@ -37,6 +37,7 @@ pub(crate) fn run_as_child() {
     let code = match role.as_str() {
         "driver" => driver::main(&arguments),
         "checker" => checker::main(&arguments),
+        "crowd" => crate::crowd::work_as_child(&arguments),
         "open" => crate::opening::open_as_child(&arguments),
         "full-disk" => crate::writer::fill_disk_as_child(&arguments),
         _ => panic!("no such child: {role}"),

@@ -467,17 +467,18 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
 fn check_order(books: &Books, faults: &mut Vec<String>) {
     let mut mail: Vec<&MailRow> = books.mail.values().collect();
     mail.sort_by_key(|mail| mail.id);
-    let mut newest = 0;
+    // Those of different sessions have nothing to do with each other.
+    let mut newest: HashMap<i64, i64> = HashMap::new();
     // A report may come later than what it tells.
     let by_calls = mail.iter().filter(|mail| {
         let sent_by = mail.sent_by.and_then(|message| books.message(mail.sender, message));
         sent_by.is_some_and(|message| message.kind() == Kind::ToolResult)
     });
-    for (sent_by, mail) in by_calls.filter_map(|mail| Some((mail.sent_by?, mail.id))) {
-        if sent_by <= newest {
-            faults.push(format!("mail {mail}: was sent in {sent_by}, before an older one"));
+    for (sent_by, mail) in by_calls.filter_map(|mail| Some((mail.sent_by?, mail))) {
+        let older = newest.insert(mail.recipient, sent_by);
+        if older.is_some_and(|older| sent_by <= older) {
+            faults.push(format!("mail {}: was sent in {sent_by}, before an older one", mail.id));
         }
-        newest = sent_by;
     }
 }
 
