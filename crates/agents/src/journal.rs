@@ -272,11 +272,19 @@ impl Agent {
         };
         let mut given_up = std::pin::pin!(given_up);
         let mut is_told = false;
+        let store = self.seat.store.clone();
         loop {
-            let done = tokio::select! {
-                biased;
-                done = work(self)? => done,
-                () = &mut given_up => return Err(StoreError::Unreachable),
+            let mut attempt = std::pin::pin!(work(self)?);
+            let done = loop {
+                tokio::select! {
+                    biased;
+                    done = &mut attempt => break done,
+                    error = store.in_doubt(), if !is_told => {
+                        is_told = true;
+                        self.emit(Happening::StoreWaits(error.to_string()));
+                    }
+                    () = &mut given_up => return Err(StoreError::Unreachable),
+                }
             };
             match done {
                 Err(error) if error.is_passing() => {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use ikigai_testkit::{Captured, ModelServer, PostgresServer, Reply, checker};
 
+use crate::support::Workspace;
 use crate::support::model::Format;
 use crate::support::scene::{forks, send, wait};
-use crate::support::{PATIENCE, Workspace};
 
 /// Every so many requests the server is killed, while the model thinks.
 const BETWEEN: u32 = 4;
@@ -50,7 +50,10 @@ fn one_run(most: u32) -> u32 {
         ModelServer::choosing(move |request| {
             let number = asked.fetch_add(1, Ordering::SeqCst) + 1;
             let mut server = server.lock().unwrap();
-            if number % BETWEEN == 0 && server.is_running() && kills.load(Ordering::SeqCst) < most {
+            if number.is_multiple_of(BETWEEN)
+                && server.is_running()
+                && kills.load(Ordering::SeqCst) < most
+            {
                 kills.fetch_add(1, Ordering::SeqCst);
                 server.kill();
             }
@@ -76,7 +79,6 @@ fn one_run(most: u32) -> u32 {
     assert_eq!(u32::try_from(told).unwrap(), kills, "{lines:#?}");
     assert_eq!(checker::check(&address, &[]), Vec::<String>::new());
     assert_eq!(checker::check_settled(&address), Vec::<String>::new());
-    let _ = PATIENCE;
     assert!(kills > 0, "the run was too short");
     kills
 }

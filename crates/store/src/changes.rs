@@ -87,5 +87,5 @@ async fn change(heard: Option<&mut watch::Receiver<u64>>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_postgres::{Client, Value};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::clock::Clock;
@@ -60,6 +61,8 @@ pub(crate) struct Postgres {
     notifier: Notifier,
     /// Whether something changed that others were not told of.
     has_news: bool,
+    /// Says that a commit is in doubt, to whoever waits for it.
+    doubt: watch::Sender<Option<StoreError>>,
 }
 
 impl Postgres {
@@ -68,12 +71,14 @@ impl Postgres {
         server: Arc<Server>,
         clock: Clock,
         locks: Locks,
+        doubt: watch::Sender<Option<StoreError>>,
     ) -> Result<Postgres, StoreError> {
         let mut client = server.connect_writer()?;
         migrate::migrate(&mut client, &server)?;
         let notifier = Notifier::new(Arc::clone(&server));
         let client = Some(client);
-        Ok(Postgres { server, clock, locks, client, commits: 0, notifier, has_news: false })
+        let (commits, has_news) = (0, false);
+        Ok(Postgres { server, clock, locks, client, commits, notifier, has_news, doubt })
     }
 
     /// The connection, made anew when the old one is gone.
@@ -87,6 +92,12 @@ impl Postgres {
     /// Finds out whether a commit happened whose answer was lost. The key is written once more: while the old
     /// transaction is still under way, that waits for its end; after it, only one of the two can be there.
     fn find_out(&mut self, key: &str, lost: StoreError) -> Result<(), StoreError> {
+        let found = self.ask_until_known(key, lost);
+        self.doubt.send_replace(None);
+        found
+    }
+
+    fn ask_until_known(&mut self, key: &str, lost: StoreError) -> Result<(), StoreError> {
         let started = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {
@@ -105,7 +116,10 @@ impl Postgres {
                 Err(_) if started.elapsed() > UNCERTAINTY => {
                     return Err(StoreError::Uncertain { server: self.server.shown() });
                 }
-                Err(_) => std::thread::sleep(pause),
+                Err(error) => {
+                    self.doubt.send_if_modified(|doubt| doubt.replace(error).is_none());
+                    std::thread::sleep(pause);
+                }
             }
             pause = (pause * 2).min(Duration::from_secs(1));
         }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use crate::address::Address;
 use crate::changes::Changes;
 use crate::clock::Clock;
@@ -18,6 +20,8 @@ pub struct Store {
     address: String,
     writer: Writer,
     reading: Reading,
+    /// Why a commit is in doubt, while one is.
+    doubt: watch::Receiver<Option<StoreError>>,
 }
 
 /// Where reads go, which never wait for the writer.
@@ -51,13 +55,13 @@ impl Store {
     /// # Errors
     /// Says what is wrong with the ground it should stand on, and what to do about it.
     pub fn open(address: &str, options: Options) -> Result<Store, StoreError> {
+        let Options { clock, network_file_system, locks } = options;
         let address = Address::parse(address)?;
         let shown = address.shown();
-        let clock = options.clock.clone();
+        let (doubts, doubt) = watch::channel(None);
         let (database, reading): (Box<dyn Database>, Reading) = match address {
             Address::Sqlite(path) => {
-                let (connection, identity) =
-                    sqlite::open_writer(&path, options.network_file_system)?;
+                let (connection, identity) = sqlite::open_writer(&path, network_file_system)?;
                 let readers = sqlite::Readers::new(path.clone(), clock.clone());
                 let writer = Sqlite { connection, path, identity, clock };
                 (Box::new(writer), Reading::Sqlite(readers))
@@ -66,11 +70,11 @@ impl Store {
                 let server = Arc::new(postgres::Server::new(address));
                 let readers = postgres::Readers::new(Arc::clone(&server), clock.clone());
                 let listener = Arc::new(postgres::Listener::new(Arc::clone(&server)));
-                let writer = Postgres::open(server, clock, options.locks)?;
+                let writer = Postgres::open(server, clock, locks, doubts)?;
                 (Box::new(writer), Reading::Postgres { readers, listener })
             }
         };
-        Ok(Store { address: shown, writer: Writer::start(database)?, reading })
+        Ok(Store { address: shown, writer: Writer::start(database)?, reading, doubt })
     }
 
     /// The address of the database, without a password.
@@ -103,6 +107,17 @@ impl Store {
         match &self.reading {
             Reading::Sqlite(readers) => Changes::of_file(committed, readers.path()),
             Reading::Postgres { listener, .. } => Ok(Changes::heard(committed, listener.hear()?)),
+        }
+    }
+
+    /// Waits until a server goes away in the middle of a commit, and says so. Whoever waits for that commit is
+    /// answered only when it is known whether it happened, which may take long.
+    pub async fn in_doubt(&self) -> StoreError {
+        let mut doubt = self.doubt.clone();
+        match doubt.wait_for(Option::is_some).await.map(|doubt| doubt.clone()) {
+            Ok(Some(error)) => error,
+            // A file is never in doubt.
+            Ok(None) | Err(_) => std::future::pending().await,
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! What holds for both databases is in `suite/`, and runs once for each: as `sqlite::…` and as `postgres::…`.
 //! `grep m5_` finds the proof of M5. What a guarantee needs in order to fail is tried too, in the same file.
+#![expect(clippy::duplicate_mod, reason = "what holds for both databases is tested on both")]
 #![expect(clippy::disallowed_methods, reason = "tests start processes and read one variable")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

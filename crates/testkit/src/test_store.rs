@@ -105,8 +105,9 @@ impl TestStore {
 
     /// The same, with options of the test's own beside that clock.
     pub fn open_with(&self, options: Options) -> Store {
-        let clock = Clock::Manual(Arc::clone(&self.clock));
-        Store::open(&self.database.address, Options { clock, ..options }).unwrap()
+        let mut options = options;
+        options.clock = Clock::Manual(Arc::clone(&self.clock));
+        Store::open(&self.database.address, options).unwrap()
     }
 
     /// Closes the store; the database stays, and what was queued is in it.
