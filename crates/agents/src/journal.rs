@@ -258,9 +258,9 @@ impl Agent {
         self.emit(Happening::Logged(message));
     }
 
-    /// Commits, and waits for a database that cannot be reached for now: what a tool has done must get into
-    /// the log (mail.md, The tool). The person is told once, and may end the wait by an interrupt.
-    async fn insist<T, F, W>(&mut self, work: F) -> Result<T, StoreError>
+    /// Commits or reads, and waits for a database that cannot be reached for now: what a tool has done must get
+    /// into the log (mail.md, The tool). The person is told once, and may end the wait by an interrupt.
+    pub(crate) async fn insist<T, F, W>(&mut self, work: F) -> Result<T, StoreError>
     where
         F: Fn(&Agent) -> Result<W, StoreError>,
         W: Future<Output = Result<T, StoreError>>,

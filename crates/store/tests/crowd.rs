@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{Options, Store};
-use ikigai_testkit::{Kind, PLENTY, Random, TestAgent, TestStore, place, send_to};
+use ikigai_testkit::{Kind, PLENTY, Random, TestAgent, TestStore, place};
 use uuid::Uuid;
 
 use crate::support::{ROOM, Running, check_books, child};

@@ -320,7 +320,7 @@ impl Outage {
                     work(&store, insist(claim).await, number, &is_over, &sent).await;
                 };
                 tokio::join!(one(agents[0]), one(agents[1]));
-            })
+            });
         };
         std::thread::spawn(run)
     }
