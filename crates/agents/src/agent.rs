@@ -172,7 +172,12 @@ impl Agent {
             return Ok(Unfinished::Nothing);
         }
         let (session, id) = (self.seat.session(), self.seat.agent().clone());
-        self.log = self.seat.store().whole_log(session, id.clone()).await?;
+        self.log = self
+            .insist(|agent| {
+                let (store, id) = (agent.seat.store(), agent.id().clone());
+                Ok(async move { store.whole_log(session, id).await })
+            })
+            .await?;
         self.inherited = self.log.partition_point(|message| message.agent != id);
         self.recall_files().await?;
         self.is_loaded = true;
@@ -181,9 +186,19 @@ impl Agent {
             self.record(open, ikigai_store::Next::Tool).await?;
         }
         if !self.has_system_prompt() {
-            self.prompt = self.seat.store().system_prompt(session).await?;
+            self.prompt = self
+                .insist(|agent| {
+                    let store = agent.seat.store();
+                    Ok(async move { store.system_prompt(session).await })
+                })
+                .await?;
         }
-        let agents = self.seat.store().agents(session).await?;
+        let agents = self
+            .insist(|agent| {
+                let store = agent.seat.store();
+                Ok(async move { store.agents(session).await })
+            })
+            .await?;
         let was_idle = agents.iter().any(|agent| agent.id == id && agent.state == State::Idle);
         Ok(match self.log().needs_turn() && !was_idle {
             true => Unfinished::Turn,

@@ -10,8 +10,14 @@ use crate::agent::Agent;
 impl Agent {
     /// Remembers what the agent has seen of files before this process ran it.
     pub(crate) async fn recall_files(&mut self) -> Result<(), StoreError> {
-        let (session, id) = (self.seat.session, self.seat.agent.clone());
-        for store::Sight { path, looks } in self.seat.store.sights(session, id).await? {
+        let sights = self
+            .insist(|agent| {
+                let (store, session) = (agent.seat.store(), agent.seat.session);
+                let id = agent.id().clone();
+                Ok(async move { store.sights(session, id).await })
+            })
+            .await?;
+        for store::Sight { path, looks } in sights {
             self.memory.note(tools::Sight { path, looks: Fingerprint::from(looks) });
         }
         Ok(())

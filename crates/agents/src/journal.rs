@@ -289,9 +289,9 @@ impl Agent {
         self.emit(Happening::Logged(message));
     }
 
-    /// Commits, and waits for a database that cannot be reached for now: what a tool has done must get into
-    /// the log (mail.md, The tool). The person is told once, and may end the wait by an interrupt.
-    async fn insist<T, F, W>(&mut self, work: F) -> Result<T, StoreError>
+    /// Commits or reads, and waits for a database that cannot be reached for now: what a tool has done must get
+    /// into the log (mail.md, The tool). The person is told once, and may end the wait by an interrupt.
+    pub(crate) async fn insist<T, F, W>(&mut self, work: F) -> Result<T, StoreError>
     where
         F: Fn(&Agent) -> Result<W, StoreError>,
         W: Future<Output = Result<T, StoreError>>,
@@ -303,11 +303,19 @@ impl Agent {
         };
         let mut given_up = std::pin::pin!(given_up);
         let mut is_told = false;
+        let store = self.seat.store.clone();
         loop {
-            let done = tokio::select! {
-                biased;
-                done = work(self)? => done,
-                () = &mut given_up => return Err(StoreError::Unreachable),
+            let mut attempt = std::pin::pin!(work(self)?);
+            let done = loop {
+                tokio::select! {
+                    biased;
+                    done = &mut attempt => break done,
+                    error = store.in_doubt(), if !is_told => {
+                        is_told = true;
+                        self.emit(Happening::StoreWaits(error.to_string()));
+                    }
+                    () = &mut given_up => return Err(StoreError::Unreachable),
+                }
             };
             match done {
                 Err(error) if error.is_passing() => {

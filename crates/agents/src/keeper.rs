@@ -95,7 +95,7 @@ mod tests {
         let claimed = store.claim(session, top, Process::current());
         let lease = runtime.block_on(claimed).unwrap();
         let before = store.number(END);
-        let address = format!("sqlite://{}", store.path().display());
+        let address = store.address().to_owned();
         let second = Arc::new(Store::open(&address, Options::default()).unwrap());
         let keeper = Keeper::start(second, lease.clone()).unwrap();
         let started = Instant::now();
@@ -116,7 +116,7 @@ mod tests {
         let lease = runtime.block_on(claim()).unwrap();
         // Claimed once more, by whom does not matter: the first lease is worth nothing now.
         runtime.block_on(claim()).unwrap();
-        let address = format!("sqlite://{}", store.path().display());
+        let address = store.address().to_owned();
         let second = Arc::new(Store::open(&address, Options::default()).unwrap());
         let keeper = Keeper::start(second, lease).unwrap();
         let lost = runtime.block_on(keeper.lost());

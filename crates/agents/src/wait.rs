@@ -25,10 +25,16 @@ pub async fn until_over(
     let looking = async {
         // Before the first look: what comes after it is noticed.
         let mut changes = store.changes()?;
-        while !store.wait_is_over(session, waiter.clone(), waiting.clone()).await? {
+        loop {
+            match store.wait_is_over(session, waiter.clone(), waiting.clone()).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                // It goes on when the database is back.
+                Err(error) if error.is_passing() => {}
+                Err(error) => return Err(error),
+            }
             changes.wait(Changes::SWEEP).await?;
         }
-        Ok(())
     };
     // At its limit a wait ends, and tells how far the others are.
     timeout_at(Instant::now() + limit, looking).await.unwrap_or(Ok(()))

@@ -248,6 +248,14 @@ pub(crate) enum SessionsAction {
         /// Its id, or the beginning of it
         id: String,
     },
+    /// Bring a session with its agents, logs and mail to another database
+    Copy {
+        /// Its id, or the beginning of it
+        id: String,
+        /// The other database: sqlite://PATH or postgres://...
+        #[arg(long, value_name = "URL")]
+        to: String,
+    },
 }
 
 #[derive(Debug, Args)]

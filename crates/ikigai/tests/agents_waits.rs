@@ -1,7 +1,6 @@
 //! Waiting in a turn: when it ends, what it tells, and what is refused (agents.md).
 
 use ikigai_testkit::{Cast, Gate, Reply};
-use rusqlite::Connection;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
@@ -133,9 +132,7 @@ fn an_interrupt_ends_a_wait_and_leaves_no_edge() {
     let log = scene.log("0/");
     let results = contents(&log, "tool_result");
     assert!(results[1].starts_with("error: Interrupted"), "{results:?}");
-    let connection = Connection::open(scene.workspace.database()).unwrap();
-    let edges: i64 =
-        connection.query_row("SELECT count(*) FROM waits", [], |row| row.get(0)).unwrap();
+    let edges = scene.workspace.number("SELECT count(*) FROM waits");
     assert_eq!((edges, scene.mail()), (0, vec![]));
 }
 

@@ -1,4 +1,5 @@
 //! The program from outside, as one test binary: every file beside this one is a module of it.
+#![expect(clippy::duplicate_mod, reason = "what holds for both databases is tested on both")]
 #![expect(clippy::disallowed_methods, reason = "tests start the program and look at its processes")]
 #![expect(clippy::needless_pass_by_value, reason = "a case reads better without borrowing")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -36,6 +37,7 @@ mod log_command;
 mod mail_command;
 mod mail_tool;
 mod permissions;
+mod postgres;
 mod procs_beside;
 mod procs_crashes;
 mod procs_fence;
@@ -58,6 +60,8 @@ mod screen_conversation;
 mod screen_keys;
 mod screen_manners;
 mod secrets;
+mod server_command;
+mod server_outages;
 mod sessions_command;
 mod signals;
 mod special_files;

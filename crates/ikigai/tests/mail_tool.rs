@@ -61,7 +61,8 @@ fn fill(workspace: &Workspace, count: u32, unread: bool) {
     workspace.sql(&format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
             INSERT INTO mail (recipient, sender, body, sent_at, unread)
-            SELECT key, key, 'body ' || i, 0, {unread} FROM n, agents WHERE agents.id = '0/'"
+            SELECT key, key, 'body ' || i, 0, {} FROM n, agents WHERE agents.id = '0/'",
+        u8::from(unread)
     ));
 }
 
@@ -403,28 +404,23 @@ fn notification_pending_is_cleared_by_inbox_and_read_only() {
 fn a_database_that_refuses_a_step_is_told_and_nothing_has_changed() {
     let workspace = Workspace::with_agents(2);
     send(&workspace, "1/", "0/", "one");
-    let refuse = |event: &str, table: &str| {
-        format!(
-            "CREATE TRIGGER refuse BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, 'refused'); END"
-        )
-    };
-    let check_refused = |trigger: String, arguments: Value| {
-        workspace.sql(&trigger);
+    let check_refused = |event: &str, table: &str, arguments: Value| {
+        workspace.raw().refuse(&format!("{event} ON {table}"), "1 = 1");
         let before = workspace.rows();
         let ended = ended(&mut command(&workspace, "0/", &arguments));
         let told = "ikigai: Database error: refused\n".to_owned();
         assert_eq!(ended, (0, "{\"error\":\"Database error\"}\n".to_owned(), told), "{arguments}");
         assert_eq!(workspace.rows(), before);
-        workspace.sql("DROP TRIGGER refuse");
+        workspace.raw().allow(table);
     };
     let send = json!({"action": "send", "to": "1/", "body": "x"});
-    check_refused(refuse("INSERT", "mail"), send.clone());
+    check_refused("INSERT", "mail", send.clone());
     // Here the message was already in the table.
-    check_refused(refuse("UPDATE", "sessions"), send);
-    check_refused(refuse("UPDATE", "mail"), read(1));
+    check_refused("UPDATE", "sessions", send);
+    check_refused("UPDATE", "mail", read(1));
     workspace.sql("UPDATE agents SET notification_pending = 1");
-    check_refused(refuse("UPDATE", "agents"), read(1));
-    check_refused(refuse("UPDATE", "agents"), inbox());
+    check_refused("UPDATE", "agents", read(1));
+    check_refused("UPDATE", "agents", inbox());
 }
 
 #[test]

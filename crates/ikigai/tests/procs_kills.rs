@@ -82,7 +82,7 @@ impl Village {
         }
         self.check_books();
         self.settle();
-        assert_eq!(checker::check_settled(&self.workspace.database()), Vec::<String>::new());
+        assert_eq!(checker::check_settled(&self.workspace.address()), Vec::<String>::new());
         self.check_books();
         let mail = self.workspace.number("SELECT count(*) FROM mail");
         assert!(mail > i64::from(kills) / 2, "only {mail} mails were sent");
@@ -99,7 +99,7 @@ impl Village {
     #[track_caller]
     fn check_books(&self) {
         let promises = std::slice::from_ref(&self.promises);
-        let faults = checker::check(&self.workspace.database(), promises);
+        let faults = checker::check(&self.workspace.address(), promises);
         assert_eq!(faults, Vec::<String>::new());
     }
 

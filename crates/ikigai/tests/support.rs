@@ -25,6 +25,7 @@ use ikigai_conversation::{AgentId, Message, NewMessage, ResponseId, SessionId};
 use ikigai_store::{
     AgentLimits, Budget, Ending, Lease, NewFork, Next, Outcome, Process, Step, Store,
 };
+use ikigai_testkit::{Kind, Raw, drop_database, fresh_database};
 use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, Prepared, ToolResult};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -45,6 +46,23 @@ pub(crate) struct Workspace {
     user: Option<u32>,
     /// The mode in which it runs, unless its own default is wanted.
     mode: Option<&'static str>,
+    /// The address of its database on a server; `None` for a file in the home directory.
+    server: Option<String>,
+}
+
+/// The database that the test which runs now is about: its name begins with `postgres::`, and libtest names the
+/// thread after it.
+pub(crate) fn kind() -> Kind {
+    match std::thread::current().name() {
+        Some(name) if name.starts_with("postgres::") => Kind::Postgres,
+        Some(_) | None => Kind::Sqlite,
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        self.server.as_deref().map(drop_database);
+    }
 }
 
 impl Workspace {
@@ -59,8 +77,9 @@ impl Workspace {
     }
 
     /// The same, in another mode than usual.
-    pub(crate) fn in_mode(self, mode: &'static str) -> Workspace {
-        Workspace { mode: Some(mode), ..self }
+    pub(crate) fn in_mode(mut self, mode: &'static str) -> Workspace {
+        self.mode = Some(mode);
+        self
     }
 
     /// One in which the program runs as somebody for whom permissions count.
@@ -78,7 +97,12 @@ impl Workspace {
     }
 
     fn with_user(user: Option<u32>) -> Workspace {
-        let workspace = Workspace { folder: tempfile::tempdir().unwrap(), user, mode: None };
+        let server = match kind() {
+            Kind::Sqlite => None,
+            Kind::Postgres => Some(fresh_database()),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace { folder, user, mode: None, server };
         fs::set_permissions(workspace.folder.path(), Permissions::from_mode(0o755)).unwrap();
         for name in ["work", "home"] {
             let folder = workspace.folder.path().join(name);
@@ -237,6 +261,9 @@ impl Workspace {
         if let Some(mode) = self.mode {
             command.env("IKIGAI_MODE", mode);
         }
+        if let Some(server) = &self.server {
+            command.env("IKIGAI_DATABASE_URL", server);
+        }
         if let Some(user) = self.user {
             command.uid(user).gid(user);
         }
@@ -253,24 +280,28 @@ impl Workspace {
         self.home().join("data/ikigai/ikigai.db")
     }
 
+    /// The address of the database.
+    pub(crate) fn address(&self) -> String {
+        let file = || format!("sqlite://{}", self.database().display());
+        self.server.clone().unwrap_or_else(file)
+    }
+
+    /// A connection to the database behind the back of the program.
+    pub(crate) fn raw(&self) -> Raw {
+        Raw::open(&self.address())
+    }
+
     /// The database behind the back of the program; statements that it would never run.
     pub(crate) fn sql(&self, statements: &str) -> &Workspace {
-        rusqlite::Connection::open(self.database()).unwrap().execute_batch(statements).unwrap();
+        self.raw().script(statements);
         self
     }
 
     /// All rows of the tables that mail is about, for comparing before and after.
     pub(crate) fn rows(&self) -> Vec<String> {
-        let connection = rusqlite::Connection::open(self.database()).unwrap();
+        let raw = self.raw();
         let rows = |table: &str| -> Vec<String> {
-            let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
-            let columns = statement.column_count();
-            let row = |row: &rusqlite::Row<'_>| {
-                let values =
-                    (0..columns).map(|column| format!("{:?}", row.get_ref(column).unwrap()));
-                Ok(format!("{table} {}", values.collect::<Vec<_>>().join(", ")))
-            };
-            statement.query_map([], row).unwrap().map(Result::unwrap).collect()
+            raw.dump(table).into_iter().map(|row| format!("{table} {row}")).collect()
         };
         ["sessions", "agents", "mail", "messages"].into_iter().flat_map(rows).collect()
     }
@@ -306,8 +337,7 @@ impl Workspace {
 
     /// The database, opened by another process than the program: this one.
     pub(crate) fn open(&self) -> OpenDatabase {
-        let address = format!("sqlite://{}", self.database().display());
-        let store = Store::open(&address, ikigai_store::Options::default()).unwrap();
+        let store = Store::open(&self.address(), ikigai_store::Options::default()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         OpenDatabase { store, runtime }
     }

@@ -1,13 +1,14 @@
 //! The registry of agents.
 
 use ikigai_conversation::{AgentId, SessionId};
-use rusqlite::params;
 
 use crate::error::StoreError;
 use crate::refusal::Refusal;
 use crate::sessions::{self, Place};
+use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
+use crate::writer::Scope;
 
 /// What an agent is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,12 +98,16 @@ impl Store {
     pub async fn tokens(&self, session: SessionId) -> Result<Vec<(AgentId, Tokens)>, StoreError> {
         self.read(move |unit| {
             let session = sessions::key_of(unit, &session)?;
-            let sql = "SELECT a.id, sum(m.data ->> 'input_tokens'), sum(m.data ->> 'output_tokens')
-                FROM agents a JOIN messages m ON m.agent = a.key
-                WHERE a.session = ?1 AND m.kind = 'usage' GROUP BY a.key";
-            let rows = unit.rows(sql, [session], |row| {
+            let sum_of = |field| unit.dialect().sum_of("m.data", field);
+            let sql = format!(
+                "SELECT a.id, {}, {} FROM agents a JOIN messages m ON m.agent = a.key
+                WHERE a.session = ?1 AND m.kind = 'usage' GROUP BY a.key",
+                sum_of("input_tokens"),
+                sum_of("output_tokens")
+            );
+            let rows = unit.rows(&sql, params![session], |row| {
                 let tokens = Tokens { input: row.get(1)?, output: row.get(2)? };
-                Ok((row.get::<_, String>(0)?, tokens))
+                Ok((row.get::<String>(0)?, tokens))
             })?;
             let parse = |(id, tokens): (String, Tokens)| Ok((sessions::parse_agent(&id)?, tokens));
             let mut tokens = rows.into_iter().map(parse).collect::<Result<Vec<_>, StoreError>>()?;
@@ -120,7 +125,7 @@ impl Store {
         place: Place,
         limits: AgentLimits,
     ) -> Result<AgentId, StoreError> {
-        self.commit(move |unit| {
+        self.commit(Scope::Session(session), move |unit| {
             let session = sessions::key_of(unit, &session)?;
             unit.touch(session);
             create_top_level(unit, session, name.as_deref(), &place, &limits)
@@ -143,10 +148,10 @@ pub(crate) fn create_top_level(
     let sql =
         "UPDATE sessions SET next_agent = next_agent + 1 WHERE key = ?1 RETURNING next_agent - 1";
     let number = unit
-        .row(sql, [session], |row| row.get(0))?
+        .row(sql, params![session], |row| row.get(0))?
         .ok_or_else(|| StoreError::internal("the session is gone"))?;
     let id = AgentId::top_level(number);
-    unit.insert(
+    unit.run(
         "INSERT INTO agents (session, id, name, state, machine, directory, created_at)
             VALUES (?1, ?2, ?3, 'idle', ?4, ?5, ?6)",
         params![
@@ -168,7 +173,7 @@ pub(crate) fn living_top_level(unit: &Unit<'_>, session: i64) -> Result<Vec<Agen
         "SELECT id FROM agents WHERE session = ?1 AND {} AND id NOT LIKE '%/%/'",
         State::ALIVE
     );
-    let ids: Vec<String> = unit.rows(&sql, [session], |row| row.get(0))?;
+    let ids: Vec<String> = unit.rows(&sql, params![session], |row| row.get(0))?;
     let mut ids: Vec<AgentId> =
         ids.iter().map(|id| sessions::parse_agent(id)).collect::<Result<_, _>>()?;
     ids.sort();
@@ -204,7 +209,7 @@ pub(crate) fn room_refusal(
     limits: &AgentLimits,
 ) -> Result<Option<Refusal>, StoreError> {
     let sql = format!("SELECT count(*) FROM agents WHERE session = ?1 AND {}", State::ALIVE);
-    let alive: u32 = unit.row(&sql, [session], |row| row.get(0))?.unwrap_or(0);
+    let alive: u32 = unit.row(&sql, params![session], |row| row.get(0))?.unwrap_or(0);
     Ok((alive >= limits.agents).then_some(Refusal::TooMany(limits.agents)))
 }
 
@@ -218,11 +223,11 @@ pub(crate) fn living(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreE
 fn all(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
     let sql = "SELECT id, name, state, notification_pending, model, task, unread
         FROM agents WHERE session = ?1";
-    let rows = unit.rows(sql, [session], |row| {
+    let rows = unit.rows(sql, params![session], |row| {
         Ok((
-            row.get::<_, String>(0)?,
+            row.get::<String>(0)?,
             row.get(1)?,
-            row.get::<_, String>(2)?,
+            row.get::<String>(2)?,
             row.get(3)?,
             row.get(4)?,
             row.get(5)?,
@@ -249,32 +254,64 @@ pub(crate) struct AgentRow {
     pub(crate) is_dead: bool,
     /// How much unread mail it had when the row was read.
     pub(crate) unread: u32,
+    /// What it worked for then.
+    pub(crate) cause: Option<i64>,
 }
 
-/// Finds an agent and locks its row for the rest of the transaction. Sender, sleeper and killer do this
-/// first (mail.md, M5): here the write lock of the whole database is held already, elsewhere the row's.
+/// Finds an agent for the unit that is about it. Sender, sleeper and killer do this first (mail.md, M5), and what they
+/// find stays true: a file's write lock is held already, and on a server the lock of the session's row, which its
+/// agents hang on.
 pub(crate) fn lock_agent(
     unit: &Unit<'_>,
     session: &SessionId,
     id: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    let sql = "SELECT a.key, a.session, a.state = 'dead', a.unread FROM agents a JOIN sessions s ON s.key = a.session
-        WHERE s.id = ?1 AND a.id = ?2";
-    let found = unit.row(sql, params![session.to_string(), id.to_string()], |row| {
+    let found = unit.row(AgentRow::BY_ID, params![session.to_string(), id.to_string()], |row| {
+        AgentRow::read(row, id)
+    })?;
+    found.map_or_else(|| not_found(unit, session, id), Ok)
+}
+
+/// The same, together with an agent that the unit will be about as well: what is asked at once is answered at once.
+pub(crate) fn lock_agents(
+    unit: &Unit<'_>,
+    session: &SessionId,
+    id: &AgentId,
+    other: &AgentId,
+) -> Result<AgentRow, StoreError> {
+    let sql = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause, a.id
+        FROM agents a JOIN sessions s ON s.key = a.session
+        WHERE s.id = ?1 AND a.id IN (?2, ?3)";
+    let params = params![session.to_string(), id.to_string(), other.to_string()];
+    let mut found = unit.rows(sql, params, |row| {
+        let id = sessions::parse_agent(&row.text(5)?)?;
+        AgentRow::read(row, &id)
+    })?;
+    if let Some(at) = found.iter().position(|row| row.id == *other && id != other) {
+        unit.foresee(found.swap_remove(at));
+    }
+    found.pop().map_or_else(|| not_found(unit, session, id), Ok)
+}
+
+fn not_found(unit: &Unit<'_>, session: &SessionId, id: &AgentId) -> Result<AgentRow, StoreError> {
+    sessions::key_of(unit, session)?;
+    Err(StoreError::AgentNotFound(id.clone()))
+}
+
+impl AgentRow {
+    const BY_ID: &str = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause
+        FROM agents a JOIN sessions s ON s.key = a.session WHERE s.id = ?1 AND a.id = ?2";
+
+    /// Reads the columns of such a question.
+    pub(crate) fn read(row: &Row<'_>, id: &AgentId) -> Result<AgentRow, StoreError> {
         Ok(AgentRow {
             key: row.get(0)?,
             session: row.get(1)?,
             id: id.clone(),
             is_dead: row.get(2)?,
             unread: row.get(3)?,
+            cause: row.get(4)?,
         })
-    })?;
-    match found {
-        Some(agent) => Ok(agent),
-        None => {
-            sessions::key_of(unit, session)?;
-            Err(StoreError::AgentNotFound(id.clone()))
-        }
     }
 }
 
@@ -283,25 +320,21 @@ pub(crate) fn find_agent(
     session: i64,
     id: &AgentId,
 ) -> Result<Option<AgentRow>, StoreError> {
-    let sql = "SELECT key, state = 'dead', unread FROM agents WHERE session = ?1 AND id = ?2";
-    unit.row(sql, params![session, id.to_string()], |row| {
-        Ok(AgentRow {
-            key: row.get(0)?,
-            session,
-            id: id.clone(),
-            is_dead: row.get(1)?,
-            unread: row.get(2)?,
-        })
-    })
+    if let Some(foreseen) = unit.take_foreseen(session, id) {
+        return Ok(Some(foreseen));
+    }
+    let sql = "SELECT key, session, state = 'dead', unread, cause FROM agents
+        WHERE session = ?1 AND id = ?2";
+    unit.row(sql, params![session, id.to_string()], |row| AgentRow::read(row, id))
 }
 
 pub(crate) fn set_state(unit: &Unit<'_>, agent: &AgentRow, state: State) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET state = ?2 WHERE key = ?1 AND state <> ?2";
-    unit.execute(sql, params![agent.key, state.name()]).map(drop)
+    unit.run(sql, params![agent.key, state.name()])
 }
 
 pub(crate) fn state_of(unit: &Unit<'_>, agent: i64) -> Result<State, StoreError> {
     let name: Option<String> =
-        unit.row("SELECT state FROM agents WHERE key = ?1", [agent], |row| row.get(0))?;
+        unit.row("SELECT state FROM agents WHERE key = ?1", params![agent], |row| row.get(0))?;
     State::parse(name.as_deref().unwrap_or_default())
 }

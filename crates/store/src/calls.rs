@@ -1,13 +1,13 @@
 //! Tool calls: committed before they run, closed together with what they did to the database.
 
 use ikigai_conversation::{AgentId, Message, MessageId, NewMessage};
-use rusqlite::params;
 use uuid::Uuid;
 
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::log::{self, Next, Recorded, append, append_all};
+use crate::sql::params;
 use crate::steps::{Actor, Outcome, Step, perform};
 use crate::store::Store;
 use crate::unit::Unit;
@@ -24,7 +24,7 @@ impl Store {
         render: impl FnOnce(&Outcome) -> NewMessage + Send + 'static,
         next: Next,
     ) -> Result<Recorded, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = close(unit, &agent, step, render)?;
             Ok(Recorded { messages, requests: next.note(unit, &agent)? })
@@ -43,7 +43,7 @@ impl Store {
         step: Step,
         render: impl FnOnce(&Outcome) -> NewMessage + Send + 'static,
     ) -> Result<Message, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             if let Some(message) = outcome_of(unit, &key)? {
                 return log::message(unit, message);
             }
@@ -75,16 +75,18 @@ impl Default for UnitKey {
 }
 
 fn outcome_of(unit: &Unit<'_>, key: &UnitKey) -> Result<Option<i64>, StoreError> {
-    unit.row("SELECT outcome FROM units WHERE key = ?1", [key.0.to_string()], |row| row.get(0))
+    unit.row("SELECT outcome FROM units WHERE key = ?1", params![key.0.to_string()], |row| {
+        row.get(0)
+    })
 }
 
 fn note_outcome(unit: &Unit<'_>, key: &UnitKey, message: MessageId) -> Result<(), StoreError> {
     // Nobody repeats a unit after an hour.
     let forgotten = unit.now().as_millis() - 3_600_000;
-    unit.execute("DELETE FROM units WHERE created_at < ?1", [forgotten])?;
+    unit.run("DELETE FROM units WHERE created_at < ?1", params![forgotten])?;
     let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, ?3)";
     let params = params![key.0.to_string(), message.value(), unit.now().as_millis()];
-    unit.execute(sql, params).map(drop)
+    unit.run(sql, params)
 }
 
 /// The result, and behind it what the log says of the step besides.

@@ -7,25 +7,25 @@
 //! agent's.
 
 use ikigai_conversation::AgentId;
-use rusqlite::params;
 
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::log::task_of;
+use crate::sql::params;
 use crate::steps::Actor;
 use crate::unit::Unit;
 
 /// A person has spoken to an agent.
 pub(crate) fn begin(unit: &Unit<'_>, agent: &AgentRow, title: &str) -> Result<(), StoreError> {
     let cause = create(unit, agent.session, title)?;
-    unit.execute("UPDATE agents SET cause = ?2 WHERE key = ?1", [agent.key, cause]).map(drop)
+    unit.run("UPDATE agents SET cause = ?2 WHERE key = ?1", params![agent.key, cause])
 }
 
 /// What an agent works for. One that began before there were causes gets one now.
 pub(crate) fn of_agent(unit: &Unit<'_>, agent: &AgentRow) -> Result<i64, StoreError> {
     let sql = "SELECT cause, task FROM agents WHERE key = ?1";
-    let found = unit.row(sql, [agent.key], |row| {
-        Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, String>(1)?))
+    let found = unit.row(sql, params![agent.key], |row| {
+        Ok((row.get::<Option<i64>>(0)?, row.get::<String>(1)?))
     })?;
     match found {
         Some((Some(cause), _)) => Ok(cause),
@@ -49,10 +49,7 @@ pub(crate) fn of_mail(
         Actor::Person(_) => {
             create(unit, sender.session, &format!("mail to {to}: {}", task_of(body))).map(Some)
         }
-        Actor::Command | Actor::Model => {
-            let sql = "SELECT cause FROM agents WHERE key = ?1";
-            Ok(unit.row(sql, [sender.key], |row| row.get(0))?.flatten())
-        }
+        Actor::Command | Actor::Model => Ok(sender.cause),
     }
 }
 
@@ -62,10 +59,10 @@ pub(crate) fn take_over_from_mail(unit: &Unit<'_>, agent: &AgentRow) -> Result<(
             WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL AND cause IS NOT NULL
             ORDER BY id DESC LIMIT 1), cause)
         WHERE key = ?1";
-    unit.execute(sql, [agent.key]).map(drop)
+    unit.run(sql, params![agent.key])
 }
 
 fn create(unit: &Unit<'_>, session: i64, title: &str) -> Result<i64, StoreError> {
-    let sql = "INSERT INTO causes (session, title, created_at) VALUES (?1, ?2, ?3)";
+    let sql = "INSERT INTO causes (session, title, created_at) VALUES (?1, ?2, ?3) RETURNING key";
     unit.insert(sql, params![session, title, unit.now().as_millis()])
 }

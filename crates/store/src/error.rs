@@ -11,7 +11,9 @@ use crate::refusal::Refusal;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The address is none that this program understands.
-    #[error("{address} is no address of a database that this version can use: use sqlite://PATH")]
+    #[error(
+        "{address} is no address of a database that this version can use: use sqlite://PATH or postgres://…"
+    )]
     Address {
         /// What was given, without a password.
         address: String,
@@ -37,11 +39,13 @@ pub enum StoreError {
         log: PathBuf,
     },
     /// Another version of the program has changed the tables.
-    #[error("The database {} was made by a newer version of ikigai (schema {found}, this version knows {known}): update ikigai", path.display())]
+    #[error(
+        "The database {database} was made by a newer version of ikigai (schema {found}, this version knows {known}): update ikigai"
+    )]
     Newer {
-        /// The file.
-        path: PathBuf,
-        /// The number in the file.
+        /// The file, or the address of the server.
+        database: String,
+        /// The number in the database.
         found: i64,
         /// The newest number that this program knows.
         known: i64,
@@ -77,6 +81,47 @@ pub enum StoreError {
     Busy {
         /// The file.
         path: PathBuf,
+    },
+    /// The address of a server cannot be understood.
+    #[error("The address of the database is wrong: {0}")]
+    ServerAddress(String),
+    /// No server answers, or it went away.
+    #[error(
+        "The database server {server} cannot be reached ({reason}): start it, or check the address; nothing was lost"
+    )]
+    ServerAway {
+        /// Its address, without a password.
+        server: String,
+        /// What the system or the server said.
+        reason: String,
+    },
+    /// The server has more to do than it can.
+    #[error("The database {server} is kept busy ({reason}): {advice}")]
+    ServerBusy {
+        /// Its address, without a password.
+        server: String,
+        /// What the server said.
+        reason: String,
+        /// What may help.
+        advice: &'static str,
+    },
+    /// The server does not let us in, or not do what we must.
+    #[error("The database {server} cannot be used ({reason}): {advice}")]
+    ServerRefuses {
+        /// Its address, without a password.
+        server: String,
+        /// What the server said.
+        reason: String,
+        /// What to do about it.
+        advice: String,
+    },
+    /// The connection was lost in the moment of a commit, and the server did not come back to be asked.
+    #[error(
+        "The database server {server} went away during a commit, and it is not known whether what was last done is kept: look with 'ikigai log' or 'ikigai mail inbox' when it is back"
+    )]
+    Uncertain {
+        /// Its address, without a password.
+        server: String,
     },
     /// It was given up to wait for it.
     #[error("The database could not be reached in time; what was last done is not in the log")]
@@ -114,6 +159,11 @@ pub enum StoreError {
     /// There is no such session.
     #[error("Session {0} not found: 'ikigai sessions' lists them")]
     SessionNotFound(SessionId),
+    /// The other database has it.
+    #[error(
+        "Session {0} is in that database already: delete it there first with 'ikigai sessions rm'"
+    )]
+    SessionExists(SessionId),
     /// What was asked for cannot be.
     #[error(transparent)]
     Refused(Refusal),
@@ -131,7 +181,14 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same may succeed a little later, without anybody asking again.
     pub fn is_passing(&self) -> bool {
-        matches!(self, StoreError::Busy { .. } | StoreError::Full { .. } | StoreError::Unreachable)
+        matches!(
+            self,
+            StoreError::Busy { .. }
+                | StoreError::Full { .. }
+                | StoreError::ServerAway { .. }
+                | StoreError::ServerBusy { .. }
+                | StoreError::Unreachable
+        )
     }
 
     pub(crate) fn internal(error: impl std::fmt::Display) -> StoreError {

@@ -8,7 +8,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use ikigai_conversation::{AgentId, MessageId, NewMessage, SessionId, Time};
-use rusqlite::params;
 
 use crate::agents::{AgentRow, lock_agent};
 use crate::causes;
@@ -16,6 +15,7 @@ use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::log::{Next, Recorded, append};
 use crate::sessions;
+use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 
@@ -98,7 +98,7 @@ impl Store {
         touched: Option<Touched>,
         next: Next,
     ) -> Result<Recorded, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let message = append(unit, &agent, result)?;
             match touched {
@@ -133,7 +133,7 @@ impl Store {
                 WHERE a.session = ?1 AND a.key <> ?2 AND c.path = ?3 AND c.looks = ?4
                 ORDER BY c.key DESC LIMIT 1";
             let params = params![agent.session, agent.key, path_bytes(&now.path), now.looks];
-            let found = unit.row(sql, params, |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+            let found = unit.row(sql, params, |row| Ok((row.get::<String>(0)?, row.get(1)?)))?;
             let changed_by = |(id, at): (String, i64)| {
                 let (agent, at) = (sessions::parse_agent(&id)?, Time::from_millis(at));
                 Ok(ChangedBy { agent, at, now: unit.now() })
@@ -153,7 +153,7 @@ fn note_sight(
     let sql = "INSERT INTO sights (agent, path, looks, message) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (agent, path) DO UPDATE SET looks = ?3, message = ?4";
     let params = params![agent.key, path_bytes(&sight.path), sight.looks, message.value()];
-    unit.execute(sql, params).map(drop)
+    unit.run(sql, params)
 }
 
 fn note_change(
@@ -166,7 +166,7 @@ fn note_change(
     let (before_is, content) = before.into_columns();
     let (mode, bytes) = content.map(|content| (content.mode, content.bytes)).unzip();
     let cause = causes::of_agent(unit, agent)?;
-    unit.insert(
+    unit.run(
         "INSERT INTO changes (cause, agent, message, path, looks, hash, new_folders, created_at,
                 before_is, before_mode, before)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
@@ -225,7 +225,7 @@ fn sights(unit: &Unit<'_>, agent: i64) -> Result<Vec<Sight>, StoreError> {
         let sql = "SELECT inherits, inherits_up_to FROM agents
             WHERE key = ?1 AND inherits IS NOT NULL";
         let parent =
-            unit.row(sql, [key], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)))?;
+            unit.row(sql, params![key], |row| Ok((row.get(0)?, row.get::<Option<i64>>(1)?)))?;
         match parent {
             Some((parent, last)) => (key, up_to) = (parent, up_to.min(last.unwrap_or(0))),
             None => return Ok(sights),

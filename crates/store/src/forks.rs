@@ -1,13 +1,13 @@
 //! Forking: a child with its first messages, and what it inherits, by reference.
 
 use ikigai_conversation::{AgentId, Fork, MessageId, NewMessage};
-use rusqlite::params;
 
 use crate::agents::{AgentLimits, AgentRow, name_refusal, room_refusal};
 use crate::error::StoreError;
 use crate::log::{append, message_id, task_of};
 use crate::refusal::Refusal;
 use crate::sessions;
+use crate::sql::params;
 use crate::steps::{Actor, Outcome, Performed};
 use crate::unit::Unit;
 
@@ -97,7 +97,7 @@ fn create_child(
     let sql =
         "UPDATE agents SET next_child = next_child + 1 WHERE key = ?1 RETURNING next_child - 1";
     let number = unit
-        .row(sql, [parent.key], |row| row.get(0))?
+        .row(sql, params![parent.key], |row| row.get(0))?
         .ok_or_else(|| StoreError::AgentNotFound(parent.id.clone()))?;
     let id = parent.id.child(number).map_err(StoreError::internal)?;
     let task = fork.prompt.as_deref().map(task_of).unwrap_or_default();
@@ -106,7 +106,7 @@ fn create_child(
         "INSERT INTO agents (session, id, name, state, model, machine, directory, task, owes_report,
                 inherits, inherits_up_to, created_at, cause)
             SELECT session, ?2, ?3, ?4, model, machine, directory, ?5, ?6, ?7, ?8, ?9, cause
-            FROM agents WHERE key = ?1",
+            FROM agents WHERE key = ?1 RETURNING key",
         params![
             parent.key,
             id.to_string(),
@@ -119,7 +119,14 @@ fn create_child(
             unit.now().as_millis(),
         ],
     )?;
-    Ok(AgentRow { key, session: parent.session, id, is_dead: false, unread: 0 })
+    Ok(AgentRow {
+        key,
+        session: parent.session,
+        id,
+        is_dead: false,
+        unread: 0,
+        cause: parent.cause,
+    })
 }
 
 /// The last message of the parent's own log that a full fork inherits; `None` when there is none.
@@ -132,7 +139,7 @@ fn last_inherited(
         Actor::Model => start_of_response(unit, parent)?,
         Actor::Command | Actor::Person(_) => {
             let sql = "SELECT turn_start FROM agents WHERE key = ?1 AND in_turn = 1";
-            unit.row(sql, [parent.key], |row| row.get(0))?.flatten()
+            unit.row(sql, params![parent.key], |row| row.get(0))?.flatten()
         }
     };
     let sql = "SELECT max(id) FROM messages WHERE agent = ?1 AND id < ?2";
@@ -145,24 +152,24 @@ fn last_inherited(
 fn start_of_response(unit: &Unit<'_>, agent: &AgentRow) -> Result<Option<i64>, StoreError> {
     /// A response has few messages, and each of its calls a result.
     const STRIDE: u32 = 32;
-    let sql = "SELECT id, json_extract(data, '$.response') FROM messages
+    let sql = "SELECT id, data FROM messages
         WHERE agent = ?1 AND kind = 'tool_call' ORDER BY id DESC LIMIT 1";
-    let call: Option<(i64, String)> =
-        unit.row(sql, [agent.key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let call =
+        unit.row(sql, params![agent.key], |row| Ok((row.get(0)?, response_of(&row.text(1)?))))?;
     let Some((mut start, response)) = call else { return Ok(None) };
-    let sql = "SELECT id, CASE WHEN kind IN ('assistant', 'tool_call', 'usage')
-                THEN json_extract(data, '$.response') END, kind IN ('tool_result', 'approval', 'kill')
+    let sql = "SELECT id, CASE WHEN kind IN ('assistant', 'tool_call', 'usage') THEN data END, kind IN ('tool_result', 'approval', 'kill')
         FROM messages WHERE agent = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
     let mut before = start;
     loop {
         let found = unit.rows(sql, params![agent.key, before, STRIDE], |row| {
-            Ok((row.get(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, bool>(2)?))
+            let data: Option<String> = row.get(1)?;
+            Ok((row.get(0)?, data.and_then(|data| response_of(&data)), row.get::<bool>(2)?))
         })?;
         let is_whole = found.len() < STRIDE as usize;
         for (id, of, is_between_calls) in found {
             before = id;
             match of {
-                Some(of) if of == response => start = id,
+                Some(of) if Some(&of) == response.as_ref() => start = id,
                 None if is_between_calls => {}
                 Some(_) | None => return Ok(Some(start)),
             }
@@ -173,6 +180,16 @@ fn start_of_response(unit: &Unit<'_>, agent: &AgentRow) -> Result<Option<i64>, S
     }
 }
 
+/// The response that a message is a part of. Read here and not by the database: what a server's JSON makes of an
+/// unusual text differs.
+fn response_of(data: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Part {
+        response: Option<String>,
+    }
+    serde_json::from_str::<Part>(data).ok()?.response
+}
+
 /// Notes with which message a turn begins, unless one runs already.
 pub(crate) fn begin_turn(
     unit: &Unit<'_>,
@@ -180,5 +197,5 @@ pub(crate) fn begin_turn(
     first: MessageId,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET in_turn = 1, turn_start = ?2 WHERE key = ?1 AND in_turn = 0";
-    unit.execute(sql, params![agent.key, first.value()]).map(drop)
+    unit.run(sql, params![agent.key, first.value()])
 }

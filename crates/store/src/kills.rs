@@ -1,12 +1,12 @@
 //! Killing: an agent and its descendants, in one commit.
 
 use ikigai_conversation::{AgentId, NewMessage};
-use rusqlite::params;
 
 use crate::agents::{AgentRow, living_top_level};
 use crate::error::StoreError;
 use crate::refusal::Refusal;
 use crate::sessions;
+use crate::sql::params;
 use crate::steps::{Actor, Named, Outcome, Performed, resolve};
 use crate::unit::Unit;
 
@@ -61,12 +61,11 @@ fn end_tree(unit: &Unit<'_>, victim: &AgentRow) -> Result<Vec<AgentId>, StoreErr
         "UPDATE agents SET state = 'dead', notification_pending = 0, owes_report = 0, in_turn = 0
         WHERE session = ?1 AND id LIKE ?2 || '%' AND state <> 'dead' RETURNING key, id";
     let params = params![victim.session, victim.id.to_string()];
-    let found =
-        unit.rows(sql, params, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+    let found = unit.rows(sql, params, |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
     let mut dead = Vec::new();
     for (key, id) in found {
-        unit.execute("DELETE FROM waits WHERE waiter = ?1 OR awaited = ?1", [key])?;
-        unit.execute("DELETE FROM queued_inputs WHERE agent = ?1", [key])?;
+        unit.run("DELETE FROM waits WHERE waiter = ?1 OR awaited = ?1", params![key])?;
+        unit.run("DELETE FROM queued_inputs WHERE agent = ?1", params![key])?;
         dead.push(sessions::parse_agent(&id)?);
     }
     dead.sort_by(|a, b| b.depth().cmp(&a.depth()).then_with(|| a.cmp(b)));

@@ -7,16 +7,17 @@
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
-use rusqlite::params;
 
 use crate::agents::{self, AgentLimits, AgentRow, find_agent, lock_agent};
 use crate::error::StoreError;
 use crate::log::{Input, Recorded};
 use crate::process::Process;
 use crate::sessions::{self, Place};
+use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::waits;
+use crate::writer::Scope;
 
 /// The right to run a top-level agent and its descendants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,11 @@ impl Lease {
         &self.session
     }
 
+    /// What units under it are about.
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::Session(self.session)
+    }
+
     /// The top-level agent it is for.
     pub fn top(&self) -> &AgentId {
         &self.top
@@ -55,7 +61,7 @@ impl Store {
         top: AgentId,
         process: Process,
     ) -> Result<Lease, StoreError> {
-        self.commit(move |unit| claim(unit, session, &top, &process)).await
+        self.commit(Scope::Session(session), move |unit| claim(unit, session, &top, &process)).await
     }
 
     /// Takes the lowest top-level agent of a session that no live process runs; when there is none, a new one
@@ -67,7 +73,7 @@ impl Store {
         process: Process,
         limits: AgentLimits,
     ) -> Result<Lease, StoreError> {
-        self.commit(move |unit| {
+        self.commit(Scope::Session(session), move |unit| {
             let key = sessions::key_of(unit, &session)?;
             for top in agents::living_top_level(unit, key)? {
                 match claim(unit, session, &top, &process) {
@@ -88,7 +94,10 @@ impl Store {
         process: Process,
         limits: AgentLimits,
     ) -> Result<Lease, StoreError> {
-        self.commit(move |unit| claim_new(unit, session, &place, &process, &limits)).await
+        self.commit(Scope::Session(session), move |unit| {
+            claim_new(unit, session, &place, &process, &limits)
+        })
+        .await
     }
 
     /// The session of `place` that was last written to among those of which a live process runs an agent.
@@ -103,9 +112,8 @@ impl Store {
                 WHERE s.machine = ?1 AND s.directory = ?2 AND l.until > ?3
                 ORDER BY s.updated_at DESC, s.key DESC";
             let params = params![place.machine, place.directory, unit.now().as_millis()];
-            let held = unit.rows(sql, params, |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-            })?;
+            let held =
+                unit.rows(sql, params, |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)))?;
             for (session, holder) in held {
                 if !by.sees_dead(&decode(&holder)?) {
                     return sessions::parse_id(&session).map(Some);
@@ -124,7 +132,7 @@ impl Store {
         process: Process,
         input: Input,
     ) -> Result<(Lease, Recorded), StoreError> {
-        self.commit(move |unit| {
+        self.commit(Scope::Own, move |unit| {
             sessions::create(unit, &place, new, input.budget)?;
             let lease = claim(unit, new, &AgentId::top_level(0), &process)?;
             let recorded = input.append(unit, &fence(unit, &lease, lease.top())?)?;
@@ -138,23 +146,21 @@ impl Store {
     /// # Errors
     /// [`StoreError::LeaseLost`] when somebody else has taken the agent over.
     pub async fn renew(&self, lease: Lease) -> Result<(), StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &lease.top)?;
             let sql = "UPDATE leases SET until = ?2 WHERE agent = ?1";
-            unit.execute(sql, params![agent.key, end_of_lease(unit)]).map(drop)
+            unit.run(sql, params![agent.key, end_of_lease(unit)])
         })
         .await
     }
 
     /// Gives a lease back. Losing it before was no loss then.
     pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
-        self.commit(move |unit| match fence(unit, &lease, &lease.top) {
-            Ok(agent) => unit
-                .execute(
-                    "UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1",
-                    [agent.key],
-                )
-                .map(drop),
+        self.commit(lease.scope(), move |unit| match fence(unit, &lease, &lease.top) {
+            Ok(agent) => unit.run(
+                "UPDATE leases SET until = 0, epoch = epoch + 1 WHERE agent = ?1",
+                params![agent.key],
+            ),
             Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => Ok(()),
             Err(error) => Err(error),
         })
@@ -204,7 +210,7 @@ fn claim(
         return Err(StoreError::LeaseHeld { agent: top.clone(), holder: holder.to_string() });
     }
     let sql = "INSERT INTO leases (agent, epoch, holder, until) VALUES (?1, 1, ?2, ?3)
-        ON CONFLICT (agent) DO UPDATE SET epoch = epoch + 1, holder = ?2, until = ?3
+        ON CONFLICT (agent) DO UPDATE SET epoch = leases.epoch + 1, holder = ?2, until = ?3
         RETURNING epoch";
     let params = params![agent.key, encode(process)?, end_of_lease(unit)];
     let epoch = unit.row(sql, params, |row| row.get(0))?.unwrap_or(1);
@@ -220,16 +226,28 @@ pub(crate) fn fence(
     lease: &Lease,
     agent: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    let row = lock_agent(unit, &lease.session, agent)?;
+    // One question for all of it: every write to a log begins with it.
+    let sql = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause,
+            l.epoch, l.holder, l.until > 0
+        FROM sessions s JOIN agents a ON a.session = s.key
+            LEFT JOIN agents t ON t.session = s.key AND t.id = ?3
+            LEFT JOIN leases l ON l.agent = t.key
+        WHERE s.id = ?1 AND a.id = ?2";
+    let (session, top) = (lease.session.to_string(), lease.top.to_string());
+    let found = unit.row(sql, params![session, agent.to_string(), top], |row| {
+        let lease = match row.get::<Option<i64>>(5)? {
+            Some(epoch) => Some((epoch, row.get::<String>(6)?, row.get::<bool>(7)?)),
+            None => None,
+        };
+        Ok((AgentRow::read(row, agent)?, lease))
+    })?;
+    let Some((row, current)) = found else {
+        sessions::key_of(unit, &lease.session)?;
+        return Err(StoreError::AgentNotFound(agent.clone()));
+    };
     if row.is_dead {
         return Err(StoreError::AgentDead(agent.clone()));
     }
-    let top = find_agent(unit, row.session, &lease.top)?
-        .ok_or_else(|| StoreError::AgentNotFound(lease.top.clone()))?;
-    let sql = "SELECT epoch, holder, until > 0 FROM leases WHERE agent = ?1";
-    let current = unit.row(sql, [top.key], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, bool>(2)?))
-    })?;
     let holder = match current {
         Some((epoch, ..)) if epoch == lease.epoch && agent.top() == lease.top => return Ok(row),
         // This lease itself was given back, and the row still names its holder.
@@ -250,7 +268,7 @@ pub(crate) fn require_none_alive(
     let sql = "SELECT a.id, l.holder FROM leases l JOIN agents a ON a.key = l.agent
         WHERE a.session = ?1 AND l.until > ?2";
     let held = unit.rows(sql, params![session, unit.now().as_millis()], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
     })?;
     for (agent, holder) in held {
         let holder = decode(&holder)?;
@@ -270,7 +288,7 @@ pub(crate) fn at_work(
 ) -> Result<Option<AgentId>, StoreError> {
     let sql = "SELECT id FROM agents WHERE session = ?1 AND state NOT IN ('idle', 'dead')
         ORDER BY key";
-    let busy: Vec<String> = unit.rows(sql, [session], |row| row.get(0))?;
+    let busy: Vec<String> = unit.rows(sql, params![session], |row| row.get(0))?;
     for id in busy {
         let id = sessions::parse_agent(&id)?;
         let top = find_agent(unit, session, &id.top())?.map(|top| top.key);

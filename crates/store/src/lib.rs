@@ -7,7 +7,7 @@
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by subject:
 //! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`,
-//! `files.rs`, `undos.rs`; and `steps.rs` with what its steps do: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`,
+//! `files.rs`, `undos.rs`, `copies.rs`; and `steps.rs` with what its steps do: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`,
 //! `reports.rs`.
 //!
 //! # Invariants
@@ -27,6 +27,7 @@ mod store;
 mod agents;
 mod calls;
 mod causes;
+mod copies;
 mod files;
 mod forks;
 mod kills;
@@ -42,17 +43,23 @@ mod waits;
 mod waking;
 mod work;
 
+mod changes;
 mod clock;
 mod error;
-mod open;
 mod process;
-mod readers;
 mod refusal;
 mod unit;
 mod writer;
 
+mod address;
+mod dialect;
+mod postgres;
+mod sql;
+mod sqlite;
+
 pub use agents::{Agent, AgentLimits, State, Tokens};
 pub use calls::UnitKey;
+pub use changes::Changes;
 pub use clock::Clock;
 pub use error::StoreError;
 pub use files::{Change, ChangedBy, Content, Kept, SIGHTS, Sight, Touched};
@@ -60,11 +67,12 @@ pub use forks::{Context, NewFork};
 pub use leases::Lease;
 pub use log::{Input, Next, Recorded, Requests};
 pub use mailbox::{BODY_LIMIT, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail};
+pub use postgres::Locks;
 pub use process::Process;
 pub use refusal::Refusal;
 pub use sessions::{Budget, Place, Session};
 pub use steps::{Acted, Address, Named, Outcome, Step};
-pub use store::{Changes, Options, Store};
+pub use store::{Options, Store};
 pub use undos::{Begun, ChangeId, Direction, KeptChange, Settled, Undo, Undoable};
 pub use waits::{Awaited, Status, Wait, Waited, Waiting};
 pub use waking::{Announced, Ended, Ending, Sleep, Unread};

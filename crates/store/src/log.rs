@@ -1,7 +1,6 @@
 //! The logs: appending to them, reading them.
 
 use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId, Time};
-use rusqlite::{Row, params};
 
 use crate::agents::{AgentRow, State, lock_agent, set_state};
 use crate::causes;
@@ -9,6 +8,7 @@ use crate::error::StoreError;
 use crate::forks::begin_turn;
 use crate::leases::{Lease, fence};
 use crate::sessions::{self, Budget};
+use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
 
@@ -21,7 +21,7 @@ impl Store {
         messages: Vec<NewMessage>,
         next: Next,
     ) -> Result<Recorded, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = append_all(unit, &agent, messages)?;
             Ok(Recorded { messages, requests: next.note(unit, &agent)? })
@@ -37,7 +37,8 @@ impl Store {
         agent: AgentId,
         input: Input,
     ) -> Result<Recorded, StoreError> {
-        self.commit(move |unit| input.append(unit, &fence(unit, &lease, &agent)?)).await
+        self.commit(lease.scope(), move |unit| input.append(unit, &fence(unit, &lease, &agent)?))
+            .await
     }
 
     /// Goes back to a message: what came after it is hidden from the model, and mail that the hidden part
@@ -54,18 +55,18 @@ impl Store {
         to: MessageId,
         message: NewMessage,
     ) -> Result<Message, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             require_own(unit, &agent, to)?;
             let rewind = append(unit, &agent, message)?;
             let hidden = params![agent.key, to.value(), rewind.id.value()];
-            let sql =
-                "UPDATE mail SET read_by = NULL, told_by = NULL, unread = (read_by_person = 0)
+            let sql = "UPDATE mail SET read_by = NULL, told_by = NULL, 
+                    unread = CASE read_by_person WHEN 0 THEN 1 ELSE 0 END
                 WHERE recipient = ?1 AND read_by > ?2 AND read_by < ?3";
-            unit.execute(sql, hidden)?;
+            unit.run(sql, hidden)?;
             let sql = "UPDATE mail SET told_by = NULL
                 WHERE recipient = ?1 AND told_by > ?2 AND told_by < ?3";
-            unit.execute(sql, hidden)?;
+            unit.run(sql, hidden)?;
             Ok(rewind)
         })
         .await
@@ -111,9 +112,9 @@ impl Input {
         sessions::refill(unit, agent.session, self.budget)?;
         let task = &self.messages.last().map_or_else(String::new, |last| task_of(&last.content));
         let sql = "UPDATE sessions SET title = ?2 WHERE key = ?1 AND title = ''";
-        unit.execute(sql, params![agent.session, task])?;
+        unit.run(sql, params![agent.session, task])?;
         let sql = "UPDATE agents SET mail_held = 0, task = ?2, model = ?3 WHERE key = ?1";
-        unit.execute(sql, params![agent.key, task, self.model])?;
+        unit.run(sql, params![agent.key, task, self.model])?;
         causes::begin(unit, agent, task)?;
         let messages = append_all(unit, agent, self.messages)?;
         // What a log begins with is no part of its first turn.
@@ -189,7 +190,8 @@ pub(crate) fn append(
 ) -> Result<Message, StoreError> {
     let NewMessage { content, body } = message;
     let id = unit.insert(
-        "INSERT INTO messages (agent, kind, content, data, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO messages (agent, kind, content, data, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+            RETURNING id",
         params![agent.key, body.kind().name(), content, body.data_json(), unit.now().as_millis()],
     )?;
     unit.touch(agent.session);
@@ -214,7 +216,7 @@ fn require_own(unit: &Unit<'_>, agent: &AgentRow, id: MessageId) -> Result<(), S
 pub(crate) fn message(unit: &Unit<'_>, id: i64) -> Result<Message, StoreError> {
     let sql = "SELECT m.id, m.kind, m.content, m.data, m.created_at, a.id
         FROM messages m JOIN agents a ON a.key = m.agent WHERE m.id = ?1";
-    unit.row(sql, [id], |row| {
+    unit.row(sql, params![id], |row| {
         let agent: String = row.get(5)?;
         Ok(sessions::parse_agent(&agent).and_then(|agent| read_message(row, &agent)))
     })?
@@ -230,8 +232,8 @@ fn whole(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<Message>, StoreError> 
         let sql =
             "SELECT p.key, p.id, a.inherits_up_to FROM agents a JOIN agents p ON p.key = a.inherits
             WHERE a.key = ?1";
-        let parent = unit.row(sql, [key], |row| {
-            Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?))
+        let parent = unit.row(sql, params![key], |row| {
+            Ok((row.get(0)?, row.get::<String>(1)?, row.get::<Option<i64>>(2)?))
         })?;
         match parent {
             Some((parent, parent_id, last)) => {
@@ -261,16 +263,13 @@ fn part(
 }
 
 fn read_message(row: &Row<'_>, agent: &AgentId) -> Result<Message, StoreError> {
-    let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-    let (kind, data) =
-        (text(1).map_err(StoreError::internal)?, text(3).map_err(StoreError::internal)?);
-    let body = Body::from_parts(kind, data).map_err(StoreError::internal)?;
+    let body = Body::from_parts(&row.text(1)?, &row.text(3)?).map_err(StoreError::internal)?;
     Ok(Message {
-        id: message_id(row.get(0).map_err(StoreError::internal)?)?,
+        id: message_id(row.get(0)?)?,
         agent: agent.clone(),
-        content: row.get(2).map_err(StoreError::internal)?,
+        content: row.get(2)?,
         body,
-        created_at: Time::from_millis(row.get(4).map_err(StoreError::internal)?),
+        created_at: Time::from_millis(row.get(4)?),
     })
 }
 

@@ -1,13 +1,13 @@
 //! Mail: the steps that change or show a mailbox, each with its marks.
 
 use ikigai_conversation::{AgentId, MailId, Time};
-use rusqlite::params;
 
 use crate::agents::{AgentRow, find_agent};
 use crate::causes;
 use crate::error::StoreError;
 use crate::reports;
 use crate::sessions;
+use crate::sql::params;
 use crate::steps::{Actor, Address, Mark, Outcome, Performed, resolve};
 use crate::unit::Unit;
 
@@ -103,7 +103,7 @@ fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Inbox
     let params = params![agent.key, filter.unread, sender, filter.limit, offset];
     let mail = unit
         .rows(&sql, params, |row| {
-            Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?, row.get(3)?))
+            Ok((row.get(0)?, row.get::<String>(1)?, row.get(2)?, row.get(3)?))
         })?
         .into_iter()
         .map(|(id, from, unread, body)| {
@@ -112,7 +112,7 @@ fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Inbox
         .collect::<Result<_, StoreError>>()?;
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 {found} ORDER BY m.unread DESC, m.id DESC
-        LIMIT ?4 OFFSET ?5)"
+        LIMIT ?4 OFFSET ?5) behind"
     );
     let behind = offset.saturating_add(i64::from(filter.limit));
     let params = params![agent.key, filter.unread, sender, MORE_LIMIT, behind];
@@ -129,16 +129,16 @@ pub(crate) fn read(
     let sql = "SELECT s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.id = ?1 AND m.recipient = ?2";
     let found = unit.row(sql, params![id, agent.key], |row| {
-        Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
+        Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?))
     })?;
     let Some((from, sent_at, body)) = found else {
         return Ok(Performed::new(Outcome::NoMail(id)));
     };
-    unit.execute("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", [id])?;
+    unit.run("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", params![id])?;
     if actor != Actor::Model {
         // Also of what the model has read: when that is taken back, the person's reading is not.
         let sql = "UPDATE mail SET read_by_person = 1 WHERE id = ?1 AND read_by_person = 0";
-        unit.execute(sql, [id])?;
+        unit.run(sql, params![id])?;
     }
     clear_pending(unit, agent)?;
     let from = sessions::parse_agent(&from)?;
@@ -187,7 +187,8 @@ pub(crate) fn send(
     }
     let cause = causes::of_mail(unit, sender, &recipient.id, body, actor)?;
     let id = unit.insert(
-        "INSERT INTO mail (recipient, sender, body, sent_at, cause) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO mail (recipient, sender, body, sent_at, cause) VALUES (?1, ?2, ?3, ?4, ?5)
+            RETURNING id",
         params![recipient.key, sender.key, body, unit.now().as_millis(), cause],
     )?;
     unit.touch(sender.session);
@@ -207,7 +208,7 @@ pub(crate) fn send(
 fn clear_pending(unit: &Unit<'_>, agent: &AgentRow) -> Result<(), StoreError> {
     let sql =
         "UPDATE agents SET notification_pending = 0 WHERE key = ?1 AND notification_pending = 1";
-    unit.execute(sql, [agent.key]).map(drop)
+    unit.run(sql, params![agent.key])
 }
 
 pub(crate) fn mail_id(id: i64) -> Result<MailId, StoreError> {

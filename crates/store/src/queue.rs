@@ -1,13 +1,13 @@
 //! What a person says while the agent is at work: kept until the agent comes to a boundary.
 
 use ikigai_conversation::{AgentId, NewMessage};
-use rusqlite::params;
 
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::log::{Input, Recorded, Requests};
 use crate::sessions::{self, Budget};
+use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 
@@ -25,16 +25,16 @@ impl Store {
         agent: AgentId,
         text: String,
     ) -> Result<(), StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let sql = "SELECT count(*) FROM queued_inputs WHERE agent = ?1";
-            let waiting: u32 = unit.row(sql, [agent.key], |row| row.get(0))?.unwrap_or(0);
+            let waiting: u32 = unit.row(sql, params![agent.key], |row| row.get(0))?.unwrap_or(0);
             if waiting >= QUEUE_LIMIT {
                 let text = format!("Too many messages wait for agent {} ({waiting})", agent.id);
                 return Err(StoreError::Limit(text));
             }
             let sql = "INSERT INTO queued_inputs (agent, content, created_at) VALUES (?1, ?2, ?3)";
-            unit.execute(sql, params![agent.key, text, unit.now().as_millis()])?;
+            unit.run(sql, params![agent.key, text, unit.now().as_millis()])?;
             unit.touch(agent.session);
             Ok(())
         })
@@ -49,7 +49,7 @@ impl Store {
         budget: Budget,
         model: String,
     ) -> Result<Option<Recorded>, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = take_queued(unit, &agent)?;
             if messages.is_empty() {
@@ -68,13 +68,13 @@ impl Store {
         agent: AgentId,
         refill: Option<Budget>,
     ) -> Result<Requests, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             if let Some(budget) = refill {
                 sessions::refill(unit, agent.session, budget)?;
-                unit.execute("UPDATE agents SET mail_held = 0 WHERE key = ?1", [agent.key])?;
+                unit.run("UPDATE agents SET mail_held = 0 WHERE key = ?1", params![agent.key])?;
             }
-            unit.execute("UPDATE agents SET in_turn = 1 WHERE key = ?1", [agent.key])?;
+            unit.run("UPDATE agents SET in_turn = 1 WHERE key = ?1", params![agent.key])?;
             crate::log::Next::Request.note(unit, &agent)
         })
         .await
@@ -83,9 +83,9 @@ impl Store {
 
 fn take_queued(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<NewMessage>, StoreError> {
     let sql = "SELECT content FROM queued_inputs WHERE agent = ?1 ORDER BY id";
-    let texts: Vec<String> = unit.rows(sql, [agent.key], |row| row.get(0))?;
+    let texts: Vec<String> = unit.rows(sql, params![agent.key], |row| row.get(0))?;
     if !texts.is_empty() {
-        unit.execute("DELETE FROM queued_inputs WHERE agent = ?1", [agent.key])?;
+        unit.run("DELETE FROM queued_inputs WHERE agent = ?1", params![agent.key])?;
     }
     Ok(texts.into_iter().map(NewMessage::user).collect())
 }

@@ -5,12 +5,11 @@
 //! wrote to its parent itself, when a wait told the parent, and when the child was interrupted or killed. While
 //! the parent waits for the child, or has no room for mail, the debt stays.
 
-use rusqlite::params;
-
 use crate::agents::{AgentRow, find_agent};
 use crate::error::StoreError;
 use crate::mailbox::{BODY_LIMIT, MAILBOX_LIMIT};
 use crate::sessions;
+use crate::sql::params;
 use crate::unit::Unit;
 
 /// How an agent's last turn ended.
@@ -23,7 +22,8 @@ pub(crate) enum LastWords {
 /// What an agent said last, in its last turn. What a rewind or a fresh context took back is not said any more.
 pub(crate) fn last_words(unit: &Unit<'_>, agent: i64) -> Result<LastWords, StoreError> {
     let sql = "SELECT last_error, coalesce(turn_start, 0) FROM agents WHERE key = ?1";
-    let turn = unit.row(sql, [agent], |row| Ok((row.get::<_, Option<String>>(0)?, row.get(1)?)))?;
+    let turn =
+        unit.row(sql, params![agent], |row| Ok((row.get::<Option<String>>(0)?, row.get(1)?)))?;
     let (error, start): (_, i64) = turn.unwrap_or((None, 0));
     if let Some(error) = error {
         return Ok(LastWords::Error(error));
@@ -32,7 +32,7 @@ pub(crate) fn last_words(unit: &Unit<'_>, agent: i64) -> Result<LastWords, Store
         WHERE agent = ?1 AND id >= ?2 AND kind IN ('assistant', 'rewind', 'clear')
         ORDER BY id DESC LIMIT 1";
     let last = unit.row(sql, params![agent, start], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
     })?;
     Ok(LastWords::Answer(match last {
         Some((kind, text)) if kind == "assistant" => text,
@@ -44,7 +44,7 @@ pub(crate) fn last_words(unit: &Unit<'_>, agent: i64) -> Result<LastWords, Store
 pub(crate) fn pay(unit: &Unit<'_>, child: &AgentRow) -> Result<(), StoreError> {
     let sql = "SELECT 1 FROM agents WHERE key = ?1 AND owes_report = 1";
     let Some(parent) = child.id.parent().filter(|_| !child.is_dead) else { return Ok(()) };
-    if unit.row(sql, [child.key], |_| Ok(()))?.is_none() {
+    if unit.row(sql, params![child.key], |_| Ok(()))?.is_none() {
         return Ok(());
     }
     // A parent does not die without its children, so this one lives.
@@ -59,7 +59,7 @@ pub(crate) fn pay(unit: &Unit<'_>, child: &AgentRow) -> Result<(), StoreError> {
         LastWords::Answer(text) => body_of(&text),
         LastWords::Error(error) => body_of(&format!("Error: {error}")),
     };
-    unit.insert(
+    unit.run(
         "INSERT INTO mail (recipient, sender, body, sent_at, sent_by, cause)
             VALUES (?1, ?2, ?3, ?4, (SELECT max(id) FROM messages WHERE agent = ?2),
                 (SELECT cause FROM agents WHERE key = ?2))",
@@ -87,7 +87,7 @@ pub(crate) fn pay_in_tree(unit: &Unit<'_>, root: &AgentRow) -> Result<(), StoreE
 /// The child owes nothing any more.
 pub(crate) fn forgive(unit: &Unit<'_>, child: i64) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET owes_report = 0 WHERE key = ?1 AND owes_report = 1";
-    unit.execute(sql, [child]).map(drop)
+    unit.run(sql, params![child])
 }
 
 /// The text as a body of mail: not empty, and cut where it would be too large.

@@ -1,15 +1,16 @@
 //! Sessions: where they belong, which is the newest, what one holds.
 
 use ikigai_conversation::{AgentId, SessionId, Time};
-use rusqlite::{Row, params};
 
 use crate::agents::{self, AgentLimits, State};
 use crate::error::StoreError;
 use crate::leases;
 use crate::log::Requests;
 use crate::process::Process;
+use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
+use crate::writer::Scope;
 
 /// A machine and a working directory on it: what a session is found by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl Store {
                     (SELECT count(*) FROM agents WHERE session = s.key),
                     (SELECT count(*) FROM messages m JOIN agents a ON a.key = m.agent WHERE a.session = s.key)
                 FROM sessions s ORDER BY updated_at DESC, key DESC";
-            unit.rows(sql, [], |row| Ok(read_session(row)))?.into_iter().collect()
+            unit.rows(sql, params![], |row| Ok(read_session(row)))?.into_iter().collect()
         })
         .await
     }
@@ -75,7 +76,7 @@ impl Store {
     ) -> Result<SessionId, StoreError> {
         // On the writer from the start: a unit that finds what it looks for writes nothing and costs no flush,
         // and a short command needs no reader then.
-        self.commit(move |unit| match newest(unit, &place)? {
+        self.commit(Scope::Place(place.clone()), move |unit| match newest(unit, &place)? {
             Some(session) => Ok(session),
             None => create(unit, &place, new, budget),
         })
@@ -89,7 +90,7 @@ impl Store {
         new: SessionId,
         budget: Budget,
     ) -> Result<SessionId, StoreError> {
-        self.commit(move |unit| create(unit, &place, new, budget)).await
+        self.commit(Scope::Own, move |unit| create(unit, &place, new, budget)).await
     }
 
     /// The prompt that the session began with, once it has begun.
@@ -99,7 +100,7 @@ impl Store {
 
     /// Deletes a session with its agents, logs and mail, unless a live process runs one of its agents.
     pub async fn remove_session(&self, id: SessionId, by: Process) -> Result<(), StoreError> {
-        self.commit(move |unit| {
+        self.commit(Scope::Session(id), move |unit| {
             let session = key_of(unit, &id)?;
             leases::require_none_alive(unit, session, &by)?;
             for sql in [
@@ -118,7 +119,7 @@ impl Store {
                 "DELETE FROM agents WHERE session = ?1",
                 "DELETE FROM sessions WHERE key = ?1",
             ] {
-                unit.execute(sql, [session])?;
+                unit.run(sql, params![session])?;
             }
             Ok(())
         })
@@ -143,7 +144,7 @@ pub(crate) fn create(
     let now = unit.now().as_millis();
     let session = unit.insert(
         "INSERT INTO sessions (id, machine, directory, created_at, updated_at, wakes_left, requests_left)
-            VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6)",
+            VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6) RETURNING key",
         params![id.to_string(), place.machine, place.directory, now, budget.wakes, budget.requests],
     )?;
     agents::create_top_level(unit, session, None, place, &AgentLimits::NONE)?;
@@ -152,7 +153,7 @@ pub(crate) fn create(
 
 /// The row of a session.
 pub(crate) fn key_of(unit: &Unit<'_>, id: &SessionId) -> Result<i64, StoreError> {
-    unit.row("SELECT key FROM sessions WHERE id = ?1", [id.to_string()], |row| row.get(0))?
+    unit.row("SELECT key FROM sessions WHERE id = ?1", params![id.to_string()], |row| row.get(0))?
         .ok_or(StoreError::SessionNotFound(*id))
 }
 
@@ -160,27 +161,27 @@ pub(crate) fn key_of(unit: &Unit<'_>, id: &SessionId) -> Result<i64, StoreError>
 pub(crate) fn system_prompt(unit: &Unit<'_>, session: i64) -> Result<Option<String>, StoreError> {
     let sql = "SELECT m.content FROM messages m JOIN agents a ON a.key = m.agent
         WHERE a.session = ?1 AND m.kind = 'system' ORDER BY m.id LIMIT 1";
-    unit.row(sql, [session], |row| row.get(0))
+    unit.row(sql, params![session], |row| row.get(0))
 }
 
 /// Writes down that something was written to a session.
 pub(crate) fn note_written(unit: &Unit<'_>, session: i64) -> Result<(), StoreError> {
-    let sql = "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE key = ?1";
-    unit.execute(sql, params![session, unit.now().as_millis()]).map(drop)
+    let sql = "UPDATE sessions SET updated_at = ?2 WHERE key = ?1 AND updated_at < ?2";
+    unit.run(sql, params![session, unit.now().as_millis()])
 }
 
 /// A person has spoken: agents may work and wake each other again.
 pub(crate) fn refill(unit: &Unit<'_>, session: i64, budget: Budget) -> Result<(), StoreError> {
     let sql =
         "UPDATE sessions SET wakes_left = ?2, requests_left = ?3, held_told = 0 WHERE key = ?1";
-    unit.execute(sql, params![session, budget.wakes, budget.requests]).map(drop)
+    unit.run(sql, params![session, budget.wakes, budget.requests])
 }
 
 /// Takes one request from the session's budget, if there is one left (conversation.md, The loop).
 pub(crate) fn take_request(unit: &Unit<'_>, session: i64) -> Result<Requests, StoreError> {
     let sql = "UPDATE sessions SET requests_left = requests_left - 1
         WHERE key = ?1 AND requests_left > 0";
-    Ok(match unit.execute(sql, [session])? {
+    Ok(match unit.execute(sql, params![session])? {
         0 => Requests::UsedUp,
         _ => Requests::Granted,
     })
@@ -193,7 +194,7 @@ pub(crate) fn refill_wakes(
     budget: Budget,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE sessions SET wakes_left = ?2, held_told = 0 WHERE key = ?1";
-    unit.execute(sql, params![session, budget.wakes]).map(drop)
+    unit.run(sql, params![session, budget.wakes])
 }
 
 pub(crate) fn parse_id(id: &str) -> Result<SessionId, StoreError> {
@@ -205,9 +206,9 @@ pub(crate) fn parse_agent(id: &str) -> Result<AgentId, StoreError> {
 }
 
 fn read_session(row: &Row<'_>) -> Result<Session, StoreError> {
-    let read = || -> rusqlite::Result<_> {
+    let read = || -> Result<_, StoreError> {
         Ok((
-            row.get::<_, String>(0)?,
+            row.get::<String>(0)?,
             Place { machine: row.get(1)?, directory: row.get(2)? },
             row.get(3)?,
             Time::from_millis(row.get(4)?),
@@ -216,8 +217,7 @@ fn read_session(row: &Row<'_>) -> Result<Session, StoreError> {
             row.get(7)?,
         ))
     };
-    let (id, place, title, created_at, updated_at, agents, messages) =
-        read().map_err(StoreError::internal)?;
+    let (id, place, title, created_at, updated_at, agents, messages) = read()?;
     let id = parse_id(&id)?;
     Ok(Session { id, place, title, created_at, updated_at, agents, messages })
 }

@@ -3,9 +3,8 @@
 //! `kills.rs` and `waits.rs`.
 
 use ikigai_conversation::{AgentId, MailId, Message, MessageId, NewMessage, SessionId};
-use rusqlite::params;
 
-use crate::agents::{self, Agent, AgentLimits, AgentRow, find_agent, lock_agent};
+use crate::agents::{self, Agent, AgentLimits, AgentRow, find_agent, lock_agent, lock_agents};
 use crate::error::StoreError;
 use crate::forks::{self, NewFork};
 use crate::kills;
@@ -14,9 +13,11 @@ use crate::log::append_all;
 use crate::mailbox::{self, InboxFilter, InboxPage, Mail};
 use crate::refusal::Refusal;
 use crate::sessions::{self, Budget};
+use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::waits::{self, Wait, Waited, Waiting};
+use crate::writer::Scope;
 
 /// What is to be done in the name of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,8 +163,11 @@ impl Store {
         step: Step,
         refill: Option<Budget>,
     ) -> Result<Outcome, StoreError> {
-        self.commit(move |unit| {
-            let agent = lock_agent(unit, &session, &agent)?;
+        self.commit(Scope::Session(session), move |unit| {
+            let agent = match &step {
+                Step::Send { to: Address::Id(to), .. } => lock_agents(unit, &session, &agent, to)?,
+                _ => lock_agent(unit, &session, &agent)?,
+            };
             Ok(perform(unit, &agent, step, Actor::of_hand(refill))?.outcome)
         })
         .await
@@ -178,7 +182,7 @@ impl Store {
         step: Step,
         budget: Budget,
     ) -> Result<Acted, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let done = perform(unit, &agent, step, Actor::Person(budget))?;
             Ok(Acted { messages: append_all(unit, &agent, done.notes)?, outcome: done.outcome })
@@ -230,7 +234,7 @@ impl Performed {
                 Mark::Told => "UPDATE mail SET told_by = ?2 WHERE id = ?1 AND told_by IS NULL",
                 Mark::Read => "UPDATE mail SET read_by = ?2 WHERE id = ?1 AND read_by IS NULL",
             };
-            unit.execute(sql, params![mail, message.value()])?;
+            unit.run(sql, params![*mail, message.value()])?;
         }
         Ok(())
     }

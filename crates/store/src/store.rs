@@ -1,61 +1,85 @@
-//! The store itself: opening, writing, reading, and noticing that something changed.
+//! The store itself: opening, writing, reading.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
 
-use rusqlite::Connection;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
 
+use crate::address::Address;
+use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::open::{check, network_file_system, open_reader, open_writer, parse_address};
-use crate::readers::Readers;
+use crate::postgres::{self, Locks, Postgres};
+use crate::sqlite::{self, Sqlite, network_file_system};
 use crate::unit::Unit;
-use crate::writer::Writer;
-
-/// How often the database is asked whether another process has written to it.
-const POLL: Duration = Duration::from_millis(100);
+use crate::writer::{Database, Scope, Writer};
 
 /// An open database. Dropping it waits for what is still to be committed.
 #[derive(Debug)]
 pub struct Store {
-    path: PathBuf,
+    address: String,
     writer: Writer,
-    readers: Readers,
+    reading: Reading,
+    /// Why a commit is in doubt, while one is.
+    doubt: watch::Receiver<Option<StoreError>>,
+}
+
+/// Where reads go, which never wait for the writer.
+#[derive(Debug)]
+enum Reading {
+    Sqlite(sqlite::Readers),
+    Postgres { readers: postgres::Readers, listener: Arc<postgres::Listener> },
 }
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the time comes from: the machine, but in tests.
+    /// Where the time comes from: the database's own, but in tests.
     pub clock: Clock,
     /// Tells the name of a folder's file system when it is one of a network; replaced only in tests.
     pub network_file_system: fn(&Path) -> Option<&'static str>,
+    /// Whether units lock what they are about; left out only in tests, to see what it is for.
+    pub locks: Locks,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { clock: Clock::Machine, network_file_system }
+        Options { clock: Clock::Machine, network_file_system, locks: Locks::Taken }
     }
 }
 
 impl Store {
-    /// Opens the database at `address` (`sqlite://PATH`), and makes it when it is not there.
+    /// Opens the database at `address` (`sqlite://PATH` or `postgres://…`), and makes its tables when they are not
+    /// there.
     ///
     /// # Errors
     /// Says what is wrong with the ground it should stand on, and what to do about it.
     pub fn open(address: &str, options: Options) -> Result<Store, StoreError> {
-        let path = std::path::absolute(parse_address(address)?).map_err(StoreError::internal)?;
-        let (connection, identity) = open_writer(&path, options.network_file_system)?;
-        let writer = Writer::start(connection, path.clone(), identity, options.clock.clone())?;
-        let readers = Readers::new(path.clone(), options.clock);
-        Ok(Store { path, writer, readers })
+        let Options { clock, network_file_system, locks } = options;
+        let address = Address::parse(address)?;
+        let shown = address.shown();
+        let (doubts, doubt) = watch::channel(None);
+        let (database, reading): (Box<dyn Database>, Reading) = match address {
+            Address::Sqlite(path) => {
+                let (connection, identity) = sqlite::open_writer(&path, network_file_system)?;
+                let readers = sqlite::Readers::new(path.clone(), clock.clone());
+                let writer = Sqlite { connection, path, identity, clock };
+                (Box::new(writer), Reading::Sqlite(readers))
+            }
+            Address::Postgres(address) => {
+                let server = Arc::new(postgres::Server::new(address));
+                let readers = postgres::Readers::new(Arc::clone(&server), clock.clone());
+                let listener = Arc::new(postgres::Listener::new(Arc::clone(&server)));
+                let writer = Postgres::open(server, clock, locks, doubts)?;
+                (Box::new(writer), Reading::Postgres { readers, listener })
+            }
+        };
+        Ok(Store { address: shown, writer: Writer::start(database)?, reading, doubt })
     }
 
-    /// The file of the database.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// The address of the database, without a password.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// How many shared commits this process has tried so far; fewer than units when they share one.
@@ -68,7 +92,10 @@ impl Store {
     /// # Errors
     /// When it is damaged.
     pub fn check(&self) -> Result<String, StoreError> {
-        check(&self.path)
+        match &self.reading {
+            Reading::Sqlite(readers) => sqlite::check(readers.path()),
+            Reading::Postgres { readers, .. } => readers.check(),
+        }
     }
 
     /// A watch on changes, by this process and by others.
@@ -76,16 +103,31 @@ impl Store {
     /// # Errors
     /// When the database cannot be opened once more.
     pub fn changes(&self) -> Result<Changes, StoreError> {
-        Changes::watch(self.writer.committed(), &self.path)
+        let committed = self.writer.committed();
+        match &self.reading {
+            Reading::Sqlite(readers) => Changes::of_file(committed, readers.path()),
+            Reading::Postgres { listener, .. } => Ok(Changes::heard(committed, listener.hear()?)),
+        }
+    }
+
+    /// Waits until a server goes away in the middle of a commit, and says so. Whoever waits for that commit is
+    /// answered only when it is known whether it happened, which may take long.
+    pub async fn in_doubt(&self) -> StoreError {
+        let mut doubt = self.doubt.clone();
+        match doubt.wait_for(Option::is_some).await.map(|doubt| doubt.clone()) {
+            Ok(Some(error)) => error,
+            // A file is never in doubt.
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
     }
 
     /// Runs one unit of work to its commit.
-    pub(crate) async fn commit<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(crate) async fn commit<T, F>(&self, scope: Scope, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        self.writer.commit(work).await
+        self.writer.commit(scope, work).await
     }
 
     /// Reads from one consistent view.
@@ -94,55 +136,9 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        self.readers.read(read).await
-    }
-}
-
-/// Notices that the database changed. It does not say what: a signal carries no data and may be lost.
-#[derive(Debug)]
-pub struct Changes {
-    committed: watch::Receiver<u64>,
-    /// Its own connection: SQLite counts the commits of others per connection.
-    connection: Connection,
-    path: PathBuf,
-    version: i64,
-}
-
-impl Changes {
-    fn watch(committed: watch::Receiver<u64>, path: &Path) -> Result<Changes, StoreError> {
-        let connection = open_reader(path)?;
-        let mut changes = Changes { committed, connection, path: path.to_owned(), version: 0 };
-        changes.others_wrote()?;
-        Ok(changes)
-    }
-
-    /// How long to wait at most: a signal may be lost, so a look is due from time to time all the same (mail.md, M6).
-    pub const SWEEP: Duration = Duration::from_secs(2);
-
-    /// Waits until something may have changed, `limit` at most.
-    ///
-    /// # Cancel safety
-    /// A change is not forgotten when the future is dropped.
-    pub async fn wait(&mut self, limit: Duration) -> Result<(), StoreError> {
-        let deadline = Instant::now() + limit;
-        while !self.others_wrote()? && Instant::now() < deadline {
-            let next_look = deadline.min(Instant::now() + POLL);
-            tokio::select! {
-                changed = self.committed.changed() => {
-                    return changed.map_err(|_| StoreError::Closed);
-                }
-                () = sleep_until(next_look) => {}
-            }
+        match &self.reading {
+            Reading::Sqlite(readers) => readers.read(read).await,
+            Reading::Postgres { readers, .. } => readers.read(read).await,
         }
-        Ok(())
-    }
-
-    /// Microseconds: it reads a number from shared memory.
-    fn others_wrote(&mut self) -> Result<bool, StoreError> {
-        let version = self
-            .connection
-            .pragma_query_value(None, "data_version", |row| row.get(0))
-            .map_err(|error| StoreError::from_sqlite(&error, &self.path))?;
-        Ok(std::mem::replace(&mut self.version, version) != version)
     }
 }

@@ -7,7 +7,6 @@
 use std::path::PathBuf;
 
 use ikigai_conversation::{AgentId, SessionId, Time, ToolCallId};
-use rusqlite::params;
 
 use crate::agents::lock_agent;
 use crate::error::StoreError;
@@ -15,8 +14,10 @@ use crate::files::{Change, Kept, path_from};
 use crate::leases;
 use crate::process::Process;
 use crate::sessions;
+use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
+use crate::writer::Scope;
 
 /// What can be taken back at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +88,8 @@ pub enum Settled {
 
 /// A list shows so many; nobody goes further back.
 const LISTED: u32 = 100;
+/// Of so many changes it can be found which call made them: a screen shows the newest.
+const LOOKED_AT: u32 = 1_000;
 
 impl Store {
     /// What can be taken back, the newest first.
@@ -97,7 +100,7 @@ impl Store {
                 AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
                 ORDER BY s.key DESC LIMIT ?2";
             let causes = unit.rows(sql, params![session, LISTED], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?))
+                Ok((row.get::<i64>(0)?, row.get(1)?, row.get(2)?))
             })?;
             let undoable = causes.into_iter().map(|(cause, title, said_at)| {
                 let said_at = Time::from_millis(said_at);
@@ -116,7 +119,7 @@ impl Store {
         direction: Direction,
         by: Process,
     ) -> Result<Begun, StoreError> {
-        self.commit(move |unit| {
+        self.commit(Scope::Session(session), move |unit| {
             let session = sessions::key_of(unit, &session)?;
             if let Some(agent) = leases::at_work(unit, session, &by)? {
                 return Ok(Begun::AtWork(agent));
@@ -146,12 +149,17 @@ impl Store {
     ) -> Result<Option<Kept>, StoreError> {
         self.read(move |unit| {
             let agent = lock_agent(unit, &session, &agent)?;
-            let sql = "SELECT c.before_is, c.before_mode, c.before
-                FROM changes c JOIN messages m ON m.id = c.message
-                WHERE c.agent = ?1 AND m.data ->> 'tool_call_id' = ?2
-                ORDER BY c.key DESC LIMIT 1";
-            let found = unit.row(sql, params![agent.key, call.as_str()], |row| {
-                Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
+            let sql = "SELECT c.key, m.data FROM changes c JOIN messages m ON m.id = c.message
+                WHERE c.agent = ?1 ORDER BY c.key DESC LIMIT ?2";
+            let newest = unit.rows(sql, params![agent.key, LOOKED_AT], |row| {
+                Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
+            })?;
+            let Some((key, _)) = newest.iter().find(|(_, data)| is_about(data, &call)) else {
+                return Ok(None);
+            };
+            let sql = "SELECT before_is, before_mode, before FROM changes WHERE key = ?1";
+            let found = unit.row(sql, params![*key], |row| {
+                Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?))
             })?;
             found.map(|(is, mode, bytes)| Kept::from_columns(&is, mode, bytes)).transpose()
         })
@@ -160,12 +168,12 @@ impl Store {
 
     /// Keeps what an undo is about to take away.
     pub async fn keep_after(&self, id: ChangeId, after: Kept) -> Result<(), StoreError> {
-        self.commit(move |unit| {
+        self.commit(Scope::Own, move |unit| {
             let (is, content) = after.into_columns();
             let (mode, bytes) = content.map(|content| (content.mode, content.bytes)).unzip();
             let sql = "UPDATE changes SET after_is = ?2, after_mode = ?3, after = ?4
                 WHERE key = ?1";
-            unit.execute(sql, params![id.0, is, mode, bytes]).map(drop)
+            unit.run(sql, params![id.0, is, mode, bytes])
         })
         .await
     }
@@ -182,9 +190,9 @@ impl Store {
             Settled::Left => ("left", Some(undo.key)),
             Settled::Redone => ("made", None),
         };
-        self.commit(move |unit| {
+        self.commit(Scope::Own, move |unit| {
             let sql = "UPDATE changes SET state = ?2, undo = ?3 WHERE key = ?1";
-            unit.execute(sql, params![id.0, state, undo]).map(drop)
+            unit.run(sql, params![id.0, state, undo])
         })
         .await
     }
@@ -193,20 +201,26 @@ impl Store {
     /// be tried anew by the next one.
     pub async fn end_redo(&self, undo: &Undo) -> Result<(), StoreError> {
         let undo = undo.key;
-        self.commit(move |unit| {
-            unit.execute("UPDATE undos SET redone = 1 WHERE key = ?1", [undo])?;
+        self.commit(Scope::Own, move |unit| {
+            unit.run("UPDATE undos SET redone = 1 WHERE key = ?1", params![undo])?;
             let sql = "UPDATE changes SET state = 'made', undo = NULL
                 WHERE undo = ?1 AND state = 'left'";
-            unit.execute(sql, [undo]).map(drop)
+            unit.run(sql, params![undo])
         })
         .await
     }
 }
 
+/// Whether a result, as it is stored, is that of a call.
+fn is_about(data: &str, call: &ToolCallId) -> bool {
+    let data: serde_json::Value = serde_json::from_str(data).unwrap_or_default();
+    data["tool_call_id"] == call.as_str()
+}
+
 fn files(unit: &Unit<'_>, cause: i64) -> Result<Vec<PathBuf>, StoreError> {
     let sql = "SELECT path FROM changes WHERE cause = ?1 AND state = 'made'
         GROUP BY path ORDER BY min(key)";
-    unit.rows(sql, [cause], |row| Ok(path_from(row.get(0)?)))
+    unit.rows(sql, params![cause], |row| Ok(path_from(row.get(0)?)))
 }
 
 /// Begins an undo of the newest cause that has changes, or goes on with one that broke off.
@@ -214,14 +228,14 @@ fn begin(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT key FROM causes s WHERE session = ?1
         AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
         ORDER BY key DESC LIMIT 1";
-    let Some(cause) = unit.row(sql, [session], |row| row.get::<_, i64>(0))? else {
+    let Some(cause) = unit.row(sql, params![session], |row| row.get::<i64>(0))? else {
         return Ok(None);
     };
     let sql = "SELECT key FROM undos WHERE cause = ?1 AND redone = 0 ORDER BY key DESC LIMIT 1";
-    if let Some(open) = unit.row(sql, [cause], |row| row.get(0))? {
+    if let Some(open) = unit.row(sql, params![cause], |row| row.get(0))? {
         return Ok(Some(open));
     }
-    let sql = "INSERT INTO undos (cause, created_at) VALUES (?1, ?2)";
+    let sql = "INSERT INTO undos (cause, created_at) VALUES (?1, ?2) RETURNING key";
     unit.touch(session);
     unit.insert(sql, params![cause, unit.now().as_millis()]).map(Some)
 }
@@ -231,13 +245,13 @@ fn last_undo(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
         WHERE s.session = ?1 AND u.redone = 0
         AND EXISTS (SELECT 1 FROM changes WHERE undo = u.key AND state = 'undone')
         ORDER BY u.key DESC LIMIT 1";
-    unit.row(sql, [session], |row| row.get(0))
+    unit.row(sql, params![session], |row| row.get(0))
 }
 
 fn read_undo(unit: &Unit<'_>, undo: i64, direction: Direction) -> Result<Undo, StoreError> {
     let sql = "SELECT s.key, s.title, s.created_at FROM undos u JOIN causes s ON s.key = u.cause
         WHERE u.key = ?1";
-    let found = unit.row(sql, [undo], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let found = unit.row(sql, params![undo], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let (cause, title, said_at): (i64, String, i64) =
         found.ok_or_else(|| StoreError::internal("the undo is gone"))?;
     let (sql, key) = match direction {
@@ -248,14 +262,14 @@ fn read_undo(unit: &Unit<'_>, undo: i64, direction: Direction) -> Result<Undo, S
             ("SELECT key FROM changes WHERE undo = ?1 AND state = 'undone' ORDER BY key", undo)
         }
     };
-    let changes = unit.rows(sql, [key], |row| row.get(0).map(ChangeId))?;
+    let changes = unit.rows(sql, params![key], |row| row.get(0).map(ChangeId))?;
     Ok(Undo { title, said_at: Time::from_millis(said_at), changes, key: undo })
 }
 
 fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<KeptChange, StoreError> {
     let sql = "SELECT path, looks, hash, new_folders, before_is, before_mode, before, after_is,
             after_mode, after FROM changes WHERE key = ?1";
-    let read = unit.row(sql, [id.0], |row| {
+    let read = unit.row(sql, params![id.0], |row| {
         let before: (String, _, _) = (row.get(4)?, row.get(5)?, row.get(6)?);
         let after: (Option<String>, _, _) = (row.get(7)?, row.get(8)?, row.get(9)?);
         Ok((path_from(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?, before, after))

@@ -1,47 +1,83 @@
 //! A unit of work: what one step does to the database, all of it or nothing.
+//!
+//! This is the seam between what ikigai promises and the databases that keep it: everything above is written
+//! once, in statements that both understand; everything below is how one of them runs a statement.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
 
-use ikigai_conversation::Time;
-use rusqlite::{Connection, Params, Row};
+use ikigai_conversation::{AgentId, Time};
 
+use crate::agents::AgentRow;
+use crate::dialect::Dialect;
 use crate::error::StoreError;
+use crate::postgres;
 use crate::sessions::note_written;
+use crate::sql::{Param, Row};
+use crate::sqlite;
 
 /// The inside of a transaction that units of work may share. Each works behind a savepoint of its own.
 pub(crate) struct Unit<'a> {
-    connection: &'a Connection,
-    now: Time,
-    path: &'a Path,
+    connection: Connection<'a>,
     /// The sessions that units of this transaction wrote to: noted once for all of them, before the commit.
     written: RefCell<BTreeSet<i64>>,
+    /// An agent that was read before anybody asked for it. Only the next question is answered by it: what the unit
+    /// does in between might change it.
+    foreseen: RefCell<Option<AgentRow>>,
     /// Why nothing can be done: the transaction could not begin, or was taken back as a whole.
     broken: RefCell<Option<StoreError>>,
 }
 
+/// What statements go through.
+pub(crate) enum Connection<'a> {
+    Sqlite(sqlite::Transaction<'a>),
+    Postgres(&'a postgres::Transaction<'a>),
+    /// There is no transaction, so nothing ever goes through it.
+    None,
+}
+
 impl<'a> Unit<'a> {
-    pub(crate) fn new(connection: &'a Connection, now: Time, path: &'a Path) -> Unit<'a> {
-        Unit { connection, now, path, written: RefCell::default(), broken: RefCell::new(None) }
+    pub(crate) fn new(connection: Connection<'a>) -> Unit<'a> {
+        Unit::with(connection, None)
     }
 
     /// For a transaction that could not begin: every unit in it gets `error`.
-    pub(crate) fn refused(connection: &'a Connection, error: StoreError) -> Unit<'a> {
-        let broken = RefCell::new(Some(error));
-        Unit {
-            connection,
-            now: Time::from_millis(0),
-            path: Path::new(""),
-            written: RefCell::default(),
-            broken,
-        }
+    pub(crate) fn refused(error: StoreError) -> Unit<'static> {
+        Unit::with(Connection::None, Some(error))
+    }
+
+    fn with(connection: Connection<'_>, broken: Option<StoreError>) -> Unit<'_> {
+        let (written, foreseen) = Default::default();
+        Unit { connection, written, foreseen, broken: RefCell::new(broken) }
+    }
+
+    /// Keeps an agent for the next question.
+    pub(crate) fn foresee(&self, agent: AgentRow) {
+        self.foreseen.replace(Some(agent));
+    }
+
+    /// The agent that was kept, if it is this one.
+    pub(crate) fn take_foreseen(&self, session: i64, id: &AgentId) -> Option<AgentRow> {
+        let foreseen = self.foreseen.take();
+        foreseen.filter(|agent| agent.session == session && agent.id == *id)
     }
 
     /// The time of this unit.
     pub(crate) fn now(&self) -> Time {
-        self.now
+        match &self.connection {
+            Connection::Sqlite(transaction) => transaction.now,
+            Connection::Postgres(transaction) => transaction.now(),
+            Connection::None => Time::from_millis(0),
+        }
+    }
+
+    /// How this database says what the other says differently.
+    pub(crate) fn dialect(&self) -> Dialect {
+        match &self.connection {
+            Connection::Sqlite(_) | Connection::None => Dialect::Sqlite,
+            Connection::Postgres(_) => Dialect::Postgres,
+        }
     }
 
     /// Notes that something is written to a session.
@@ -71,74 +107,113 @@ impl<'a> Unit<'a> {
         if let Some(error) = self.broken() {
             return Err(error);
         }
-        self.savepoint("SAVEPOINT unit")?;
+        self.foreseen.take();
+        self.mark("SAVEPOINT unit")?;
         let written_before = self.written.borrow().clone();
         // Strangers share this transaction and this thread: they outlive one whose text cannot be made. What
         // a panic left half done is taken back with the savepoint.
         let done = panic::catch_unwind(AssertUnwindSafe(|| work(self)))
             .unwrap_or_else(|_| Err(StoreError::internal("a unit of work panicked")));
-        match done.and_then(|value| self.savepoint("RELEASE unit").map(|()| value)) {
+        match done.and_then(|value| self.mark("RELEASE unit").map(|()| value)) {
             Ok(value) => Ok(value),
             Err(error) => {
                 self.written.replace(written_before);
-                // A full disk makes SQLite take back the whole transaction. What follows would then run
-                // outside of one and be kept although everybody is told that it failed.
-                if self.connection.is_autocommit()
-                    || self.connection.execute_batch("ROLLBACK TO unit; RELEASE unit").is_err()
-                {
-                    self.broken.replace(Some(error.clone()));
-                }
-                Err(error)
+                Err(self.take_back(error))
             }
         }
     }
 
-    /// Runs a statement, and returns how many rows it changed.
-    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute(params))
-            .map_err(|error| self.error(&error))
+    /// Waits until everything that the last unit wanted is done.
+    ///
+    /// # Errors
+    /// When it is not: then its changes are taken back.
+    pub(crate) fn settle(&self) -> Result<(), StoreError> {
+        if self.broken().is_some() {
+            // Whoever is concerned was told, or is told at the commit.
+            return Ok(());
+        }
+        match &self.connection {
+            Connection::Postgres(transaction) => {
+                transaction.settle().map_err(|error| self.take_back(error))
+            }
+            Connection::Sqlite(_) | Connection::None => Ok(()),
+        }
     }
 
-    /// Inserts a row, and returns its key.
-    pub(crate) fn insert(&self, sql: &str, params: impl Params) -> Result<i64, StoreError> {
-        self.execute(sql, params)?;
-        Ok(self.connection.last_insert_rowid())
+    /// Takes back what was done since the savepoint. Where that cannot be, the whole transaction is lost.
+    fn take_back(&self, error: StoreError) -> StoreError {
+        let is_taken_back = match &self.connection {
+            Connection::Sqlite(transaction) => transaction.take_back(),
+            Connection::Postgres(transaction) => transaction.take_back(),
+            Connection::None => true,
+        };
+        if !is_taken_back {
+            self.broken.replace(Some(error.clone()));
+        }
+        error
+    }
+
+    fn mark(&self, sql: &str) -> Result<(), StoreError> {
+        match &self.connection {
+            Connection::Sqlite(transaction) => transaction.execute(sql, &[]).map(drop),
+            Connection::Postgres(transaction) => transaction.mark(sql),
+            Connection::None => Err(StoreError::Closed),
+        }
+    }
+
+    /// Runs a statement of which nothing is asked but that it is done; if it is not, whatever follows fails.
+    pub(crate) fn run(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+        match &self.connection {
+            Connection::Sqlite(transaction) => transaction.execute(sql, params).map(drop),
+            Connection::Postgres(transaction) => transaction.queue(sql, params),
+            Connection::None => Err(StoreError::Closed),
+        }
+    }
+
+    /// Runs a statement, and returns how many rows it changed.
+    pub(crate) fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<usize, StoreError> {
+        match &self.connection {
+            Connection::Sqlite(transaction) => transaction.execute(sql, params),
+            Connection::Postgres(transaction) => transaction.execute(sql, params),
+            Connection::None => Err(StoreError::Closed),
+        }
+    }
+
+    /// Inserts a row by a statement that returns its key.
+    pub(crate) fn insert(&self, sql: &str, params: &[&dyn Param]) -> Result<i64, StoreError> {
+        debug_assert!(sql.contains("RETURNING"), "{sql}");
+        if let Connection::Postgres(transaction) = &self.connection {
+            transaction.will_write();
+        }
+        let key = self.row(sql, params, |row| row.get(0))?;
+        key.ok_or_else(|| StoreError::internal("nothing was inserted"))
     }
 
     /// The first row of a query, if there is one.
     pub(crate) fn row<T>(
         &self,
         sql: &str,
-        params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+        params: &[&dyn Param],
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let mut statement =
-            self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
-        let mut rows = statement.query(params).map_err(|error| self.error(&error))?;
-        let row = rows.next().map_err(|error| self.error(&error))?;
-        row.map(read).transpose().map_err(|error| self.error(&error))
+        match &self.connection {
+            Connection::Sqlite(transaction) => transaction.row(sql, params, read),
+            Connection::Postgres(transaction) => transaction.row(sql, params, read),
+            Connection::None => Err(StoreError::Closed),
+        }
     }
 
     /// All rows of a query.
     pub(crate) fn rows<T>(
         &self,
         sql: &str,
-        params: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        params: &[&dyn Param],
+        read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut statement =
-            self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
-        let rows = statement.query_map(params, read).map_err(|error| self.error(&error))?;
-        rows.collect::<Result<_, _>>().map_err(|error| self.error(&error))
-    }
-
-    fn savepoint(&self, sql: &str) -> Result<(), StoreError> {
-        self.execute(sql, []).map(drop)
-    }
-
-    fn error(&self, error: &rusqlite::Error) -> StoreError {
-        StoreError::from_sqlite(error, self.path)
+        match &self.connection {
+            Connection::Sqlite(transaction) => transaction.rows(sql, params, read),
+            Connection::Postgres(transaction) => transaction.rows(sql, params, read),
+            Connection::None => Err(StoreError::Closed),
+        }
     }
 }

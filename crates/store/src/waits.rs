@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
-use rusqlite::params;
 
 use crate::agents::{AgentRow, State, find_agent, lock_agent, state_of};
 use crate::error::StoreError;
@@ -17,6 +16,7 @@ use crate::leases::{Lease, fence};
 use crate::refusal::Refusal;
 use crate::reports::{self, LastWords};
 use crate::sessions;
+use crate::sql::params;
 use crate::steps::{Actor, Mark, Named, Outcome, Performed, resolve};
 use crate::store::Store;
 use crate::unit::Unit;
@@ -77,7 +77,7 @@ impl Store {
         waiter: AgentId,
         wait: Wait,
     ) -> Result<Result<Waiting, Refusal>, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let waiter = fence(unit, &lease, &waiter)?;
             remove_edges(unit, &waiter)?;
             let found = find_awaited(unit, &waiter, &wait)?;
@@ -111,7 +111,7 @@ impl Store {
         self.read(move |unit| {
             let waiter = lock_agent(unit, &session, &waiter)?;
             let sql = "SELECT untold > 0 FROM agents WHERE key = ?1";
-            if unit.row(sql, [waiter.key], |row| row.get(0))?.unwrap_or(false) {
+            if unit.row(sql, params![waiter.key], |row| row.get(0))?.unwrap_or(false) {
                 return Ok(true);
             }
             for id in &waiting.awaited {
@@ -219,13 +219,16 @@ fn live_edges(
     unit: &Unit<'_>,
     session: i64,
 ) -> Result<BTreeMap<AgentId, Vec<AgentId>>, StoreError> {
-    let sql = "SELECT a.id, b.id FROM agents a JOIN waits w ON w.waiter = a.key
+    let sql = format!(
+        "SELECT a.id, b.id FROM agents a JOIN waits w ON w.waiter = a.key
             JOIN agents b ON b.key = w.awaited
-            JOIN agents t ON t.session = a.session AND t.id = substr(a.id, 1, instr(a.id, '/'))
+            JOIN agents t ON t.session = a.session AND t.id = {}
             JOIN leases l ON l.agent = t.key
-        WHERE a.session = ?1 AND l.until > ?2";
-    let found = unit.rows(sql, params![session, unit.now().as_millis()], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        WHERE a.session = ?1 AND l.until > ?2",
+        unit.dialect().top_of("a.id")
+    );
+    let found = unit.rows(&sql, params![session, unit.now().as_millis()], |row| {
+        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
     })?;
     let mut edges: BTreeMap<AgentId, Vec<AgentId>> = BTreeMap::new();
     for (waiter, awaited) in found {
@@ -239,13 +242,13 @@ fn add_edges(unit: &Unit<'_>, waiter: &AgentRow, waiting: &Waiting) -> Result<()
     for id in &waiting.awaited {
         let sql = "INSERT INTO waits (waiter, awaited)
             SELECT ?1, key FROM agents WHERE session = ?2 AND id = ?3";
-        unit.execute(sql, params![waiter.key, waiter.session, id.to_string()])?;
+        unit.run(sql, params![waiter.key, waiter.session, id.to_string()])?;
     }
     Ok(())
 }
 
 fn remove_edges(unit: &Unit<'_>, waiter: &AgentRow) -> Result<(), StoreError> {
-    unit.execute("DELETE FROM waits WHERE waiter = ?1", [waiter.key]).map(drop)
+    unit.run("DELETE FROM waits WHERE waiter = ?1", params![waiter.key])
 }
 
 /// Tells how everybody is. When it is the model that is told, the unread mail is told with it (mail.md,
@@ -272,7 +275,7 @@ pub(crate) fn end(
         Actor::Model => {
             remove_edges(unit, waiter)?;
             let sql = "SELECT id FROM mail WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL";
-            let untold: Vec<i64> = unit.rows(sql, [waiter.key], |row| row.get(0))?;
+            let untold: Vec<i64> = unit.rows(sql, params![waiter.key], |row| row.get(0))?;
             Ok(done.marking(untold.into_iter().map(|mail| (Mark::Told, mail))))
         }
         Actor::Command | Actor::Person(_) => Ok(done),
@@ -289,7 +292,7 @@ pub(crate) fn abandon(unit: &Unit<'_>, waiter: &AgentRow) -> Result<(), StoreErr
 pub(crate) fn abandon_tree(unit: &Unit<'_>, top: &AgentRow) -> Result<(), StoreError> {
     let sql = "DELETE FROM waits WHERE waiter IN
         (SELECT key FROM agents WHERE session = ?1 AND id LIKE ?2 || '%')";
-    unit.execute(sql, params![top.session, top.id.to_string()])?;
+    unit.run(sql, params![top.session, top.id.to_string()])?;
     reports::pay_in_tree(unit, top)
 }
 

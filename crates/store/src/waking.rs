@@ -5,7 +5,6 @@
 //! Nothing of that is stored per message: whatever frees held mail changes one number.
 
 use ikigai_conversation::{AgentId, MailId, Message, NewMessage};
-use rusqlite::params;
 
 use crate::agents::{AgentRow, State, set_state, state_of};
 use crate::causes;
@@ -16,6 +15,7 @@ use crate::log::{append, append_all};
 use crate::mailbox::mail_id;
 use crate::reports;
 use crate::sessions;
+use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 
@@ -100,7 +100,7 @@ impl Store {
         messages: Vec<NewMessage>,
         ending: Ending,
     ) -> Result<Ended, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = append_all(unit, &agent, messages)?;
             note_end(unit, &agent, &ending)?;
@@ -120,7 +120,7 @@ impl Store {
     /// Makes an agent idle whose turn has ended and that is not idle yet, because mail waited that is gone now: a
     /// person has read it, or no wake is left. Nothing is done when there is mail that would wake it.
     pub async fn rest(&self, lease: Lease, agent: AgentId) -> Result<Sleep, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             if state_of(unit, agent.key)? == State::Idle {
                 return Ok(Sleep::Asleep);
@@ -143,13 +143,13 @@ impl Store {
         agent: AgentId,
         render: impl FnOnce(&Unread) -> NewMessage + Send + 'static,
     ) -> Result<Option<Message>, StoreError> {
-        self.commit(move |unit| {
+        self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let Some(message) = tell(unit, &agent, render)? else { return Ok(None) };
             begin_turn(unit, &agent, message.id)?;
             set_state(unit, &agent, State::Waiting)?;
             let sql = "UPDATE sessions SET requests_left = requests_left - 1 WHERE key = ?1";
-            unit.execute(sql, [agent.session])?;
+            unit.run(sql, params![agent.session])?;
             Ok(Some(message))
         })
         .await
@@ -162,7 +162,8 @@ impl Store {
         agent: AgentId,
         render: impl FnOnce(&Unread) -> NewMessage + Send + 'static,
     ) -> Result<Option<Message>, StoreError> {
-        self.commit(move |unit| tell(unit, &fence(unit, &lease, &agent)?, render)).await
+        self.commit(lease.scope(), move |unit| tell(unit, &fence(unit, &lease, &agent)?, render))
+            .await
     }
 }
 
@@ -180,11 +181,11 @@ fn tell(
     let message = append(unit, agent, render(&unread))?;
     let sql = "UPDATE mail SET told_by = ?2
         WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL";
-    unit.execute(sql, params![agent.key, message.id.value()])?;
-    unit.execute("UPDATE agents SET notification_pending = 1 WHERE key = ?1", [agent.key])?;
-    unit.execute(
+    unit.run(sql, params![agent.key, message.id.value()])?;
+    unit.run("UPDATE agents SET notification_pending = 1 WHERE key = ?1", params![agent.key])?;
+    unit.run(
         "UPDATE sessions SET wakes_left = wakes_left - 1 WHERE key = ?1",
-        [agent.session],
+        params![agent.session],
     )?;
     Ok(Some(message))
 }
@@ -192,16 +193,16 @@ fn tell(
 /// Notes how a turn ended.
 fn note_end(unit: &Unit<'_>, agent: &AgentRow, ending: &Ending) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET in_turn = 0, last_error = ?2,
-            mail_held = max(mail_held, ?2 IS NOT NULL)
+            mail_held = CASE WHEN ?2 IS NULL THEN mail_held ELSE 1 END
         WHERE key = ?1";
-    unit.execute(sql, params![agent.key, ending.error()]).map(drop)
+    unit.run(sql, params![agent.key, ending.error()])
 }
 
 pub(crate) fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
     let sql = format!(
         "SELECT 1 FROM agents a JOIN sessions s ON s.key = a.session WHERE a.key = ?1 AND {WOULD_WAKE}"
     );
-    Ok(unit.row(&sql, [agent.key], |_| Ok(()))?.is_some())
+    Ok(unit.row(&sql, params![agent.key], |_| Ok(()))?.is_some())
 }
 
 /// Notes that mail is held, if it is and that was not noted before. Whose it is does not matter: it is the last
@@ -211,19 +212,19 @@ fn note_held(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
         WHERE key = ?1 AND held_told = 0 AND wakes_left = 0
         AND EXISTS (SELECT 1 FROM agents
             WHERE session = ?1 AND state = 'idle' AND untold > 0 AND mail_held = 0)";
-    Ok(unit.execute(sql, [agent.session])? > 0)
+    Ok(unit.execute(sql, params![agent.session])? > 0)
 }
 
 fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
     let sql = "SELECT id FROM mail
         WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL ORDER BY id DESC";
-    let ids: Vec<i64> = unit.rows(sql, [agent.key], |row| row.get(0))?;
+    let ids: Vec<i64> = unit.rows(sql, params![agent.key], |row| row.get(0))?;
     let all_new = ids.into_iter().map(mail_id).collect::<Result<_, _>>()?;
     let sql = "SELECT m.id, s.id, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.recipient = ?1 AND m.unread = 1 AND m.told_by IS NULL ORDER BY m.id DESC LIMIT ?2";
     let new = unit
         .rows(sql, params![agent.key, SHOWN], |row| {
-            Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?))
+            Ok((row.get(0)?, row.get::<String>(1)?, row.get(2)?))
         })?
         .into_iter()
         .map(|(id, from, body)| {

@@ -1,13 +1,13 @@
 //! What there is to do for a process: one query, whatever signals were lost (mail.md, M6).
 
 use ikigai_conversation::{AgentId, SessionId};
-use rusqlite::params;
 
 use crate::agents::{State, find_agent};
 use crate::error::StoreError;
 use crate::leases::decode;
 use crate::process::Process;
 use crate::sessions::{self, Place};
+use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::waking::WOULD_WAKE;
@@ -123,17 +123,18 @@ fn due(unit: &Unit<'_>, session: i64) -> Result<Vec<Due>, StoreError> {
     let sql = format!(
         "SELECT a.id, a.state, t.machine, t.directory, l.holder, l.until
             FROM agents a JOIN sessions s ON s.key = a.session
-            JOIN agents t ON t.session = a.session AND t.id = substr(a.id, 1, instr(a.id, '/'))
+            JOIN agents t ON t.session = a.session AND t.id = {}
             LEFT JOIN leases l ON l.agent = t.key
-            WHERE a.session = ?1 AND (a.state NOT IN ('idle', 'dead') OR (a.state = 'idle' AND {WOULD_WAKE}))"
+            WHERE a.session = ?1 AND (a.state NOT IN ('idle', 'dead') OR (a.state = 'idle' AND {WOULD_WAKE}))",
+        unit.dialect().top_of("a.id")
     );
     let rows = unit.rows(&sql, params![session], |row| {
         Ok((
-            row.get::<_, String>(0)?,
-            row.get::<_, String>(1)?,
+            row.get::<String>(0)?,
+            row.get::<String>(1)?,
             Place { machine: row.get(2)?, directory: row.get(3)? },
-            row.get::<_, Option<String>>(4)?,
-            row.get::<_, Option<i64>>(5)?,
+            row.get::<Option<String>>(4)?,
+            row.get::<Option<i64>>(5)?,
         ))
     })?;
     let read = |(id, state, place, holder, until): (

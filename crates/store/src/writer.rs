@@ -3,30 +3,64 @@
 //! A durable commit costs a flush of the disk, whatever it holds. So the writer takes all units that are
 //! waiting into one transaction, each behind a savepoint of its own: one that fails takes back its own
 //! changes and nobody else's. Everybody is answered after the commit, never before.
+//!
+//! In a shared database a transaction holds the lock of what its units are about, and only units about the same
+//! session share one: a transaction that locked two sessions could meet one that locks them the other way round.
 
-use std::path::PathBuf;
+use std::collections::VecDeque;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode};
+use ikigai_conversation::SessionId;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::open::{FileIdentity, leave};
+use crate::sessions::Place;
 use crate::unit::Unit;
 
 /// How many units may wait. A sender that finds the queue full waits for room.
 const QUEUE: usize = 1_024;
 /// How many units share a commit at most, so that the first of them is not kept waiting for long.
 const SHARED: usize = 256;
-/// How long another process may keep the database to itself. A commit takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A database, as its writer's thread uses it.
+pub(crate) trait Database: Send {
+    /// One transaction around `work`. When it could not begin, `work` is called all the same, with a unit that
+    /// refuses everything.
+    fn transaction(
+        &mut self,
+        scope: &Scope,
+        work: &mut dyn FnMut(&Unit<'_>),
+    ) -> Result<(), StoreError>;
+
+    /// Whether units about different things may share a transaction.
+    fn is_shared_by_all(&self) -> bool;
+
+    /// Everybody was answered.
+    fn say_news(&mut self) {}
+
+    /// The last thing that is done.
+    fn leave(self: Box<Self>);
+}
+
+/// What a unit is about: nobody else writes there until it is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// A session and all that belongs to it.
+    Session(SessionId),
+    /// Which sessions a place has.
+    Place(Place),
+    /// Something that is nobody else's, or that one statement does.
+    Own,
+}
 
 /// Told after the commit: the outcome of a unit, or why there was none.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
 /// A unit's work inside the shared transaction.
-type Job = Box<dyn FnOnce(&Unit<'_>) -> Answer + Send>;
+struct Job {
+    scope: Scope,
+    work: Box<dyn FnOnce(&Unit<'_>) -> Answer + Send>,
+}
 
 /// The queue to the writer's thread.
 #[derive(Debug)]
@@ -37,16 +71,17 @@ pub(crate) struct Writer {
     committed: watch::Receiver<u64>,
 }
 
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
 impl Writer {
-    pub(crate) fn start(
-        connection: Connection,
-        path: PathBuf,
-        identity: FileIdentity,
-        clock: Clock,
-    ) -> Result<Writer, StoreError> {
+    pub(crate) fn start(database: Box<dyn Database>) -> Result<Writer, StoreError> {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let (commits, committed) = watch::channel(0);
-        let work = WriterThread { connection, path, identity, clock, jobs, commits };
+        let work = WriterThread { database, jobs, waiting: VecDeque::new(), commits };
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || work.run())
@@ -58,23 +93,24 @@ impl Writer {
     ///
     /// # Cancel safety
     /// A unit whose future is dropped may still be committed.
-    pub(crate) async fn commit<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(crate) async fn commit<T, F>(&self, scope: Scope, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |unit| match unit.in_savepoint(work) {
-            Ok(value) => Box::new(move |committed| {
-                // Nobody may be waiting for it any more.
-                let _ = answer.send(committed.map(|()| value));
-            }),
-            Err(error) => Box::new(move |_| {
-                let _ = answer.send(Err(error));
-            }),
-        });
+        let work: Box<dyn FnOnce(&Unit<'_>) -> Answer + Send> =
+            Box::new(move |unit| match unit.in_savepoint(work) {
+                Ok(value) => Box::new(move |committed| {
+                    // Nobody may be waiting for it any more.
+                    let _ = answer.send(committed.map(|()| value));
+                }),
+                Err(error) => Box::new(move |_| {
+                    let _ = answer.send(Err(error));
+                }),
+            });
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue.send(job).await.map_err(|_| StoreError::Closed)?;
+        queue.send(Job { scope, work }).await.map_err(|_| StoreError::Closed)?;
         answered.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -95,103 +131,83 @@ impl Drop for Writer {
 }
 
 struct WriterThread {
-    connection: Connection,
-    path: PathBuf,
-    identity: FileIdentity,
-    clock: Clock,
+    database: Box<dyn Database>,
     jobs: mpsc::Receiver<Job>,
+    /// Taken from the queue, and about something else than the transaction that was under way. Never more than
+    /// the queue can hold.
+    waiting: VecDeque<Job>,
     commits: watch::Sender<u64>,
 }
 
 impl WriterThread {
     fn run(mut self) {
-        while let Some(first) = self.jobs.blocking_recv() {
-            let mut answers = Vec::new();
-            let outcome = self.shared_commit(first, &mut answers);
+        while let Some(first) = self.waiting.pop_front().or_else(|| self.jobs.blocking_recv()) {
+            let (outcome, answers) = self.shared_commit(first);
             for answer in answers {
                 answer(outcome.clone());
             }
             self.commits.send_modify(|count| *count += 1);
+            self.database.say_news();
         }
-        leave(self.connection, &self.path);
+        self.database.leave();
     }
 
-    /// One transaction for `first` and all that wait behind it.
-    fn shared_commit(&mut self, first: Job, answers: &mut Vec<Answer>) -> Result<(), StoreError> {
-        if let Err(error) = self.begin_here() {
-            // Run outside of a transaction, they do nothing but answer; who has waited with the first has
-            // waited long enough.
-            let refused = Unit::refused(&self.connection, error.clone());
-            answers.push(first(&refused));
-            while let Ok(job) = self.jobs.try_recv() {
-                answers.push(job(&refused));
+    /// One transaction for `first` and all that wait behind it and may share it.
+    fn shared_commit(&mut self, first: Job) -> (Result<(), StoreError>, Vec<Answer>) {
+        let mut answers = Vec::new();
+        let scope = first.scope.clone();
+        let is_shared_by_all = self.database.is_shared_by_all();
+        let (jobs, waiting) = (&mut self.jobs, &mut self.waiting);
+        let mut first = Some(first);
+        let outcome = self.database.transaction(&scope, &mut |unit| {
+            let mut last: Option<Answer> = None;
+            let mut room = SHARED;
+            while room > 0
+                && let Some(job) =
+                    first.take().or_else(|| next_about(&scope, is_shared_by_all, jobs, waiting))
+            {
+                room -= 1;
+                keep(&mut answers, last.take(), unit);
+                last = Some((job.work)(unit));
             }
-            return Err(error);
-        }
-        let unit = Unit::new(&self.connection, self.clock.now(), &self.path);
-        answers.push(first(&unit));
-        while answers.len() < SHARED
-            && let Ok(job) = self.jobs.try_recv()
-        {
-            answers.push(job(&unit));
-        }
-        let committed = unit.finish().and_then(|()| {
-            self.connection
-                .execute_batch("COMMIT")
-                .map_err(|error| StoreError::from_sqlite(&error, &self.path))
+            match answers.is_empty() {
+                // Alone, its fate is that of the commit.
+                true => answers.extend(last),
+                false => keep(&mut answers, last, unit),
+            }
         });
-        if committed.is_err() && !self.connection.is_autocommit() {
-            // Left open, it would let no other one begin.
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
-        committed
-    }
-
-    /// Takes the write lock, and then looks whether the file is still the one that others would open: it may
-    /// have been moved while we waited.
-    fn begin_here(&self) -> Result<(), StoreError> {
-        self.begin()?;
-        self.identity.require_same(&self.path).inspect_err(|_| {
-            let _ = self.connection.execute_batch("ROLLBACK");
-        })
-    }
-
-    /// Takes the write lock.
-    ///
-    /// BEGIN IMMEDIATE: a plain BEGIN takes the write lock late and fails with BUSY although we would wait.
-    /// The waiting is our own, short and random: SQLite's back-off grows, and then whoever came last wins
-    /// against who has waited longest.
-    fn begin(&self) -> Result<(), StoreError> {
-        let started = Instant::now();
-        let mut jitter = Jitter::new();
-        loop {
-            match self.connection.execute_batch("BEGIN IMMEDIATE") {
-                Err(error)
-                    if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                        && started.elapsed() < PATIENCE =>
-                {
-                    std::thread::sleep(jitter.pause());
-                }
-                begun => return begun.map_err(|error| StoreError::from_sqlite(&error, &self.path)),
-            }
-        }
+        (outcome, answers)
     }
 }
 
-/// Random pauses between 0.1 and 2 ms; the randomness need not be good, only different per process.
-struct Jitter(u64);
-
-impl Jitter {
-    fn new() -> Jitter {
-        let seed = u64::from(std::process::id()) << 20;
-        let time = Instant::now();
-        Jitter(seed ^ (std::ptr::from_ref(&time).addr() as u64) | 1)
+/// Keeps an answer for after the commit, unless the unit turns out to have failed.
+fn keep(answers: &mut Vec<Answer>, answer: Option<Answer>, unit: &Unit<'_>) {
+    let Some(answer) = answer else { return };
+    match unit.settle() {
+        Ok(()) => answers.push(answer),
+        Err(error) => answer(Err(error)),
     }
+}
 
-    fn pause(&mut self) -> Duration {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        Duration::from_micros(100 + self.0 % 1_900)
+/// The next unit that may share a transaction about `scope`; others go on waiting, in their order.
+fn next_about(
+    scope: &Scope,
+    is_shared_by_all: bool,
+    jobs: &mut mpsc::Receiver<Job>,
+    waiting: &mut VecDeque<Job>,
+) -> Option<Job> {
+    let may_share =
+        |job: &Job| is_shared_by_all || (matches!(scope, Scope::Session(_)) && job.scope == *scope);
+    if let Some(at) = waiting.iter().position(may_share) {
+        return waiting.remove(at);
     }
+    while waiting.len() < QUEUE
+        && let Ok(job) = jobs.try_recv()
+    {
+        if may_share(&job) {
+            return Some(job);
+        }
+        waiting.push_back(job);
+    }
+    None
 }

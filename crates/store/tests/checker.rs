@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ikigai_testkit::{TestStore, checker, send_to};
-use rusqlite::Connection;
+use ikigai_testkit::{Raw, TestDatabase, TestStore, checker, send_to};
 
 use crate::support::agent;
 
 /// A database in order, in one file: mail 1 was announced and read, mail 2 was listed, mail 3 is a
 /// person's, and mail 4 went the other way.
-async fn orderly_books() -> (tempfile::TempDir, PathBuf) {
+async fn orderly_books() -> (TestDatabase, PathBuf) {
     let store = TestStore::new();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
@@ -22,25 +21,24 @@ async fn orderly_books() -> (tempfile::TempDir, PathBuf) {
     let step = send_to(&reader.id, "person three");
     store.perform(session, agent("0/"), step, None).await.unwrap();
     reader.send(&store, &sender.id, "agent four").await;
-    let (folder, path) = store.close();
-    let raw = Connection::open(&path).unwrap();
-    raw.pragma_update(None, "journal_mode", "delete").unwrap();
-    (folder, path)
+    let path = store.path();
+    let database = store.close();
+    database.raw().script("PRAGMA journal_mode = delete");
+    (database, path)
 }
 
 /// What the checker says about a copy of `books` after `sql` was done to it.
 fn faults_after(books: &Path, sql: &str) -> Vec<String> {
     let copy = books.with_file_name("copy.db");
     fs::copy(books, &copy).unwrap();
-    let raw = Connection::open(&copy).unwrap();
-    raw.execute_batch(&format!("PRAGMA foreign_keys = OFF; {sql}")).unwrap();
-    drop(raw);
-    checker::check(&copy, &[])
+    let copy = copy.to_str().unwrap();
+    Raw::open(copy).script(&format!("PRAGMA foreign_keys = OFF; {sql}"));
+    checker::check(copy, &[])
 }
 
 #[tokio::test]
 async fn m8_the_checker_notices_each_kind_of_damage() {
-    let (_folder, books) = orderly_books().await;
+    let (_database, books) = orderly_books().await;
     assert_eq!(faults_after(&books, ""), Vec::<String>::new());
     let result = |action: &str| {
         format!(
@@ -82,8 +80,8 @@ async fn m8_the_checker_notices_each_kind_of_damage() {
 
 #[tokio::test]
 async fn m8_the_checker_notices_a_broken_promise() {
-    let (folder, books) = orderly_books().await;
-    let promises = folder.path().join("acknowledged");
+    let (_database, books) = orderly_books().await;
+    let promises = books.with_file_name("acknowledged");
     for (line, broken) in [
         ("ack sent 1 1/ agent one\n", false),
         ("ack sent 1 0/ agent one\n", true),
@@ -96,7 +94,7 @@ async fn m8_the_checker_notices_a_broken_promise() {
         ("ack sent 9 1/ agent ni", false),
     ] {
         fs::write(&promises, line).unwrap();
-        let faults = checker::check(&books, std::slice::from_ref(&promises));
+        let faults = checker::check(books.to_str().unwrap(), std::slice::from_ref(&promises));
         assert_eq!(!faults.is_empty(), broken, "{line}: {faults:?}");
     }
 }

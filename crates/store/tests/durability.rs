@@ -17,7 +17,7 @@ async fn trace_driver(fault: Fault) -> (usize, Vec<String>) {
     );
     let store = TestStore::new();
     let session = free_agents(&store, 2).await;
-    let plan = Plan { fault, steps: STEPS, ..Plan::new(&store.path(), session, 2, 0) };
+    let plan = Plan { fault, steps: STEPS, ..Plan::new(store.database(), session, 2, 0) };
     let driver = child("driver", &plan.arguments());
     let trace = store.folder().join("trace");
     let mut strace = Command::new("strace");

@@ -42,7 +42,7 @@ fn a_bare_name_is_looked_up_in_the_working_directory() {
 
 /// How many migrations there are.
 fn known_version() -> i64 {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
     i64::try_from(fs::read_dir(folder).unwrap().count()).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_in_it(
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let raw = Connection::open(&path).unwrap();
-    raw.execute_batch(include_str!("../migrations/0001.sql")).unwrap();
+    raw.execute_batch(include_str!("../migrations/sqlite/0001.sql")).unwrap();
     raw.pragma_update(None, "application_id", 0x696b_6967).unwrap();
     raw.pragma_update(None, "user_version", 1).unwrap();
     raw.execute_batch(
@@ -114,9 +114,8 @@ fn what_is_no_database_is_refused() {
     fs::write(&path, "some text of some length, which is not what a database begins with").unwrap();
     assert!(refusal(&path, Options::default()).contains(" is not a database: "));
     assert!(refusal(folder.path(), Options::default()).contains(" is not a database: "));
-    let refused = Store::open("postgres://me:secret@host/db", Options::default()).unwrap_err();
-    let text =
-        "postgres:… is no address of a database that this version can use: use sqlite://PATH";
+    let refused = Store::open("mysql://me:secret@host/db", Options::default()).unwrap_err();
+    let text = "mysql:… is no address of a database that this version can use: use sqlite://PATH or postgres://…";
     assert_eq!(refused.to_string(), text, "a password is not repeated");
 }
 

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{NewFork, Options, Outcome, Patience, Process, Step, Store};
 use ikigai_testkit::driver::Plan;
-use ikigai_testkit::{PLENTY, TestAgent, TestStore, by_id, checker, driver, place};
-use rusqlite::Connection;
+use ikigai_testkit::{PLENTY, Raw, TestAgent, TestStore, by_id, checker, driver, place};
 use tokio::task::unconstrained;
 
 /// No test waits longer for anything: what takes this long hangs.
@@ -38,6 +37,7 @@ pub(crate) fn run_as_child() {
     let code = match role.as_str() {
         "driver" => driver::main(&arguments),
         "checker" => checker::main(&arguments),
+        "crowd" => crate::crowd::work_as_child(&arguments),
         "open" => crate::opening::open_as_child(&arguments),
         "full-disk" => crate::writer::fill_disk_as_child(&arguments),
         _ => panic!("no such child: {role}"),
@@ -90,10 +90,9 @@ pub(crate) fn driver_process(plan: &Plan, acknowledged: &Path) -> Running {
 
 /// What the checker, a process of its own, has to say; nothing when all is well.
 #[track_caller]
-pub(crate) fn verdict(database: &Path, acknowledged: &[PathBuf]) -> Vec<String> {
-    let files = [&[database.to_owned()], acknowledged].concat();
-    let arguments: Vec<String> =
-        files.iter().map(|path| path.to_str().unwrap().to_owned()).collect();
+pub(crate) fn verdict(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
+    let files = acknowledged.iter().map(|path| path.to_str().unwrap().to_owned());
+    let arguments: Vec<String> = [database.to_owned()].into_iter().chain(files).collect();
     let output = child("checker", &arguments).stderr(Stdio::piped()).output().unwrap();
     let faults: Vec<String> =
         String::from_utf8(output.stderr).unwrap().lines().map(str::to_owned).collect();
@@ -102,7 +101,7 @@ pub(crate) fn verdict(database: &Path, acknowledged: &[PathBuf]) -> Vec<String> 
 }
 
 #[track_caller]
-pub(crate) fn check_books(database: &Path, acknowledged: &[PathBuf]) {
+pub(crate) fn check_books(database: &str, acknowledged: &[PathBuf]) {
     assert_eq!(verdict(database, acknowledged), Vec::<String>::new());
 }
 
@@ -169,19 +168,19 @@ pub(crate) fn submit<F: Future + ?Sized>(future: Pin<&mut F>) {
 }
 
 /// Keeps all writers waiting until it is dropped.
-pub(crate) struct Blockade(Connection);
+pub(crate) struct Blockade(Raw);
 
 impl Blockade {
     pub(crate) fn of(store: &TestStore) -> Blockade {
-        let connection = store.raw();
-        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-        Blockade(connection)
+        let raw = store.raw();
+        raw.script_of("BEGIN IMMEDIATE", "BEGIN; LOCK TABLE sessions IN EXCLUSIVE MODE");
+        Blockade(raw)
     }
 }
 
 impl Drop for Blockade {
     fn drop(&mut self) {
-        self.0.execute_batch("ROLLBACK").unwrap();
+        self.0.script("ROLLBACK");
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 use ikigai_conversation::{NewMessage, SessionId};
 use ikigai_store::{Next, Outcome, StoreError};
 use ikigai_testkit::driver::Plan;
-use ikigai_testkit::{PLENTY, TestStore, place, send_to};
+use ikigai_testkit::{Kind, PLENTY, TestStore, place, send_to};
 use uuid::Uuid;
 
 use crate::support::{
@@ -64,7 +64,7 @@ async fn what_waits_together_shares_a_commit_of_at_most_256() {
     for (units, expected) in [(1, 1), (32, 1), (256, 1), (257, 2), (400, 2)] {
         let (outcomes, commits) = share(&store, sends(&store, session, units)).await;
         assert_eq!((outcomes, commits), (vec![Ok(()); units], expected), "{units}");
-        store.raw().execute("DELETE FROM mail", []).unwrap();
+        store.raw().script("DELETE FROM mail");
     }
 }
 
@@ -76,7 +76,7 @@ async fn a_unit_that_fails_between_31_good_ones_fails_alone() {
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON agents
         WHEN NEW.session = (SELECT max(key) FROM sessions)
         BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
-    store.raw().execute_batch(poison).unwrap();
+    store.raw().script(poison);
     let other_row = "SELECT next_agent + updated_at FROM sessions ORDER BY key DESC LIMIT 1";
     let before = store.number(other_row);
     store.advance(std::time::Duration::from_secs(1));
@@ -128,21 +128,19 @@ async fn dropping_the_store_waits_for_what_was_queued() {
     // Nobody waits for the answers any more.
     drop(units);
     drop(blockade);
-    let (_folder, path) = store.close();
-    let raw = rusqlite::Connection::open(path).unwrap();
-    let mail: i64 = raw.query_row("SELECT count(*) FROM mail", [], |row| row.get(0)).unwrap();
-    assert_eq!(mail, 50);
+    let database = store.close();
+    assert_eq!(database.raw().number("SELECT count(*) FROM mail"), 50);
 }
 
 #[tokio::test]
 async fn the_queue_holds_1024_units_and_the_next_waits_for_room() {
     let queued = async |wait: bool| {
-        let store = TestStore::fast();
+        let store = TestStore::fast(Kind::Sqlite);
         let session = store.session_with(PLENTY).await;
         // Mailboxes take 1,000 unread.
-        store.raw().execute_batch(
+        store.raw().script(
             "CREATE TRIGGER seen AFTER INSERT ON mail BEGIN UPDATE mail SET unread = 0 WHERE id = new.id; END",
-        ).unwrap();
+        );
         let blockade = Blockade::of(&store);
         let mut units = sends(&store, session, 1_100);
         units.iter_mut().for_each(|unit| submit(unit.as_mut()));
@@ -154,9 +152,8 @@ async fn the_queue_holds_1024_units_and_the_next_waits_for_room() {
         } else {
             drop(units);
         }
-        let (_folder, path) = store.close();
-        let raw = rusqlite::Connection::open(path).unwrap();
-        raw.query_row("SELECT count(*) FROM mail", [], |row| row.get::<_, i64>(0)).unwrap()
+        let database = store.close();
+        database.raw().number("SELECT count(*) FROM mail")
     };
     assert_eq!(queued(true).await, 1_100);
     // Who gives up waiting for room was never in the queue; one unit may be in the writer's hand.
@@ -171,7 +168,7 @@ async fn eight_processes_at_one_file_lose_nothing_and_are_never_locked_out() {
     let files: Vec<PathBuf> =
         (0..8).map(|number| store.folder().join(format!("acknowledged {number}"))).collect();
     let start = |(number, file): (usize, &PathBuf)| {
-        let mut plan = Plan::new(&store.path(), session, 8, u32::try_from(number).unwrap());
+        let mut plan = Plan::new(store.database(), session, 8, u32::try_from(number).unwrap());
         plan.steps = 60;
         driver_process(&plan, file)
     };
@@ -189,7 +186,7 @@ async fn eight_processes_at_one_file_lose_nothing_and_are_never_locked_out() {
     };
     let promised: usize = files.iter().map(sent).sum();
     assert_eq!(usize::try_from(store.number("SELECT count(*) FROM mail")).unwrap(), promised);
-    check_books(&store.path(), &files);
+    check_books(store.database(), &files);
 }
 
 /// On a small disk: fills it, shares a commit, makes room, shares another. Prints what everybody was told.
@@ -284,5 +281,5 @@ fn a_full_disk_in_a_shared_commit_keeps_nothing_and_promises_nothing() {
     ];
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(told, expected, "{stderr}");
-    check_books(&folder.path().join("store.db"), &[]);
+    check_books(folder.path().join("store.db").to_str().unwrap(), &[]);
 }

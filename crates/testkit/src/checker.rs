@@ -1,19 +1,18 @@
 //! Accounts for every message of a database that drivers wrote, after whatever happened to them.
 //!
-//! It opens the file by itself, only for reading, and trusts nothing that the store says about it: it reads
+//! It opens the database by itself, only for reading, and trusts nothing that the store says about it: it reads
 //! the rows, takes the logs at their word, and compares. Only what a driver never does is beyond it: a person
 //! who makes mail unread again leaves no trace.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Body, Kind, Log, Message, MessageId, Time};
-use rusqlite::{Connection, OpenFlags};
 
+use crate::raw::Raw;
 use crate::test_agent::output_of;
 use crate::view::fault_of_view;
 
@@ -22,7 +21,7 @@ use crate::view::fault_of_view;
 pub fn main(arguments: &[String]) -> ExitCode {
     let (database, acknowledged) = arguments.split_first().expect("DATABASE [ACKNOWLEDGED]…");
     let acknowledged: Vec<PathBuf> = acknowledged.iter().map(PathBuf::from).collect();
-    let faults = check(Path::new(database), &acknowledged);
+    let faults = check(database, &acknowledged);
     let mut out = std::io::stderr().lock();
     for fault in &faults {
         writeln!(out, "{fault}").unwrap();
@@ -31,7 +30,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
 }
 
 /// All that is wrong with a database, and with what was promised about it.
-pub fn check(database: &Path, acknowledged: &[PathBuf]) -> Vec<String> {
+pub fn check(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
     // Before the rows: drivers may go on meanwhile, and what they promise later is not looked for.
     let promises: Vec<String> =
         acknowledged.iter().map(|file| fs::read_to_string(file).unwrap_or_default()).collect();
@@ -56,20 +55,16 @@ pub fn check(database: &Path, acknowledged: &[PathBuf]) -> Vec<String> {
 
 /// What is left undone in a database whose processes have all come to their end, none of them by a kill: mail that
 /// nobody was told of although nothing holds it, children that ended unheard, agents at work, waits.
-pub fn check_settled(database: &Path) -> Vec<String> {
-    let undone = || -> rusqlite::Result<Vec<String>> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let connection = Connection::open_with_flags(database, flags)?;
-        let mut undone = Vec::new();
-        for (what, sql) in UNDONE {
-            let mut statement = connection.prepare(sql)?;
-            for found in statement.query_map([], |row| row.get::<_, String>(0))? {
-                undone.push(format!("{what}: {}", found?));
-            }
+pub fn check_settled(database: &str) -> Vec<String> {
+    let raw = Raw::open(database);
+    let mut undone = Vec::new();
+    for (what, sql) in UNDONE {
+        match raw.try_rows(sql, |row| row.text(0).unwrap_or_default()) {
+            Ok(found) => undone.extend(found.iter().map(|found| format!("{what}: {found}"))),
+            Err(error) => undone.push(error),
         }
-        Ok(undone)
-    };
-    undone().unwrap_or_else(|error| vec![error.to_string()])
+    }
+    undone
 }
 
 /// In words of their own: the store's questions are not asked here.
@@ -78,13 +73,13 @@ const UNDONE: [(&str, &str); 4] = [
         "mail that nobody was told of",
         "SELECT m.id || ' to ' || a.id FROM mail m JOIN agents a ON a.key = m.recipient
             JOIN sessions s ON s.key = a.session
-            WHERE m.unread AND m.told_by IS NULL AND a.state <> 'dead' AND NOT a.mail_held
+            WHERE m.unread = 1 AND m.told_by IS NULL AND a.state <> 'dead' AND a.mail_held = 0
             AND s.wakes_left > 0 AND s.requests_left > 0",
     ),
     ("still at work", "SELECT id || ' ' || state FROM agents WHERE state NOT IN ('idle', 'dead')"),
     (
         "ended unheard",
-        "SELECT c.id FROM agents c WHERE c.state = 'idle' AND c.owes_report
+        "SELECT c.id FROM agents c WHERE c.state = 'idle' AND c.owes_report = 1
             AND EXISTS (SELECT 1 FROM messages WHERE agent = c.key)",
     ),
     (
@@ -128,16 +123,13 @@ struct MailRow {
 }
 
 impl Books {
-    fn load(database: &Path) -> Result<Books, String> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let connection =
-            Connection::open_with_flags(database, flags).map_err(|error| error.to_string())?;
-        connection.busy_timeout(Duration::from_secs(60)).map_err(|error| error.to_string())?;
+    fn load(database: &str) -> Result<Books, String> {
+        let raw = Raw::open(database);
         // One view of everything, also while others write.
-        connection.execute_batch("BEGIN").map_err(|error| error.to_string())?;
-        let damage = load_damage(&connection).map_err(|error| error.to_string())?;
-        let logs = load_logs(&connection)?;
-        let mail = load_mail(&connection).map_err(|error| error.to_string())?;
+        raw.script_of("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+        let damage = load_damage(&raw)?;
+        let logs = load_logs(&raw)?;
+        let mail = load_mail(&raw)?;
         let mut by_body: HashMap<String, Vec<i64>> = HashMap::new();
         for mail in mail.values() {
             by_body.entry(mail.body.clone()).or_default().push(mail.id);
@@ -153,41 +145,36 @@ impl Books {
     }
 }
 
-fn load_damage(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+fn load_damage(raw: &Raw) -> Result<Vec<String>, String> {
     let mut damage = Vec::new();
-    for pragma in ["quick_check", "foreign_key_check"] {
-        connection.pragma_query(None, pragma, |row| {
-            let found = row.get_ref(0)?.as_str().unwrap_or("?").to_owned();
-            if found != "ok" {
-                damage.push(format!("{pragma}: {found}"));
-            }
-            Ok(())
-        })?;
+    if raw.is_sqlite() {
+        // A server checks its pages and references itself, all the time.
+        for pragma in ["quick_check", "foreign_key_check"] {
+            let found = raw.try_rows(&format!("PRAGMA {pragma}"), |row| row.text(0))?;
+            let found = found.into_iter().flatten().filter(|found| found != "ok");
+            damage.extend(found.map(|found| format!("{pragma}: {found}")));
+        }
     }
     // The registry counts what the mailboxes hold.
     let sql = "SELECT id FROM agents a WHERE
-        unread <> (SELECT count(*) FROM mail WHERE recipient = a.key AND unread)
-        OR untold <> (SELECT count(*) FROM mail WHERE recipient = a.key AND unread AND told_by IS NULL)";
-    let mut miscounted = connection.prepare(sql)?;
-    for agent in miscounted.query_map([], |row| row.get::<_, String>(0))? {
-        damage.push(format!("the mailbox of {} is not as its agent counts it", agent?));
+        unread <> (SELECT count(*) FROM mail WHERE recipient = a.key AND unread = 1)
+        OR untold <> (SELECT count(*) FROM mail
+            WHERE recipient = a.key AND unread = 1 AND told_by IS NULL)";
+    for agent in raw.try_rows(sql, |row| row.text(0).unwrap_or_default())? {
+        damage.push(format!("the mailbox of {agent} is not as its agent counts it"));
     }
     Ok(damage)
 }
 
-fn load_logs(connection: &Connection) -> Result<HashMap<i64, AgentLog>, String> {
-    let failed = |error: rusqlite::Error| error.to_string();
-    let mut statement = connection
-        .prepare("SELECT key, id, inherits, inherits_up_to FROM agents")
-        .map_err(failed)?;
-    let agents: Vec<(i64, String, Option<i64>, Option<i64>)> = statement
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
-        .and_then(Iterator::collect)
-        .map_err(failed)?;
+fn load_logs(raw: &Raw) -> Result<HashMap<i64, AgentLog>, String> {
+    let sql = "SELECT key, id, inherits, inherits_up_to FROM agents";
+    let agents: Vec<(i64, String, Option<i64>, Option<i64>)> = raw.try_rows(sql, |row| {
+        (row.integer(0).unwrap(), row.text(1).unwrap(), row.integer(2), row.integer(3))
+    })?;
     let mut own = HashMap::new();
     for (key, id, ..) in &agents {
         let id = AgentId::parse(id).map_err(|error| error.to_string())?;
-        own.insert(*key, (id.clone(), load_messages(connection, *key, &id)?));
+        own.insert(*key, (id.clone(), load_messages(raw, *key, &id)?));
     }
     let parents: HashMap<i64, (i64, i64)> = agents
         .iter()
@@ -216,20 +203,14 @@ fn load_logs(connection: &Connection) -> Result<HashMap<i64, AgentLog>, String> 
     Ok(logs.collect())
 }
 
-fn load_messages(
-    connection: &Connection,
-    key: i64,
-    agent: &AgentId,
-) -> Result<Vec<Message>, String> {
-    let sql =
-        "SELECT id, kind, content, data, created_at FROM messages WHERE agent = ?1 ORDER BY id";
-    let mut statement = connection.prepare(sql).map_err(|error| error.to_string())?;
-    let rows: Vec<(i64, String, String, String, i64)> = statement
-        .query_map([key], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
-        })
-        .and_then(Iterator::collect)
-        .map_err(|error| error.to_string())?;
+fn load_messages(raw: &Raw, key: i64, agent: &AgentId) -> Result<Vec<Message>, String> {
+    let sql = format!(
+        "SELECT id, kind, content, data, created_at FROM messages WHERE agent = {key} ORDER BY id"
+    );
+    let rows: Vec<(i64, String, String, String, i64)> = raw.try_rows(&sql, |row| {
+        let (id, created_at) = (row.integer(0).unwrap(), row.integer(4).unwrap());
+        (id, row.text(1).unwrap(), row.text(2).unwrap(), row.text(3).unwrap(), created_at)
+    })?;
     let decode = |(id, kind, content, data, created_at): (i64, String, String, String, i64)| {
         let body = Body::from_parts(&kind, &data)
             .map_err(|error| format!("message {id} of {agent} does not decode: {error}"))?;
@@ -240,25 +221,22 @@ fn load_messages(
     rows.into_iter().map(decode).collect()
 }
 
-fn load_mail(connection: &Connection) -> rusqlite::Result<HashMap<i64, MailRow>> {
+fn load_mail(raw: &Raw) -> Result<HashMap<i64, MailRow>, String> {
     let sql =
         "SELECT id, recipient, sender, body, unread, sent_by, told_by, read_by, read_by_person
         FROM mail";
-    let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map([], |row| {
-        Ok(MailRow {
-            id: row.get(0)?,
-            recipient: row.get(1)?,
-            sender: row.get(2)?,
-            body: row.get(3)?,
-            unread: row.get(4)?,
-            sent_by: row.get(5)?,
-            told_by: row.get(6)?,
-            read_by: row.get(7)?,
-            read_by_person: row.get(8)?,
-        })
+    let rows = raw.try_rows(sql, |row| MailRow {
+        id: row.integer(0).unwrap(),
+        recipient: row.integer(1).unwrap(),
+        sender: row.integer(2).unwrap(),
+        body: row.text(3).unwrap(),
+        unread: row.integer(4) == Some(1),
+        sent_by: row.integer(5),
+        told_by: row.integer(6),
+        read_by: row.integer(7),
+        read_by_person: row.integer(8) == Some(1),
     })?;
-    rows.map(|row| row.map(|mail| (mail.id, mail))).collect()
+    Ok(rows.into_iter().map(|mail| (mail.id, mail)).collect())
 }
 
 /// Calls and results are pairs once the log is repaired, the view is valid, and no process wrote to the log
@@ -489,17 +467,18 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
 fn check_order(books: &Books, faults: &mut Vec<String>) {
     let mut mail: Vec<&MailRow> = books.mail.values().collect();
     mail.sort_by_key(|mail| mail.id);
-    let mut newest = 0;
+    // Those of different sessions have nothing to do with each other.
+    let mut newest: HashMap<i64, i64> = HashMap::new();
     // A report may come later than what it tells.
     let by_calls = mail.iter().filter(|mail| {
         let sent_by = mail.sent_by.and_then(|message| books.message(mail.sender, message));
         sent_by.is_some_and(|message| message.kind() == Kind::ToolResult)
     });
-    for (sent_by, mail) in by_calls.filter_map(|mail| Some((mail.sent_by?, mail.id))) {
-        if sent_by <= newest {
-            faults.push(format!("mail {mail}: was sent in {sent_by}, before an older one"));
+    for (sent_by, mail) in by_calls.filter_map(|mail| Some((mail.sent_by?, mail))) {
+        let older = newest.insert(mail.recipient, sent_by);
+        if older.is_some_and(|older| sent_by <= older) {
+            faults.push(format!("mail {}: was sent in {sent_by}, before an older one", mail.id));
         }
-        newest = sent_by;
     }
 }
 

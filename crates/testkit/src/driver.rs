@@ -6,7 +6,6 @@
 //! live process runs.
 
 use std::io::{BufRead, Write};
-use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,18 +15,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId, ToolCall};
 use ikigai_store::{Clock, Next, Options, Outcome, Sleep, Step, Store, StoreError};
-use rusqlite::{Connection, params};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::random::Random;
+use crate::raw::Raw;
 use crate::test_agent::{TestAgent, everything, output_of, result_of, said, send_to};
 use crate::test_store::PLENTY;
 
 /// How the driver is told what to do: `--name value` each, as [`arguments`](Plan::arguments) writes them.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The file of the database.
-    pub database: PathBuf,
+    /// The address of the database.
+    pub database: String,
     /// The session, which has the agents `0/` to `agents - 1`.
     pub session: SessionId,
     /// How many top-level agents write to each other.
@@ -85,7 +84,7 @@ const FAULTS: [(&str, Fault); 4] = [
 
 impl Plan {
     /// A faultless run without a death.
-    pub fn new(database: &Path, session: SessionId, agents: u32, agent: u32) -> Plan {
+    pub fn new(database: &str, session: SessionId, agents: u32, agent: u32) -> Plan {
         Plan {
             database: database.to_owned(),
             session,
@@ -104,7 +103,7 @@ impl Plan {
     pub fn arguments(&self) -> Vec<String> {
         let name = |fault| FAULTS.iter().find(|(_, value)| *value == fault).unwrap().0;
         let mut arguments = vec![
-            ("--database", self.database.to_str().unwrap().to_owned()),
+            ("--database", self.database.clone()),
             ("--session", self.session.to_string()),
             ("--agents", self.agents.to_string()),
             ("--agent", self.agent.to_string()),
@@ -137,7 +136,7 @@ impl Plan {
         let session = value("--session").expect("--session UUID is needed");
         let fault = value("--fault").unwrap_or_else(|| "none".to_owned());
         Plan {
-            database: value("--database").expect("--database PATH is needed").into(),
+            database: value("--database").expect("--database ADDRESS is needed"),
             session: SessionId::parse(&session).unwrap(),
             agents: small("--agents"),
             agent: small("--agent"),
@@ -180,7 +179,7 @@ async fn run(plan: &Plan) -> Result<(), StoreError> {
         let now = i64::try_from(now.as_millis()).unwrap();
         options.clock = Clock::Manual(Arc::new(AtomicI64::new(now)));
     }
-    let store = Store::open(&format!("sqlite://{}", plan.database.display()), options)?;
+    let store = Store::open(&plan.database, options)?;
     let agent = TestAgent::claim(&store, plan.session, AgentId::top_level(plan.agent)).await?;
     let random = Random::new(plan.seed);
     let mut driver = Driver { plan, store, agent, random, step: 0, known: Vec::new(), mark: None };
@@ -300,30 +299,32 @@ impl Driver<'_> {
     /// Sends as the store does, marks and all, but asks nobody.
     fn close_without_the_store(&self, call: &ToolCall, step: Step, synchronous: &str) -> Message {
         let Step::Send { given, body, .. } = step else { panic!("only sending is written twice") };
-        let mut connection = Connection::open(&self.plan.database).unwrap();
-        connection.busy_timeout(Duration::from_secs(60)).unwrap();
-        connection.pragma_update(None, "synchronous", synchronous).unwrap();
-        let transaction = connection.transaction().unwrap();
+        let raw = Raw::open(&self.plan.database);
+        raw.script_of(
+            &format!("PRAGMA synchronous = {synchronous}; BEGIN"),
+            &format!("SET synchronous_commit = {}; BEGIN", synchronous.replace("full", "on")),
+        );
         let key = |id: &str| -> i64 {
-            let sql = "SELECT a.key FROM agents a JOIN sessions s ON s.key = a.session
-                WHERE s.id = ?1 AND a.id = ?2";
-            let params = [self.plan.session.to_string(), id.to_owned()];
-            transaction.query_row(sql, params, |row| row.get(0)).unwrap()
+            let session = self.plan.session;
+            raw.number(&format!(
+                "SELECT a.key FROM agents a JOIN sessions s ON s.key = a.session
+                WHERE s.id = '{session}' AND a.id = '{id}'"
+            ))
         };
         let (me, to) = (key(&self.agent.id.to_string()), key(&given));
-        let sql = "INSERT INTO mail (recipient, sender, body, sent_at) VALUES (?1, ?2, ?3, 0)";
-        transaction.execute(sql, params![to, me, body]).unwrap();
-        let mail = transaction.last_insert_rowid();
+        let mail = raw.number(&format!(
+            "INSERT INTO mail (recipient, sender, body, sent_at) VALUES ({to}, {me}, '{body}', 0)
+            RETURNING id"
+        ));
         let to = AgentId::parse(&given).unwrap();
         let outcome = Outcome::Sent { id: mail.try_into().unwrap(), to };
         let NewMessage { content, body } = result_of(call, &outcome);
-        let sql = "INSERT INTO messages (agent, kind, content, data, created_at)
-            VALUES (?1, 'tool_result', ?2, ?3, 0)";
-        transaction.execute(sql, params![me, content, body.data_json()]).unwrap();
-        let message = transaction.last_insert_rowid();
-        let sql = "UPDATE mail SET sent_by = ?2 WHERE id = ?1";
-        transaction.execute(sql, [mail, message]).unwrap();
-        transaction.commit().unwrap();
+        let data = body.data_json();
+        let message = raw.number(&format!(
+            "INSERT INTO messages (agent, kind, content, data, created_at)
+            VALUES ({me}, 'tool_result', '{content}', '{data}', 0) RETURNING id"
+        ));
+        raw.script(&format!("UPDATE mail SET sent_by = {message} WHERE id = {mail}; COMMIT"));
         let time = ikigai_conversation::Time::from_millis(0);
         NewMessage { content, body }.into_message(
             message.try_into().unwrap(),

@@ -1,6 +1,8 @@
 //! What tests of several crates need: fakes, faults and judges. Never a normal dependency.
 //!
-//! - [`TestStore`]: a database per test, in a folder that goes with it, with a clock that the test turns.
+//! - [`TestStore`]: a database per test, of either kind, with a clock that the test turns; [`Raw`]: a connection
+//!   beside it.
+//! - [`PostgresServer`]: a server that is thrown away, and may be killed before.
 //! - [`TestAgent`]: an agent that works on its mail as the real one does: call, step, result.
 //! - [`driver`]: a process that writes like an agent, says aloud what was accepted, and can be made to die at
 //!   a chosen moment or to do it wrong on purpose.
@@ -20,7 +22,11 @@ pub mod driver;
 pub mod strict;
 
 mod model_server;
+mod pooler;
+mod postgres_server;
+mod proxy;
 mod random;
+mod raw;
 mod test_agent;
 mod test_store;
 mod view;
@@ -28,9 +34,13 @@ mod view;
 pub use model_server::{
     Captured, Cast, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model,
 };
+pub use pooler::Pooler;
+pub use postgres_server::{PostgresServer, SERVER_VARIABLE, drop_database, fresh_database};
+pub use proxy::{Cut, Proxy};
 pub use random::Random;
+pub use raw::{Raw, RawRow};
 pub use test_agent::{
     ROOM, TestAgent, by_id, everything, new_fork, output_of, said, send_to, wait_for,
 };
-pub use test_store::{PLENTY, TestStore, place};
+pub use test_store::{Kind, PLENTY, TestDatabase, TestStore, place};
 pub use view::fault_of_view;

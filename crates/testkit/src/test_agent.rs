@@ -25,6 +25,13 @@ pub struct TestAgent {
 }
 
 impl TestAgent {
+    /// An agent that was taken already, with an empty log.
+    pub fn with(lease: Lease, id: AgentId) -> TestAgent {
+        let process = Process::current();
+        let run = format!("{}.{}", process.pid, process.start);
+        TestAgent { id, lease, run, calls: 0 }
+    }
+
     /// Takes an agent for this process, and closes what its log has left open.
     pub async fn claim(
         store: &Store,

@@ -1,7 +1,7 @@
 //! `ikigai sessions`: what is in the database.
 
 use ikigai_mail::relative_time;
-use ikigai_store::{Process, Session};
+use ikigai_store::{Options, Process, Session, Store};
 use serde_json::{Value, json};
 
 use crate::cli::{SessionsAction, SessionsArguments};
@@ -16,11 +16,21 @@ pub(crate) fn run(
     arguments: &SessionsArguments,
 ) -> anyhow::Result<Exit> {
     let database = Database::open(environment)?;
-    if let Some(SessionsAction::Rm { id }) = &arguments.action {
-        let id = database.find_session(id)?;
-        database.wait(database.store.remove_session(id, Process::current()))?;
-        print::out(format!("Session {id} deleted\n"))?;
-        return Ok(Exit::Done);
+    match &arguments.action {
+        Some(SessionsAction::Rm { id }) => {
+            let id = database.find_session(id)?;
+            database.wait(database.store.remove_session(id, Process::current()))?;
+            print::out(format!("Session {id} deleted\n"))?;
+            return Ok(Exit::Done);
+        }
+        Some(SessionsAction::Copy { id, to }) => {
+            let id = database.find_session(id)?;
+            let other = Store::open(to, Options::default())?;
+            database.wait(database.store.copy_session(id, &other, Process::current()))?;
+            print::out(format!("Session {id} copied to {}\n", other.address()))?;
+            return Ok(Exit::Done);
+        }
+        None => {}
     }
     let sessions = database.wait(database.store.sessions())?;
     print::out(match arguments.json {

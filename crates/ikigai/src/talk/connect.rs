@@ -35,9 +35,7 @@ pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::R
         put(&format!("  {number}  use {} of the {provider} server at {base_url}\n", safe(name)))?;
     }
     if found.is_empty() {
-        put(
-            "     a local server (Ollama, LM Studio, llama.cpp) is offered while it runs\n",
-        )?;
+        put("     a local server (Ollama, LM Studio, llama.cpp) is offered while it runs\n")?;
     }
     put("  t  take the tour: a scripted walk, no key needed\n")?;
     loop {

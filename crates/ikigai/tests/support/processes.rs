@@ -42,19 +42,24 @@ pub(crate) struct LeaseRow {
 
 impl Workspace {
     pub(crate) fn lease(&self, agent: &str) -> Option<LeaseRow> {
-        let connection = rusqlite::Connection::open(self.database()).unwrap();
-        let sql = "SELECT l.epoch, json_extract(l.holder, '$.pid'), l.until = 0
-            FROM leases l JOIN agents a ON a.key = l.agent WHERE a.id = ?1";
-        let row = connection.query_row(sql, [agent], |row| {
-            Ok(LeaseRow { epoch: row.get(0)?, pid: row.get(1)?, is_given_back: row.get(2)? })
+        let sql = format!(
+            "SELECT l.epoch, l.holder, l.until = 0
+            FROM leases l JOIN agents a ON a.key = l.agent WHERE a.id = '{agent}'"
+        );
+        let rows = self.raw().try_rows(&sql, |row| {
+            let holder: serde_json::Value = serde_json::from_str(&row.text(1).unwrap()).unwrap();
+            LeaseRow {
+                epoch: row.integer(0).unwrap(),
+                pid: holder["pid"].as_i64().unwrap(),
+                is_given_back: row.integer(2) == Some(1),
+            }
         });
-        row.ok()
+        rows.ok()?.pop()
     }
 
     /// One number of the database.
     pub(crate) fn number(&self, sql: &str) -> i64 {
-        let connection = rusqlite::Connection::open(self.database()).unwrap();
-        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+        self.raw().number(sql)
     }
 
     /// The states of all agents, by their ids.

@@ -2,8 +2,7 @@
 
 use std::process::Command;
 
-use ikigai_testkit::{Captured, ModelServer, Reply};
-use rusqlite::Connection;
+use ikigai_testkit::{Captured, ModelServer, RawRow, Reply};
 use serde_json::{Value, json};
 
 use super::model::{Format, Running, assert_stable, results_in};
@@ -190,10 +189,8 @@ impl Scene {
     pub(crate) fn mail(&self) -> Vec<(String, String, String)> {
         let sql = "SELECT r.id, s.id, m.body FROM mail m JOIN agents r ON r.key = m.recipient
             JOIN agents s ON s.key = m.sender ORDER BY m.id";
-        let connection = Connection::open(self.workspace.database()).unwrap();
-        let mut statement = connection.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-        rows.unwrap().map(Result::unwrap).collect()
+        let read = |row: &RawRow<'_>| [0, 1, 2].map(|column| row.text(column).unwrap()).into();
+        self.workspace.raw().rows(sql, read)
     }
 
     /// Fails unless every mail was announced by exactly one notification, in its recipient's log (mail.md, M4).
@@ -228,10 +225,10 @@ impl Workspace {
 
     #[track_caller]
     fn wait_for_number(&self, sql: &str, number: i64) {
-        let connection = Connection::open(self.database()).unwrap();
+        let raw = self.raw();
         wait_for(sql, || {
-            let found: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap_or(-1);
-            (found == number).then_some(())
+            let found = raw.try_rows(sql, |row| row.integer(0)).unwrap_or_default();
+            (found.first() == Some(&Some(number))).then_some(())
         });
     }
 }

@@ -31,6 +31,8 @@ struct Printer {
     /// The agent of the prompt.
     agent: AgentId,
     held: Option<Done>,
+    /// The person was told that the database is waited for. That is said once, however many agents wait.
+    store_waits: bool,
     failure: Option<anyhow::Error>,
 }
 
@@ -43,7 +45,8 @@ impl SharedPrinter {
         interrupt: CancellationToken,
     ) -> anyhow::Result<SharedPrinter> {
         let agent = seat.agent().clone();
-        let mut printer = Printer { output, interrupt, agent, held: None, failure: None };
+        let mut printer =
+            Printer { output, interrupt, agent, held: None, store_waits: false, failure: None };
         let reader = printer.output.begin(seat, model)?;
         printer.note(Ok(reader));
         Ok(SharedPrinter(Arc::new(Mutex::new(printer))))
@@ -79,7 +82,12 @@ impl Printer {
             // What it was is said at the end.
             Happening::Lost(_) if is_own => {}
             Happening::Lost(_) => self.show(&event),
-            Happening::Started(_) | Happening::Logged(_) | Happening::Text(_) => self.show(&event),
+            Happening::Logged(_) => {
+                self.store_waits = false;
+                self.show(&event);
+            }
+            Happening::StoreWaits(_) if std::mem::replace(&mut self.store_waits, true) => {}
+            Happening::Started(_) | Happening::Text(_) => self.show(&event),
             Happening::Retry { .. } | Happening::StoreWaits(_) => self.show(&event),
             Happening::MailHeld | Happening::Asks(_) | Happening::Full(_) => self.show(&event),
         }

@@ -1,0 +1,284 @@
+//! Where a server is, and who asks: `postgres://user:password@host:port/database?option=value`.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// Where Debian's server listens, and most others.
+const SOCKET_FOLDER: &str = "/var/run/postgresql";
+const PORT: u16 = 5432;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A server, a database on it, and who asks. `Debug` and `Display` leave the password out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Tried in this order, until one takes writes.
+    pub hosts: Vec<Host>,
+    /// Who asks.
+    pub user: String,
+    pub(crate) password: Option<String>,
+    /// The database.
+    pub database: String,
+    /// Whether the connection is encrypted.
+    pub tls: Tls,
+    /// A file with the certificates that are trusted, instead of the usual ones.
+    pub root_certificates: Option<PathBuf>,
+    /// How long to wait for an answer.
+    pub connect_timeout: Duration,
+}
+
+/// One place where a server may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// A socket of this machine, in this folder, with the number of a port in its name.
+    Socket(PathBuf, u16),
+    /// A name or number, and a port.
+    Network(String, u16),
+}
+
+/// Whether a connection is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tls {
+    /// To another machine always, to this one never.
+    ToOthers,
+    /// Always.
+    Always,
+}
+
+impl Address {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// Says what is wrong with it, without repeating its password.
+    pub fn parse(address: &str) -> Result<Address, Error> {
+        let wrong = |what: &str| Error::Address(what.to_owned());
+        let rest =
+            ["postgres://", "postgresql://"].iter().find_map(|scheme| address.strip_prefix(scheme));
+        let rest = rest.ok_or_else(|| wrong("the address does not begin with postgres://"))?;
+        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let (login, hosts) = match authority.rsplit_once('@') {
+            Some((login, hosts)) => (login, hosts),
+            None => ("", authority),
+        };
+        let (user, password) = match login.split_once(':') {
+            Some((user, password)) => (user, Some(decoded(password)?)),
+            None => (login, None),
+        };
+        let user = match user.is_empty() {
+            true => system_user().ok_or_else(|| wrong("the address names no user"))?,
+            false => decoded(user)?,
+        };
+        let database = match database.is_empty() {
+            true => user.clone(),
+            false => decoded(database)?,
+        };
+        let mut address = Address {
+            hosts: parse_hosts(hosts)?,
+            user,
+            password,
+            database,
+            tls: Tls::ToOthers,
+            root_certificates: None,
+            connect_timeout: CONNECT_TIMEOUT,
+        };
+        let mut is_plain = false;
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            is_plain |= address.set(name, &decoded(value)?)?;
+        }
+        if address.hosts.is_empty() {
+            address.hosts.push(match Path::new(SOCKET_FOLDER).is_dir() {
+                true => Host::Socket(SOCKET_FOLDER.into(), PORT),
+                false => Host::Network("localhost".to_owned(), PORT),
+            });
+        }
+        if is_plain && let Some(other) = address.hosts.iter().find(|host| !host.is_here()) {
+            return Err(Error::Address(format!(
+                "sslmode=disable is refused for another machine ({other}): take it away"
+            )));
+        }
+        Ok(address)
+    }
+
+    /// Sets an option; says whether it forbids TLS.
+    fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
+        let no = |allowed: &str| {
+            Error::Address(format!("{name} in the address cannot be '{value}': use {allowed}"))
+        };
+        match name {
+            "sslmode" => match value {
+                "disable" => return Ok(true),
+                "allow" | "prefer" => {}
+                "require" | "verify-ca" | "verify-full" => self.tls = Tls::Always,
+                _ => return Err(no("require, or leave it out")),
+            },
+            "sslrootcert" if value == "system" => {}
+            "sslrootcert" => self.root_certificates = Some(value.into()),
+            "host" => self.hosts = parse_hosts(value)?,
+            "port" => {
+                let number = value.parse().map_err(|_| no("a number up to 65535"))?;
+                self.hosts.iter_mut().for_each(|host| host.set_port(number));
+            }
+            "user" => self.user = value.to_owned(),
+            "password" => self.password = Some(value.to_owned()),
+            "dbname" => self.database = value.to_owned(),
+            "connect_timeout" => {
+                let seconds = value.parse().ok().filter(|seconds| (1..=600).contains(seconds));
+                let seconds = seconds.ok_or_else(|| no("seconds from 1 to 600"))?;
+                self.connect_timeout = Duration::from_secs(seconds);
+            }
+            // What other clients understand and what means nothing here.
+            "application_name" | "target_session_attrs" | "channel_binding" | "gssencmode" => {}
+            _ => {
+                return Err(Error::Address(format!(
+                    "the option '{name}' of the address is not known: host, port, user, dbname, \
+                     sslmode, sslrootcert and connect_timeout are"
+                )));
+            }
+        }
+        Ok(false)
+    }
+
+    /// The address without its password, for people.
+    pub fn shown(&self) -> String {
+        let hosts: Vec<String> = self.hosts.iter().map(ToString::to_string).collect();
+        format!("postgres://{}@{}/{}", self.user, hosts.join(","), self.database)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
+}
+
+impl Host {
+    /// Whether it is this machine.
+    pub fn is_here(&self) -> bool {
+        match self {
+            Host::Socket(..) => true,
+            Host::Network(name, _) => {
+                name == "localhost" || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+            }
+        }
+    }
+
+    fn set_port(&mut self, number: u16) {
+        let (Host::Socket(_, port) | Host::Network(_, port)) = self;
+        *port = number;
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Socket(folder, PORT) => write!(f, "{}", folder.display()),
+            Host::Socket(folder, port) => write!(f, "{}:{port}", folder.display()),
+            Host::Network(name, port) if name.contains(':') => write!(f, "[{name}]:{port}"),
+            Host::Network(name, port) => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
+/// Hosts with their ports, between commas.
+fn parse_hosts(hosts: &str) -> Result<Vec<Host>, Error> {
+    hosts.split(',').filter(|host| !host.is_empty()).map(parse_host).collect()
+}
+
+fn parse_host(host: &str) -> Result<Host, Error> {
+    let wrong = || Error::Address("the port in the address is no number up to 65535".to_owned());
+    let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, port)) => (name, port.strip_prefix(':').unwrap_or_default()),
+        None => host.rsplit_once(':').unwrap_or((host, "")),
+    };
+    let port = if port.is_empty() { PORT } else { port.parse().map_err(|_| wrong())? };
+    let name = decoded(name)?;
+    Ok(match name.starts_with('/') {
+        true => Host::Socket(name.into(), port),
+        false => Host::Network(name, port),
+    })
+}
+
+/// The text that an address writes with percent signs.
+fn decoded(text: &str) -> Result<String, Error> {
+    let wrong = || {
+        Error::Address("a percent sign in the address is not followed by two digits of a character: write % as %25".to_owned())
+    };
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let digits = [bytes.next(), bytes.next()].map(|digit| {
+            digit
+                .and_then(|digit| char::from(digit).to_digit(16))
+                .and_then(|d| u8::try_from(d).ok())
+        });
+        let [Some(high), Some(low)] = digits else { return Err(wrong()) };
+        out.push(high << 4 | low);
+    }
+    let decoded = String::from_utf8(out).map_err(|_| wrong())?;
+    match decoded.contains('\0') {
+        true => Err(wrong()),
+        false => Ok(decoded),
+    }
+}
+
+/// The name of who runs this program, as PostgreSQL's own tools take it.
+fn system_user() -> Option<String> {
+    let number = rustix::process::geteuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let user = users.lines().find(|line| line.split(':').nth(2) == Some(number.as_str()))?;
+    user.split(':').next().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(address: &str, shown: &str) {
+        let address = Address::parse(address).unwrap();
+        assert_eq!(address.to_string(), shown);
+        assert_eq!(format!("{address:?}"), shown);
+    }
+
+    #[track_caller]
+    fn refuse(address: &str, expected: &str) {
+        let error = Address::parse(address).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(!error.contains("geheim"), "{error}");
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        check("postgres://me:geheim@db.example:6432/work", "postgres://me@db.example:6432/work");
+        check("postgresql://me:a%40b@[::1]/work", "postgres://me@[::1]:5432/work");
+        check("postgres://me:geheim@a,b:2/w?sslmode=require", "postgres://me@a:5432,b:2/w");
+        check("postgres://me@/w?host=/tmp/here&port=7", "postgres://me@/tmp/here:7/w");
+        check("postgres://me@%2Ftmp/w", "postgres://me@/tmp/w");
+        assert_eq!(Address::parse("postgres://me:a%40b@h/w").unwrap().password.unwrap(), "a@b");
+    }
+
+    #[test]
+    fn a_wrong_address_says_what_is_wrong_with_it() {
+        refuse("mysql://me:geheim@h/w", "postgres://");
+        refuse("postgres://me:geheim@h:70000/w", "port");
+        refuse("postgres://me:geheim%@h/w", "percent");
+        refuse("postgres://me:geheim@h/w?sslmode=disable", "refused for another machine (h:5432)");
+        refuse("postgres://me:geheim@h/w?sslmode=maybe", "require");
+        refuse("postgres://me:geheim@h/w?speed=high", "'speed'");
+    }
+}

@@ -1,0 +1,395 @@
+//! A connection: statements are queued, sent together, and their replies read together.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::IsNull;
+use postgres_protocol::message::backend::{ErrorResponseBody, Header, Message};
+use postgres_protocol::message::frontend;
+
+use crate::address::Address;
+use crate::error::Error;
+use crate::login::login;
+use crate::row::{Reply, Row};
+use crate::statements::Statements;
+use crate::stream::{Look, Stream};
+use crate::text;
+use crate::value::Value;
+
+/// No message may be larger: a file's content of 10 MB that is kept for an undo fits several times.
+const LARGEST_MESSAGE: usize = 64 * 1024 * 1024;
+/// A reply is at most so large: the log of a session is read at once.
+const LARGEST_REPLY: usize = 2 * 1024 * 1024 * 1024;
+/// An error's words beyond this help nobody.
+const LONGEST_WORDS: usize = 300;
+
+/// A connection to a server.
+#[derive(Debug)]
+pub struct Client {
+    stream: Stream,
+    input: BytesMut,
+    output: BytesMut,
+    statements: Statements,
+    /// Queued and not sent.
+    queued: usize,
+    /// Sent, and nobody has waited for the answer.
+    unheard: usize,
+    /// The process that answers, as it introduced itself.
+    process: i32,
+    /// Who has sent the last notification that nobody asked for yet.
+    notified_by: Option<i32>,
+    is_behind_pooler: bool,
+}
+
+impl Client {
+    /// Connects to the first host that takes writes.
+    ///
+    /// # Errors
+    /// That of the last host that was tried.
+    pub fn connect(address: &Address) -> Result<Client, Error> {
+        let mut failed = Error::Address("the address names no host".to_owned());
+        for host in &address.hosts {
+            let connected = Stream::connect(address, host)
+                .and_then(|stream| Client::introduce(stream, address))
+                .and_then(|mut client| client.require_writable().map(|()| client));
+            match connected {
+                Ok(client) => return Ok(client),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    fn introduce(stream: Stream, address: &Address) -> Result<Client, Error> {
+        let mut client = Client {
+            stream,
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            statements: Statements::default(),
+            queued: 0,
+            unheard: 0,
+            process: 0,
+            notified_by: None,
+            is_behind_pooler: false,
+        };
+        login(&mut client, address)?;
+        Ok(client)
+    }
+
+    /// A standby reads only. On the way it is seen who answers: a pooler introduces itself with a number of its
+    /// own, and what one statement leaves on the server is not there for the next.
+    fn require_writable(&mut self) -> Result<(), Error> {
+        let sql = "SELECT pg_backend_pid(), pg_is_in_recovery()";
+        let found = self.ask(sql, &[])?;
+        let row = found.rows.first().ok_or_else(|| Error::protocol("no row"))?;
+        self.is_behind_pooler = row.integer(0)? != Some(i64::from(self.process));
+        self.statements.may_be_named = !self.is_behind_pooler;
+        match row.integer(1)? {
+            Some(0) => Ok(()),
+            _ => Err(Error::Server {
+                code: "25006".to_owned(),
+                message: "the server is a standby that only reads".to_owned(),
+            }),
+        }
+    }
+
+    /// Whether somebody stands between this client and the server, so that no state lasts on the server from
+    /// one transaction to the next.
+    pub fn is_behind_pooler(&self) -> bool {
+        self.is_behind_pooler
+    }
+
+    /// Treats the connection as one through a pooler.
+    pub fn keep_no_state(&mut self) {
+        self.is_behind_pooler = true;
+        self.statements.forget_names();
+    }
+
+    /// No answer is waited for longer than this.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn set_timeout(&self, limit: Duration) -> Result<(), Error> {
+        Ok(self.stream.set_timeout(limit)?)
+    }
+
+    /// Queues a statement. Places for values are written `?1` or `$1`.
+    ///
+    /// # Errors
+    /// When it is too large.
+    pub fn queue(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), Error> {
+        let sent = self.statements.send(sql, values);
+        if let Some(text) = sent.parse {
+            let types = values.iter().map(|value| value.type_id());
+            frontend::parse(&sent.name, &text, types, &mut self.output)?;
+        }
+        let write = |value: Value<'_>, out: &mut BytesMut| Ok(write(value, out));
+        frontend::bind("", &sent.name, [1], values.iter().copied(), write, [1], &mut self.output)
+            .map_err(|_| Error::protocol("a value is too large"))?;
+        frontend::execute("", 0, &mut self.output)?;
+        self.queued += 1;
+        Ok(())
+    }
+
+    /// Sends what is queued and waits for all replies, one for each statement.
+    ///
+    /// # Errors
+    /// The first refusal; the server has then done nothing of what stood behind it.
+    pub fn run(&mut self) -> Result<Vec<Reply>, Error> {
+        frontend::sync(&mut self.output);
+        self.send()?;
+        self.hear()?;
+        let expected = std::mem::take(&mut self.queued);
+        let replies = self.replies().inspect_err(|error| {
+            self.statements.forget_new();
+            // Somebody else uses our names: there is a pooler after all.
+            if matches!(error.code(), Some("26000" | "42P05")) {
+                self.keep_no_state();
+            }
+        })?;
+        self.statements.confirm();
+        match replies.len() == expected {
+            true => Ok(replies),
+            false => Err(Error::protocol("the number of replies is wrong")),
+        }
+    }
+
+    /// One statement and its reply; what was queued before goes with it.
+    ///
+    /// # Errors
+    /// See [`run`](Client::run).
+    pub fn ask(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Reply, Error> {
+        self.queue(sql, values)?;
+        let reply = self.run()?.pop();
+        reply.ok_or_else(|| Error::protocol("no reply"))
+    }
+
+    /// Sends what is queued and waits for nothing: how it went nobody will know.
+    ///
+    /// # Errors
+    /// When it cannot be sent.
+    pub fn tell(&mut self) -> Result<(), Error> {
+        frontend::sync(&mut self.output);
+        self.queued = 0;
+        self.unheard += 1;
+        self.send()
+    }
+
+    /// Runs a script of several statements, without values.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub fn script(&mut self, sql: &str) -> Result<(), Error> {
+        frontend::query(sql, &mut self.output)?;
+        self.send()?;
+        self.hear()?;
+        self.replies().map(drop)
+    }
+
+    /// Waits for a notification, `limit` at most, and says which process of the server sent it.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn notified(&mut self, limit: Duration) -> Result<Option<i32>, Error> {
+        self.hear()?;
+        self.stream.set_timeout(limit)?;
+        while self.notified_by.is_none() {
+            match self.next_message() {
+                Ok(Message::ErrorResponse(body)) => return Err(Client::refusal(&body)),
+                Ok(_) => {}
+                Err(ReadError::Late) => return Ok(None),
+                Err(ReadError::Failed(error)) => return Err(error),
+            }
+        }
+        Ok(self.notified_by.take())
+    }
+
+    /// Whether the server is still there, as far as can be seen without asking it.
+    pub fn seems_alive(&mut self) -> bool {
+        match self.stream.look() {
+            Look::Quiet => true,
+            Look::Gone => false,
+            // An answer that nobody waited for, or a last word.
+            Look::Talking => self.queue("SELECT 1", &[]).and_then(|()| self.run()).is_ok(),
+        }
+    }
+
+    /// The number of the server's process that answers, as its notifications name it.
+    pub fn process(&self) -> i32 {
+        self.process
+    }
+
+    pub(crate) fn output(&mut self) -> &mut BytesMut {
+        &mut self.output
+    }
+
+    pub(crate) fn set_process(&mut self, process: i32) {
+        self.process = process;
+    }
+
+    pub(crate) fn send(&mut self) -> Result<(), Error> {
+        let sent = self.stream.write_all(&self.output).and_then(|()| self.stream.flush());
+        self.output.clear();
+        // A server that goes away says why before it does.
+        sent.map_err(|error| self.last_words().unwrap_or_else(|| error.into()))
+    }
+
+    /// What the server said before it closed the connection.
+    fn last_words(&mut self) -> Option<Error> {
+        let _ = self.stream.set_timeout(Duration::from_millis(50));
+        loop {
+            match self.next_message() {
+                Ok(Message::ErrorResponse(body)) => return Some(Client::refusal(&body)),
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Reads the answers that nobody waited for.
+    fn hear(&mut self) -> Result<(), Error> {
+        while self.unheard > 0 {
+            if let Message::ReadyForQuery(_) = self.message()? {
+                self.unheard -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything up to the sign that the server is ready again.
+    fn replies(&mut self) -> Result<Vec<Reply>, Error> {
+        let (mut replies, mut reply, mut size) = (Vec::new(), Reply::default(), 0);
+        let mut refused = None;
+        loop {
+            match self.message()? {
+                Message::DataRow(body) => {
+                    size += body.buffer().len();
+                    if size > LARGEST_REPLY {
+                        return Err(Error::protocol("the reply is too large"));
+                    }
+                    reply.rows.push(Row::parse(body.buffer_bytes().clone())?);
+                }
+                Message::CommandComplete(body) => {
+                    let count = body.tag()?.rsplit(' ').next().and_then(|last| last.parse().ok());
+                    reply.count = count.unwrap_or(0);
+                    replies.push(std::mem::take(&mut reply));
+                }
+                Message::EmptyQueryResponse => replies.push(std::mem::take(&mut reply)),
+                Message::ErrorResponse(body) => refused = Some(Client::refusal(&body)),
+                Message::ReadyForQuery(_) => return refused.map_or(Ok(replies), Err),
+                Message::ParseComplete
+                | Message::BindComplete
+                | Message::NoData
+                | Message::RowDescription(_) => {}
+                _ => return Err(Error::protocol("not a reply to a statement")),
+            }
+            if let Some(error) = refused.take_if(|error| error.is_final()) {
+                return Err(error);
+            }
+        }
+    }
+
+    /// The next message that is about something that was asked.
+    pub(crate) fn message(&mut self) -> Result<Message, Error> {
+        loop {
+            match self.next_message() {
+                Ok(Message::NotificationResponse(_)) => {}
+                Ok(message) => return Ok(message),
+                Err(ReadError::Late) => {
+                    return Err(Error::Lost("the server does not answer".to_owned()));
+                }
+                Err(ReadError::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn next_message(&mut self) -> Result<Message, ReadError> {
+        loop {
+            if let Some(header) = Header::parse(&self.input).map_err(Error::from)?
+                && usize::try_from(header.len()).is_ok_and(|length| length > LARGEST_MESSAGE)
+            {
+                return Err(Error::protocol("a message is too large").into());
+            }
+            match Message::parse(&mut self.input).map_err(Error::from)? {
+                Some(Message::NoticeResponse(_) | Message::ParameterStatus(_)) => {}
+                Some(message) => {
+                    if let Message::NotificationResponse(body) = &message {
+                        self.notified_by = Some(body.process_id());
+                    }
+                    return Ok(message);
+                }
+                None => self.read_more()?,
+            }
+        }
+    }
+
+    fn read_more(&mut self) -> Result<(), ReadError> {
+        let mut chunk = [0; 16 * 1024];
+        match self.stream.read(&mut chunk) {
+            Ok(0) => Err(Error::Lost("the server closed the connection".to_owned()).into()),
+            Ok(length) => {
+                self.input.extend_from_slice(&chunk[..length]);
+                Ok(())
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                ) =>
+            {
+                Err(ReadError::Late)
+            }
+            Err(error) => Err(Error::from(error).into()),
+        }
+    }
+
+    /// A server's error in a few words.
+    pub(crate) fn refusal(body: &ErrorResponseBody) -> Error {
+        let (mut code, mut message) = (String::new(), String::new());
+        let mut fields = body.fields();
+        while let Ok(Some(field)) = fields.next() {
+            let value = || String::from_utf8_lossy(field.value_bytes());
+            match field.type_() {
+                b'C' => code = value().chars().take(5).collect(),
+                b'M' => message = value().chars().take(LONGEST_WORDS).collect(),
+                _ => {}
+            }
+        }
+        Error::Server { code, message }
+    }
+}
+
+/// Says goodbye: a server that is not told keeps the connection until it notices.
+impl Drop for Client {
+    fn drop(&mut self) {
+        let mut goodbye = BytesMut::new();
+        frontend::terminate(&mut goodbye);
+        let _ = self.stream.set_timeout(Duration::from_millis(100));
+        let _ = self.stream.write_all(&goodbye);
+    }
+}
+
+/// Why there is no message.
+enum ReadError {
+    /// None came within the time limit; half of one may have.
+    Late,
+    Failed(Error),
+}
+
+impl From<Error> for ReadError {
+    fn from(error: Error) -> ReadError {
+        ReadError::Failed(error)
+    }
+}
+
+fn write(value: Value<'_>, out: &mut BytesMut) -> IsNull {
+    let written = match value {
+        Value::Integer(number) => number.map(|number| out.extend_from_slice(&number.to_be_bytes())),
+        Value::Text(text) => text.map(|text| out.extend_from_slice(text::encode(text).as_bytes())),
+        Value::Bytes(bytes) => bytes.map(|bytes| out.extend_from_slice(bytes)),
+    };
+    if written.is_some() { IsNull::No } else { IsNull::Yes }
+}

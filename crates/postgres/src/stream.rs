@@ -1,0 +1,217 @@
+//! The bytes between here and the server: a socket, with TLS or without.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+use rustix::net::sockopt;
+use rustix::net::{RecvFlags, recv};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::address::{Address, Host, Tls};
+use crate::error::Error;
+
+/// After so long without a sign of life the system asks whether the other side is still there.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// And after so long without an answer it is not.
+const GIVEN_UP: Duration = Duration::from_secs(30);
+
+/// A connection that bytes go through.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Connects to one of the hosts of an address, with TLS where it is due.
+    pub(crate) fn connect(address: &Address, host: &Host) -> Result<Stream, Error> {
+        let limit = address.connect_timeout;
+        let stream = match host {
+            Host::Socket(folder, port) => {
+                Stream::Unix(UnixStream::connect(folder.join(format!(".s.PGSQL.{port}")))?)
+            }
+            Host::Network(name, port) => Stream::Tcp(connect_tcp(name, *port, limit)?),
+        };
+        stream.set_timeout(limit)?;
+        match (stream, host) {
+            (Stream::Tcp(stream), Host::Network(name, _))
+                if address.tls == Tls::Always || !host.is_here() =>
+            {
+                encrypt(stream, name, address)
+            }
+            (stream, _) => Ok(stream),
+        }
+    }
+
+    /// No read or write waits longer than this.
+    pub(crate) fn set_timeout(&self, limit: Duration) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(Some(limit))?;
+                stream.set_write_timeout(Some(limit))
+            }
+            Stream::Tcp(stream) => set_tcp_timeout(stream, limit),
+            Stream::Tls(stream) => set_tcp_timeout(&stream.sock, limit),
+        }
+    }
+
+    /// What the system knows of the other side, without waiting.
+    pub(crate) fn look(&self) -> Look {
+        let mut byte = [0];
+        match recv(self.socket(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => Look::Gone,
+            Ok(_) => Look::Talking,
+            Err(rustix::io::Errno::AGAIN) => Look::Quiet,
+            Err(_) => Look::Gone,
+        }
+    }
+
+    /// Whether bytes can still be hidden in the TLS layer is told by `look` of the socket alone: what was
+    /// decrypted is read to its end at once.
+    fn socket(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Tls(stream) => stream.sock.as_fd(),
+        }
+    }
+}
+
+/// What can be seen of a connection from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Nothing comes.
+    Quiet,
+    /// Something can be read.
+    Talking,
+    /// The other side has closed it.
+    Gone,
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.flush(),
+            Stream::Tcp(stream) => stream.flush(),
+            Stream::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// Tries the addresses of a name, within `limit` in all.
+fn connect_tcp(name: &str, port: u16, limit: Duration) -> Result<TcpStream, Error> {
+    let deadline = Instant::now() + limit;
+    let mut failed = Error::Lost(format!("the host {name} is not known"));
+    let found = (name, port).to_socket_addrs();
+    for place in found.map_err(|_| Error::Lost(format!("the host {name} is not known")))? {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match TcpStream::connect_timeout(&place, left) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                notice_silence(&stream);
+                return Ok(stream);
+            }
+            Err(error) => failed = error.into(),
+        }
+    }
+    Err(failed)
+}
+
+/// A machine that lost its power says nothing. Where the system cannot be asked to notice, the time limits of
+/// reads still do.
+fn notice_silence(stream: &TcpStream) {
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, KEEPALIVE);
+    let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(5));
+    let _ = sockopt::set_tcp_keepcnt(stream, 3);
+    #[cfg(target_os = "linux")]
+    let _ = sockopt::set_tcp_user_timeout(stream, u32::try_from(GIVEN_UP.as_millis()).unwrap_or(0));
+}
+
+fn set_tcp_timeout(stream: &TcpStream, limit: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(limit))?;
+    stream.set_write_timeout(Some(limit))
+}
+
+/// Asks the server for TLS, and goes on only with it.
+fn encrypt(mut stream: TcpStream, host: &str, address: &Address) -> Result<Stream, Error> {
+    let mut request = BytesMut::new();
+    frontend::ssl_request(&mut request);
+    stream.write_all(&request)?;
+    let mut answer = [0];
+    stream.read_exact(&mut answer)?;
+    if answer != *b"S" {
+        let text = "the server offers no TLS, which another machine must have: set ssl = on in its postgresql.conf";
+        return Err(Error::Tls(text.to_owned()));
+    }
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_| Error::Tls(format!("'{host}' is no name that a certificate can have")))?;
+    let client = ClientConnection::new(Arc::new(settings(address)?), name)
+        .map_err(|error| Error::Tls(error.to_string()))?;
+    let mut stream = StreamOwned::new(client, stream);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock).map_err(|error| handshake_error(host, &error))?;
+    }
+    Ok(Stream::Tls(Box::new(stream)))
+}
+
+fn handshake_error(host: &str, error: &io::Error) -> Error {
+    match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
+        Some(error) => Error::Tls(format!(
+            "the certificate of {host} is not trusted ({error}): give the file of its authority with sslrootcert=FILE"
+        )),
+        None => Error::Lost(error.to_string()),
+    }
+}
+
+fn settings(address: &Address) -> Result<ClientConfig, Error> {
+    let mut roots = RootCertStore::empty();
+    match &address.root_certificates {
+        Some(file) => {
+            let wrong = |reason: &dyn std::fmt::Display| {
+                Error::Tls(format!("cannot read the certificates in {}: {reason}", file.display()))
+            };
+            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))? {
+                let certificate = certificate.map_err(|error| wrong(&error))?;
+                roots.add(certificate).map_err(|error| wrong(&error))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(
+                webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned(),
+            );
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::Tls(error.to_string()))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}

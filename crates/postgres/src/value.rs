@@ -1,0 +1,23 @@
+//! Values on their way to the server.
+
+/// What a statement is given. The type goes with it, so that the server never guesses; `None` is NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// `bigint`.
+    Integer(Option<i64>),
+    /// `text`.
+    Text(Option<&'a str>),
+    /// `bytea`.
+    Bytes(Option<&'a [u8]>),
+}
+
+impl Value<'_> {
+    /// The server's number for the type.
+    pub(crate) fn type_id(self) -> u32 {
+        match self {
+            Value::Integer(_) => 20,
+            Value::Text(_) => 25,
+            Value::Bytes(_) => 17,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Noticing that the database changed. A signal does not say what, and may be lost (mail.md, M6).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::error::StoreError;
+use crate::sqlite::open_reader;
+
+/// How often a file is asked whether another process has written to it.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Notices that the database changed. It does not say what: a signal carries no data and may be lost.
+#[derive(Debug)]
+pub struct Changes {
+    committed: watch::Receiver<u64>,
+    others: Others,
+}
+
+/// How the commits of other processes are noticed.
+#[derive(Debug)]
+enum Others {
+    /// By a connection of its own: SQLite counts the commits of others per connection.
+    File { connection: Connection, path: PathBuf, version: i64 },
+    /// By what the server says.
+    Server(watch::Receiver<u64>),
+}
+
+impl Changes {
+    /// How long to wait at most: a signal may be lost, so a look is due from time to time all the same (mail.md, M6).
+    pub const SWEEP: Duration = Duration::from_secs(2);
+
+    pub(crate) fn of_file(
+        committed: watch::Receiver<u64>,
+        path: &Path,
+    ) -> Result<Changes, StoreError> {
+        let connection = open_reader(path)?;
+        let others = Others::File { connection, path: path.to_owned(), version: 0 };
+        let mut changes = Changes { committed, others };
+        changes.others_wrote()?;
+        Ok(changes)
+    }
+
+    pub(crate) fn heard(committed: watch::Receiver<u64>, heard: watch::Receiver<u64>) -> Changes {
+        Changes { committed, others: Others::Server(heard) }
+    }
+
+    /// Waits until something may have changed, `limit` at most.
+    ///
+    /// # Cancel safety
+    /// A change is not forgotten when the future is dropped.
+    pub async fn wait(&mut self, limit: Duration) -> Result<(), StoreError> {
+        let deadline = Instant::now() + limit;
+        while !self.others_wrote()? && Instant::now() < deadline {
+            let (next_look, heard) = match &mut self.others {
+                Others::File { .. } => (deadline.min(Instant::now() + POLL), None),
+                Others::Server(heard) => (deadline, Some(heard)),
+            };
+            tokio::select! {
+                changed = self.committed.changed() => {
+                    return changed.map_err(|_| StoreError::Closed);
+                }
+                () = change(heard) => return Ok(()),
+                () = sleep_until(next_look) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file was written to. Microseconds: it reads a number from shared memory.
+    fn others_wrote(&mut self) -> Result<bool, StoreError> {
+        let Others::File { connection, path, version } = &mut self.others else { return Ok(false) };
+        let found = connection
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .map_err(|error| StoreError::from_sqlite(&error, path))?;
+        Ok(std::mem::replace(version, found) != found)
+    }
+}
+
+/// Waits for word from the server, where there is one that speaks.
+async fn change(heard: Option<&mut watch::Receiver<u64>>) {
+    if let Some(heard) = heard
+        && heard.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}

@@ -1,0 +1,195 @@
+//! The shared database: a PostgreSQL server that processes on many machines write to.
+//!
+//! A transaction first locks the row of the session that it is about. All writers of a session then come one after
+//! another, on whatever machine they are: what a unit reads stays true until its commit (mail.md, M5), and
+//! the ids of a mailbox are in the order of the commits (M7). Two transactions never wait for each other, since
+//! each locks one session and takes that lock first.
+//!
+//! Each commit has a key of its own, which is written with it. When the connection breaks between a commit and its
+//! answer, the key tells whether it happened (M11).
+
+mod listener;
+mod migrate;
+mod notifier;
+mod readers;
+mod server;
+mod transaction;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ikigai_postgres::{Client, Value};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::clock::Clock;
+use crate::error::StoreError;
+use crate::unit::{Connection, Unit};
+use crate::writer::{Database, Scope};
+
+use notifier::Notifier;
+use transaction::Committed;
+
+pub(crate) use listener::Listener;
+pub(crate) use readers::Readers;
+pub(crate) use server::Server;
+pub(crate) use transaction::Transaction;
+
+/// How long a server that went away in the middle of a commit is waited for. Until it is asked, nobody knows
+/// whether the commit happened; it must not be repeated on a guess.
+const UNCERTAINTY: Duration = Duration::from_secs(300);
+/// Keys of commits are looked for by age so often.
+const CLEANING: u64 = 512;
+
+/// Whether units lock what they are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locks {
+    /// Always, but in a test that shows what would happen.
+    Taken,
+    /// Never.
+    LeftOut,
+}
+
+/// What the writer's thread works on.
+pub(crate) struct Postgres {
+    server: Arc<Server>,
+    clock: Clock,
+    locks: Locks,
+    /// `None` after it was lost, until it is needed again.
+    client: Option<Client>,
+    commits: u64,
+    notifier: Notifier,
+    /// Whether something changed that others were not told of.
+    has_news: bool,
+    /// Says that a commit is in doubt, to whoever waits for it.
+    doubt: watch::Sender<Option<StoreError>>,
+}
+
+impl Postgres {
+    /// Connects, and brings the tables up to date.
+    pub(crate) fn open(
+        server: Arc<Server>,
+        clock: Clock,
+        locks: Locks,
+        doubt: watch::Sender<Option<StoreError>>,
+    ) -> Result<Postgres, StoreError> {
+        let mut client = server.connect_writer()?;
+        migrate::migrate(&mut client, &server)?;
+        let notifier = Notifier::new(Arc::clone(&server));
+        let client = Some(client);
+        let (commits, has_news) = (0, false);
+        Ok(Postgres { server, clock, locks, client, commits, notifier, has_news, doubt })
+    }
+
+    /// The connection, made anew when the old one is gone.
+    fn connected(&mut self) -> Result<Client, StoreError> {
+        match Server::still_good(self.client.take()) {
+            Some(client) => Ok(client),
+            None => self.server.connect_writer(),
+        }
+    }
+
+    /// Finds out whether a commit happened whose answer was lost. The key is written once more: while the old
+    /// transaction is still under way, that waits for its end; after it, only one of the two can be there.
+    fn find_out(&mut self, key: &str, lost: StoreError) -> Result<(), StoreError> {
+        let found = self.ask_until_known(key, lost);
+        self.doubt.send_replace(None);
+        found
+    }
+
+    fn ask_until_known(&mut self, key: &str, lost: StoreError) -> Result<(), StoreError> {
+        let started = Instant::now();
+        let mut pause = Duration::from_millis(20);
+        loop {
+            let sql = "INSERT INTO units (key, outcome, created_at)
+                VALUES (?1, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+                ON CONFLICT (key) DO NOTHING";
+            let asked = self.server.connect_writer().and_then(|mut client| {
+                let reply = client.ask(sql, &[Value::Text(Some(key))]);
+                let reply = reply.map_err(|error| self.server.error(&error))?;
+                self.client = Some(client);
+                Ok(reply.count)
+            });
+            match asked {
+                Ok(0) => return Ok(()),
+                Ok(_) => return Err(lost),
+                Err(_) if started.elapsed() > UNCERTAINTY => {
+                    return Err(StoreError::Uncertain { server: self.server.shown() });
+                }
+                Err(error) => {
+                    self.doubt.send_if_modified(|doubt| doubt.replace(error).is_none());
+                    std::thread::sleep(pause);
+                }
+            }
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    /// Tells other processes that something changed.
+    fn say(&mut self) {
+        if let Some(client) = &mut self.client
+            && self.notifier.say(client).is_err()
+        {
+            self.client = None;
+        }
+        self.has_news = false;
+    }
+}
+
+impl Database for Postgres {
+    fn transaction(
+        &mut self,
+        scope: &Scope,
+        work: &mut dyn FnMut(&Unit<'_>),
+    ) -> Result<(), StoreError> {
+        let mut client = match self.connected() {
+            Ok(client) => client,
+            Err(error) => {
+                work(&Unit::refused(error.clone()));
+                return Err(error);
+            }
+        };
+        let key = Uuid::now_v7().to_string();
+        let transaction = Transaction::begin(&mut client, &self.server, &self.clock);
+        if self.locks == Locks::Taken {
+            transaction.lock(scope);
+        }
+        let unit = Unit::new(Connection::Postgres(&transaction));
+        work(&unit);
+        let finished = unit.finish();
+        drop(unit);
+        if self.commits % CLEANING == CLEANING - 1 {
+            transaction.clean_up();
+        }
+        let committed = transaction.commit(&key, finished);
+        self.commits += 1;
+        match committed {
+            Committed::Yes => {
+                self.client = Some(client);
+                self.has_news = true;
+                Ok(())
+            }
+            Committed::No(error) => {
+                self.client = Some(client);
+                Err(error)
+            }
+            Committed::NotAndLost(error) => Err(error),
+            Committed::Unknown(error) => {
+                drop(client);
+                self.find_out(&key, error).inspect(|()| self.has_news = true)
+            }
+        }
+    }
+
+    fn is_shared_by_all(&self) -> bool {
+        false
+    }
+
+    fn say_news(&mut self) {
+        if self.has_news {
+            self.say();
+        }
+    }
+
+    fn leave(self: Box<Self>) {}
+}

@@ -1,0 +1,76 @@
+//! Bringing the tables of a server up to date.
+
+use ikigai_postgres::{Client, Error, Value};
+
+use crate::error::StoreError;
+
+use super::server::Server;
+
+/// The migrations in their order; the number of a database is how many it has seen. The numbers are those of the
+/// embedded database.
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/postgres/0001.sql"),
+    include_str!("../../migrations/postgres/0002.sql"),
+    include_str!("../../migrations/postgres/0003.sql"),
+];
+const KNOWN: i64 = MIGRATIONS.len() as i64;
+
+/// Makes or updates the tables, if that is due.
+pub(crate) fn migrate(client: &mut Client, server: &Server) -> Result<(), StoreError> {
+    match version(client) {
+        Ok(found) if found == KNOWN => return Ok(()),
+        Ok(found) if found > KNOWN => return Err(newer(server, found)),
+        Ok(_) => {}
+        Err(error) if is_missing(&error) => {}
+        Err(error) => return Err(server.error(&error)),
+    }
+    bring_up_to_date(client, server).inspect_err(|_| {
+        let _ = client.script("ROLLBACK");
+    })
+}
+
+/// One transaction; of several processes that come at once one does it and the others wait.
+fn bring_up_to_date(client: &mut Client, server: &Server) -> Result<(), StoreError> {
+    let failed = |error: Error| server.error(&error);
+    // The number is that of the embedded database's files: "ikig".
+    client.script("BEGIN; SELECT pg_advisory_xact_lock(1768646503)").map_err(failed)?;
+    let sql = "SELECT to_regclass('ikigai') IS NULL, to_regclass('sessions') IS NOT NULL
+        OR to_regclass('agents') IS NOT NULL OR to_regclass('messages') IS NOT NULL";
+    let found = client.ask(sql, &[]).map_err(failed)?;
+    let flag = |column| {
+        let row = found.rows.first();
+        row.is_some_and(|row| matches!(row.integer(column), Ok(Some(1))))
+    };
+    let (is_new, has_others) = (flag(0), flag(1));
+    if is_new && has_others {
+        let reason = "it has tables of another program".to_owned();
+        return Err(server.refuses(reason, "give ikigai a database of its own: createdb NAME"));
+    }
+    if is_new {
+        let sql = "CREATE TABLE ikigai (version BIGINT NOT NULL); INSERT INTO ikigai VALUES (0)";
+        client.script(sql).map_err(failed)?;
+    }
+    let found = version(client).map_err(failed)?;
+    if found > KNOWN {
+        return Err(newer(server, found));
+    }
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
+        client.script(migration).map_err(failed)?;
+    }
+    let known = [Value::Integer(Some(KNOWN))];
+    client.ask("UPDATE ikigai SET version = ?1", &known).map_err(failed)?;
+    client.script("COMMIT").map_err(failed)
+}
+
+fn version(client: &mut Client) -> Result<i64, Error> {
+    let found = client.ask("SELECT max(version) FROM ikigai", &[])?;
+    Ok(found.rows.first().map_or(Ok(None), |row| row.integer(0))?.unwrap_or(0))
+}
+
+fn is_missing(error: &Error) -> bool {
+    error.code() == Some("42P01")
+}
+
+fn newer(server: &Server, found: i64) -> StoreError {
+    StoreError::Newer { database: server.shown(), found, known: KNOWN }
+}

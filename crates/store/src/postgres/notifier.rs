@@ -1,0 +1,81 @@
+//! Telling other processes that something changed.
+//!
+//! Not inside the commit: there it would take a lock that all writers of the server share. What is told may be lost
+//! (mail.md, M6), so it is not flushed; and what is told while the last word is still on its way is told once.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use ikigai_postgres::{Client, Error};
+
+use super::server::Server;
+
+/// So long nothing more is said: a burst of commits is one word.
+const BREATH: Duration = Duration::from_millis(2);
+/// The setting ends with the statement, which is a transaction of its own.
+const NEWS: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('ikigai', '')";
+
+/// Says that there is news, on a connection of its own.
+#[derive(Debug)]
+pub(crate) struct Notifier {
+    server: Arc<Server>,
+    has_spoken: bool,
+    thread: Option<(SyncSender<()>, JoinHandle<()>)>,
+}
+
+impl Notifier {
+    pub(crate) fn new(server: Arc<Server>) -> Notifier {
+        Notifier { server, has_spoken: false, thread: None }
+    }
+
+    /// Says it, and waits for nothing. The first time that is done through the writer's connection: a short command
+    /// has only one thing to say, and needs no further connection for it.
+    pub(crate) fn say(&mut self, writer: &mut Client) -> Result<(), Error> {
+        if !std::mem::replace(&mut self.has_spoken, true) {
+            writer.queue(NEWS, &[])?;
+            return writer.tell();
+        }
+        if self.thread.is_none() {
+            let (news, heard) = sync_channel(1);
+            let server = Arc::clone(&self.server);
+            let speak = move || {
+                let mut client = None;
+                while heard.recv().is_ok() {
+                    speak(&server, &mut client);
+                    thread::sleep(BREATH);
+                }
+            };
+            let started = thread::Builder::new().name("notifier".to_owned()).spawn(speak);
+            self.thread = started.ok().map(|thread| (news, thread));
+        }
+        if let Some((news, _)) = &self.thread {
+            // Full: it is about to be said anyway.
+            let _ = news.try_send(());
+        }
+        Ok(())
+    }
+}
+
+/// Whoever leaves has said everything.
+impl Drop for Notifier {
+    fn drop(&mut self) {
+        if let Some((news, thread)) = self.thread.take() {
+            drop(news);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn speak(server: &Server, kept: &mut Option<Client>) {
+    let client = match Server::still_good(kept.take()) {
+        Some(client) => Ok(client),
+        None => server.connect_notifier(),
+    };
+    if let Ok(mut client) = client
+        && let Ok(_) = client.ask(NEWS, &[])
+    {
+        *kept = Some(client);
+    }
+}

@@ -1,0 +1,152 @@
+//! The server: connecting to it, and what its refusals mean for a person.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use ikigai_postgres::{Address, Client, Error};
+
+use crate::error::StoreError;
+
+/// The oldest version with everything that the tables need.
+const OLDEST: i64 = 120_000;
+/// How long the server lets a statement wait for somebody else's lock, and run at all, and how long it keeps the
+/// locks of a process that stopped in the middle of a transaction.
+const LIMITS: &str =
+    "set_config('lock_timeout', '30s', ?1 = 1), set_config('statement_timeout', '45s', ?1 = 1),
+    set_config('idle_in_transaction_session_timeout', '20s', ?1 = 1)";
+/// Every commit is on the disk before it is answered (mail.md, M1); what is stronger stays.
+const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply')
+    THEN current_setting('synchronous_commit') ELSE set_config('synchronous_commit', 'on', ?1 = 1) END";
+/// Longer than the server's own limits: whoever says nothing for so long is gone.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// A server, as this process knows it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: Address,
+    /// The processes there that answer our writer and our notifier: what they say we know already.
+    speakers: [AtomicI32; 2],
+}
+
+impl Server {
+    pub(crate) fn new(address: Address) -> Server {
+        Server { address, speakers: Default::default() }
+    }
+
+    /// The address without its password.
+    pub(crate) fn shown(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// The settings of a transaction, as a statement. Behind a pooler they last for one transaction only.
+    pub(crate) fn settings() -> String {
+        format!("SELECT {DURABLE}, {LIMITS}")
+    }
+
+    /// A connection that only reads or listens.
+    pub(crate) fn connect(&self) -> Result<Client, StoreError> {
+        let client = Client::connect(&self.address).map_err(|error| self.error(&error))?;
+        client.set_timeout(SILENCE).map_err(|error| self.error(&error))?;
+        Ok(client)
+    }
+
+    /// A connection that was kept, if it is of any use.
+    pub(crate) fn still_good(kept: Option<Client>) -> Option<Client> {
+        let mut client = kept?;
+        client.seems_alive().then_some(client)
+    }
+
+    /// The connection for the writer: its settings are made and looked at.
+    pub(crate) fn connect_writer(&self) -> Result<Client, StoreError> {
+        let failed = |error: Error| self.error(&error);
+        let mut client = self.connect()?;
+        let is_local = ikigai_postgres::Value::Integer(Some(0));
+        client.queue(&Server::settings(), &[is_local]).map_err(failed)?;
+        let sql = "SELECT current_setting('synchronous_commit'),
+            current_setting('server_version_num')::bigint, current_setting('server_encoding')";
+        let reply = client.ask(sql, &[]).map_err(failed)?;
+        let row =
+            reply.rows.first().ok_or_else(|| StoreError::internal("the server says nothing"))?;
+        self.require_durable(&row.text(0).map_err(failed)?.unwrap_or_default())?;
+        self.speakers[0].store(client.process(), Ordering::Relaxed);
+        let version = row.integer(1).map_err(failed)?.unwrap_or(0);
+        if version < OLDEST {
+            let reason = format!("it is PostgreSQL {}", version / 10_000);
+            return Err(self.refuses(reason, "use version 12 or newer"));
+        }
+        let encoding = row.text(2).map_err(failed)?.unwrap_or_default();
+        if encoding != "UTF8" {
+            let advice = "make one with: createdb --encoding=UTF8 --template=template0 NAME";
+            return Err(self.refuses(format!("its encoding is {encoding}"), advice));
+        }
+        Ok(client)
+    }
+
+    /// Refuses a connection whose commits could be lost (mail.md, M1).
+    pub(crate) fn require_durable(&self, synchronous_commit: &str) -> Result<(), StoreError> {
+        match synchronous_commit {
+            "on" | "remote_apply" => Ok(()),
+            other => Err(StoreError::internal(format!(
+                "the server does not take its settings (synchronous_commit {other})"
+            ))),
+        }
+    }
+
+    /// Whether a notification is our own.
+    pub(crate) fn is_own(&self, process: i32) -> bool {
+        self.speakers.iter().any(|speaker| speaker.load(Ordering::Relaxed) == process)
+    }
+
+    /// A connection to say on that something changed.
+    pub(crate) fn connect_notifier(&self) -> Result<Client, StoreError> {
+        let client = self.connect()?;
+        self.speakers[1].store(client.process(), Ordering::Relaxed);
+        Ok(client)
+    }
+
+    pub(crate) fn refuses(&self, reason: String, advice: &str) -> StoreError {
+        let advice = advice.to_owned();
+        StoreError::ServerRefuses { server: self.shown(), reason, advice }
+    }
+
+    /// What the server's refusal means for the person.
+    pub(crate) fn error(&self, error: &Error) -> StoreError {
+        let (server, reason) = (self.shown(), error.to_string());
+        let busy = |advice| StoreError::ServerBusy {
+            server: server.clone(),
+            reason: reason.clone(),
+            advice,
+        };
+        match error {
+            Error::Lost(_) => StoreError::ServerAway { server, reason },
+            Error::Address(_) => StoreError::ServerAddress(reason),
+            Error::Tls(_) => self
+                .refuses(reason, "a server on another machine must have a TLS that can be trusted"),
+            Error::Login(_) => {
+                self.refuses(reason, "give user and password: postgres://USER:PASSWORD@HOST/NAME")
+            }
+            Error::Protocol(_) => {
+                self.refuses(reason, "check that a PostgreSQL server listens there")
+            }
+            Error::Server { code, .. } => match code.as_str() {
+                "28P01" | "28000" => self.refuses(
+                    reason,
+                    "check the user and the password in the address, and the server's pg_hba.conf",
+                ),
+                "3D000" => self.refuses(reason, "make it on the server with: createdb NAME"),
+                "42501" => self.refuses(
+                    reason,
+                    "let the user own the database: ALTER DATABASE NAME OWNER TO USER",
+                ),
+                "53300" => busy("raise max_connections on the server, or put a pooler before it"),
+                "53100" => busy("free some space on the server"),
+                "55P03" | "40P01" | "40001" | "57014" | "26000" | "42P05" => busy("try again"),
+                // A standby: soon it may be the one that takes writes.
+                "25006" => StoreError::ServerAway { server, reason },
+                _ if error.is_final() => StoreError::ServerAway { server, reason },
+                code if code.starts_with("53") => busy("try again"),
+                _ => StoreError::internal(reason),
+            },
+        }
+    }
+}

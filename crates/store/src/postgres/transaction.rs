@@ -1,0 +1,313 @@
+//! A transaction on the server. Statements of which nothing is asked travel with the next one that is a question.
+
+use std::cell::RefCell;
+
+use ikigai_conversation::Time;
+use ikigai_postgres::{Client, Error, Reply, Value};
+
+use crate::clock::Clock;
+use crate::error::StoreError;
+use crate::sql::{Param, Row};
+use crate::writer::Scope;
+
+use super::server::Server;
+
+/// The inside of a transaction.
+pub(crate) struct Transaction<'a> {
+    server: &'a Server,
+    inner: RefCell<Inner<'a>>,
+}
+
+struct Inner<'a> {
+    client: &'a mut Client,
+    /// How many statements were queued since the last question.
+    queued: usize,
+    /// Whether one of them may fail although what was asked before did not. A mark cannot.
+    is_doubtful: bool,
+    /// Which of them asks for the time.
+    clock_at: Option<usize>,
+    now: Option<Time>,
+    /// Why the server refuses everything until the savepoint, and whether the connection is lost with it.
+    failed: Option<(StoreError, bool)>,
+    has_written: bool,
+}
+
+/// What became of a commit.
+pub(crate) enum Committed {
+    Yes,
+    /// It did not happen.
+    No(StoreError),
+    /// It did not happen, and the connection is lost.
+    NotAndLost(StoreError),
+    /// The connection was lost before the answer.
+    Unknown(StoreError),
+}
+
+/// The clock of the database. Units that wait for a lock ask for it afterwards.
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+impl<'a> Transaction<'a> {
+    /// Begins one that writes.
+    pub(crate) fn begin(
+        client: &'a mut Client,
+        server: &'a Server,
+        clock: &Clock,
+    ) -> Transaction<'a> {
+        let is_behind_pooler = client.is_behind_pooler();
+        let transaction = Transaction::new(client, server, clock);
+        transaction.queue_quietly("BEGIN ISOLATION LEVEL READ COMMITTED", &[]);
+        if is_behind_pooler {
+            let is_local = Value::Integer(Some(1));
+            transaction.queue_quietly(&Server::settings(), &[is_local]);
+        }
+        transaction
+    }
+
+    /// Begins one that reads one consistent view.
+    pub(crate) fn view(
+        client: &'a mut Client,
+        server: &'a Server,
+        clock: &Clock,
+    ) -> Transaction<'a> {
+        let transaction = Transaction::new(client, server, clock);
+        transaction.queue_quietly("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &[]);
+        transaction
+    }
+
+    fn new(client: &'a mut Client, server: &'a Server, clock: &Clock) -> Transaction<'a> {
+        let now = match clock {
+            Clock::Machine => None,
+            Clock::Manual(_) => Some(clock.now()),
+        };
+        let inner = Inner {
+            client,
+            queued: 0,
+            is_doubtful: true,
+            clock_at: None,
+            now,
+            failed: None,
+            has_written: false,
+        };
+        Transaction { server, inner: RefCell::new(inner) }
+    }
+
+    /// Locks what the units of the transaction are about, and asks for the time.
+    pub(crate) fn lock(&self, scope: &Scope) {
+        match scope {
+            Scope::Session(session) => {
+                let sql = "SELECT 1 FROM sessions WHERE id = ?1 FOR NO KEY UPDATE";
+                self.queue_quietly(sql, &[Value::Text(Some(&session.to_string()))]);
+            }
+            Scope::Place(place) => {
+                let sql = "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(?1, 0))";
+                let place = format!("{}\n{}", place.machine, place.directory);
+                self.queue_quietly(sql, &[Value::Text(Some(&place))]);
+            }
+            Scope::Own => {}
+        }
+        self.ask_clock();
+    }
+
+    fn ask_clock(&self) {
+        if self.inner.borrow().now.is_none() && self.inner.borrow().clock_at.is_none() {
+            let at = self.inner.borrow().queued;
+            self.queue_quietly(CLOCK, &[]);
+            self.inner.borrow_mut().clock_at = Some(at);
+        }
+    }
+
+    /// The time of this transaction by the database's clock. When the server does not tell, nothing that is
+    /// written with it will be kept.
+    pub(crate) fn now(&self) -> Time {
+        self.ask_clock();
+        if self.inner.borrow().now.is_none() {
+            // What is wrong is said by whatever follows.
+            let _ = self.run();
+        }
+        self.inner.borrow().now.unwrap_or(Time::from_millis(0))
+    }
+
+    /// Queues a statement that marks a place in the transaction.
+    pub(crate) fn mark(&self, sql: &str) -> Result<(), StoreError> {
+        self.require_sound()?;
+        self.queue_quietly(sql, &[]);
+        Ok(())
+    }
+
+    /// Queues a statement that changes something.
+    pub(crate) fn queue(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+        self.require_sound()?;
+        self.will_write();
+        let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
+        self.queue_quietly(sql, &values);
+        self.inner.borrow_mut().is_doubtful = true;
+        self.require_sound()
+    }
+
+    pub(crate) fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<usize, StoreError> {
+        self.will_write();
+        Ok(self.ask(sql, params)?.count)
+    }
+
+    pub(crate) fn row<T>(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let reply = self.ask(sql, params)?;
+        reply.rows.first().map(|row| read(&Row::Postgres(row))).transpose()
+    }
+
+    pub(crate) fn rows<T>(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let reply = self.ask(sql, params)?;
+        reply.rows.iter().map(|row| read(&Row::Postgres(row))).collect()
+    }
+
+    /// Notes that the commit will have something in it.
+    pub(crate) fn will_write(&self) {
+        self.inner.borrow_mut().has_written = true;
+    }
+
+    /// Waits until everything that was queued is done, if it may fail.
+    pub(crate) fn settle(&self) -> Result<(), StoreError> {
+        self.require_sound()?;
+        let is_doubtful = self.inner.borrow().is_doubtful;
+        if is_doubtful { self.run().map(drop) } else { Ok(()) }
+    }
+
+    /// Takes back what was done since the savepoint; says whether that could be.
+    pub(crate) fn take_back(&self) -> bool {
+        // What is still queued is sent first; when that fails the server hears nothing of the rest, but then the
+        // second try stands alone.
+        for _ in 0..2 {
+            let mut inner = self.inner.borrow_mut();
+            if inner.failed.take().is_some_and(|(_, is_lost)| is_lost) {
+                return false;
+            }
+            drop(inner);
+            self.queue_quietly("ROLLBACK TO unit", &[]);
+            self.queue_quietly("RELEASE unit", &[]);
+            if self.run().is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Forgets the keys of old commits. What another process is about to forget is left to it.
+    pub(crate) fn clean_up(&self) {
+        let sql = "DELETE FROM units WHERE key IN (SELECT key FROM units
+            WHERE created_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 3600000
+            LIMIT 2000 FOR UPDATE SKIP LOCKED)";
+        self.queue_quietly(sql, &[]);
+    }
+
+    /// Ends a transaction that only read. Nobody waits for that.
+    ///
+    /// # Errors
+    /// When something in it failed: then the connection is not to be used again.
+    pub(crate) fn end(&self) -> Result<(), StoreError> {
+        self.require_sound()?;
+        self.queue_quietly("COMMIT", &[]);
+        let mut inner = self.inner.borrow_mut();
+        inner.queued = 0;
+        inner.client.tell().map_err(|error| self.server.error(&error))
+    }
+
+    /// Commits under a key by which it can be found again, unless the units have `finished` with an error.
+    pub(crate) fn commit(&self, key: &str, finished: Result<(), StoreError>) -> Committed {
+        if let Err(error) = finished.and_then(|()| self.require_sound()) {
+            return self.roll_back(error);
+        }
+        let has_written = self.inner.borrow().has_written;
+        if has_written {
+            let now = Value::Integer(Some(self.now().as_millis()));
+            let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, 0, ?2)";
+            self.queue_quietly(sql, &[Value::Text(Some(key)), now]);
+        }
+        self.queue_quietly("COMMIT", &[]);
+        match self.run() {
+            Ok(_) => Committed::Yes,
+            Err(error) if !self.is_lost() => self.roll_back(error),
+            Err(error) if has_written => Committed::Unknown(error),
+            Err(error) => Committed::NotAndLost(error),
+        }
+    }
+
+    fn roll_back(&self, error: StoreError) -> Committed {
+        if self.is_lost() {
+            return Committed::NotAndLost(error);
+        }
+        for _ in 0..2 {
+            self.inner.borrow_mut().failed = None;
+            self.queue_quietly("ROLLBACK", &[]);
+            if self.run().is_ok() {
+                return Committed::No(error);
+            }
+        }
+        Committed::NotAndLost(error)
+    }
+
+    fn is_lost(&self) -> bool {
+        matches!(self.inner.borrow().failed, Some((_, true)))
+    }
+
+    fn require_sound(&self) -> Result<(), StoreError> {
+        match &self.inner.borrow().failed {
+            Some((error, _)) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn ask(&self, sql: &str, params: &[&dyn Param]) -> Result<Reply, StoreError> {
+        self.require_sound()?;
+        let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
+        self.queue_quietly(sql, &values);
+        self.run()?.pop().ok_or_else(|| StoreError::internal("the server says nothing"))
+    }
+
+    /// Queues a statement; what goes wrong with it is said when everything is run.
+    fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
+        let mut inner = self.inner.borrow_mut();
+        match inner.client.queue(sql, values) {
+            Ok(()) => inner.queued += 1,
+            Err(error) => inner.fail(&error, self.server),
+        }
+    }
+
+    fn run(&self) -> Result<Vec<Reply>, StoreError> {
+        self.require_sound()?;
+        let mut inner = self.inner.borrow_mut();
+        if std::mem::take(&mut inner.queued) == 0 {
+            return Ok(Vec::new());
+        }
+        inner.is_doubtful = false;
+        let replies = inner.client.run();
+        let replies = match replies {
+            Ok(replies) => replies,
+            Err(error) => {
+                inner.fail(&error, self.server);
+                inner.clock_at = None;
+                return Err(self.server.error(&error));
+            }
+        };
+        if let Some(at) = inner.clock_at.take() {
+            let row = replies.get(at).and_then(|reply| reply.rows.first());
+            let now = row.and_then(|row| row.integer(0).ok().flatten());
+            inner.now = now.map(Time::from_millis);
+        }
+        Ok(replies)
+    }
+}
+
+impl Inner<'_> {
+    fn fail(&mut self, error: &Error, server: &Server) {
+        self.failed = Some((server.error(error), error.is_final()));
+    }
+}

@@ -1,0 +1,193 @@
+//! The embedded database: one file, one writer at a time.
+
+mod open;
+mod readers;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ikigai_conversation::Time;
+use ikigai_postgres::Value;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, ErrorCode};
+
+use crate::clock::Clock;
+use crate::error::StoreError;
+use crate::sql::{Param, Row};
+use crate::unit::{Connection, Unit};
+use crate::writer::{Database, Scope};
+
+pub(crate) use open::{FileIdentity, check, network_file_system, open_reader, open_writer};
+pub(crate) use readers::Readers;
+
+/// How long another process may keep the database to itself. A commit takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the writer's thread works on.
+pub(crate) struct Sqlite {
+    pub(crate) connection: rusqlite::Connection,
+    pub(crate) path: PathBuf,
+    pub(crate) identity: FileIdentity,
+    pub(crate) clock: Clock,
+}
+
+impl Database for Sqlite {
+    /// The write lock is that of the whole file, whatever the units are about.
+    fn transaction(
+        &mut self,
+        _: &Scope,
+        work: &mut dyn FnMut(&Unit<'_>),
+    ) -> Result<(), StoreError> {
+        if let Err(error) = self.begin_here() {
+            // Run outside of a transaction, they do nothing but answer.
+            work(&Unit::refused(error.clone()));
+            return Err(error);
+        }
+        let unit = Unit::new(Connection::Sqlite(Transaction {
+            connection: &self.connection,
+            path: &self.path,
+            now: self.clock.now(),
+        }));
+        work(&unit);
+        let committed = unit.finish().and_then(|()| {
+            self.connection
+                .execute_batch("COMMIT")
+                .map_err(|error| StoreError::from_sqlite(&error, &self.path))
+        });
+        if committed.is_err() && !self.connection.is_autocommit() {
+            // Left open, it would let no other one begin.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        committed
+    }
+
+    fn is_shared_by_all(&self) -> bool {
+        true
+    }
+
+    fn leave(self: Box<Self>) {
+        open::leave(self.connection, &self.path);
+    }
+}
+
+impl Sqlite {
+    /// Takes the write lock, and then looks whether the file is still the one that others would open: it may
+    /// have been moved while we waited.
+    fn begin_here(&self) -> Result<(), StoreError> {
+        self.begin()?;
+        self.identity.require_same(&self.path).inspect_err(|_| {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        })
+    }
+
+    /// Takes the write lock.
+    ///
+    /// BEGIN IMMEDIATE: a plain BEGIN takes the write lock late and fails with BUSY although we would wait.
+    /// The waiting is our own, short and random: SQLite's back-off grows, and then whoever came last wins
+    /// against who has waited longest.
+    fn begin(&self) -> Result<(), StoreError> {
+        let started = Instant::now();
+        let mut jitter = Jitter::new();
+        loop {
+            match self.connection.execute_batch("BEGIN IMMEDIATE") {
+                Err(error)
+                    if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                        && started.elapsed() < PATIENCE =>
+                {
+                    std::thread::sleep(jitter.pause());
+                }
+                begun => return begun.map_err(|error| StoreError::from_sqlite(&error, &self.path)),
+            }
+        }
+    }
+}
+
+/// The inside of a transaction, for reading or for writing.
+#[derive(Clone, Copy)]
+pub(crate) struct Transaction<'a> {
+    pub(crate) connection: &'a rusqlite::Connection,
+    pub(crate) path: &'a Path,
+    pub(crate) now: Time,
+}
+
+impl Transaction<'_> {
+    /// Takes back what was done since the savepoint; says whether that could be.
+    pub(crate) fn take_back(&self) -> bool {
+        // A full disk makes SQLite take back the whole transaction. What follows would then run outside of one
+        // and be kept although everybody is told that it failed.
+        !self.connection.is_autocommit()
+            && self.connection.execute_batch("ROLLBACK TO unit; RELEASE unit").is_ok()
+    }
+
+    pub(crate) fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<usize, StoreError> {
+        self.prepare(sql, params)
+            .and_then(|mut statement| statement.raw_execute())
+            .map_err(|error| self.error(&error))
+    }
+
+    pub(crate) fn row<T>(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut statement = self.prepare(sql, params).map_err(|error| self.error(&error))?;
+        let mut rows = statement.raw_query();
+        let row = rows.next().map_err(|error| self.error(&error))?;
+        let value = row.map(|row| read(&Row::Sqlite(row))).transpose()?;
+        // To its end: an insert that returns its key is done only then.
+        while value.is_some() && rows.next().map_err(|error| self.error(&error))?.is_some() {}
+        Ok(value)
+    }
+
+    pub(crate) fn rows<T>(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statement = self.prepare(sql, params).map_err(|error| self.error(&error))?;
+        let mut rows = statement.raw_query();
+        let mut values = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.error(&error))? {
+            values.push(read(&Row::Sqlite(row))?);
+        }
+        Ok(values)
+    }
+
+    fn prepare(&self, sql: &str, params: &[&dyn Param]) -> rusqlite::Result<CachedStatement<'_>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        for (number, param) in params.iter().enumerate() {
+            let value = match param.value() {
+                Value::Integer(number) => number.map(ValueRef::Integer),
+                Value::Text(text) => text.map(|text| ValueRef::Text(text.as_bytes())),
+                Value::Bytes(bytes) => bytes.map(ValueRef::Blob),
+            };
+            let value = ToSqlOutput::Borrowed(value.unwrap_or(ValueRef::Null));
+            statement.raw_bind_parameter(number + 1, value)?;
+        }
+        Ok(statement)
+    }
+
+    fn error(&self, error: &rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(error, self.path)
+    }
+}
+
+/// Random pauses between 0.1 and 2 ms; the randomness need not be good, only different per process.
+struct Jitter(u64);
+
+impl Jitter {
+    fn new() -> Jitter {
+        let seed = u64::from(std::process::id()) << 20;
+        let time = Instant::now();
+        Jitter(seed ^ (std::ptr::from_ref(&time).addr() as u64) | 1)
+    }
+
+    fn pause(&mut self) -> Duration {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        Duration::from_micros(100 + self.0 % 1_900)
+    }
+}

@@ -1,0 +1,157 @@
+//! A session brought from one database to another.
+
+use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
+use ikigai_store::{
+    Change, Content, Kept, Next, Process, Session, Sight, StoreError, Touched, Undoable,
+};
+use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
+
+use crate::support::{agent, check_books};
+
+/// Everything that can be seen of a session.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    session: Session,
+    agents: Vec<ikigai_store::Agent>,
+    logs: Vec<Vec<Message>>,
+    sights: Vec<Vec<Sight>>,
+    undoable: Vec<Undoable>,
+    mail: Vec<String>,
+}
+
+async fn see(store: &TestStore, session: SessionId) -> Seen {
+    let agents = store.agents(session).await.unwrap();
+    let (mut logs, mut sights) = (Vec::new(), Vec::new());
+    for agent in &agents {
+        logs.push(store.whole_log(session, agent.id.clone()).await.unwrap());
+        let mut seen = store.sights(session, agent.id.clone()).await.unwrap();
+        seen.sort_by(|a, b| a.path.cmp(&b.path));
+        sights.push(seen);
+    }
+    let sql = "SELECT m.id, r.id, s.id, m.body, m.unread, coalesce(m.sent_by, 0), coalesce(m.told_by, 0),
+            coalesce(m.read_by, 0), m.sent_at
+        FROM mail m JOIN agents r ON r.key = m.recipient JOIN agents s ON s.key = m.sender ORDER BY m.id";
+    let mail = store.raw().rows(sql, |row| {
+        let numbers: Vec<i64> = [0, 4, 5, 6, 7, 8].map(|at| row.integer(at).unwrap()).to_vec();
+        format!("{numbers:?} {:?}", [1, 2, 3].map(|at| row.text(at).unwrap()))
+    });
+    let sessions = store.sessions().await.unwrap();
+    let session = sessions.into_iter().find(|found| found.id == session).unwrap();
+    let undoable = store.undoable(session.id).await.unwrap();
+    Seen { session, agents, logs, sights, undoable, mail }
+}
+
+/// A session with a bit of everything, which nobody runs any more.
+async fn full_session(store: &TestStore) -> SessionId {
+    let (session, mut agents) = store.session_of(2).await;
+    let [one, two] = &mut agents[..] else { panic!() };
+    store
+        .append_from_person(
+            one.lease.clone(),
+            one.id.clone(),
+            said("do a\0b \u{10FFFD}0 it", PLENTY),
+        )
+        .await
+        .unwrap();
+    let before = Kept::Content(Content { bytes: vec![0, 255, 7], mode: 0o644 });
+    let change = Change {
+        path: "/w/\u{e4}".into(),
+        before,
+        looks: "looks".to_owned(),
+        hash: "hash".to_owned(),
+        new_folders: 1,
+    };
+    let result = NewMessage::user("changed");
+    let touched = Some(Touched::Changed(change));
+    store
+        .append_result(one.lease.clone(), one.id.clone(), result, touched, Next::Request)
+        .await
+        .unwrap();
+    let mail = one.send(store, &two.id, "hello").await;
+    two.announce(store).await.unwrap().unwrap();
+    two.read(store, mail).await;
+    let mark = two.mark(store).await;
+    one.send(store, &two.id, "unread").await;
+    two.look(store).await;
+    two.rewind(store, mark).await.unwrap();
+    let full = new_fork(ikigai_store::Context::Full, Some("a task"));
+    let child = one.fork(store, full).await.unwrap();
+    store.queue_input(one.lease.clone(), one.id.clone(), "later".to_owned()).await.unwrap();
+    child.answer(store, "done").await;
+    for agent in agents {
+        store.release(agent.lease).await.unwrap();
+    }
+    session
+}
+
+async fn there_and_back(from: Kind, over: Kind) {
+    let (first, second, third) = (TestStore::of(from), TestStore::of(over), TestStore::of(from));
+    let session = full_session(&first).await;
+    let seen = see(&first, session).await;
+    first.copy_session(session, &second, Process::current()).await.unwrap();
+    assert_eq!(see(&second, session).await, seen);
+    second.copy_session(session, &third, Process::current()).await.unwrap();
+    assert_eq!(see(&third, session).await, seen);
+    for store in [&first, &second, &third] {
+        check_books(store.database(), &[]);
+    }
+    // It goes on there as it would have here.
+    let mut again = ikigai_testkit::TestAgent::claim(&third, session, agent("1/")).await.unwrap();
+    let newest = again.send(&third, &agent("0/"), "more").await;
+    assert_eq!(newest.value(), third.number("SELECT max(id) FROM mail"));
+    check_books(third.database(), &[]);
+    let again = second.copy_session(session, &third, Process::current()).await.unwrap_err();
+    assert!(matches!(again, StoreError::SessionExists(id) if id == session), "{again}");
+}
+
+#[tokio::test]
+async fn a_session_comes_back_from_a_server_as_it_went() {
+    there_and_back(Kind::Sqlite, Kind::Postgres).await;
+}
+
+#[tokio::test]
+async fn a_session_comes_back_from_a_file_as_it_went() {
+    there_and_back(Kind::Postgres, Kind::Sqlite).await;
+}
+
+/// Ids that are taken are moved, and whatever refers to them with them.
+#[tokio::test]
+async fn a_session_finds_its_place_beside_others() {
+    for (from, to) in [(Kind::Sqlite, Kind::Postgres), (Kind::Postgres, Kind::Sqlite)] {
+        let (first, second) = (TestStore::of(from), TestStore::of(to));
+        let session = full_session(&first).await;
+        let other = full_session(&second).await;
+        let kept = see(&second, other).await;
+        first.copy_session(session, &second, Process::current()).await.unwrap();
+        let still = see(&second, other).await;
+        assert_eq!((still.logs, still.agents), (kept.logs, kept.agents));
+        let copied = see(&second, session).await;
+        let original = see(&first, session).await;
+        let texts = |seen: &Seen| -> Vec<(AgentId, String)> {
+            seen.logs
+                .iter()
+                .flatten()
+                .map(|message| (message.agent.clone(), message.content.clone()))
+                .collect()
+        };
+        assert_eq!(texts(&copied), texts(&original));
+        assert_eq!(copied.agents, original.agents);
+        assert_eq!((copied.sights, copied.undoable), (original.sights, original.undoable));
+        // Every mark names a message of the same session, and of the right agent.
+        let strays = "SELECT count(*) FROM mail m JOIN messages l ON l.id IN (m.told_by, m.read_by)
+            WHERE l.agent <> m.recipient";
+        assert_eq!(second.number(strays), 0);
+        let step = send_to(&agent("1/"), "person");
+        second.perform(session, agent("0/"), step, None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_a_live_process_runs_stays_where_it_is() {
+    let (first, second) = (TestStore::of(Kind::Sqlite), TestStore::of(Kind::Postgres));
+    let (session, _agents) = first.session_of(1).await;
+    let stranger = Process { machine: "elsewhere".to_owned(), ..Process::current() };
+    let refused = first.copy_session(session, &second, stranger).await.unwrap_err();
+    assert!(matches!(refused, StoreError::LeaseHeld { .. }), "{refused}");
+    assert_eq!(second.sessions().await.unwrap(), []);
+}

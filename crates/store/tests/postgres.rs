@@ -1,0 +1,42 @@
+//! The suite on a PostgreSQL server, each test with a database of its own there.
+
+#[path = "suite/agents.rs"]
+mod agents;
+#[path = "suite/crashes.rs"]
+mod crashes;
+#[path = "suite/exploration.rs"]
+mod exploration;
+#[path = "suite/forks.rs"]
+mod forks;
+#[path = "suite/leases.rs"]
+mod leases;
+#[path = "suite/logs.rs"]
+mod logs;
+#[path = "suite/mail.rs"]
+mod mail;
+#[path = "suite/order.rs"]
+mod order;
+#[path = "suite/rewinds.rs"]
+mod rewinds;
+#[path = "suite/sessions.rs"]
+mod sessions;
+#[path = "suite/turns.rs"]
+mod turns;
+#[path = "suite/undos.rs"]
+mod undos;
+#[path = "suite/waits.rs"]
+mod waits;
+#[path = "suite/waking.rs"]
+mod waking;
+#[path = "suite/work.rs"]
+mod work;
+
+use ikigai_testkit::{Kind, TestStore};
+
+fn store() -> TestStore {
+    TestStore::of(Kind::Postgres)
+}
+
+fn fast_store() -> TestStore {
+    TestStore::fast(Kind::Postgres)
+}

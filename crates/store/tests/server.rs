@@ -1,0 +1,418 @@
+//! What only a server has: locks of rows, connections that break, restarts, poolers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_store::{
+    Changes, Lease, Locks, Options, Outcome, Process, Sleep, Step, Store, StoreError,
+};
+use ikigai_testkit::{
+    Cut, Kind, PLENTY, Pooler, PostgresServer, Proxy, Raw, TestAgent, TestStore, checker, place,
+    said, send_to,
+};
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+
+use crate::support::{PATIENCE, ROOM, agent, check_books, free_agents, skip};
+
+fn postgres() -> TestStore {
+    TestStore::of(Kind::Postgres)
+}
+
+/// Waits until somebody waits for a lock in this database.
+fn await_waiting(raw: &Raw) {
+    let sql = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let started = Instant::now();
+    while raw.number(sql) == 0 {
+        assert!(started.elapsed() < PATIENCE, "nobody waits");
+        std::thread::yield_now();
+    }
+}
+
+/// A sender in one transaction and a sleeper in another, both open at once: how the sleeper ends.
+async fn sleep_while_mail_is_under_way(locks: Locks) -> Sleep {
+    let store = postgres();
+    let (session, agents) = store.session_of(2).await;
+    let (lease, id) = (agents[1].lease.clone(), agents[1].id.clone());
+    store.append_from_person(lease.clone(), id.clone(), said("go on", PLENTY)).await.unwrap();
+    let sleeper = store.open_with(Options { locks, ..Options::default() });
+    let sender = store.raw();
+    sender.script("BEGIN");
+    if locks == Locks::Taken {
+        sender.script(&format!("SELECT 1 FROM sessions WHERE id = '{session}' FOR NO KEY UPDATE"));
+    }
+    sender.script(
+        "INSERT INTO mail (recipient, sender, body, sent_at)
+            SELECT r.key, s.key, 'person', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'",
+    );
+    let going = tokio::spawn(async move { sleeper.rest(lease, id).await.unwrap() });
+    // Not before it stands in the middle of its transaction.
+    let looking = store.raw();
+    tokio::task::spawn_blocking(move || await_waiting(&looking)).await.unwrap();
+    sender.script("COMMIT");
+    going.await.unwrap()
+}
+
+#[tokio::test]
+async fn m5_who_goes_to_sleep_while_mail_is_under_way_waits_for_it() {
+    assert_eq!(sleep_while_mail_is_under_way(Locks::Taken).await, Sleep::MailWaits);
+}
+
+#[tokio::test]
+async fn m5_without_the_lock_of_the_row_the_same_sleeper_misses_the_mail() {
+    assert_eq!(sleep_while_mail_is_under_way(Locks::LeftOut).await, Sleep::Asleep);
+}
+
+#[tokio::test]
+async fn m7_whoever_sends_later_gets_a_larger_id_although_the_first_has_not_committed() {
+    let store = postgres();
+    let session = free_agents(&store, 2).await;
+    let first = store.raw();
+    first
+        .script(&format!("BEGIN; SELECT 1 FROM sessions WHERE id = '{session}' FOR NO KEY UPDATE"));
+    let before = first.number(
+        "INSERT INTO mail (recipient, sender, body, sent_at)
+            SELECT r.key, s.key, 'person', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'
+            RETURNING id",
+    );
+    let second = store.open_again();
+    let sending = tokio::spawn(async move {
+        second.perform(session, agent("0/"), send_to(&agent("1/"), "person two"), None).await
+    });
+    let looking = store.raw();
+    tokio::task::spawn_blocking(move || await_waiting(&looking)).await.unwrap();
+    assert_eq!(store.number("SELECT count(*) FROM mail"), 0);
+    first.script("COMMIT");
+    match sending.await.unwrap().unwrap() {
+        Outcome::Sent { id, .. } => assert!(id.value() > before),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn m1_the_writers_own_connection_flushes_every_commit_whatever_the_server_is_set_to() {
+    let store = postgres();
+    let name = store.raw().text("SELECT current_database()::text");
+    store.raw().script(&format!("ALTER DATABASE {name} SET synchronous_commit = off"));
+    assert_eq!(store.raw().text("SELECT current_setting('synchronous_commit')"), "off");
+    // A unit's own transaction says what it is set to.
+    store.raw().script(
+        "CREATE TABLE seen (setting TEXT);
+        CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$;
+        CREATE TRIGGER look BEFORE INSERT ON mail FOR EACH ROW EXECUTE FUNCTION look()",
+    );
+    let proxy = Proxy::before(store.database());
+    proxy.pose_as_pooler();
+    let pooled = proxy.address(store.database());
+    let session = free_agents(&store, 1).await;
+    for address in [store.database(), &pooled] {
+        let other = Store::open(address, Options::default()).unwrap();
+        let step = send_to(&agent("0/"), "person");
+        other.perform(session, agent("0/"), step, None).await.unwrap();
+    }
+    assert_eq!(
+        store.raw().rows("SELECT setting FROM seen", |row| row.text(0).unwrap()),
+        ["on", "on"]
+    );
+}
+
+/// Does something until the server lets it.
+async fn insist<T>(mut work: impl AsyncFnMut() -> Result<T, StoreError>) -> T {
+    let started = Instant::now();
+    loop {
+        match work().await {
+            Ok(value) => return value,
+            Err(error) if error.is_passing() && started.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn m11_a_connection_cut_at_any_point_of_a_unit_doubles_and_loses_nothing() {
+    let store = postgres();
+    let session = free_agents(&store, 2).await;
+    let proxy = Proxy::before(store.database());
+    let cut = Store::open(&proxy.address(store.database()), Options::default()).unwrap();
+    let points = (1..=5).map(Cut::Request).chain([Cut::AnswerOfCommit; 3]);
+    let mut sent = 0;
+    for point in points.cycle().take(24) {
+        proxy.cut(point);
+        let before = proxy.cuts();
+        // Until it was cut: a unit has fewer requests when others joined it.
+        while proxy.cuts() == before {
+            insist(async || {
+                let step = send_to(&agent("1/"), "person");
+                cut.perform(session, agent("0/"), step, None).await
+            })
+            .await;
+            sent += 1;
+        }
+    }
+    assert_eq!(store.number("SELECT count(*) FROM mail"), sent);
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m11_a_commit_whose_answer_was_lost_is_not_reported_as_failed() {
+    let store = postgres();
+    let session = free_agents(&store, 2).await;
+    let proxy = Proxy::before(store.database());
+    let cut = Store::open(&proxy.address(store.database()), Options::default()).unwrap();
+    proxy.cut(Cut::AnswerOfCommit);
+    let step = send_to(&agent("1/"), "person");
+    let sent = cut.perform(session, agent("0/"), step, None).await.unwrap();
+    assert!(matches!(sent, Outcome::Sent { .. }), "{sent:?}");
+    assert_eq!((proxy.cuts(), store.number("SELECT count(*) FROM mail")), (1, 1));
+}
+
+#[tokio::test]
+async fn m6_behind_a_pooler_the_sweep_finds_what_no_signal_tells() {
+    let store = postgres();
+    let session = free_agents(&store, 2).await;
+    let proxy = Proxy::before(store.database());
+    proxy.pose_as_pooler();
+    let pooled = Store::open(&proxy.address(store.database()), Options::default()).unwrap();
+    let mut changes = pooled.changes().unwrap();
+    for number in 1..=3 {
+        let step = send_to(&agent("1/"), "person");
+        pooled.perform(session, agent("0/"), step.clone(), None).await.unwrap();
+        store.perform(session, agent("0/"), step, None).await.unwrap();
+        tokio::time::timeout(PATIENCE, changes.wait(Changes::SWEEP)).await.unwrap().unwrap();
+        let found = pooled.agents(session).await.unwrap();
+        assert_eq!(found[1].unread, 2 * number);
+    }
+    let statements = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+        AND query LIKE 'LISTEN%'";
+    assert_eq!(store.number(statements), 0, "nobody listens through it");
+}
+
+/// The real one: three connections to the server for everybody, and none of them anybody's own.
+#[tokio::test]
+async fn pgbouncer_in_transaction_mode_keeps_every_promise() {
+    let server = PostgresServer::start();
+    let Some(pooler) = Pooler::before(server.folder()) else {
+        return skip("PgBouncer is not installed: install the package pgbouncer");
+    };
+    let stores: Vec<Store> = (0..4)
+        .map(|_| Store::open(&pooler.address("postgres"), Options::default()).unwrap())
+        .collect();
+    let session = SessionId::new(Uuid::now_v7());
+    stores[0].create_session(place(), session, PLENTY).await.unwrap();
+    for _ in 1..4 {
+        stores[0].add_agent(session, None, place(), ROOM).await.unwrap();
+    }
+    let mut changes = stores[3].changes().unwrap();
+    for round in 0..20 {
+        let send = async |from: u32| {
+            let to = AgentId::top_level((from + 1) % 4);
+            let step = send_to(&to, &format!("person {from} {round}"));
+            let store = &stores[from as usize];
+            store.perform(session, AgentId::top_level(from), step, None).await.unwrap();
+        };
+        tokio::join!(send(0), send(1), send(2), send(3));
+    }
+    changes.wait(Changes::SWEEP).await.unwrap();
+    let agents = stores[3].agents(session).await.unwrap();
+    assert!(agents.iter().all(|agent| agent.unread == 20), "{agents:?}");
+    assert_eq!(checker::check(&server.address("postgres"), &[]), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn tls_is_checked_to_the_name_in_the_certificate() {
+    let server = PostgresServer::start_with_tls();
+    let port = server.loopback_port();
+    let address = |host: &str, options: &str| {
+        format!("postgres://postgres:geheim@{host}:{port}/postgres?sslmode=require{options}")
+    };
+    let trusted = format!("&sslrootcert={}", server.certificate().display());
+    drop(Store::open(&address("localhost", &trusted), Options::default()).unwrap());
+    let encrypted = "SELECT count(*) FROM pg_stat_ssl WHERE ssl";
+    let store = Store::open(&address("localhost", &trusted), Options::default()).unwrap();
+    store.sessions().await.unwrap();
+    assert!(Raw::open(&server.address("postgres")).number(encrypted) >= 2);
+    for (host, options) in [("localhost", ""), ("127.0.0.1", trusted.as_str())] {
+        let refused = Store::open(&address(host, options), Options::default()).unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("is not trusted") && text.contains("sslrootcert=FILE"), "{text}");
+        assert!(!text.contains("geheim"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_let_us_in_says_what_to_do() {
+    let server = PostgresServer::start();
+    let refusal = |address: &str| {
+        let error = Store::open(address, Options::default()).unwrap_err();
+        assert!(!error.to_string().contains("geheim") && !format!("{error:?}").contains("geheim"));
+        error.to_string()
+    };
+    let address = server.address("nowhere").replace("postgres@", "postgres:geheim@");
+    assert!(refusal(&address).contains("createdb NAME"), "{}", refusal(&address));
+    let raw = Raw::open(&server.address("postgres"));
+    for sql in ["CREATE ROLE guest LOGIN", "CREATE DATABASE theirs", "CREATE DATABASE others"] {
+        raw.script(sql);
+    }
+    Raw::open(&server.address("theirs")).script("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+    let address = server.address("theirs").replace("postgres@", "guest:geheim@");
+    assert!(
+        refusal(&address).contains("ALTER DATABASE NAME OWNER TO USER"),
+        "{}",
+        refusal(&address)
+    );
+    Raw::open(&server.address("others")).script("CREATE TABLE messages (text TEXT)");
+    let address = server.address("others");
+    assert!(refusal(&address).contains("tables of another program"), "{}", refusal(&address));
+    let address = "postgres://me:geheim@127.0.0.1:1/db";
+    assert!(
+        refusal(address).contains("cannot be reached (Connection refused)"),
+        "{}",
+        refusal(address)
+    );
+    drop(Store::open(&server.address("postgres"), Options::default()).unwrap());
+    raw.script("UPDATE ikigai SET version = 99");
+    assert!(
+        refusal(&server.address("postgres"))
+            .contains("made by a newer version of ikigai (schema 99")
+    );
+}
+
+/// Agents on two machines that write to each other while the server is killed and started again.
+struct Outage {
+    server: PostgresServer,
+    session: SessionId,
+    is_over: Arc<AtomicBool>,
+    sent: Arc<AtomicU32>,
+}
+
+impl Outage {
+    fn new() -> Outage {
+        let server = PostgresServer::start();
+        let store = Store::open(&server.address("postgres"), Options::default()).unwrap();
+        let session = SessionId::new(Uuid::now_v7());
+        runtime().block_on(async {
+            store.create_session(place(), session, PLENTY).await.unwrap();
+            for _ in 1..4 {
+                store.add_agent(session, None, place(), ROOM).await.unwrap();
+            }
+        });
+        Outage { server, session, is_over: Arc::default(), sent: Arc::default() }
+    }
+
+    /// Two agents of one machine, at work until it is over. Each sends, looks and reads.
+    fn machine(&self, name: &'static str, address: &str, agents: [u32; 2]) -> JoinHandle<()> {
+        let store = Store::open(address, Options::default()).unwrap();
+        let process = Process { machine: name.to_owned(), ..Process::current() };
+        let (session, is_over, sent) =
+            (self.session, Arc::clone(&self.is_over), Arc::clone(&self.sent));
+        let run = move || {
+            runtime().block_on(async move {
+                let one = async |number: u32| {
+                    let top = AgentId::top_level(number);
+                    let claim = async || store.claim(session, top.clone(), process.clone()).await;
+                    work(&store, insist(claim).await, number, &is_over, &sent).await;
+                };
+                tokio::join!(one(agents[0]), one(agents[1]));
+            });
+        };
+        std::thread::spawn(run)
+    }
+
+    /// Waits until so many more were sent.
+    fn wait_for_more(&self, count: u32) {
+        let before = self.sent.load(Ordering::SeqCst);
+        let started = Instant::now();
+        while self.sent.load(Ordering::SeqCst) < before + count {
+            assert!(started.elapsed() < PATIENCE, "nobody goes on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Lets everybody come to an end, and looks at the books.
+    fn settle(&self, address: &str, machines: [JoinHandle<()>; 2]) {
+        self.is_over.store(true, Ordering::SeqCst);
+        for machine in machines {
+            machine.join().unwrap();
+        }
+        assert_eq!(checker::check(address, &[]), Vec::<String>::new());
+        let mail = Raw::open(address).number("SELECT count(*) FROM mail");
+        assert_eq!(mail, i64::from(self.sent.load(Ordering::SeqCst)));
+    }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn work(store: &Store, lease: Lease, number: u32, is_over: &AtomicBool, sent: &AtomicU32) {
+    let mut me = TestAgent::with(lease, AgentId::top_level(number));
+    for step in 0.. {
+        if is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        let call = insist(async || me.open(store).await).await;
+        let what = match step % 3 {
+            0 | 1 => send_to(
+                &AgentId::top_level((number + 1 + step % 3) % 4),
+                &format!("agent {number}/ {step}"),
+            ),
+            _ => ikigai_testkit::everything(),
+        };
+        let result = insist(async || me.close(store, call.clone(), what.clone()).await).await;
+        let output = ikigai_testkit::output_of(&result);
+        if output["sent"] == true {
+            sent.fetch_add(1, Ordering::SeqCst);
+        }
+        if let Some(first) = output["messages"].as_array().and_then(|all| all.first()) {
+            let call = insist(async || me.open(store).await).await;
+            let read = Step::Read(first["id"].as_i64().unwrap());
+            insist(async || me.close(store, call.clone(), read.clone()).await).await;
+        }
+    }
+}
+
+/// `STORE_RESTARTS=50 cargo test -p ikigai-store a_server_killed` is the long run.
+#[test]
+fn a_server_killed_and_started_again_loses_and_doubles_nothing() {
+    let restarts = std::env::var("STORE_RESTARTS").map_or(6, |number| number.parse().unwrap());
+    let mut outage = Outage::new();
+    let address = outage.server.address("postgres");
+    let machines = [("one", [0, 1]), ("two", [2, 3])]
+        .map(|(name, agents)| outage.machine(name, &address, agents));
+    for _ in 0..restarts {
+        outage.wait_for_more(12);
+        outage.server.kill();
+        outage.server.start_again();
+    }
+    outage.settle(&address, machines);
+}
+
+#[test]
+fn agents_go_on_with_a_standby_that_is_promoted() {
+    let mut outage = Outage::new();
+    let first = outage.server.address("postgres");
+    let mut standby = outage.server.standby(5432);
+    standby.start_again();
+    // What is answered is on both.
+    Raw::open(&first).script("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    Raw::open(&first).script("SELECT pg_reload_conf()");
+    let both = format!(
+        "postgres://postgres@/postgres?host={},{}",
+        outage.server.folder().display(),
+        standby.folder().display()
+    );
+    let machines = [("one", [0, 1]), ("two", [2, 3])]
+        .map(|(name, agents)| outage.machine(name, &both, agents));
+    outage.wait_for_more(20);
+    outage.server.kill();
+    standby.promote();
+    outage.wait_for_more(20);
+    outage.settle(&standby.address("postgres"), machines);
+}

@@ -1,0 +1,246 @@
+//! M2, M3, M9, M11: what a log says about mail and what the mailboxes hold are one thing.
+
+use std::time::Duration;
+
+use ikigai_conversation::{AgentId, Body, Message, NewMessage};
+use ikigai_store::{
+    Address, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step, StoreError, UnitKey,
+};
+use ikigai_testkit::{RawRow, TestStore, everything, new_fork, send_to};
+
+use crate::support::{agent, check_books, kill_by_hand};
+
+/// The log messages that sent, announced and read a mail, and whether it is unread.
+pub(crate) type Marks = (Option<i64>, Option<i64>, Option<i64>, bool);
+
+/// The marks of every mail, in the order of the ids.
+pub(crate) fn marks(store: &TestStore) -> Vec<Marks> {
+    let sql = "SELECT sent_by, told_by, read_by, unread FROM mail ORDER BY id";
+    let marks = |row: &RawRow<'_>| {
+        (row.integer(0), row.integer(1), row.integer(2), row.integer(3) == Some(1))
+    };
+    store.raw().rows(sql, marks)
+}
+
+fn output(message: &Message) -> &str {
+    match &message.body {
+        Body::ToolResult(result) => &result.output,
+        _ => panic!("no result: {message:?}"),
+    }
+}
+
+#[tokio::test]
+async fn m2_the_result_and_the_mail_are_one_commit() {
+    let store = super::store();
+    let (_, mut agents) = store.session_of(2).await;
+    let to = agents[1].id.clone();
+    let result = agents[0].call(&store, send_to(&to, "hello")).await.unwrap();
+    assert_eq!(output(&result), r#"{"sent":true,"to":"1/","id":1}"#);
+    assert_eq!(marks(&store), [(Some(result.id.value()), None, None, true)]);
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m2_a_result_that_cannot_be_written_takes_the_mail_back() {
+    let store = super::store();
+    let (_, mut agents) = store.session_of(2).await;
+    let to = agents[1].id.clone();
+    agents[0].send(&store, &to, "kept").await;
+    // Refused by the database itself, in the middle of the unit: the mail is in, the result cannot be.
+    store.raw().refuse("INSERT ON messages", "NEW.kind = 'tool_result'");
+    let refused = agents[0].call(&store, send_to(&to, "never")).await.unwrap_err();
+    assert_eq!(refused.to_string(), "Database error: refused");
+    store.raw().allow("messages");
+    assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m2_a_refused_send_leaves_a_result_and_no_mail() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let result = agents[0].call(&store, send_to(&agent("9/"), "hello")).await.unwrap();
+    assert_eq!(output(&result), r#"{"error":"Agent 9/ not found"}"#);
+    for number in 0..MAILBOX_LIMIT {
+        let step = send_to(&agents[1].id, &format!("person {number}"));
+        store.perform(session, agents[1].id.clone(), step, None).await.unwrap();
+    }
+    let to = agents[1].id.clone();
+    let result = agents[0].call(&store, send_to(&to, "one more")).await.unwrap();
+    assert_eq!(output(&result), r#"{"error":"Mailbox of agent 1/ is full"}"#);
+    assert_eq!(store.number("SELECT count(*) FROM mail"), i64::from(MAILBOX_LIMIT));
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m3_the_result_and_the_read_mark_are_one_commit() {
+    let store = super::store();
+    let (_, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    let mail = sender.send(&store, &reader.id, "hello").await;
+    let sent = marks(&store)[0].0;
+    let read = reader.read(&store, mail).await;
+    let (read, again) = (Some(read.id.value()), reader.read(&store, mail).await);
+    assert_eq!(output(&again), r#"{"id":1,"body":"hello"}"#);
+    assert_eq!(marks(&store), [(sent, read, read, false)], "the first reading is the one");
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m3_a_result_that_cannot_be_written_takes_the_read_mark_back() {
+    let store = super::store();
+    let (_, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    let mail = sender.send(&store, &reader.id, "hello").await;
+    let before = marks(&store);
+    store.raw().refuse("INSERT ON messages", "NEW.kind = 'tool_result'");
+    reader.call(&store, Step::Read(mail.value())).await.unwrap_err();
+    reader.call(&store, everything()).await.unwrap_err();
+    assert_eq!(marks(&store), before);
+}
+
+#[tokio::test]
+async fn m3_another_agents_mail_is_not_found_and_not_marked() {
+    let store = super::store();
+    let (_, mut agents) = store.session_of(2).await;
+    let to = agents[1].id.clone();
+    let mail = agents[0].send(&store, &to, "hello").await;
+    let result = agents[0].read(&store, mail).await;
+    assert_eq!(output(&result), r#"{"error":"Message #1 not found"}"#);
+    let sent = marks(&store)[0].0;
+    assert_eq!(marks(&store), [(sent, None, None, true)]);
+}
+
+#[tokio::test]
+async fn m9_a_dead_agent_gets_no_mail_and_a_dead_senders_mail_stays_readable() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [killer, victim] = &mut agents[..] else { panic!() };
+    let mail = victim.send(&store, &killer.id, "last words").await;
+    kill_by_hand(&store, killer, &victim.id).await.unwrap();
+
+    let result = killer.call(&store, send_to(&victim.id, "hello?")).await.unwrap();
+    assert_eq!(output(&result), r#"{"error":"Agent 1/ is dead"}"#);
+    let outcome = store
+        .perform(session, killer.id.clone(), send_to(&victim.id, "person"), None)
+        .await
+        .unwrap();
+    assert_eq!(outcome, Outcome::Dead(victim.id.clone()));
+    assert_eq!(output(&killer.read(&store, mail).await), r#"{"id":1,"body":"last words"}"#);
+    assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m11_a_repeated_unit_happens_once_and_is_answered_as_before() {
+    let store = super::store();
+    let (_, agents) = store.session_of(2).await;
+    let key = UnitKey::new();
+    let Body::ToolCall(call) = NewMessage::tool_call(
+        ikigai_conversation::ToolCallId::new("run:1"),
+        "mail",
+        "{}",
+        ikigai_conversation::ResponseId::new("r"),
+    )
+    .body
+    else {
+        panic!()
+    };
+    let close = |key: UnitKey, agent: &ikigai_testkit::TestAgent| {
+        let call = call.clone();
+        let render = move |outcome: &Outcome| {
+            let Outcome::Sent { id, to } = outcome else { panic!() };
+            let output = format!(r#"{{"sent":true,"to":"{to}","id":{id}}}"#);
+            NewMessage::tool_result(&call, output)
+        };
+        let step = send_to(&agents[1].id, "once");
+        store.close_call_once(key, agent.lease.clone(), agent.id.clone(), step, render)
+    };
+    let first = close(key.clone(), &agents[0]).await.unwrap();
+    let second = close(key.clone(), &agents[0]).await.unwrap();
+    assert_eq!(first, second);
+    assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
+    // Who asks again after losing the agent learns what had happened; a new unit is refused.
+    let mut heir = agents[0].clone();
+    heir.lease = store
+        .claim(heir.session(), heir.id.clone(), ikigai_store::Process::current())
+        .await
+        .unwrap();
+    assert_eq!(close(key.clone(), &agents[0]).await.unwrap(), first);
+    let refused = close(UnitKey::new(), &agents[0]).await.unwrap_err();
+    assert!(matches!(refused, StoreError::LeaseLost { .. }), "{refused}");
+    // A second key is a second unit.
+    let third = close(UnitKey::new(), &heir).await.unwrap();
+    assert_ne!(third.id, first.id);
+    assert_eq!(store.number("SELECT count(*) FROM mail"), 2);
+    // Keys are forgotten after an hour, so that they do not pile up.
+    store.advance(Duration::from_secs(3_601));
+    close(UnitKey::new(), &heir).await.unwrap();
+    assert_eq!(store.number("SELECT count(*) FROM units WHERE outcome > 0"), 1);
+}
+
+#[tokio::test]
+async fn mail_goes_by_id_to_the_parent_or_to_the_one_living_agent_of_a_name() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(1).await;
+    let root = &mut agents[0];
+    let mut children = Vec::new();
+    for name in ["builder", "reviewer", "single"] {
+        let fork = NewFork { name: Some(name.to_owned()), ..new_fork(Context::Fresh, None) };
+        children.push(root.fork(&store, fork).await.unwrap());
+    }
+    let send = async |from: &AgentId, to: Address| {
+        let step = Step::Send { to, given: "given".to_owned(), body: "person".to_owned() };
+        match store.perform(session, from.clone(), step, None).await.unwrap() {
+            Outcome::Sent { to, .. } => to.to_string(),
+            Outcome::NoAgent(given) => format!("no agent {given}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    let name = |name: &str| Address::Name(name.to_owned());
+    assert_eq!(send(&children[0].id, Address::Parent).await, "0/");
+    assert_eq!(send(&root.id, Address::Parent).await, "no agent given");
+    assert_eq!(send(&root.id, Address::Id(agent("0/2/"))).await, "0/2/");
+    assert_eq!(send(&root.id, name("single")).await, "0/2/");
+    assert_eq!(send(&root.id, name("nobody")).await, "no agent given");
+    // A name of the dead is free, and means who has it now.
+    root.kill(&store, &agent("0/0/")).await.unwrap();
+    assert_eq!(send(&root.id, name("builder")).await, "no agent given");
+    let fork = NewFork { name: Some("builder".to_owned()), ..new_fork(Context::Fresh, None) };
+    root.fork(&store, fork).await.unwrap();
+    assert_eq!(send(&root.id, name("builder")).await, "0/3/");
+}
+
+#[tokio::test]
+async fn m7_an_inbox_lists_the_unread_first_and_then_the_newest() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    for number in 1..=6 {
+        let from = if number % 2 == 0 { &mut *reader } else { &mut *sender };
+        from.send(&store, &agent("1/"), &format!("mail {number}")).await;
+    }
+    for mail in [3, 6] {
+        reader.call(&store, Step::Read(mail)).await.unwrap();
+    }
+    let list = async |unread, from: Option<&str>, limit, offset| {
+        let from = from.map(agent);
+        let filter = InboxFilter { unread, from, limit, offset };
+        let step = Step::Inbox(filter);
+        let Outcome::Inbox(page) = store.perform(session, agent("1/"), step, None).await.unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(page.unread, 4, "always of the whole mailbox");
+        let ids: Vec<i64> = page.mail.iter().map(|mail| mail.id.value()).collect();
+        (ids, page.more)
+    };
+    assert_eq!(list(None, None, 50, 0).await, (vec![5, 4, 2, 1, 6, 3], 0));
+    assert_eq!(list(None, None, 2, 1).await, (vec![4, 2], 3));
+    assert_eq!(list(Some(true), None, 50, 0).await, (vec![5, 4, 2, 1], 0));
+    assert_eq!(list(Some(false), None, 1, 0).await, (vec![6], 1));
+    assert_eq!(list(None, Some("0/"), 50, 0).await, (vec![5, 1, 3], 0));
+    assert_eq!(list(Some(true), Some("1/"), 50, 0).await, (vec![4, 2], 0));
+    assert_eq!(list(None, Some("9/"), 50, 0).await, (vec![], 0));
+    assert_eq!(list(None, None, 50, u64::MAX).await, (vec![], 0));
+}

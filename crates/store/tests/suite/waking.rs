@@ -1,0 +1,249 @@
+//! M4, M6: each mail is announced once, and found whatever signal was lost; wakes are budgeted.
+
+use std::time::Duration;
+
+use ikigai_conversation::{Body, Message};
+use ikigai_store::{Budget, Ending, Sleep, Step};
+use ikigai_testkit::driver::Plan;
+use ikigai_testkit::{PLENTY, TestAgent, TestStore, said, send_to};
+
+use super::mail::marks;
+use crate::support::{PATIENCE, agent, check_books, child, free_agents, to_wake};
+
+fn announced(message: &Message) -> Vec<i64> {
+    match &message.body {
+        Body::Notification(notification) => {
+            notification.mail.iter().map(|mail| mail.value()).collect()
+        }
+        _ => panic!("no notification: {message:?}"),
+    }
+}
+
+async fn end_turn(store: &TestStore, agent: &TestAgent, ending: Ending) -> Sleep {
+    let (lease, id) = (agent.lease.clone(), agent.id.clone());
+    store.end_turn(lease, id, Vec::new(), ending).await.unwrap().sleep
+}
+
+async fn person_says(store: &TestStore, agent: &TestAgent, budget: Budget) {
+    let (lease, id) = (agent.lease.clone(), agent.id.clone());
+    store.append_from_person(lease, id, said("go on", budget)).await.unwrap();
+}
+
+#[tokio::test]
+async fn m4_each_mail_is_announced_once_and_only_what_is_new() {
+    let store = super::store();
+    let (_, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    for number in 0..7 {
+        sender.send(&store, &reader.id, &format!("mail {number}")).await;
+    }
+    let first = reader.announce(&store).await.unwrap().unwrap();
+    assert_eq!(announced(&first), [7, 6, 5, 4, 3, 2, 1]);
+    assert!(reader.announce(&store).await.unwrap().is_none());
+    sender.send(&store, &reader.id, "one more").await;
+    let second = reader.announce(&store).await.unwrap().unwrap();
+    assert_eq!(announced(&second), [8]);
+    let told: Vec<_> = marks(&store).iter().map(|mark| mark.1).collect();
+    let expected = [vec![Some(first.id.value()); 7], vec![Some(second.id.value())]].concat();
+    assert_eq!(told, expected);
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m4_the_notification_its_marks_and_its_wake_are_one_commit() {
+    let store = super::store();
+    let (_, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    sender.send(&store, &reader.id, "hello").await;
+    let state = "SELECT (SELECT count(*) FROM messages) * 1000000 + wakes_left FROM sessions";
+    let before = (store.number(state), marks(&store));
+    store.raw().refuse("UPDATE OF wakes_left ON sessions", "1 = 1");
+    reader.announce(&store).await.unwrap_err();
+    assert_eq!((store.number(state), marks(&store)), before);
+    store.raw().allow("sessions");
+    assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [1]);
+    assert_eq!(store.number("SELECT wakes_left FROM sessions"), i64::from(PLENTY.wakes) - 1);
+}
+
+#[tokio::test]
+async fn m4_what_the_agent_saw_first_is_not_announced() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    sender.send(&store, &reader.id, "listed").await;
+    reader.look(&store).await;
+    let read = sender.send(&store, &reader.id, "read").await;
+    reader.read(&store, read).await;
+    assert!(reader.announce(&store).await.unwrap().is_none());
+    assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);
+    // What only a person listed is still news for the model; what a person read is not.
+    sender.send(&store, &reader.id, "listed by a person").await;
+    let by_person = sender.send(&store, &reader.id, "read by a person").await;
+    for step in [ikigai_testkit::everything(), Step::Read(by_person.value())] {
+        store.perform(session, reader.id.clone(), step, None).await.unwrap();
+    }
+    assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [3]);
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn m4_unread_again_is_announced_again() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    let mail = sender.send(&store, &reader.id, "hello").await;
+    reader.read(&store, mail).await;
+    store.perform(session, reader.id.clone(), Step::Unread(mail.value()), None).await.unwrap();
+    assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [1]);
+}
+
+#[tokio::test]
+async fn m4_pending_from_the_notification_until_the_agent_looks() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    let mail = sender.send(&store, &reader.id, "hello").await;
+    let pending = async || store.agents(session).await.unwrap()[1].notification_pending;
+    assert!(!pending().await);
+    reader.announce(&store).await.unwrap();
+    assert!(pending().await);
+    let to = reader.id.clone();
+    reader.call(&store, send_to(&to, "to myself")).await.unwrap();
+    reader.call(&store, Step::Read(99)).await.unwrap();
+    assert!(pending().await, "sending and errors do not clear it");
+    reader.read(&store, mail).await;
+    assert!(!pending().await);
+}
+
+#[tokio::test]
+async fn m5_an_agent_with_new_mail_does_not_fall_asleep() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);
+    person_says(&store, reader, PLENTY).await;
+    sender.send(&store, &reader.id, "hello").await;
+    assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::MailWaits);
+    assert_eq!(store.agents(session).await.unwrap()[1].state.name(), "waiting");
+    reader.announce(&store).await.unwrap().unwrap();
+    assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);
+}
+
+#[tokio::test]
+async fn m6_without_any_signal_one_query_finds_who_is_to_be_woken() {
+    let store = super::store();
+    let session = free_agents(&store, 3).await;
+    let mut plan = Plan::new(store.database(), session, 3, 0);
+    // A driver with a fault does nothing but send, which is all that is wanted here.
+    (plan.fault, plan.steps, plan.seed) = (ikigai_testkit::driver::Fault::Torn, 12, 3);
+    assert!(child("driver", &plan.arguments()).status().unwrap().success());
+    let waiting = "SELECT count(DISTINCT recipient) FROM mail WHERE recipient <> sender";
+    assert_eq!(store.number(waiting), 2, "the other two were written to");
+    let mut found = to_wake(&store, session).await;
+    found.retain(|id| *id != agent("0/"));
+    assert_eq!(found, [agent("1/"), agent("2/")]);
+    // The driver ended in the middle of its turn, so its own agent is not asleep.
+    let one = TestAgent::claim(&store, session, agent("1/")).await.unwrap();
+    one.announce(&store).await.unwrap().unwrap();
+    let mut found = to_wake(&store, session).await;
+    found.retain(|id| *id != agent("0/"));
+    assert_eq!(found, [agent("2/")]);
+}
+
+#[tokio::test]
+async fn m6_the_commit_of_another_process_is_noticed() {
+    let store = super::store();
+    let session = free_agents(&store, 2).await;
+    let mut changes = store.changes().unwrap();
+    // What this process did itself may be told first.
+    changes.wait(Duration::ZERO).await.unwrap();
+    let plan = Plan::new(store.database(), session, 2, 0);
+    let noticed = tokio::spawn(async move { changes.wait(10 * PATIENCE).await });
+    assert!(child("driver", &plan.arguments()).status().unwrap().success());
+    // It would otherwise wait ten times longer than this.
+    tokio::time::timeout(PATIENCE, noticed).await.expect("noticed").unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn m6_a_change_is_not_forgotten_when_a_wait_is_dropped() {
+    let store = super::store();
+    let session = free_agents(&store, 2).await;
+    let mut changes = store.changes().unwrap();
+    changes.wait(Duration::ZERO).await.unwrap();
+    let other = store.open_again();
+    for _ in 0..3 {
+        let step = send_to(&agent("1/"), "person");
+        other.perform(session, agent("0/"), step, None).await.unwrap();
+        {
+            let mut dropped = Box::pin(changes.wait(10 * PATIENCE));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            if dropped.as_mut().poll(&mut context).is_ready() {
+                continue;
+            }
+        }
+        tokio::time::timeout(PATIENCE, changes.wait(10 * PATIENCE)).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn that_mail_is_held_is_said_once_until_a_person_speaks() {
+    let store = super::store();
+    let (_, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    let none = Budget { wakes: 0, requests: 10 };
+    for _ in 0..2 {
+        person_says(&store, sender, none).await;
+        let mut said = Vec::new();
+        for _ in 0..2 {
+            sender.send(&store, &reader.id, "news").await;
+            let (lease, id) = (reader.lease.clone(), reader.id.clone());
+            let ended = store.end_turn(lease, id, Vec::new(), Ending::Answered).await.unwrap();
+            said.push((ended.sleep, ended.is_held));
+        }
+        assert_eq!(said, [(Sleep::Asleep, true), (Sleep::Asleep, false)]);
+    }
+}
+
+#[tokio::test]
+async fn wakes_run_out_then_mail_is_held_until_a_person_speaks() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    let two = Budget { wakes: 2, requests: 10 };
+    person_says(&store, sender, two).await;
+    assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);
+    for number in 0..3 {
+        sender.send(&store, &reader.id, &format!("thanks {number}")).await;
+        let told = reader.announce(&store).await.unwrap();
+        assert_eq!(told.is_some(), number < 2, "{number}");
+        assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);
+    }
+    assert!(to_wake(&store, session).await.is_empty());
+    assert_eq!(store.agents(session).await.unwrap()[1].unread, 3, "held, not lost");
+    // From inside an agent's command it is no person that writes.
+    let step = send_to(&sender.id, "person, not really");
+    store.perform(session, sender.id.clone(), step, None).await.unwrap();
+    assert!(to_wake(&store, session).await.is_empty());
+    // A person's mail to anybody frees it, and so would a message.
+    let step = send_to(&sender.id, "person");
+    store.perform(session, sender.id.clone(), step, Some(two)).await.unwrap();
+    assert_eq!(to_wake(&store, session).await, [agent("1/")]);
+    assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [3]);
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn mail_is_held_after_a_turn_that_broke_off_until_the_person_speaks_to_that_agent() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    let [sender, reader] = &mut agents[..] else { panic!() };
+    sender.send(&store, &reader.id, "hello").await;
+    assert_eq!(end_turn(&store, reader, Ending::Interrupted).await, Sleep::Asleep);
+    assert!(to_wake(&store, session).await.is_empty());
+    assert!(reader.announce(&store).await.unwrap().is_none());
+    person_says(&store, sender, PLENTY).await;
+    assert!(to_wake(&store, session).await.is_empty(), "that was somebody else");
+    person_says(&store, reader, PLENTY).await;
+    assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::MailWaits);
+    assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [1]);
+}

@@ -1,0 +1,81 @@
+//! What there is to do for a process: who is to be woken, who is free.
+
+use ikigai_conversation::AgentId;
+use ikigai_store::{Context, Lease, Patience, Place, Process, Store, Work};
+use ikigai_testkit::{TestAgent, TestStore, new_fork, place, send_to};
+
+use crate::support::{ROOM, agent, fork_by_hand};
+
+/// A process of another machine, of which nobody here knows whether it lives.
+fn stranger() -> Process {
+    Process { machine: "elsewhere".to_owned(), ..Process::current() }
+}
+
+async fn work(store: &Store, session: ikigai_conversation::SessionId) -> Work {
+    store.work(session, place(), Process::current(), Patience::None).await.unwrap()
+}
+
+fn take_up(agents: &[&str]) -> Work {
+    let to_take_up = agents.iter().map(|id| agent(id)).collect();
+    Work { to_take_up, ..Work::default() }
+}
+
+async fn person_writes(store: &TestStore, to: &AgentId, session: ikigai_conversation::SessionId) {
+    store.perform(session, agent("0/"), send_to(to, "person"), None).await.unwrap();
+}
+
+#[tokio::test]
+async fn m6_a_free_agent_with_mail_is_to_be_taken_up_by_a_process_of_its_place() {
+    let store = super::store();
+    let (session, agents) = store.session_of(1).await;
+    let free = store.add_agent(session, None, place(), ROOM).await.unwrap();
+    let elsewhere = Place { directory: "/other".to_owned(), ..place() };
+    let far = store.add_agent(session, None, elsewhere, ROOM).await.unwrap();
+    assert_eq!(work(&store, session).await, Work::default());
+    for to in [&agents[0].id, &free, &far] {
+        person_writes(&store, to, session).await;
+    }
+    let found = work(&store, session).await;
+    assert_eq!(found, Work { to_wake: vec![agent("0/")], ..take_up(&["1/"]) });
+    // Once it is run by somebody who may be alive, it is that one's business.
+    store.claim(session, free.clone(), stranger()).await.unwrap();
+    assert_eq!(work(&store, session).await.to_take_up, []);
+    store.advance(Lease::DURATION);
+    assert_eq!(work(&store, session).await.to_take_up, [free]);
+}
+
+#[tokio::test]
+async fn a_turn_that_a_dead_process_left_is_to_be_taken_up_by_the_patient_later() {
+    let store = super::store();
+    let (session, _) = store.session_of(1).await;
+    let left = store.add_agent(session, None, place(), ROOM).await.unwrap();
+    // A number that no process has.
+    let dead = Process { pid: 4_194_304, ..Process::current() };
+    let lease = store.claim(session, left.clone(), dead).await.unwrap();
+    let said = ikigai_testkit::said("hello", ikigai_testkit::PLENTY);
+    store.append_from_person(lease, left.clone(), said).await.unwrap();
+    assert_eq!(work(&store, session).await, take_up(&["1/"]));
+    let patient = || store.work(session, place(), Process::current(), Patience::UntilLeaseEnds);
+    assert_eq!(patient().await.unwrap(), Work::default());
+    store.advance(Lease::DURATION);
+    assert_eq!(patient().await.unwrap(), take_up(&["1/"]));
+    // Whoever takes it up goes on with it.
+    let taken = TestAgent::claim(&store, session, left).await.unwrap();
+    assert_eq!(work(&store, session).await.at_work, [agent("1/")]);
+    taken.sleep(&store).await.unwrap();
+    assert_eq!(work(&store, session).await, Work::default());
+}
+
+#[tokio::test]
+async fn a_child_forked_by_hand_is_work_for_who_runs_its_top_level_agent() {
+    let store = super::store();
+    let (session, agents) = store.session_of(1).await;
+    let free = store.add_agent(session, None, place(), ROOM).await.unwrap();
+    let task = || new_fork(Context::Fresh, Some("task"));
+    let of_ours = fork_by_hand(&store, &agents[0], task()).await.unwrap();
+    let of_free = agents[0].child(free);
+    let child = fork_by_hand(&store, &of_free, task()).await.unwrap();
+    fork_by_hand(&store, &child, task()).await.unwrap();
+    let found = work(&store, session).await;
+    assert_eq!(found, Work { at_work: vec![of_ours.id], ..take_up(&["1/"]) });
+}
