@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use ikigai_testkit::{Cast, Gate, ModelServer, Point, Reply};
+use ikigai_testkit::{Gate, ModelServer, Point, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::support::screen::{ALT_DOWN, ALT_UP, CONTROL_HOME, Screen, command, on_terminal};
+use crate::support::screen::{CONTROL_HOME, Screen, assert_intact, command, on_terminal};
 use crate::support::story::bash;
 use crate::support::{Workspace, finish, is_running, wait_for};
 
@@ -18,24 +18,6 @@ fn hostile() -> String {
     let invisible = "a\u{200b}\u{200d}\u{feff}b \u{202e}desrever\u{202c} \u{2066}x\u{2069}";
     let wide = "漢字 👩‍👩‍👧‍👦 e\u{301}\u{302}\u{303} \u{fdfd} שלום مرحبا \u{1f1e9}\u{1f1ea}";
     format!("{controls}{sequences}{invisible}{wide}\nafter it")
-}
-
-/// Fails unless all that makes the screen is where it belongs.
-#[track_caller]
-fn assert_intact(screen: &Screen, width: usize, height: usize) {
-    let shown = screen.text();
-    let rows: Vec<&str> = shown.lines().collect();
-    assert_eq!(rows.len(), height, "{shown}");
-    let separators = rows.iter().filter(|row| row.starts_with("── ↑")).count();
-    assert_eq!(separators, 1, "{shown}");
-    assert!(rows[height - 1].contains("openai/scripted"), "{shown}");
-    assert!(rows[height - 2].starts_with('❯'), "{shown}");
-    assert!(rows.iter().all(|row| row.chars().count() <= width), "{shown}");
-    let terminal = screen.terminal();
-    assert!(terminal.screen().alternate_screen());
-    let heard = terminal.callbacks();
-    assert_eq!((heard.strange.as_slice(), heard.copied.len()), (&[][..], 0));
-    assert!(heard.commands.iter().all(|command| !command.contains("owned")), "{heard:?}");
 }
 
 #[test]
@@ -220,85 +202,6 @@ fn an_agent_that_finishes_while_nobody_looks_rings() {
     let is_told =
         || screen.terminal().callbacks().commands.contains(&"9;agent 0/ is idle".to_owned());
     wait_for("a notification", || is_told().then_some(()));
-}
-
-/// The main views as a person sees them, at three sizes.
-#[test]
-fn the_main_views() {
-    for (width, height) in [(80, 24), (40, 10), (200, 60)] {
-        let server = Cast::new()
-            .role(
-                "0/",
-                [
-                    Reply::text_and_calls(
-                        "I look first.",
-                        [("c1", "bash", json!({"command": "seq 12"}))],
-                    ),
-                    Reply::call("c2", "fork", json!({"prompt": "count the lines"})),
-                    Reply::text(
-                        "# Found\n\nIt is **wrong**:\n\n- one\n- two\n\n```rust\nfn main() {}\n```\n\n\
-                         | a | b |\n|---|---|\n| 1 | 2 |\n",
-                    )
-                    .usage(30_000, 500),
-                ],
-            )
-            .role(
-                "0/0/",
-                [
-                    Reply::call("c3", "bash", json!({"command": "wc -l *", "sandbox": false})),
-                    Reply::text("Counted."),
-                ],
-            )
-            .start();
-        let workspace = Workspace::new();
-        let mut screen = Screen::start(&mut command(&workspace, &server), width, height);
-        snapshot(&screen, &format!("beginning_{width}x{height}"));
-        screen.asks("what is wrong?", "[0/0/ asks]");
-        screen.wait_until_idle();
-        screen.wait_until("tokens", |shown| width < 80 || shown.contains("30.5k"));
-        snapshot(&screen, &format!("conversation_{width}x{height}"));
-        screen.types("\x14");
-        screen.wait_until("costs", |shown| shown.matches("tokens in").count() == 2);
-        snapshot(&screen, &format!("team_{width}x{height}"));
-        screen.types("\x1b");
-        screen.wait_until_gone("Team:");
-        screen.types(ALT_DOWN);
-        screen.wait_for("y yes, once");
-        snapshot(&screen, &format!("question_{width}x{height}"));
-        screen.answers("y");
-        screen.wait_for("● Counted.");
-        screen.types(ALT_UP);
-        screen.wait_for("[0/]");
-        assert_eq!(screen.leave().code, Some(0));
-    }
-}
-
-/// Compares a view, without what differs from run to run and from machine to machine.
-#[track_caller]
-fn snapshot(screen: &Screen, name: &str) {
-    let shown = screen.text();
-    let mut rows: Vec<String> = shown.lines().map(still).collect();
-    // What else fits there hangs on the length of names.
-    if let Some(status) = rows.last_mut() {
-        assert!(status.starts_with("openai/scripted · work ("), "{shown}");
-        *status = "openai/scripted · work (…".to_owned();
-    }
-    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
-        insta::assert_snapshot!(name, rows.join("\n"));
-    });
-}
-
-/// A row without the spinner and the time.
-fn still(row: &str) -> String {
-    let is_spinner = |c: char| ('\u{2800}'..'\u{2900}').contains(&c);
-    match row.strip_prefix(is_spinner) {
-        Some(rest) => {
-            let parts =
-                rest.split(" · ").map(|part| if part.ends_with(" s") { "0 s" } else { part });
-            format!("⠋{}", parts.collect::<Vec<_>>().join(" · "))
-        }
-        None => row.to_owned(),
-    }
 }
 
 #[test]

@@ -71,6 +71,13 @@ impl Workspace {
         Workspace::with_user(None)
     }
 
+    /// One whose database is on a server.
+    pub(crate) fn on(server: &str) -> Workspace {
+        let mut workspace = Workspace::new();
+        workspace.server = Some(server.to_owned());
+        workspace
+    }
+
     /// One in which nothing is confined, for what is told of commands and paths wherever they are.
     pub(crate) fn unconfined() -> Workspace {
         Workspace::new().in_mode("full")

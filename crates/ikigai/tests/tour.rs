@@ -94,18 +94,6 @@ fn it_says_at_the_beginning_and_at_the_end_that_the_model_is_scripted() {
 }
 
 #[test]
-fn the_readme_shows_nothing_but_lines_of_the_walk() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(readme).unwrap();
-    let (_, rest) = readme.split_once("```text\n❯").unwrap();
-    let (shown, _) = rest.split_once("```").unwrap();
-    let shown = without_chance(&format!("❯{shown}"));
-    for line in shown.lines().filter(|line| !["", "…"].contains(line)) {
-        assert!(WALK.lines().any(|walked| walked == line), "{line}");
-    }
-}
-
-#[test]
 fn no_line_is_wider_than_the_narrowest_terminal() {
     let widest = WALK.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "{widest:?}");

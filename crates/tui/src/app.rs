@@ -151,6 +151,7 @@ impl App {
                 self.pane(&agent).model = Some((model, context_tokens));
             }
             News::View(agent) => self.look_at(agent),
+            News::Missed => self.begin_again(),
         }
         self.tell_drafting();
     }
@@ -248,6 +249,14 @@ impl App {
         for call in newest {
             self.wish(Effect::FindBefore { agent: agent.clone(), call, when: When::Done });
         }
+    }
+
+    /// Reads all conversations from the logs again.
+    fn begin_again(&mut self) {
+        for pane in self.panes.values_mut() {
+            pane.forget();
+        }
+        self.look_at(self.view.clone());
     }
 
     fn happen(&mut self, event: Event, now: Duration) {

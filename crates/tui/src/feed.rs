@@ -1,15 +1,21 @@
 //! The way of news to the screen.
 //!
 //! An agent must not wait for the screen, so whoever gives never waits. The pieces of an answer are joined while they lie
-//! here: a flood of them takes no more room than the text itself, and the screen takes all at once.
+//! here: a flood of them takes no more room than the text itself, and the screen takes all at once. A terminal that is held
+//! (Ctrl+S, a lost network) takes nothing: what agents say meanwhile is let go, and read from the log afterwards.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_agents::{Event, Happening};
+use ikigai_conversation::{Body, Message};
 use tokio::sync::Notify;
 
 use crate::news::News;
+
+/// What agents say may take so much room while it waits: a few screens of each of many agents, and less than the
+/// scrollback keeps.
+const LIMIT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Both ends of a new feed.
 pub fn feed() -> (Feed, Arrivals) {
@@ -27,23 +33,54 @@ pub struct Arrivals(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Apart from joined text, as many as there were commits and commands since the last frame.
-    waiting: Mutex<VecDeque<News>>,
+    waiting: Mutex<Waiting>,
     arrived: Notify,
+}
+
+/// Apart from joined text, as many as there were commits and commands since the last frame.
+#[derive(Debug, Default)]
+struct Waiting {
+    news: VecDeque<News>,
+    bytes: usize,
+}
+
+impl Waiting {
+    fn push(&mut self, news: News) {
+        self.bytes += speech(&news);
+        match (self.news.back_mut(), news) {
+            (
+                Some(News::Event(Event { agent, happening: Happening::Text(text) })),
+                News::Event(Event { agent: same, happening: Happening::Text(delta) }),
+            ) if *agent == same => text.push_str(&delta),
+            (_, news) => self.news.push_back(news),
+        }
+        if self.bytes > LIMIT_BYTES {
+            self.news.retain(|news| speech(news) == 0 && !matches!(news, News::Missed));
+            self.news.push_back(News::Missed);
+            self.bytes = 0;
+        }
+    }
+}
+
+/// How many bytes of what an agent says are in there; the log has them, too.
+fn speech(news: &News) -> usize {
+    let News::Event(Event { happening, .. }) = news else { return 0 };
+    match happening {
+        Happening::Text(text) => text.len(),
+        Happening::Logged(Message { content, body, .. }) => match body {
+            Body::Assistant(_) => content.len(),
+            Body::ToolCall(call) => content.len() + call.arguments.len(),
+            Body::ToolResult(result) => content.len() + result.output.len(),
+            _ => 0,
+        },
+        _ => 0,
+    }
 }
 
 impl Feed {
     /// Gives news to the screen, at once.
     pub fn give(&self, news: News) {
-        let mut waiting = lock(&self.0.waiting);
-        match (waiting.back_mut(), news) {
-            (
-                Some(News::Event(Event { agent, happening: Happening::Text(text) })),
-                News::Event(Event { agent: same, happening: Happening::Text(delta) }),
-            ) if *agent == same => text.push_str(&delta),
-            (_, news) => waiting.push_back(news),
-        }
-        drop(waiting);
+        lock(&self.0.waiting).push(news);
         self.0.arrived.notify_one();
     }
 }
@@ -55,7 +92,7 @@ impl Arrivals {
     /// Nothing is taken before it is returned.
     pub async fn next(&mut self) -> VecDeque<News> {
         loop {
-            let all = std::mem::take(&mut *lock(&self.0.waiting));
+            let all = std::mem::take(&mut *lock(&self.0.waiting)).news;
             if !all.is_empty() {
                 return all;
             }
@@ -88,5 +125,20 @@ mod tests {
         let all = format!("{:?}", arrivals.next().await);
         let expected = format!("{:?}", [text(0, "ab"), text(1, "c"), text(0, "d")]);
         assert_eq!(all, expected);
+    }
+
+    #[tokio::test]
+    async fn what_agents_say_to_a_terminal_that_is_held_is_let_go_and_that_is_told() {
+        let (feed, mut arrivals) = feed();
+        let piece = "x".repeat(100_000);
+        feed.give(News::Edited(None));
+        for number in 0..200 {
+            feed.give(text(number % 2, &piece));
+        }
+        let all = arrivals.next().await;
+        assert!(all.iter().map(speech).sum::<usize>() <= LIMIT_BYTES);
+        let missed = |news: &&News| matches!(news, News::Missed);
+        assert_eq!(all.iter().filter(missed).count(), 1);
+        assert!(matches!(all.front(), Some(News::Edited(None))), "what is no speech stays");
     }
 }

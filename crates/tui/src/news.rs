@@ -57,6 +57,8 @@ pub enum News {
     },
     /// This agent is to be looked at.
     View(AgentId),
+    /// The screen took nothing for so long that what agents said was let go. The logs have it.
+    Missed,
 }
 
 /// Something that the screen wants done.

@@ -125,6 +125,12 @@ impl Pane {
         wanted.into_iter().map(|WantsBefore(call)| call).collect()
     }
 
+    /// The conversation is to be read from the log again.
+    pub(crate) fn forget(&mut self) {
+        self.transcript = Transcript::default();
+        self.is_recalled = false;
+    }
+
     /// The text of a file before a call, which may be asked for still.
     pub(crate) fn set_before(&mut self, call: &ToolCallId, text: String) {
         let is_it = |question: &&mut Question| question.asking.call.tool_call_id == *call;

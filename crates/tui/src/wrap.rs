@@ -48,10 +48,26 @@ pub(crate) fn wrap(
     margin: &Margin,
     breaks: Breaks,
 ) -> Vec<Line<'static>> {
-    let mut rows = Rows { width, margin, rows: Vec::new(), row: Vec::new(), used: 0, space: None };
+    // A margin that leaves no room is the caller's trouble, not a reason to loop.
+    let room = |margin: &[Span<'_>]| width.saturating_sub(width_of(margin)).max(1);
+    let mut rows = Rows {
+        room: room(&margin.first),
+        rest_room: room(&margin.rest),
+        margin,
+        rows: Vec::new(),
+        row: Vec::new(),
+        used: 0,
+        space: None,
+    };
     for span in spans {
-        for text in span.content.graphemes(true) {
-            rows.push(Atom { text, width: text.width(), style: span.style }, breaks);
+        let style = span.style;
+        // Most text is plain, and there a character is a grapheme that takes a cell.
+        if span.content.is_ascii() {
+            let texts = (0..span.content.len()).map(|at| &span.content[at..=at]);
+            texts.for_each(|text| rows.push(Atom { text, width: 1, style }, breaks));
+        } else {
+            let texts = span.content.graphemes(true);
+            texts.for_each(|text| rows.push(Atom { text, width: text.width(), style }, breaks));
         }
     }
     rows.finish()
@@ -66,7 +82,10 @@ struct Atom<'a> {
 }
 
 struct Rows<'a> {
-    width: usize,
+    /// Columns for text in the row that is being filled.
+    room: usize,
+    /// The same for the rows behind it.
+    rest_room: usize,
     margin: &'a Margin,
     rows: Vec<Line<'static>>,
     /// The row that is being filled, without its margin.
@@ -78,7 +97,7 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn push(&mut self, atom: Atom<'a>, breaks: Breaks) {
-        if self.used + atom.width > self.room() && !self.row.is_empty() {
+        if self.used + atom.width > self.room && !self.row.is_empty() {
             let may_move = breaks == Breaks::Words;
             if may_move && atom.text == " " {
                 return self.end_row();
@@ -93,12 +112,6 @@ impl<'a> Rows<'a> {
         }
         self.used += atom.width;
         self.row.push(atom);
-    }
-
-    /// Columns for text in the current row. A margin that leaves none is the caller's trouble, not a reason to loop.
-    fn room(&self) -> usize {
-        let margin = if self.rows.is_empty() { &self.margin.first } else { &self.margin.rest };
-        self.width.saturating_sub(width_of(margin)).max(1)
     }
 
     /// Ends the row at a space; what follows goes to the next one.
@@ -120,6 +133,7 @@ impl<'a> Rows<'a> {
             }
         }
         self.rows.push(Line::from(spans));
+        self.room = self.rest_room;
         self.used = 0;
         self.space = None;
     }

@@ -316,6 +316,24 @@ impl Screen {
     }
 }
 
+/// Fails unless all that makes the screen is where it belongs.
+#[track_caller]
+pub(crate) fn assert_intact(screen: &Screen, width: usize, height: usize) {
+    let shown = screen.text();
+    let rows: Vec<&str> = shown.lines().collect();
+    assert_eq!(rows.len(), height, "{shown}");
+    let separators = rows.iter().filter(|row| row.starts_with("── ↑")).count();
+    assert_eq!(separators, 1, "{shown}");
+    assert!(rows[height - 1].contains("openai/scripted"), "{shown}");
+    assert!(rows[height - 2].starts_with('❯'), "{shown}");
+    assert!(rows.iter().all(|row| row.chars().count() <= width), "{shown}");
+    let terminal = screen.terminal();
+    assert!(terminal.screen().alternate_screen());
+    let heard = terminal.callbacks();
+    assert_eq!((heard.strange.as_slice(), heard.copied.len()), (&[][..], 0));
+    assert!(heard.commands.iter().all(|command| !command.contains("owned")), "{heard:?}");
+}
+
 /// The bytes with another sign for U+FFFD, which the parser passes over although every terminal shows it. What may be the
 /// beginning of one is held back.
 fn shown(held_back: &mut Vec<u8>, bytes: &[u8]) -> Vec<u8> {

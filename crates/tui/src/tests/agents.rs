@@ -73,6 +73,21 @@ fn each_agent_has_its_own_conversation_draft_and_place() {
 }
 
 #[test]
+fn a_screen_that_missed_something_reads_the_logs_again() {
+    let mut stage = stage();
+    stage.answers("0/", "before");
+    stage.types("a draft");
+    stage.app.take(News::Missed, stage.now);
+    stage.lacks("before");
+    assert_eq!(stage.acts(), [Act::Effect(Effect::Recall(agent("0/")))]);
+    let answer = NewMessage::assistant("meanwhile", ikigai_conversation::ResponseId::new("r"));
+    let log = vec![stage.message("0/", answer)];
+    stage.app.take(News::Recalled { agent: agent("0/"), log }, stage.now);
+    stage.has("● meanwhile");
+    stage.has("❯ a draft");
+}
+
+#[test]
 fn the_team_shows_those_that_ask_first_and_goes_there() {
     let mut stage = stage();
     stage.logs(

@@ -1,10 +1,15 @@
 //! An answer in parts: while it streams, only the last part can still change, so only that one is laid out anew.
 //!
 //! A part ends before a line that stands at the margin behind an empty one. There every Markdown block has ended, but
-//! for fenced code; that is cut when it grows long, and the next part opens the fence again.
+//! for fenced code; that is cut when it grows long, and the next part opens the fence again. Anything else that grows
+//! without end, a paragraph of a hundred thousand characters, is cut where it can be.
 
 /// A fence is cut behind so many lines.
 const FENCE_LINES: usize = 100;
+/// No part is longer: each piece that arrives lays out all of the last part.
+const LIMIT: usize = 8 * 1024;
+/// A longer line does not open a fence: it would stand again before every part of the code.
+const FENCE_LIMIT: usize = 200;
 
 /// A part of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,15 +40,20 @@ impl Parts {
         let mut finished = Vec::new();
         let mut from = self.tail.text.len();
         self.tail.text.push_str(delta);
-        while let Some(end) = self.tail.text[from..].find('\n') {
-            let end = from + end + 1;
+        loop {
             let length = self.tail.text.len();
+            let end = self.tail.text[from..].find('\n').map(|end| from + end + 1);
+            if end.unwrap_or(length) > LIMIT {
+                finished.push(self.cut_long());
+                from = self.line;
+                continue;
+            }
+            let Some(end) = end else { return finished };
             finished.extend(self.take_line(end));
             // The tail has become shorter, or longer, by what was cut off or put before it.
             from = self.tail.text.len() - (length - end);
             self.line = from;
         }
-        finished
     }
 
     /// The part that is not finished.
@@ -64,7 +74,7 @@ impl Parts {
                 return None;
             }
             self.code_lines += 1;
-            return (self.code_lines >= FENCE_LINES).then(|| self.cut_code(end));
+            return (self.code_lines >= FENCE_LINES).then(|| self.cut_on(end));
         }
         let is_blank = line.trim().is_empty();
         let is_at_margin = !line.starts_with([' ', '\t']);
@@ -83,19 +93,33 @@ impl Parts {
         std::mem::replace(&mut self.tail, Part { text: rest, goes_on: false })
     }
 
-    fn cut_code(&mut self, at: usize) -> Part {
+    /// Cuts where something goes on: what follows is still code, if this is.
+    fn cut_on(&mut self, at: usize) -> Part {
         let part = self.cut(at);
         let opening = self.fence.as_deref().unwrap_or_default();
         self.tail.text.insert_str(0, opening);
         self.tail.goes_on = true;
+        self.line = opening.len();
         self.code_lines = 0;
         part
+    }
+
+    /// Cuts a part that is too long: before its last line, or else behind a word of it, or else anywhere.
+    fn cut_long(&mut self) -> Part {
+        let most = self.tail.text.floor_char_boundary(LIMIT);
+        let word = self.tail.text[..most].rfind(' ').map(|space| space + 1);
+        let places = [Some(self.line), word];
+        let at = places.into_iter().flatten().find(|place| (LIMIT / 2..=most).contains(place));
+        self.cut_on(at.unwrap_or(most))
     }
 }
 
 /// Whether a line opens a fence. One that stands in a list is taken for text here, and so it stays in one part with
 /// its list.
 fn opens(line: &str) -> bool {
+    if line.len() > FENCE_LIMIT {
+        return false;
+    }
     let line = line
         .strip_prefix("   ")
         .or(line.strip_prefix("  "))
@@ -160,7 +184,40 @@ mod tests {
         check(&text, &[&first, &second, "end\n"]);
     }
 
+    #[test]
+    fn what_grows_without_end_is_cut_behind_a_line_or_a_word_or_anywhere() {
+        let sizes = |text: &str| split(text).iter().map(String::len).collect::<Vec<_>>();
+        assert_eq!(sizes(&"a line\n".repeat(2_000)), [8_190, 5_810]);
+        assert_eq!(sizes(&"words ".repeat(2_000)), [8_190, 3_810]);
+        assert_eq!(sizes(&"é".repeat(10_000)), [8_192, 8_192, 3_616]);
+        let code = split(&format!("```c\n{}", "x".repeat(10_000)));
+        assert_eq!(code.iter().map(String::len).collect::<Vec<_>>(), [8_192, 1_818]);
+        assert!(code[1].starts_with("```c\nx"));
+    }
+
     proptest! {
+        #[test]
+        fn any_pieces_give_the_same_parts_of_a_long_text(
+            words in prop::collection::vec(0usize..7, 0..400),
+            size in 500usize..5_000,
+        ) {
+            let (long, word) = ("x".repeat(5_000), "é".repeat(60));
+            let kinds = [&*long, &*word, "a word ", "\n", "\n\n", "```c\n", "```\n"];
+            let text: String = words.into_iter().map(|kind| kinds[kind]).collect();
+            let mut parts = Parts::default();
+            let mut all = Vec::new();
+            let mut rest = text.as_str();
+            while !rest.is_empty() {
+                let (piece, behind) = rest.split_at(rest.ceil_char_boundary(size.min(rest.len())));
+                all.extend(parts.push(piece));
+                rest = behind;
+            }
+            all.push(parts.into_tail());
+            prop_assert!(all.iter().all(|part| part.text.len() <= LIMIT + FENCE_LIMIT));
+            let all: Vec<String> = all.into_iter().map(|part| part.text).collect();
+            prop_assert_eq!(all, split(&text));
+        }
+
         #[test]
         fn any_pieces_give_the_same_parts(text in "[ab`~ \\n-]{0,200}", cuts in prop::collection::vec(0usize..200, 0..8)) {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();

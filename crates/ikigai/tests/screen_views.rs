@@ -1,0 +1,154 @@
+//! The main views as a person sees them, at several sizes, with and without colours.
+
+use std::fs;
+use std::path::Path;
+
+use ikigai_testkit::{Cast, ModelServer, Reply};
+use serde_json::json;
+
+use crate::support::Workspace;
+use crate::support::screen::{ALT_DOWN, ALT_UP, Screen, assert_intact, command};
+
+#[test]
+fn the_main_views() {
+    for (width, height) in [(80, 24), (40, 10), (200, 60)] {
+        let server = Cast::new()
+            .role(
+                "0/",
+                [
+                    Reply::text_and_calls(
+                        "I look first.",
+                        [("c1", "bash", json!({"command": "seq 12"}))],
+                    ),
+                    Reply::call("c2", "fork", json!({"prompt": "count the lines"})),
+                    Reply::text(
+                        "# Found\n\nIt is **wrong**:\n\n- one\n- two\n\n```rust\nfn main() {}\n```\n\n\
+                         | a | b |\n|---|---|\n| 1 | 2 |\n",
+                    )
+                    .usage(30_000, 500),
+                ],
+            )
+            .role(
+                "0/0/",
+                [
+                    Reply::call("c3", "bash", json!({"command": "wc -l *", "sandbox": false})),
+                    Reply::text("Counted."),
+                ],
+            )
+            .start();
+        let workspace = Workspace::new();
+        let mut screen = Screen::start(&mut command(&workspace, &server), width, height);
+        snapshot(&screen, &format!("beginning_{width}x{height}"));
+        screen.asks("what is wrong?", "[0/0/ asks]");
+        screen.wait_until_idle();
+        screen.wait_until("tokens", |shown| width < 80 || shown.contains("30.5k"));
+        snapshot(&screen, &format!("conversation_{width}x{height}"));
+        screen.types("\x14");
+        screen.wait_until("costs", |shown| shown.matches("tokens in").count() == 2);
+        snapshot(&screen, &format!("team_{width}x{height}"));
+        screen.types("\x1b");
+        screen.wait_until_gone("Team:");
+        screen.types(ALT_DOWN);
+        screen.wait_for("y yes, once");
+        snapshot(&screen, &format!("question_{width}x{height}"));
+        screen.answers("y");
+        screen.wait_for("● Counted.");
+        screen.types(ALT_UP);
+        screen.wait_for("[0/]");
+        assert_eq!(screen.leave().code, Some(0));
+    }
+}
+
+/// Compares a view, without what differs from run to run and from machine to machine.
+#[track_caller]
+fn snapshot(screen: &Screen, name: &str) {
+    let shown = screen.text();
+    let mut rows: Vec<String> = shown.lines().map(still).collect();
+    // What else fits there hangs on the length of names.
+    if let Some(status) = rows.last_mut() {
+        assert!(status.starts_with("openai/scripted · work ("), "{shown}");
+        *status = "openai/scripted · work (…".to_owned();
+    }
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!(name, rows.join("\n"));
+    });
+}
+
+/// A row without the spinner and the time.
+fn still(row: &str) -> String {
+    let is_spinner = |c: char| ('\u{2800}'..'\u{2900}').contains(&c);
+    match row.strip_prefix(is_spinner) {
+        Some(rest) => {
+            let parts =
+                rest.split(" · ").map(|part| if part.ends_with(" s") { "0 s" } else { part });
+            format!("⠋{}", parts.collect::<Vec<_>>().join(" · "))
+        }
+        None => row.to_owned(),
+    }
+}
+
+#[test]
+fn every_size_works_with_colours_and_without() {
+    let sizes = [(40, 10), (80, 24), (200, 60), (400, 100)];
+    for ((width, height), no_color) in sizes.into_iter().flat_map(|size| [(size, ""), (size, "1")])
+    {
+        let diff = json!({"path": "new", "content": "a line\n"});
+        let server = ModelServer::start([
+            Reply::call("c1", "file_write", diff),
+            Reply::text("# Found\n\n**It** is `so`."),
+        ]);
+        let workspace = Workspace::new();
+        let mut command = command(&workspace, &server);
+        let mut screen = Screen::start(command.env("NO_COLOR", no_color), width, height);
+        screen.asks("go on", "It is so.");
+        screen.wait_until_idle();
+        assert_intact(&screen, usize::from(width), usize::from(height));
+        assert_eq!(screen.has_colours(), no_color.is_empty(), "{}", screen.text());
+        assert_eq!(screen.leave().code, Some(0));
+    }
+}
+
+/// The scene of `docs/picture`, which prints the picture.
+#[test]
+fn the_picture_of_the_readme_is_what_two_terminals_show() {
+    let fix = json!({"path": "sum.sh", "old_string": "i < $1", "new_string": "i <= $1"});
+    let thanks = "Right, thank you: the loop ended one too early. Fixed.";
+    let done = "Done: the loop in `sum.sh` is **fixed**.";
+    let server = Cast::new()
+        .role(
+            "0/",
+            [
+                Reply::text("`sum.sh` adds up the numbers from 1 to *n*. Ready when you are."),
+                Reply::call("c1", "mail", json!({"action": "read", "id": 1})),
+                Reply::call("c2", "file_edit", fix),
+                Reply::call("c3", "mail", json!({"action": "send", "to": "1/", "body": thanks})),
+                Reply::text(done),
+            ],
+        )
+        .role("1/", [Reply::text(done)])
+        .start();
+    let workspace = Workspace::new();
+    workspace.write("sum.sh", "for ((i = 1; i < $1; i++)); do ((sum += i)); done\necho \"$sum\"\n");
+    let mut one = Screen::start(&mut command(&workspace, &server), 76, 24);
+    one.asks("what is here?", "Ready when you are.");
+    one.wait_until_idle();
+    let mut two = Screen::start(&mut command(&workspace, &server), 76, 17);
+    two.wait_for("The session runs in another terminal");
+    two.says("/mail send 0/ sum.sh 4 says 6, but it should be 10");
+    for screen in [&one, &two] {
+        screen.wait_for("● Done: the loop in sum.sh is fixed.");
+        screen.wait_until_idle();
+    }
+    // The mailboxes are counted in their own time.
+    one.wait_until_gone("[mail:1]");
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let (_, rest) = readme.split_once("```text\n").unwrap();
+    let (picture, _) = rest.split_once("```").unwrap();
+    let shown = [one.text(), two.text()].join("\n");
+    // The last line hangs on the machine.
+    for line in picture.lines().filter(|line| !line.starts_with("openai/scripted")) {
+        assert!(shown.lines().any(|row| row == line), "{line}\n{shown}");
+    }
+    assert_eq!((one.leave().code, two.leave().code), (Some(0), Some(0)));
+}
