@@ -49,11 +49,13 @@ pub(crate) fn new_response() -> ResponseId {
 }
 
 fn usage(tokens: Tokens, model: &str, response: ResponseId) -> Usage {
+    /// A server may say anything; sums over a whole session have to stay numbers.
+    const MOST: u64 = 1_000_000_000_000;
     Usage {
-        input_tokens: tokens.input,
-        output_tokens: tokens.output,
-        cache_read_tokens: tokens.cache_read,
-        cache_write_tokens: tokens.cache_write,
+        input_tokens: tokens.input.min(MOST),
+        output_tokens: tokens.output.min(MOST),
+        cache_read_tokens: tokens.cache_read.map(|count| count.min(MOST)),
+        cache_write_tokens: tokens.cache_write.map(|count| count.min(MOST)),
         model: model.to_owned(),
         response,
     }

@@ -3,15 +3,16 @@
 //! A machine is a namespace with a name and an identity of its own. It shares the loopback, on which the model answers.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use ikigai_testkit::{Captured, ModelServer, PostgresServer, Reply, checker, fresh_database};
+use ikigai_testkit::{Captured, ModelServer, PostgresServer, Raw, Reply, checker, fresh_database};
 use rustix::process::{Signal, geteuid, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, Running};
 use crate::support::scene::{forks, send, wait};
 use crate::support::terminal::start_talking;
-use crate::support::{Workspace, ended, finish, pid, skip};
+use crate::support::{PATIENCE, Workspace, ended, finish, pid, skip};
 
 /// Processes of the long scenario, and the children that each of them forks.
 const PROCESSES: usize = 16;
@@ -136,6 +137,22 @@ fn busy(request: &Captured) -> Reply {
     }
 }
 
+/// Waits until all have ended, as long as somebody gets on. Returns the most connections that were seen.
+fn watch(raw: &Raw, runs: &mut [Running]) -> i64 {
+    let connections = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";
+    let (mut most, mut written, mut since) = (0, 0, Instant::now());
+    while runs.iter_mut().any(|run| run.child.try_wait().unwrap().is_none()) {
+        most = most.max(raw.number(connections));
+        let now = raw.number("SELECT count(*) FROM messages");
+        if now != written {
+            (written, since) = (now, Instant::now());
+        }
+        assert!(since.elapsed() < PATIENCE, "nobody gets on, after {written} messages");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    most
+}
+
 #[test]
 fn sixteen_processes_with_eight_agents_each_neither_lock_up_nor_starve() {
     let server = PostgresServer::start();
@@ -150,12 +167,10 @@ fn sixteen_processes_with_eight_agents_each_neither_lock_up_nor_starve() {
         let limits = [("IKIGAI_MAX_AGENTS", "200"), ("IKIGAI_MAX_REQUESTS", "5000")];
         Running::start(command.envs(limits))
     };
-    let runs: Vec<Running> = (0..PROCESSES).map(start).collect();
+    let mut runs: Vec<Running> = (0..PROCESSES).map(start).collect();
     let raw = workspace.raw();
-    let connections = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";
-    let mut most = 0;
+    let most = watch(&raw, &mut runs);
     for run in runs {
-        most = most.max(raw.number(connections));
         let (code, events, stderr) = run.finish();
         assert_eq!(code, 0, "{stderr} {:?}", events.last());
         let own = |event: &&Value| event["agent"] == events[0]["agent"];

@@ -216,5 +216,7 @@ fn a_cost_may_be_any_number() {
         let (code, events) = workspace.run_json(&server, Format::Chat, ["go"]);
         assert_eq!((code, events.last()), (0, Some(&answered("hi"))));
         check_goes_on(&workspace, &server, Format::Chat);
+        let open = workspace.open();
+        open.wait(open.store.tokens(open.session()));
     }
 }
