@@ -145,7 +145,6 @@ impl<'a> Transaction<'a> {
     }
 
     pub(crate) fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<usize, StoreError> {
-        self.will_write();
         Ok(self.ask(sql, params)?.count)
     }
 
@@ -170,7 +169,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Notes that the commit will have something in it.
-    pub(crate) fn will_write(&self) {
+    fn will_write(&self) {
         self.inner.borrow_mut().has_written = true;
     }
 
@@ -228,8 +227,9 @@ impl<'a> Transaction<'a> {
         let has_written = self.inner.borrow().has_written;
         if has_written {
             let now = Value::Integer(Some(self.now().as_millis()));
-            let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, 0, ?2)";
-            self.queue_quietly(sql, &[Value::Text(Some(key)), now]);
+            let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, ?3)";
+            let committed = Value::Integer(Some(super::COMMITTED));
+            self.queue_quietly(sql, &[Value::Text(Some(key)), committed, now]);
         }
         self.queue_quietly("COMMIT", &[]);
         match self.run() {
@@ -267,6 +267,10 @@ impl<'a> Transaction<'a> {
 
     fn ask(&self, sql: &str, params: &[&dyn Param]) -> Result<Reply, StoreError> {
         self.require_sound()?;
+        // An insert or update that returns something is asked as well.
+        if !sql.trim_start().starts_with("SELECT") {
+            self.will_write();
+        }
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);
         self.run()?.pop().ok_or_else(|| StoreError::internal("the server says nothing"))
