@@ -134,14 +134,15 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Queues a statement that changes something.
+    /// Queues a statement that changes something. What is queued is sent when it is much.
     pub(crate) fn queue(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
         self.require_sound()?;
         self.will_write();
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);
         self.inner.borrow_mut().is_doubtful = true;
-        self.require_sound()
+        let is_full = self.inner.borrow().client.is_full();
+        if is_full { self.run().map(drop) } else { self.require_sound() }
     }
 
     pub(crate) fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<usize, StoreError> {
