@@ -22,6 +22,12 @@ use crate::value::Value;
 const LARGEST_MESSAGE: usize = 64 * 1024 * 1024;
 /// A reply is at most so large: the log of a session is read at once.
 const LARGEST_REPLY: usize = 2 * 1024 * 1024 * 1024;
+/// So much is queued before it should be sent. While a client only sends, the server's replies lie in the buffers
+/// between them; were these full, each would wait for the other.
+const MANY_BYTES: usize = 1024 * 1024;
+const MANY_STATEMENTS: usize = 500;
+/// More is never queued: the largest statement fits behind what should have been sent.
+const LARGEST_QUEUE: usize = 2 * LARGEST_MESSAGE;
 /// An error's words beyond this help nobody.
 const LONGEST_WORDS: usize = 300;
 
@@ -120,6 +126,10 @@ impl Client {
     /// # Errors
     /// When it is too large.
     pub fn queue(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), Error> {
+        let size: usize = values.iter().map(|value| value.size()).sum();
+        if size > LARGEST_MESSAGE || self.output.len() + size > LARGEST_QUEUE {
+            return Err(Error::protocol("a value is too large"));
+        }
         let sent = self.statements.send(sql, values);
         if let Some(text) = sent.parse {
             let types = values.iter().map(|value| value.type_id());
@@ -131,6 +141,11 @@ impl Client {
         frontend::execute("", 0, &mut self.output)?;
         self.queued += 1;
         Ok(())
+    }
+
+    /// Whether so much is queued that it should be [`run`](Client::run) before more is.
+    pub fn is_full(&self) -> bool {
+        self.output.len() >= MANY_BYTES || self.queued >= MANY_STATEMENTS
     }
 
     /// Sends what is queued and waits for all replies, one for each statement.

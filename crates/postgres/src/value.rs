@@ -12,6 +12,15 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
+    /// How many bytes it has.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Value::Integer(_) => 8,
+            Value::Text(text) => text.map_or(0, str::len),
+            Value::Bytes(bytes) => bytes.map_or(0, <[u8]>::len),
+        }
+    }
+
     /// The server's number for the type.
     pub(crate) fn type_id(self) -> u32 {
         match self {

@@ -6,7 +6,8 @@
 //! something while processes run (leases, waits) stays behind.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use ikigai_conversation::SessionId;
 use ikigai_postgres::Value;
@@ -23,7 +24,9 @@ use crate::writer::Scope;
 /// How many rows may be on their way. One can hold a file of 10 MB, twice.
 const ON_THEIR_WAY: usize = 4;
 /// How many rows are read at once.
-const PAGE: i64 = 8;
+const PAGE: usize = 8;
+/// A server ends a transaction in which nothing happens for some time; so often it is given something to do.
+const BREATH: Duration = Duration::from_secs(5);
 
 impl Store {
     /// Copies a session into another database. Refused while a live process runs one of its agents.
@@ -61,8 +64,12 @@ struct Table {
     name: &'static str,
     /// The column that its rows are counted by; none where they have no number.
     key: Option<&'static str>,
-    /// Which of its rows belong to the session with the key `?1`.
-    of_session: &'static str,
+    /// Which of its columns says to whom a row belongs.
+    owner: &'static str,
+    /// Who that is.
+    of: Of,
+    /// The columns by which the rows of one owner are read in parts, as an index has them; none: all at once.
+    order: &'static [&'static str],
     columns: &'static [(&'static str, Holds)],
 }
 
@@ -80,15 +87,33 @@ enum Holds {
 
 use Holds::{Bytes, Data, Number, Text};
 
-const OF_AGENTS: &str = "agent IN (SELECT key FROM agents WHERE session = ?1)";
-const OF_CAUSES: &str = "cause IN (SELECT key FROM causes WHERE session = ?1)";
+/// To whom rows belong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Session,
+    Agent,
+    Cause,
+}
+
+impl Of {
+    /// The owners in the session with the key `?1`.
+    fn owners(self) -> &'static str {
+        match self {
+            Of::Session => "SELECT key FROM sessions WHERE key = ?1",
+            Of::Agent => "SELECT key FROM agents WHERE session = ?1",
+            Of::Cause => "SELECT key FROM causes WHERE session = ?1",
+        }
+    }
+}
 
 /// In an order in which each row finds what it refers to.
 const TABLES: &[Table] = &[
     Table {
         name: "sessions",
         key: Some("key"),
-        of_session: "key = ?1",
+        owner: "key",
+        of: Of::Session,
+        order: &["key"],
         columns: &[
             ("key", Holds::Row("sessions")),
             ("id", Text),
@@ -106,7 +131,9 @@ const TABLES: &[Table] = &[
     Table {
         name: "causes",
         key: Some("key"),
-        of_session: "session = ?1",
+        owner: "session",
+        of: Of::Session,
+        order: &["key"],
         columns: &[
             ("key", Holds::Row("causes")),
             ("session", Holds::Row("sessions")),
@@ -118,7 +145,9 @@ const TABLES: &[Table] = &[
     Table {
         name: "agents",
         key: Some("key"),
-        of_session: "session = ?1",
+        owner: "session",
+        of: Of::Session,
+        order: &["key"],
         columns: &[
             ("key", Holds::Row("agents")),
             ("session", Holds::Row("sessions")),
@@ -145,7 +174,9 @@ const TABLES: &[Table] = &[
     Table {
         name: "messages",
         key: Some("id"),
-        of_session: OF_AGENTS,
+        owner: "agent",
+        of: Of::Agent,
+        order: &["id"],
         columns: &[
             ("id", Holds::Row("messages")),
             ("agent", Holds::Row("agents")),
@@ -158,7 +189,9 @@ const TABLES: &[Table] = &[
     Table {
         name: "mail",
         key: Some("id"),
-        of_session: "recipient IN (SELECT key FROM agents WHERE session = ?1)",
+        owner: "recipient",
+        of: Of::Agent,
+        order: &["unread", "id"],
         columns: &[
             ("id", Holds::Row("mail")),
             ("recipient", Holds::Row("agents")),
@@ -176,7 +209,9 @@ const TABLES: &[Table] = &[
     Table {
         name: "queued_inputs",
         key: Some("id"),
-        of_session: OF_AGENTS,
+        owner: "agent",
+        of: Of::Agent,
+        order: &["id"],
         columns: &[
             ("id", Holds::Row("queued_inputs")),
             ("agent", Holds::Row("agents")),
@@ -187,7 +222,9 @@ const TABLES: &[Table] = &[
     Table {
         name: "undos",
         key: Some("key"),
-        of_session: OF_CAUSES,
+        owner: "cause",
+        of: Of::Cause,
+        order: &["key"],
         columns: &[
             ("key", Holds::Row("undos")),
             ("cause", Holds::Row("causes")),
@@ -198,7 +235,9 @@ const TABLES: &[Table] = &[
     Table {
         name: "changes",
         key: Some("key"),
-        of_session: OF_CAUSES,
+        owner: "cause",
+        of: Of::Cause,
+        order: &["state", "key"],
         columns: &[
             ("key", Holds::Row("changes")),
             ("cause", Holds::Row("causes")),
@@ -222,7 +261,9 @@ const TABLES: &[Table] = &[
     Table {
         name: "sights",
         key: None,
-        of_session: OF_AGENTS,
+        owner: "agent",
+        of: Of::Agent,
+        order: &[],
         columns: &[
             ("agent", Holds::Row("agents")),
             ("path", Bytes),
@@ -242,6 +283,7 @@ enum Item {
 }
 
 /// The value of a column.
+#[derive(Debug, Clone)]
 enum Cell {
     Number(Option<i64>),
     Text(Option<String>),
@@ -270,9 +312,9 @@ impl Table {
 
     /// The smallest number of a row that belongs to a session.
     fn first(&self, unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
-        let Table { name, of_session, .. } = self;
+        let Table { name, owner, of, .. } = self;
         let Some(key) = self.key else { return Ok(None) };
-        let sql = format!("SELECT min({key}) FROM {name} WHERE {of_session}");
+        let sql = format!("SELECT min({key}) FROM {name} WHERE {owner} IN ({})", of.owners());
         Ok(unit.row(&sql, params![session], |row| row.get(0))?.flatten())
     }
 
@@ -283,30 +325,65 @@ impl Table {
         session: i64,
         rows: &SyncSender<Item>,
     ) -> Result<(), StoreError> {
-        let Table { name, of_session, .. } = self;
-        let (names, read) = (self.names(), |row: &Row<'_>| self.read_row(row));
-        let Some(key) = self.key else {
-            let sql = format!("SELECT {names} FROM {name} WHERE {of_session}");
-            let found = unit.rows(&sql, params![session], read)?;
-            return found.into_iter().try_for_each(|row| send(rows, Item::Row(self, row)));
-        };
-        let sql = format!(
-            "SELECT {names} FROM {name} WHERE {of_session} AND {key} > ?2 ORDER BY {key} LIMIT ?3"
-        );
-        let mut last = i64::MIN;
+        let owners = format!("{} ORDER BY key", self.of.owners());
+        let owners: Vec<i64> = unit.rows(&owners, params![session], |row| row.get(0))?;
+        owners.into_iter().try_for_each(|owner| self.read_of(unit, owner, rows))
+    }
+
+    /// Sends all rows of one owner. Of one at a time, since only then an index has them in the order of the parts.
+    fn read_of(
+        &'static self,
+        unit: &Unit<'_>,
+        owner: i64,
+        rows: &SyncSender<Item>,
+    ) -> Result<(), StoreError> {
+        let read = |row: &Row<'_>| self.read_row(row);
+        let mut found = unit.rows(&self.first_part(), params![owner], read)?;
         loop {
-            let found = unit.rows(&sql, params![session, last, PAGE], read)?;
-            let is_end = found.len() < PAGE as usize;
+            let place = match found.last() {
+                Some(last) if found.len() == PAGE => self.place(last),
+                _ => Vec::new(),
+            };
             for row in found {
-                if let Some(Cell::Number(Some(key))) = row.first() {
-                    last = *key;
-                }
                 send(rows, Item::Row(self, row))?;
             }
-            if is_end {
+            if place.is_empty() {
                 return Ok(());
             }
+            let mut params: Vec<&dyn Param> = vec![&owner];
+            params.extend(place.iter().map(|cell| cell as &dyn Param));
+            found = unit.rows(&self.next_part(), &params, read)?;
         }
+    }
+
+    /// Asks for the first rows of the owner `?1`.
+    fn first_part(&self) -> String {
+        let Table { name, owner, .. } = self;
+        let (names, order) = (self.names(), self.order.join(", "));
+        let part = match self.order.is_empty() {
+            true => String::new(),
+            false => format!(" ORDER BY {order} LIMIT {PAGE}"),
+        };
+        format!("SELECT {names} FROM {name} WHERE {owner} = ?1{part}")
+    }
+
+    /// Asks for those behind the place that is given.
+    fn next_part(&self) -> String {
+        let Table { name, owner, .. } = self;
+        let (names, order) = (self.names(), self.order.join(", "));
+        let place: Vec<String> = (2..self.order.len() + 2).map(|at| format!("?{at}")).collect();
+        format!(
+            "SELECT {names} FROM {name} WHERE {owner} = ?1 AND ({order}) > ({})
+                ORDER BY {order} LIMIT {PAGE}",
+            place.join(", ")
+        )
+    }
+
+    /// Where a row stands in the order.
+    fn place(&self, row: &[Cell]) -> Vec<Cell> {
+        let position = |name: &&str| self.columns.iter().position(|(column, _)| column == name);
+        let columns = self.order.iter().filter_map(position);
+        columns.filter_map(|at| row.get(at).cloned()).collect()
     }
 
     fn read_row(&self, row: &Row<'_>) -> Result<Vec<Cell>, StoreError> {
@@ -342,8 +419,19 @@ fn write(unit: &Unit<'_>, session: SessionId, rows: &Receiver<Item>) -> Result<(
     let dialect = unit.dialect();
     dialect.keep_numbers().map_or(Ok(()), |sql| unit.run(sql, &[]))?;
     let mut shifts = Shifts::new();
+    let mut last_word = Instant::now();
     loop {
-        match rows.recv().map_err(|_| StoreError::Closed)? {
+        let item = match rows.recv_timeout(BREATH) {
+            Ok(item) => Some(item),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return Err(StoreError::Closed),
+        };
+        if last_word.elapsed() >= BREATH {
+            unit.row("SELECT 1", &[], |_| Ok(()))?;
+            last_word = Instant::now();
+        }
+        let Some(item) = item else { continue };
+        match item {
             Item::First(first) => shifts = choose_shifts(unit, &first)?,
             Item::Row(table, mut row) => {
                 for (cell, (_, holds)) in row.iter_mut().zip(table.columns) {

@@ -150,10 +150,13 @@ fn note_sight(
     sight: &Sight,
     message: MessageId,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO sights (agent, path, looks, message) VALUES (?1, ?2, ?3, ?4)
-        ON CONFLICT (agent, path) DO UPDATE SET looks = ?3, message = ?4";
+    let sql = format!(
+        "INSERT INTO sights (agent, path, looks, message) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT (agent, {}) DO UPDATE SET looks = ?3, message = ?4",
+        unit.dialect().path_in_index()
+    );
     let params = params![agent.key, path_bytes(&sight.path), sight.looks, message.value()];
-    unit.run(sql, params)
+    unit.run(&sql, params)
 }
 
 fn note_change(

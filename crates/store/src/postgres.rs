@@ -38,6 +38,10 @@ pub(crate) use transaction::Transaction;
 /// How long a server that went away in the middle of a commit is waited for. Until it is asked, nobody knows
 /// whether the commit happened; it must not be repeated on a guess.
 const UNCERTAINTY: Duration = Duration::from_secs(300);
+/// What stands in the database under the key of a commit.
+const COMMITTED: i64 = 0;
+/// And under that of a commit which was asked for before it could happen, and now never can.
+const NEVER_COMMITTED: i64 = -1;
 /// Keys of commits are looked for by age so often.
 const CLEANING: u64 = 512;
 
@@ -89,8 +93,9 @@ impl Postgres {
         }
     }
 
-    /// Finds out whether a commit happened whose answer was lost. The key is written once more: while the old
-    /// transaction is still under way, that waits for its end; after it, only one of the two can be there.
+    /// Finds out whether a commit happened whose answer was lost. The key is written once more, with an outcome
+    /// that says so: while the old transaction is still under way, that waits for its end; after it, only one of
+    /// the two can be there, also when the answer to this question is lost and it is asked again.
     fn find_out(&mut self, key: &str, lost: StoreError) -> Result<(), StoreError> {
         let found = self.ask_until_known(key, lost);
         self.doubt.send_replace(None);
@@ -101,17 +106,8 @@ impl Postgres {
         let started = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {
-            let sql = "INSERT INTO units (key, outcome, created_at)
-                VALUES (?1, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
-                ON CONFLICT (key) DO NOTHING";
-            let asked = self.server.connect_writer().and_then(|mut client| {
-                let reply = client.ask(sql, &[Value::Text(Some(key))]);
-                let reply = reply.map_err(|error| self.server.error(&error))?;
-                self.client = Some(client);
-                Ok(reply.count)
-            });
-            match asked {
-                Ok(0) => return Ok(()),
+            match self.ask_outcome(key) {
+                Ok(Some(COMMITTED)) => return Ok(()),
                 Ok(_) => return Err(lost),
                 Err(_) if started.elapsed() > UNCERTAINTY => {
                     return Err(StoreError::Uncertain { server: self.server.shown() });
@@ -123,6 +119,20 @@ impl Postgres {
             }
             pause = (pause * 2).min(Duration::from_secs(1));
         }
+    }
+
+    /// What stands under a key; nothing else can from then on.
+    fn ask_outcome(&mut self, key: &str) -> Result<Option<i64>, StoreError> {
+        let sql = "INSERT INTO units (key, outcome, created_at)
+            VALUES (?1, ?2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+            ON CONFLICT (key) DO UPDATE SET outcome = units.outcome RETURNING outcome";
+        let failed = |error: ikigai_postgres::Error| self.server.error(&error);
+        let mut client = self.server.connect_writer()?;
+        let values = [Value::Text(Some(key)), Value::Integer(Some(NEVER_COMMITTED))];
+        let reply = client.ask(sql, &values).map_err(failed)?;
+        let outcome = reply.rows.first().map_or(Ok(None), |row| row.integer(0)).map_err(failed)?;
+        self.client = Some(client);
+        Ok(outcome)
     }
 
     /// Tells other processes that something changed.

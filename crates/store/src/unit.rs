@@ -182,9 +182,6 @@ impl<'a> Unit<'a> {
     /// Inserts a row by a statement that returns its key.
     pub(crate) fn insert(&self, sql: &str, params: &[&dyn Param]) -> Result<i64, StoreError> {
         debug_assert!(sql.contains("RETURNING"), "{sql}");
-        if let Connection::Postgres(transaction) = &self.connection {
-            transaction.will_write();
-        }
         let key = self.row(sql, params, |row| row.get(0))?;
         key.ok_or_else(|| StoreError::internal("nothing was inserted"))
     }

@@ -114,6 +114,42 @@ async fn a_session_comes_back_from_a_file_as_it_went() {
     there_and_back(Kind::Postgres, Kind::Sqlite).await;
 }
 
+/// A session of some ten thousand rows and some megabytes.
+async fn long_session(store: &TestStore) -> SessionId {
+    let session = full_session(store).await;
+    let text = "hex(zeroblob(400))";
+    store.raw().script(&format!(
+        "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9000)
+            INSERT INTO mail (recipient, sender, body, sent_at, unread, read_by_person)
+            SELECT r.key, s.key, 'person ' || n || {text}, n, 0, 1 FROM n
+                JOIN agents r ON r.id = CASE n % 2 WHEN 0 THEN '0/' ELSE '1/' END JOIN agents s ON s.id = '0/';
+        WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9000)
+            INSERT INTO messages (agent, kind, content, data, created_at)
+            SELECT agent, kind, n || {text}, data, n FROM n
+                JOIN (SELECT * FROM messages WHERE kind = 'user' ORDER BY id LIMIT 1);"
+    ));
+    session
+}
+
+/// All of it was sent at once at the end: the server waited for somebody to take its answers, and the client for
+/// the server.
+#[tokio::test]
+async fn a_long_session_comes_back_from_a_server_as_it_went() {
+    let (first, second, third) = (
+        TestStore::fast(Kind::Sqlite),
+        TestStore::fast(Kind::Postgres),
+        TestStore::fast(Kind::Sqlite),
+    );
+    let session = long_session(&first).await;
+    let seen = see(&first, session).await;
+    first.copy_session(session, &second, Process::current()).await.unwrap();
+    second.copy_session(session, &third, Process::current()).await.unwrap();
+    assert!(see(&third, session).await == seen, "the session differs");
+    check_books(third.database(), &[]);
+    third.remove_session(session, Process::current()).await.unwrap();
+    second.remove_session(session, Process::current()).await.unwrap();
+}
+
 /// Ids that are taken are moved, and whatever refers to them with them.
 #[tokio::test]
 async fn a_session_finds_its_place_beside_others() {

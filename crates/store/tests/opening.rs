@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
 use ikigai_conversation::SessionId;
-use ikigai_store::{Options, Store, StoreError};
-use ikigai_testkit::{PLENTY, TestStore, place, send_to};
+use ikigai_store::{Options, Sight, Store, StoreError};
+use ikigai_testkit::{Kind, PLENTY, TestStore, place, send_to};
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -68,6 +68,51 @@ fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_in_it(
     let sql = "SELECT count(*) FROM agents WHERE last_error IS NULL AND in_turn = 0";
     let agents: i64 = raw.query_row(sql, [], |row| row.get(0)).unwrap();
     assert_eq!((version, agents), (known_version(), 1));
+}
+
+/// The same on a server: with sights and changes, which the fourth version finds by other ways.
+#[tokio::test]
+async fn a_servers_database_of_the_third_version_is_brought_up_to_date_with_all_that_is_in_it() {
+    let store = TestStore::of(Kind::Postgres);
+    let raw = store.raw();
+    raw.script("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+    raw.script(include_str!("../migrations/postgres/0001.sql"));
+    raw.script(include_str!("../migrations/postgres/0002.sql"));
+    raw.script(include_str!("../migrations/postgres/0003.sql"));
+    raw.script(
+        "CREATE TABLE ikigai (version BIGINT NOT NULL); INSERT INTO ikigai VALUES (3);
+        INSERT INTO sessions (id, machine, directory, created_at, updated_at, wakes_left, requests_left)
+            VALUES ('0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b', 'm', '/d', 1, 1, 1, 1);
+        INSERT INTO agents (session, id, state, machine, directory, created_at)
+            VALUES (1, '0/', 'idle', 'm', '/d', 1);
+        INSERT INTO sights (agent, path, looks, message) VALUES (1, '/w/a', 'old', 1)",
+    );
+    let updated = store.open_again();
+    let session = SessionId::parse("0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b").unwrap();
+    let seen = updated.sights(session, agent("0/")).await.unwrap();
+    assert_eq!(seen, [Sight { path: "/w/a".into(), looks: "old".to_owned() }]);
+    assert_eq!(raw.number("SELECT version FROM ikigai"), known_version());
+}
+
+/// Deleting a session read all mail of all sessions once for every agent and every message of the person.
+#[test]
+fn what_refers_to_a_row_is_found_by_an_index() {
+    let file = "SELECT t.name || '.' || f.\"from\"
+        FROM sqlite_schema t, pragma_foreign_key_list(t.name) f WHERE t.type = 'table'
+            AND NOT EXISTS (SELECT 1 FROM pragma_index_list(t.name) i, pragma_index_info(i.name) c
+                WHERE c.seqno = 0 AND c.name = f.\"from\")
+            AND NOT EXISTS (SELECT 1 FROM pragma_table_info(t.name) c
+                WHERE c.pk = 1 AND c.name = f.\"from\")";
+    let server = "SELECT c.conrelid::regclass::text || '.' || a.attname
+        FROM pg_constraint c
+            JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
+        WHERE c.contype = 'f' AND NOT EXISTS (SELECT 1 FROM pg_index i
+            WHERE i.indrelid = c.conrelid AND i.indkey[0] = c.conkey[1])";
+    for (kind, sql) in [(Kind::Sqlite, file), (Kind::Postgres, server)] {
+        let store = TestStore::of(kind);
+        let missing = store.raw().rows(sql, |row| row.text(0).unwrap());
+        assert_eq!(missing, Vec::<String>::new(), "{kind:?}");
+    }
 }
 
 #[test]

@@ -173,6 +173,24 @@ async fn m11_a_commit_whose_answer_was_lost_is_not_reported_as_failed() {
     assert_eq!((proxy.cuts(), store.number("SELECT count(*) FROM mail")), (1, 1));
 }
 
+/// The question whether it happened was kept under the same outcome as a commit, and met itself.
+#[tokio::test]
+async fn m11_a_lost_commit_is_not_reported_as_done_when_the_answer_to_the_question_is_lost_too() {
+    let store = postgres();
+    let session = free_agents(&store, 2).await;
+    let proxy = Proxy::before(store.database());
+    let cut = Store::open(&proxy.address(store.database()), Options::default()).unwrap();
+    proxy.cut_all([Cut::Commit, Cut::AnswerOfInsert]);
+    let step = send_to(&agent("1/"), "person");
+    let lost = cut.perform(session, agent("0/"), step.clone(), None).await.unwrap_err();
+    assert!(matches!(lost, StoreError::ServerAway { .. }), "{lost}");
+    assert_eq!((proxy.cuts(), store.number("SELECT count(*) FROM mail")), (2, 0));
+    proxy.cut_all([Cut::AnswerOfCommit, Cut::AnswerOfInsert]);
+    let sent = cut.perform(session, agent("0/"), step, None).await.unwrap();
+    assert!(matches!(sent, Outcome::Sent { .. }), "{sent:?}");
+    assert_eq!((proxy.cuts(), store.number("SELECT count(*) FROM mail")), (4, 1));
+}
+
 #[tokio::test]
 async fn m6_behind_a_pooler_the_sweep_finds_what_no_signal_tells() {
     let store = postgres();

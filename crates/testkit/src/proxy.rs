@@ -1,5 +1,6 @@
 //! What stands between a client and a server, and cuts the connection where it is told to.
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -15,7 +16,8 @@ pub struct Proxy {
 
 #[derive(Debug, Default)]
 struct Orders {
-    cut: Option<Cut>,
+    /// What is still to be cut, in this order.
+    to_cut: VecDeque<Cut>,
     cuts: u32,
     is_pooler: bool,
 }
@@ -25,6 +27,10 @@ struct Orders {
 pub enum Cut {
     /// After a commit was done, before its answer gets through.
     AnswerOfCommit,
+    /// After a row was inserted, before the answer gets through.
+    AnswerOfInsert,
+    /// Before a commit that the server does not know by a name yet gets through.
+    Commit,
     /// Before the so-many-th thing that a client sends from now on gets through.
     Request(u32),
 }
@@ -62,7 +68,12 @@ impl Proxy {
 
     /// Cuts one connection there.
     pub fn cut(&self, cut: Cut) {
-        self.orders.lock().unwrap().cut = Some(cut);
+        self.cut_all([cut]);
+    }
+
+    /// Cuts one connection after another.
+    pub fn cut_all<const N: usize>(&self, cuts: [Cut; N]) {
+        self.orders.lock().unwrap().to_cut = cuts.into();
     }
 
     /// How many were cut.
@@ -78,27 +89,36 @@ impl Proxy {
 
 impl Orders {
     /// Whether these bytes of a client are held back for ever.
-    fn cuts_request(&mut self) -> bool {
-        match &mut self.cut {
+    fn cuts_request(&mut self, bytes: &[u8]) -> bool {
+        match self.to_cut.front_mut() {
             Some(Cut::Request(left)) if *left > 1 => {
                 *left -= 1;
                 false
             }
             Some(Cut::Request(_)) => self.done(),
-            Some(Cut::AnswerOfCommit) | None => false,
+            Some(Cut::Commit) => has(bytes, b"COMMIT\0") && self.done(),
+            Some(Cut::AnswerOfCommit | Cut::AnswerOfInsert) | None => false,
         }
     }
 
     fn cuts_answer(&mut self, bytes: &[u8]) -> bool {
-        let is_commit = bytes.windows(7).any(|window| window == b"COMMIT\0");
-        self.cut == Some(Cut::AnswerOfCommit) && is_commit && self.done()
+        let sign: &[u8] = match self.to_cut.front() {
+            Some(Cut::AnswerOfCommit) => b"COMMIT\0",
+            Some(Cut::AnswerOfInsert) => b"INSERT 0 1\0",
+            Some(Cut::Commit | Cut::Request(_)) | None => return false,
+        };
+        has(bytes, sign) && self.done()
     }
 
     fn done(&mut self) -> bool {
-        self.cut = None;
+        self.to_cut.pop_front();
         self.cuts += 1;
         true
     }
+}
+
+fn has(bytes: &[u8], sign: &[u8]) -> bool {
+    bytes.windows(sign.len()).any(|window| window == sign)
 }
 
 fn pass(client: TcpStream, server: UnixStream, orders: Arc<Mutex<Orders>>) {
@@ -109,7 +129,7 @@ fn pass(client: TcpStream, server: UnixStream, orders: Arc<Mutex<Orders>>) {
     thread::spawn(move || {
         let mut bytes = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = from_client.read(&mut bytes) {
-            if orders.lock().unwrap().cuts_request()
+            if orders.lock().unwrap().cuts_request(&bytes[..length])
                 || to_server.write_all(&bytes[..length]).is_err()
             {
                 break;

@@ -134,18 +134,18 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Queues a statement that changes something.
+    /// Queues a statement that changes something. What is queued is sent when it is much.
     pub(crate) fn queue(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
         self.require_sound()?;
         self.will_write();
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);
         self.inner.borrow_mut().is_doubtful = true;
-        self.require_sound()
+        let is_full = self.inner.borrow().client.is_full();
+        if is_full { self.run().map(drop) } else { self.require_sound() }
     }
 
     pub(crate) fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<usize, StoreError> {
-        self.will_write();
         Ok(self.ask(sql, params)?.count)
     }
 
@@ -170,7 +170,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Notes that the commit will have something in it.
-    pub(crate) fn will_write(&self) {
+    fn will_write(&self) {
         self.inner.borrow_mut().has_written = true;
     }
 
@@ -228,8 +228,9 @@ impl<'a> Transaction<'a> {
         let has_written = self.inner.borrow().has_written;
         if has_written {
             let now = Value::Integer(Some(self.now().as_millis()));
-            let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, 0, ?2)";
-            self.queue_quietly(sql, &[Value::Text(Some(key)), now]);
+            let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, ?3)";
+            let committed = Value::Integer(Some(super::COMMITTED));
+            self.queue_quietly(sql, &[Value::Text(Some(key)), committed, now]);
         }
         self.queue_quietly("COMMIT", &[]);
         match self.run() {
@@ -267,6 +268,10 @@ impl<'a> Transaction<'a> {
 
     fn ask(&self, sql: &str, params: &[&dyn Param]) -> Result<Reply, StoreError> {
         self.require_sound()?;
+        // An insert or update that returns something is asked as well.
+        if !sql.trim_start().starts_with("SELECT") {
+            self.will_write();
+        }
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);
         self.run()?.pop().ok_or_else(|| StoreError::internal("the server says nothing"))

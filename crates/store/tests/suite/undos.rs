@@ -7,10 +7,12 @@ use ikigai_conversation::{
     AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Begun, Change, ChangedBy, Content, Context, Direction, Kept, Next, Outcome, Process, Settled,
-    Sight, Step, StoreError, Touched, Undo,
+    Begun, Change, ChangedBy, Content, Context, Direction, Kept, Next, Outcome, Place, Process,
+    Settled, Sight, Step, StoreError, Touched, Undo,
 };
-use ikigai_testkit::{PLENTY, TestAgent, TestStore, new_fork, said, send_to};
+use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
+
+use uuid::Uuid;
 
 use crate::support::agent;
 
@@ -268,6 +270,28 @@ async fn what_an_agent_has_seen_is_remembered_and_a_full_fork_knows_it_too() {
     assert_eq!(known(full.id).await, [sight("/w/a", "new"), sight("/w/c", "own")]);
     assert_eq!(known(fresh.id).await, []);
     assert_eq!(known(agents[1].id.clone()).await, []);
+}
+
+/// As long as a system takes them, and of letters that no database can write shorter.
+#[tokio::test]
+async fn a_path_of_4000_letters_is_a_path_like_any_other() {
+    let store = super::store();
+    let mut random = Random::new(7);
+    let letters: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+    let path: String = (0..4_000).map(|_| *random.one_of(&letters)).collect();
+    let long = Place { machine: "m".to_owned(), directory: format!("/{path}") };
+    let new = SessionId::new(Uuid::now_v7());
+    assert_eq!(store.session_at(long.clone(), new, PLENTY).await.unwrap(), new);
+    assert_eq!(store.newest_session(long).await.unwrap(), Some(new));
+    let (session, agents) = store.session_of(2).await;
+    let sight = |looks: &str| Sight { path: PathBuf::from(&path), looks: looks.to_owned() };
+    touch(&store, &agents[0], Touched::Saw(sight("old"))).await.unwrap();
+    touch(&store, &agents[0], Touched::Saw(sight("new"))).await.unwrap();
+    assert_eq!(store.sights(session, agent("0/")).await.unwrap(), [sight("new")]);
+    write(&store, &agents[0], &path).await;
+    let looks = format!("{path} looks");
+    let changed = store.changed_by(session, agent("1/"), sight(&looks)).await.unwrap();
+    assert_eq!(changed.map(|changed| changed.agent), Some(agent("0/")));
 }
 
 #[tokio::test]
