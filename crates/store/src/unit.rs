@@ -144,7 +144,7 @@ impl<'a> Unit<'a> {
     fn take_back(&self, error: StoreError) -> StoreError {
         let is_taken_back = match &self.connection {
             Connection::Sqlite(transaction) => transaction.take_back(),
-            Connection::Postgres(transaction) => transaction.take_back(),
+            Connection::Postgres(transaction) => transaction.take_back("unit"),
             Connection::None => true,
         };
         if !is_taken_back {
@@ -158,6 +158,18 @@ impl<'a> Unit<'a> {
             Connection::Sqlite(transaction) => transaction.execute(sql, &[]).map(drop),
             Connection::Postgres(transaction) => transaction.mark(sql),
             Connection::None => Err(StoreError::Closed),
+        }
+    }
+
+    /// Keeps everybody else from taking numbers for new rows until the commit.
+    pub(crate) fn keep_numbers(&self) -> Result<(), StoreError> {
+        match &self.connection {
+            Connection::Postgres(transaction) => transaction.lock_at_once(
+                "LOCK TABLE sessions, causes, agents, messages, mail, queued_inputs, undos, changes
+                    IN SHARE ROW EXCLUSIVE MODE NOWAIT",
+            ),
+            // The write lock is that of the whole file.
+            Connection::Sqlite(_) | Connection::None => Ok(()),
         }
     }
 

@@ -1,6 +1,8 @@
 //! A transaction on the server. Statements of which nothing is asked travel with the next one that is a question.
 
 use std::cell::RefCell;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ikigai_conversation::Time;
 use ikigai_postgres::{Client, Error, Reply, Value};
@@ -42,6 +44,10 @@ pub(crate) enum Committed {
     /// The connection was lost before the answer.
     Unknown(StoreError),
 }
+
+/// How long locks are tried that others hold, and how often.
+const LOCKING: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(3);
 
 /// The clock of the database. Units that wait for a lock ask for it afterwards.
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -181,8 +187,30 @@ impl<'a> Transaction<'a> {
         if is_doubtful { self.run().map(drop) } else { Ok(()) }
     }
 
-    /// Takes back what was done since the savepoint; says whether that could be.
-    pub(crate) fn take_back(&self) -> bool {
+    /// Takes locks by a statement that waits for none, again and again until it gets all of them. Whoever waits for
+    /// one lock and holds another may wait for somebody who waits for that one.
+    pub(crate) fn lock_at_once(&self, sql: &str) -> Result<(), StoreError> {
+        let started = Instant::now();
+        loop {
+            self.mark("SAVEPOINT locks")?;
+            let refused = match self.ask(sql, &[]) {
+                Ok(_) => return self.mark("RELEASE locks"),
+                Err(error) => error,
+            };
+            if !matches!(refused, StoreError::ServerBusy { .. }) || !self.take_back("locks") {
+                return Err(refused);
+            }
+            if started.elapsed() > LOCKING {
+                let reason = "others write to it all the time".to_owned();
+                let server = self.server.shown();
+                return Err(StoreError::ServerBusy { server, reason, advice: "try again" });
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Takes back what was done since a savepoint; says whether that could be.
+    pub(crate) fn take_back(&self, savepoint: &str) -> bool {
         // What is still queued is sent first; when that fails the server hears nothing of the rest, but then the
         // second try stands alone.
         for _ in 0..2 {
@@ -191,8 +219,8 @@ impl<'a> Transaction<'a> {
                 return false;
             }
             drop(inner);
-            self.queue_quietly("ROLLBACK TO unit", &[]);
-            self.queue_quietly("RELEASE unit", &[]);
+            self.queue_quietly(&format!("ROLLBACK TO {savepoint}"), &[]);
+            self.queue_quietly(&format!("RELEASE {savepoint}"), &[]);
             if self.run().is_ok() {
                 return true;
             }
