@@ -149,7 +149,7 @@ impl Store {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &lease.top)?;
             let sql = "UPDATE leases SET until = ?2 WHERE agent = ?1";
-            unit.run(sql, params![agent.key, end_of_lease(unit)])
+            unit.run_untold(sql, params![agent.key, end_of_lease(unit)])
         })
         .await
     }

@@ -182,6 +182,14 @@ impl<'a> Unit<'a> {
         }
     }
 
+    /// The same for what nobody waits for: other processes are not told of it.
+    pub(crate) fn run_untold(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+        match &self.connection {
+            Connection::Postgres(transaction) => transaction.queue_untold(sql, params),
+            Connection::Sqlite(_) | Connection::None => self.run(sql, params),
+        }
+    }
+
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<usize, StoreError> {
         match &self.connection {

@@ -32,6 +32,8 @@ struct Inner<'a> {
     /// Why the server refuses everything until the savepoint, and whether the connection is lost with it.
     failed: Option<(StoreError, bool)>,
     has_written: bool,
+    /// Whether some of what was written is worth telling others.
+    has_news: bool,
 }
 
 /// What became of a commit.
@@ -93,6 +95,7 @@ impl<'a> Transaction<'a> {
             now,
             failed: None,
             has_written: false,
+            has_news: false,
         };
         Transaction { server, inner: RefCell::new(inner) }
     }
@@ -142,8 +145,14 @@ impl<'a> Transaction<'a> {
 
     /// Queues a statement that changes something. What is queued is sent when it is much.
     pub(crate) fn queue(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+        self.inner.borrow_mut().has_news = true;
+        self.queue_untold(sql, params)
+    }
+
+    /// The same for what nobody else waits for.
+    pub(crate) fn queue_untold(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
         self.require_sound()?;
-        self.will_write();
+        self.inner.borrow_mut().has_written = true;
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);
         self.inner.borrow_mut().is_doubtful = true;
@@ -175,9 +184,9 @@ impl<'a> Transaction<'a> {
         reply.rows.iter().map(|row| read(&Row::Postgres(row))).collect()
     }
 
-    /// Notes that the commit will have something in it.
-    fn will_write(&self) {
-        self.inner.borrow_mut().has_written = true;
+    /// Whether others should look after the commit.
+    pub(crate) fn has_news(&self) -> bool {
+        self.inner.borrow().has_news
     }
 
     /// Waits until everything that was queued is done, if it may fail.
@@ -298,7 +307,8 @@ impl<'a> Transaction<'a> {
         self.require_sound()?;
         // An insert or update that returns something is asked as well.
         if !sql.trim_start().starts_with("SELECT") {
-            self.will_write();
+            let mut inner = self.inner.borrow_mut();
+            (inner.has_written, inner.has_news) = (true, true);
         }
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);

@@ -123,6 +123,8 @@ fn another_process_with_the_same_number_is_not_the_holder() {
     assert!(current.sees_dead(&Process { start: current.start + 1, ..current.clone() }));
     assert!(current.sees_dead(&Process { boot: "another".to_owned(), ..current.clone() }));
     assert!(!current.sees_dead(&stranger()), "of another machine nobody here knows");
+    let (boot, host) = ("another".to_owned(), "a copy of this machine".to_owned());
+    assert!(!current.sees_dead(&Process { boot, host, ..current.clone() }));
 }
 
 /// Every way to write, with a lease that is not the current one.
