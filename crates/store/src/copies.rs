@@ -491,3 +491,46 @@ fn move_data(data: &mut String, shifts: &Shifts) -> Result<(), StoreError> {
     *data = value.to_string();
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use ikigai_testkit::{Kind, TestStore};
+
+    use super::*;
+
+    /// What stays behind on purpose: what means something only while processes run, and what is counted anew.
+    const LEFT: &[&str] =
+        &["leases.", "waits.", "units.", "ikigai.", "sqlite_", "agents.unread", "agents.untold"];
+
+    /// A column that nobody lists would be lost by every copy.
+    #[test]
+    fn every_column_of_both_databases_is_copied_or_stays_behind_on_purpose() {
+        let file =
+            "SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c
+            WHERE t.type = 'table'";
+        let server = "SELECT table_name || '.' || column_name FROM information_schema.columns
+            WHERE table_schema = 'public'";
+        let copied = TABLES.iter().flat_map(|table| {
+            table.columns.iter().map(|(column, _)| format!("{}.{column}", table.name))
+        });
+        let copied: BTreeSet<String> = copied.collect();
+        for (kind, sql) in [(Kind::Sqlite, file), (Kind::Postgres, server)] {
+            let found = TestStore::of(kind).raw().rows(sql, |row| row.text(0).unwrap());
+            let is_left = |column: &String| LEFT.iter().any(|left| column.starts_with(left));
+            let found: BTreeSet<String> =
+                found.into_iter().filter(|column| !is_left(column)).collect();
+            assert_eq!(found, copied, "{kind:?}");
+        }
+    }
+
+    /// The rows are paged by it, and what comes first in a row is taken for it.
+    #[test]
+    fn the_key_of_a_table_is_its_first_column() {
+        for table in TABLES {
+            let first = table.columns.first().map(|(name, _)| *name);
+            assert!(table.key.is_none() || table.key == first, "{}", table.name);
+        }
+    }
+}

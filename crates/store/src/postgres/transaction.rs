@@ -202,10 +202,7 @@ impl<'a> Transaction<'a> {
         let started = Instant::now();
         loop {
             self.mark("SAVEPOINT locks")?;
-            let refused = match self.ask(sql, &[]) {
-                Ok(_) => return self.mark("RELEASE locks"),
-                Err(error) => error,
-            };
+            let Err(refused) = self.ask(sql, &[]) else { return self.mark("RELEASE locks") };
             if !matches!(refused, StoreError::ServerBusy { .. }) || !self.take_back("locks") {
                 return Err(refused);
             }
