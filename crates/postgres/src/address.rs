@@ -58,8 +58,15 @@ impl Address {
         let rest =
             ["postgres://", "postgresql://"].iter().find_map(|scheme| address.strip_prefix(scheme));
         let rest = rest.ok_or_else(|| wrong("the address does not begin with postgres://"))?;
-        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let (authority, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        // A password with one of these signs would be taken for hosts and names, and be shown.
+        if behind.contains('@') {
+            return Err(wrong(
+                "there is an @ behind the host: in user and password write / as %2F, ? as %3F and @ as %40",
+            ));
+        }
+        let (database, options) = behind.split_once('?').unwrap_or((behind, ""));
+        let database = database.strip_prefix('/').unwrap_or(database);
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (login, hosts),
             None => ("", authority),
@@ -85,16 +92,24 @@ impl Address {
             root_certificates: None,
             connect_timeout: CONNECT_TIMEOUT,
         };
-        let mut is_plain = false;
+        let (mut is_plain, mut port) = (false, None);
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            is_plain |= address.set(name, &decoded(value)?)?;
+            let value = decoded(value)?;
+            match name {
+                "port" => port = Some(parse_port(&value)?),
+                _ => is_plain |= address.set(name, &value)?,
+            }
         }
         if address.hosts.is_empty() {
             address.hosts.push(match Path::new(SOCKET_FOLDER).is_dir() {
                 true => Host::Socket(SOCKET_FOLDER.into(), PORT),
                 false => Host::Network("localhost".to_owned(), PORT),
             });
+        }
+        // Last: the hosts may be named behind it.
+        if let Some(port) = port {
+            address.hosts.iter_mut().for_each(|host| host.set_port(port));
         }
         if is_plain && let Some(other) = address.hosts.iter().find(|host| !host.is_here()) {
             return Err(Error::Address(format!(
@@ -119,10 +134,6 @@ impl Address {
             "sslrootcert" if value == "system" => {}
             "sslrootcert" => self.root_certificates = Some(value.into()),
             "host" => self.hosts = parse_hosts(value)?,
-            "port" => {
-                let number = value.parse().map_err(|_| no("a number up to 65535"))?;
-                self.hosts.iter_mut().for_each(|host| host.set_port(number));
-            }
             "user" => self.user = value.to_owned(),
             "password" => self.password = Some(value.to_owned()),
             "dbname" => self.database = value.to_owned(),
@@ -196,17 +207,21 @@ fn parse_hosts(hosts: &str) -> Result<Vec<Host>, Error> {
 }
 
 fn parse_host(host: &str) -> Result<Host, Error> {
-    let wrong = || Error::Address("the port in the address is no number up to 65535".to_owned());
     let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, port)) => (name, port.strip_prefix(':').unwrap_or_default()),
         None => host.rsplit_once(':').unwrap_or((host, "")),
     };
-    let port = if port.is_empty() { PORT } else { port.parse().map_err(|_| wrong())? };
+    let port = if port.is_empty() { PORT } else { parse_port(port)? };
     let name = decoded(name)?;
     Ok(match name.starts_with('/') {
         true => Host::Socket(name.into(), port),
         false => Host::Network(name, port),
     })
+}
+
+fn parse_port(port: &str) -> Result<u16, Error> {
+    let wrong = || Error::Address("the port in the address is no number up to 65535".to_owned());
+    port.parse().map_err(|_| wrong())
 }
 
 /// The text that an address writes with percent signs.
@@ -269,7 +284,32 @@ mod tests {
         check("postgres://me:geheim@a,b:2/w?sslmode=require", "postgres://me@a:5432,b:2/w");
         check("postgres://me@/w?host=/tmp/here&port=7", "postgres://me@/tmp/here:7/w");
         check("postgres://me@%2Ftmp/w", "postgres://me@/tmp/w");
+        check("postgres://me@h", "postgres://me@h:5432/me");
+        check("postgres://me@h?dbname=w", "postgres://me@h:5432/w");
         assert_eq!(Address::parse("postgres://me:a%40b@h/w").unwrap().password.unwrap(), "a@b");
+    }
+
+    /// It was lost when the host came behind it, or there was none.
+    #[test]
+    fn a_port_is_obeyed_wherever_it_stands() {
+        check("postgres://me@/w?port=7&host=/tmp/here", "postgres://me@/tmp/here:7/w");
+        check("postgres://me@/w?port=7&host=a,b", "postgres://me@a:7,b:7/w");
+        let hosts = Address::parse("postgres://me@/w?port=7").unwrap().hosts;
+        assert!(matches!(hosts[..], [Host::Socket(_, 7) | Host::Network(_, 7)]), "{hosts:?}");
+    }
+
+    #[test]
+    fn a_password_with_the_signs_of_an_address_is_refused_and_not_shown() {
+        for address in [
+            "postgres://me:/geheim@h/db",
+            "postgres://me:42/geheim@h/db",
+            "postgres://me:7?geheim@h/w",
+            "postgres://me:7?geheim=1@h/w",
+            "postgres://me:a@7/geheim@h/w",
+        ] {
+            refuse(address, "write / as %2F, ? as %3F");
+        }
+        refuse("postgres://me@h/w?port=geheim", "port");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A connection: statements are queued, sent together, and their replies read together.
 
 use std::io::{Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -20,7 +20,7 @@ use crate::value::Value;
 
 /// No message may be larger: a file's content of 10 MB that is kept for an undo fits several times.
 const LARGEST_MESSAGE: usize = 64 * 1024 * 1024;
-/// A reply is at most so large: the log of a session is read at once.
+/// Replies are together at most so large, with what it costs to keep them: the log of a session is read at once.
 const LARGEST_REPLY: usize = 2 * 1024 * 1024 * 1024;
 /// So much is queued before it should be sent. While a client only sends, the server's replies lie in the buffers
 /// between them; were these full, each would wait for the other.
@@ -28,6 +28,10 @@ const MANY_BYTES: usize = 1024 * 1024;
 const MANY_STATEMENTS: usize = 500;
 /// More is never queued: the largest statement fits behind what should have been sent.
 const LARGEST_QUEUE: usize = 2 * LARGEST_MESSAGE;
+/// A script has fewer statements.
+const LONGEST_SCRIPT: usize = 1_000;
+/// No answer takes longer, however lively the server is meanwhile.
+const LONGEST_RUN: Duration = Duration::from_secs(600);
 /// An error's words beyond this help nobody.
 const LONGEST_WORDS: usize = 300;
 
@@ -47,6 +51,10 @@ pub struct Client {
     /// Who has sent the last notification that nobody asked for yet.
     notified_by: Option<i32>,
     is_behind_pooler: bool,
+    /// When it is given up to wait for what was last asked.
+    deadline: Instant,
+    /// How many bytes came since then.
+    received: usize,
 }
 
 impl Client {
@@ -79,6 +87,8 @@ impl Client {
             process: 0,
             notified_by: None,
             is_behind_pooler: false,
+            deadline: Instant::now() + address.connect_timeout,
+            received: 0,
         };
         login(&mut client, address)?;
         Ok(client)
@@ -155,9 +165,10 @@ impl Client {
     pub fn run(&mut self) -> Result<Vec<Reply>, Error> {
         frontend::sync(&mut self.output);
         self.send()?;
+        self.begin_waiting(LONGEST_RUN);
         self.hear()?;
         let expected = std::mem::take(&mut self.queued);
-        let replies = self.replies().inspect_err(|error| {
+        let replies = self.replies(expected).inspect_err(|error| {
             self.statements.forget_new();
             // Somebody else uses our names: there is a pooler after all.
             if matches!(error.code(), Some("26000" | "42P05")) {
@@ -199,8 +210,9 @@ impl Client {
     pub fn script(&mut self, sql: &str) -> Result<(), Error> {
         frontend::query(sql, &mut self.output)?;
         self.send()?;
+        self.begin_waiting(LONGEST_RUN);
         self.hear()?;
-        self.replies().map(drop)
+        self.replies(LONGEST_SCRIPT).map(drop)
     }
 
     /// Waits for a notification, `limit` at most, and says which process of the server sent it.
@@ -208,6 +220,7 @@ impl Client {
     /// # Errors
     /// When the connection is lost.
     pub fn notified(&mut self, limit: Duration) -> Result<Option<i32>, Error> {
+        self.begin_waiting(LONGEST_RUN);
         self.hear()?;
         self.stream.set_timeout(limit)?;
         while self.notified_by.is_none() {
@@ -251,9 +264,16 @@ impl Client {
         sent.map_err(|error| self.last_words().unwrap_or_else(|| error.into()))
     }
 
+    fn begin_waiting(&mut self, limit: Duration) {
+        self.deadline = Instant::now() + limit;
+        self.received = 0;
+    }
+
     /// What the server said before it closed the connection.
     fn last_words(&mut self) -> Option<Error> {
-        let _ = self.stream.set_timeout(Duration::from_millis(50));
+        let limit = Duration::from_millis(50);
+        let _ = self.stream.set_timeout(limit);
+        self.begin_waiting(limit * 2);
         loop {
             match self.next_message() {
                 Ok(Message::ErrorResponse(body)) => return Some(Client::refusal(&body)),
@@ -273,18 +293,25 @@ impl Client {
         Ok(())
     }
 
-    /// Everything up to the sign that the server is ready again.
-    fn replies(&mut self) -> Result<Vec<Reply>, Error> {
-        let (mut replies, mut reply, mut size) = (Vec::new(), Reply::default(), 0);
+    /// Everything up to the sign that the server is ready again; not more than `expected` replies.
+    fn replies(&mut self, expected: usize) -> Result<Vec<Reply>, Error> {
+        let (mut replies, mut reply, mut around_rows) = (Vec::new(), Reply::default(), 0);
         let mut refused = None;
         loop {
             match self.message()? {
                 Message::DataRow(body) => {
-                    size += body.buffer().len();
-                    if size > LARGEST_REPLY {
+                    let row = Row::parse(body.buffer_bytes().clone())?;
+                    around_rows += row.size_around();
+                    // All that came: a row also keeps what came together with it.
+                    if self.received + around_rows > LARGEST_REPLY {
                         return Err(Error::protocol("the reply is too large"));
                     }
-                    reply.rows.push(Row::parse(body.buffer_bytes().clone())?);
+                    reply.rows.push(row);
+                }
+                Message::CommandComplete(_) | Message::EmptyQueryResponse
+                    if replies.len() == expected =>
+                {
+                    return Err(Error::protocol("there are too many replies"));
                 }
                 Message::CommandComplete(body) => {
                     let count = body.tag()?.rsplit(' ').next().and_then(|last| last.parse().ok());
@@ -322,6 +349,9 @@ impl Client {
 
     fn next_message(&mut self) -> Result<Message, ReadError> {
         loop {
+            if Instant::now() > self.deadline {
+                return Err(ReadError::Late);
+            }
             if let Some(header) = Header::parse(&self.input).map_err(Error::from)?
                 && usize::try_from(header.len()).is_ok_and(|length| length > LARGEST_MESSAGE)
             {
@@ -346,6 +376,7 @@ impl Client {
             Ok(0) => Err(Error::Lost("the server closed the connection".to_owned()).into()),
             Ok(length) => {
                 self.input.extend_from_slice(&chunk[..length]);
+                self.received += length;
                 Ok(())
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
@@ -407,4 +438,50 @@ fn write(value: Value<'_>, out: &mut BytesMut) -> IsNull {
         Value::Bytes(bytes) => bytes.map(|bytes| out.extend_from_slice(bytes)),
     };
     if written.is_some() { IsNull::No } else { IsNull::Yes }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+
+    use super::*;
+
+    const LET_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\0Z\0\0\0\x05I";
+    const NOTICE: &[u8] = b"N\0\0\0\x05\0";
+    const COMPLETE: &[u8] = b"C\0\0\0\x0dSELECT 1\0";
+
+    /// A server that says `first`, waits for a question, and then says `again` for ever.
+    fn connect_to(first: &'static [u8], again: &'static [u8]) -> Error {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let answer = move |mut client: TcpStream| -> std::io::Result<()> {
+            let mut asked = [0; 1024];
+            let _ = client.read(&mut asked)?;
+            if !first.is_empty() {
+                client.write_all(first)?;
+                let _ = client.read(&mut asked)?;
+            }
+            loop {
+                client.write_all(again)?;
+            }
+        };
+        let server = thread::spawn(move || answer(listener.accept().unwrap().0).unwrap_err());
+        let address = format!("postgres://me@127.0.0.1:{port}/w?connect_timeout=1");
+        let refused = Client::connect(&Address::parse(&address).unwrap()).unwrap_err();
+        server.join().unwrap();
+        refused
+    }
+
+    #[test]
+    fn a_server_that_only_talks_is_given_up() {
+        assert_eq!(connect_to(b"", NOTICE).to_string(), "the server does not answer");
+    }
+
+    #[test]
+    fn a_server_that_answers_without_end_is_no_server() {
+        let refused = connect_to(LET_IN, COMPLETE);
+        assert!(refused.to_string().contains("too many replies"), "{refused}");
+    }
 }

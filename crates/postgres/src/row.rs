@@ -24,6 +24,9 @@ pub struct Row {
     columns: Vec<Option<(usize, usize)>>,
 }
 
+/// A server has no more in a row.
+const MOST_COLUMNS: usize = 1_664;
+
 impl Row {
     /// Takes apart what the server sent: the length of each column, and its bytes.
     pub(crate) fn parse(bytes: Bytes) -> Result<Row, Error> {
@@ -33,6 +36,9 @@ impl Row {
             let length = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
             let length = i32::from_be_bytes(length.ok_or_else(cut)?);
             at += 4;
+            if columns.len() == MOST_COLUMNS {
+                return Err(Error::protocol("a row has too many columns"));
+            }
             let Ok(length) = usize::try_from(length) else {
                 columns.push(None);
                 continue;
@@ -42,6 +48,11 @@ impl Row {
             at = end;
         }
         Ok(Row { bytes, columns })
+    }
+
+    /// How much memory it takes beside its bytes.
+    pub(crate) fn size_around(&self) -> usize {
+        size_of::<Row>() + self.columns.capacity() * size_of::<Option<(usize, usize)>>()
     }
 
     /// A number: a `bigint`, `integer`, `smallint` or `boolean`.
@@ -96,6 +107,9 @@ mod tests {
         for length in [1, 3, 5, 11, 14] {
             assert!(Row::parse(Bytes::copy_from_slice(&whole[..length])).is_err(), "{length}");
         }
+        let nulls = [255; 4 * (MOST_COLUMNS + 1)];
+        assert!(Row::parse(Bytes::copy_from_slice(&nulls[4..])).is_ok());
+        assert!(Row::parse(Bytes::copy_from_slice(&nulls)).is_err());
         let endless = [127, 255, 255, 255, 0];
         assert!(Row::parse(Bytes::copy_from_slice(&endless)).is_err());
     }

@@ -1,16 +1,17 @@
 //! The bytes between here and the server: a socket, with TLS or without.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 use rustix::net::sockopt;
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketType, connect, recv};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -37,7 +38,7 @@ impl Stream {
         let limit = address.connect_timeout;
         let stream = match host {
             Host::Socket(folder, port) => {
-                Stream::Unix(UnixStream::connect(folder.join(format!(".s.PGSQL.{port}")))?)
+                Stream::Unix(connect_unix(&folder.join(format!(".s.PGSQL.{port}")), limit)?)
             }
             Host::Network(name, port) => Stream::Tcp(connect_tcp(name, *port, limit)?),
         };
@@ -125,14 +126,39 @@ impl Write for Stream {
     }
 }
 
+/// Connects to a socket of this machine. The time to send is also that to wait for a server with a full queue.
+fn connect_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
+    let socket = unix_socket()?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(limit))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
+}
+
+/// A socket that no child of this process gets.
+fn unix_socket() -> rustix::io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    {
+        let flags = rustix::net::SocketFlags::CLOEXEC;
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+        rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+        Ok(socket)
+    }
+}
+
 /// Tries the addresses of a name, within `limit` in all.
 fn connect_tcp(name: &str, port: u16, limit: Duration) -> Result<TcpStream, Error> {
     let deadline = Instant::now() + limit;
     let mut failed = Error::Lost(format!("the host {name} is not known"));
     let found = (name, port).to_socket_addrs();
-    for place in found.map_err(|_| Error::Lost(format!("the host {name} is not known")))? {
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        match TcpStream::connect_timeout(&place, left) {
+    let found = found.map_err(|_| Error::Lost(format!("the host {name} is not known")))?;
+    let places = trusted(name, found.collect());
+    for (at, place) in places.iter().enumerate() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match TcpStream::connect_timeout(place, share(left, places.len() - at)) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 notice_silence(&stream);
@@ -142,6 +168,18 @@ fn connect_tcp(name: &str, port: u16, limit: Duration) -> Result<TcpStream, Erro
         }
     }
     Err(failed)
+}
+
+/// What this machine calls itself is talked to without TLS: so only those of its addresses that lead nowhere else.
+fn trusted(name: &str, mut places: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    places.retain(|place| name != "localhost" || place.ip().is_loopback());
+    places
+}
+
+/// What one address may take of the time that is left: those behind it have their turns too.
+fn share(left: Duration, addresses: usize) -> Duration {
+    let addresses = u32::try_from(addresses).unwrap_or(u32::MAX).max(1);
+    (left / addresses).max(Duration::from_millis(1))
 }
 
 /// A machine that lost its power says nothing. Where the system cannot be asked to notice, the time limits of
@@ -214,4 +252,51 @@ fn settings(address: &Address) -> Result<ClientConfig, Error> {
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::Tls(error.to_string()))?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, places: &[&str], expected: &[&str]) {
+        let parse = |places: &[&str]| -> Vec<SocketAddr> {
+            places.iter().map(|place| place.parse().unwrap()).collect()
+        };
+        assert_eq!(trusted(name, parse(places)), parse(expected));
+    }
+
+    #[test]
+    fn localhost_is_only_what_leads_to_this_machine() {
+        check("localhost", &["[::1]:1", "10.1.2.3:1", "127.0.0.1:1"], &["[::1]:1", "127.0.0.1:1"]);
+        check("localhost", &["192.0.2.1:1"], &[]);
+        check("db.example", &["192.0.2.1:1", "127.0.0.1:1"], &["192.0.2.1:1", "127.0.0.1:1"]);
+    }
+
+    #[test]
+    fn an_address_that_does_not_answer_leaves_time_for_the_next() {
+        assert_eq!(share(Duration::from_secs(9), 3), Duration::from_secs(3));
+        assert_eq!(share(Duration::from_secs(9), 1), Duration::from_secs(9));
+        assert_eq!(share(Duration::ZERO, 2), Duration::from_millis(1));
+    }
+
+    /// A server that is stopped takes connections until its queue is full, and then none.
+    #[test]
+    fn a_socket_whose_server_takes_nobody_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let server = unix_socket().unwrap();
+        rustix::net::bind(&server, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&server, 1).unwrap();
+        let mut taken = Vec::new();
+        let limit = Duration::from_millis(20);
+        let refused = loop {
+            match connect_unix(&path, limit) {
+                Ok(stream) => taken.push(stream),
+                Err(error) => break error,
+            }
+            assert!(taken.len() < 100, "the queue is endless");
+        };
+        assert_eq!(Error::from(refused).to_string(), "the server does not answer");
+    }
 }

@@ -258,33 +258,37 @@ pub(crate) struct AgentRow {
     pub(crate) cause: Option<i64>,
 }
 
-/// Finds an agent for the unit that is about it. Sender, sleeper and killer do this first (mail.md, M5), and what they
-/// find stays true: a file's write lock is held already, and on a server the lock of the session's row, which its
-/// agents hang on.
-pub(crate) fn lock_agent(
+/// Finds an agent. For sender, sleeper and killer what they find stays true until their commit (mail.md, M5): they
+/// hold a file's write lock already, or on a server the lock of the session's row.
+pub(crate) fn agent_by_id(
     unit: &Unit<'_>,
     session: &SessionId,
     id: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    let found = unit.row(AgentRow::BY_ID, params![session.to_string(), id.to_string()], |row| {
-        AgentRow::read(row, id)
-    })?;
+    let sql = format!(
+        "SELECT {} FROM agents a JOIN sessions s ON s.key = a.session WHERE s.id = ?1 AND a.id = ?2",
+        AgentRow::COLUMNS
+    );
+    let params = params![session.to_string(), id.to_string()];
+    let found = unit.row(&sql, params, |row| AgentRow::read(row, id))?;
     found.map_or_else(|| not_found(unit, session, id), Ok)
 }
 
 /// The same, together with an agent that the unit will be about as well: what is asked at once is answered at once.
-pub(crate) fn lock_agents(
+pub(crate) fn agents_by_id(
     unit: &Unit<'_>,
     session: &SessionId,
     id: &AgentId,
     other: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    let sql = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause, a.id
-        FROM agents a JOIN sessions s ON s.key = a.session
-        WHERE s.id = ?1 AND a.id IN (?2, ?3)";
+    let sql = format!(
+        "SELECT {}, a.id FROM agents a JOIN sessions s ON s.key = a.session
+            WHERE s.id = ?1 AND a.id IN (?2, ?3)",
+        AgentRow::COLUMNS
+    );
     let params = params![session.to_string(), id.to_string(), other.to_string()];
-    let mut found = unit.rows(sql, params, |row| {
-        let id = sessions::parse_agent(&row.text(5)?)?;
+    let mut found = unit.rows(&sql, params, |row| {
+        let id = sessions::parse_agent(&row.text(AgentRow::WIDTH)?)?;
         AgentRow::read(row, &id)
     })?;
     if let Some(at) = found.iter().position(|row| row.id == *other && id != other) {
@@ -299,8 +303,9 @@ fn not_found(unit: &Unit<'_>, session: &SessionId, id: &AgentId) -> Result<Agent
 }
 
 impl AgentRow {
-    const BY_ID: &str = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause
-        FROM agents a JOIN sessions s ON s.key = a.session WHERE s.id = ?1 AND a.id = ?2";
+    /// What a question about agents `a` begins with, and how many columns that is.
+    pub(crate) const COLUMNS: &str = "a.key, a.session, a.state = 'dead', a.unread, a.cause";
+    pub(crate) const WIDTH: usize = 5;
 
     /// Reads the columns of such a question.
     pub(crate) fn read(row: &Row<'_>, id: &AgentId) -> Result<AgentRow, StoreError> {
@@ -323,9 +328,8 @@ pub(crate) fn find_agent(
     if let Some(foreseen) = unit.take_foreseen(session, id) {
         return Ok(Some(foreseen));
     }
-    let sql = "SELECT key, session, state = 'dead', unread, cause FROM agents
-        WHERE session = ?1 AND id = ?2";
-    unit.row(sql, params![session, id.to_string()], |row| AgentRow::read(row, id))
+    let sql = format!("SELECT {} FROM agents a WHERE session = ?1 AND id = ?2", AgentRow::COLUMNS);
+    unit.row(&sql, params![session, id.to_string()], |row| AgentRow::read(row, id))
 }
 
 pub(crate) fn set_state(unit: &Unit<'_>, agent: &AgentRow, state: State) -> Result<(), StoreError> {

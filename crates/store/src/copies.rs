@@ -68,8 +68,8 @@ struct Table {
     owner: &'static str,
     /// Who that is.
     of: Of,
-    /// The columns by which the rows of one owner are read in parts, as an index has them; none: all at once.
-    order: &'static [&'static str],
+    /// The column between the owner and the key in the index by which the rows of an owner are read in parts.
+    class: Option<(&'static str, Holds)>,
     columns: &'static [(&'static str, Holds)],
 }
 
@@ -86,6 +86,16 @@ enum Holds {
 }
 
 use Holds::{Bytes, Data, Number, Text};
+
+impl Holds {
+    fn read(self, row: &Row<'_>, column: usize) -> Result<Cell, StoreError> {
+        Ok(match self {
+            Holds::Number | Holds::Row(_) => Cell::Number(row.get(column)?),
+            Holds::Text | Holds::Data => Cell::Text(row.get(column)?),
+            Holds::Bytes => Cell::Bytes(row.get(column)?),
+        })
+    }
+}
 
 /// To whom rows belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +123,7 @@ const TABLES: &[Table] = &[
         key: Some("key"),
         owner: "key",
         of: Of::Session,
-        order: &["key"],
+        class: None,
         columns: &[
             ("key", Holds::Row("sessions")),
             ("id", Text),
@@ -133,7 +143,7 @@ const TABLES: &[Table] = &[
         key: Some("key"),
         owner: "session",
         of: Of::Session,
-        order: &["key"],
+        class: None,
         columns: &[
             ("key", Holds::Row("causes")),
             ("session", Holds::Row("sessions")),
@@ -147,7 +157,7 @@ const TABLES: &[Table] = &[
         key: Some("key"),
         owner: "session",
         of: Of::Session,
-        order: &["key"],
+        class: None,
         columns: &[
             ("key", Holds::Row("agents")),
             ("session", Holds::Row("sessions")),
@@ -176,7 +186,7 @@ const TABLES: &[Table] = &[
         key: Some("id"),
         owner: "agent",
         of: Of::Agent,
-        order: &["id"],
+        class: None,
         columns: &[
             ("id", Holds::Row("messages")),
             ("agent", Holds::Row("agents")),
@@ -191,7 +201,7 @@ const TABLES: &[Table] = &[
         key: Some("id"),
         owner: "recipient",
         of: Of::Agent,
-        order: &["unread", "id"],
+        class: Some(("unread", Number)),
         columns: &[
             ("id", Holds::Row("mail")),
             ("recipient", Holds::Row("agents")),
@@ -211,7 +221,7 @@ const TABLES: &[Table] = &[
         key: Some("id"),
         owner: "agent",
         of: Of::Agent,
-        order: &["id"],
+        class: None,
         columns: &[
             ("id", Holds::Row("queued_inputs")),
             ("agent", Holds::Row("agents")),
@@ -224,7 +234,7 @@ const TABLES: &[Table] = &[
         key: Some("key"),
         owner: "cause",
         of: Of::Cause,
-        order: &["key"],
+        class: None,
         columns: &[
             ("key", Holds::Row("undos")),
             ("cause", Holds::Row("causes")),
@@ -237,7 +247,7 @@ const TABLES: &[Table] = &[
         key: Some("key"),
         owner: "cause",
         of: Of::Cause,
-        order: &["state", "key"],
+        class: Some(("state", Text)),
         columns: &[
             ("key", Holds::Row("changes")),
             ("cause", Holds::Row("causes")),
@@ -263,7 +273,7 @@ const TABLES: &[Table] = &[
         key: None,
         owner: "agent",
         of: Of::Agent,
-        order: &[],
+        class: None,
         columns: &[
             ("agent", Holds::Row("agents")),
             ("path", Bytes),
@@ -283,7 +293,6 @@ enum Item {
 }
 
 /// The value of a column.
-#[derive(Debug, Clone)]
 enum Cell {
     Number(Option<i64>),
     Text(Option<String>),
@@ -330,71 +339,60 @@ impl Table {
         owners.into_iter().try_for_each(|owner| self.read_of(unit, owner, rows))
     }
 
-    /// Sends all rows of one owner. Of one at a time, since only then an index has them in the order of the parts.
+    /// Sends all rows of one owner.
     fn read_of(
         &'static self,
         unit: &Unit<'_>,
         owner: i64,
         rows: &SyncSender<Item>,
     ) -> Result<(), StoreError> {
-        let read = |row: &Row<'_>| self.read_row(row);
-        let mut found = unit.rows(&self.first_part(), params![owner], read)?;
+        let Table { name, owner: column, .. } = self;
+        let select = format!("SELECT {} FROM {name} WHERE {column} = ?1", self.names());
+        let Some(key) = self.key else {
+            let found = unit.rows(&select, params![owner], |row| self.read_row(row))?;
+            return found.into_iter().try_for_each(|row| send(rows, Item::Row(self, row)));
+        };
+        let part = format!("AND {key} > ?2 ORDER BY {key} LIMIT {PAGE}");
+        // Of one owner and one class at a time: only so an index has them in the order of their keys, and no part
+        // is looked for among all others.
+        let Some((class, holds)) = self.class else {
+            return self.read_parts(unit, &format!("{select} {part}"), &[&owner], rows);
+        };
+        let sql = format!("SELECT DISTINCT {class} FROM {name} WHERE {column} = ?1");
+        let classes = unit.rows(&sql, params![owner], |row| holds.read(row, 0))?;
+        let sql = format!("{select} AND {class} = ?3 {part}");
+        classes.iter().try_for_each(|class| self.read_parts(unit, &sql, &[&owner, class], rows))
+    }
+
+    /// Sends the rows that `sql` finds behind the key `?2`, and so on from the last of them.
+    fn read_parts(
+        &'static self,
+        unit: &Unit<'_>,
+        sql: &str,
+        of: &[&dyn Param],
+        rows: &SyncSender<Item>,
+    ) -> Result<(), StoreError> {
+        let mut last = i64::MIN;
         loop {
-            let place = match found.last() {
-                Some(last) if found.len() == PAGE => self.place(last),
-                _ => Vec::new(),
-            };
+            let mut params = of.to_vec();
+            params.insert(1, &last);
+            let found = unit.rows(sql, &params, |row| self.read_row(row))?;
+            let is_end = found.len() < PAGE;
             for row in found {
+                if let Some(Cell::Number(Some(key))) = row.first() {
+                    last = *key;
+                }
                 send(rows, Item::Row(self, row))?;
             }
-            if place.is_empty() {
+            if is_end {
                 return Ok(());
             }
-            let mut params: Vec<&dyn Param> = vec![&owner];
-            params.extend(place.iter().map(|cell| cell as &dyn Param));
-            found = unit.rows(&self.next_part(), &params, read)?;
         }
     }
 
-    /// Asks for the first rows of the owner `?1`.
-    fn first_part(&self) -> String {
-        let Table { name, owner, .. } = self;
-        let (names, order) = (self.names(), self.order.join(", "));
-        let part = match self.order.is_empty() {
-            true => String::new(),
-            false => format!(" ORDER BY {order} LIMIT {PAGE}"),
-        };
-        format!("SELECT {names} FROM {name} WHERE {owner} = ?1{part}")
-    }
-
-    /// Asks for those behind the place that is given.
-    fn next_part(&self) -> String {
-        let Table { name, owner, .. } = self;
-        let (names, order) = (self.names(), self.order.join(", "));
-        let place: Vec<String> = (2..self.order.len() + 2).map(|at| format!("?{at}")).collect();
-        format!(
-            "SELECT {names} FROM {name} WHERE {owner} = ?1 AND ({order}) > ({})
-                ORDER BY {order} LIMIT {PAGE}",
-            place.join(", ")
-        )
-    }
-
-    /// Where a row stands in the order.
-    fn place(&self, row: &[Cell]) -> Vec<Cell> {
-        let position = |name: &&str| self.columns.iter().position(|(column, _)| column == name);
-        let columns = self.order.iter().filter_map(position);
-        columns.filter_map(|at| row.get(at).cloned()).collect()
-    }
-
     fn read_row(&self, row: &Row<'_>) -> Result<Vec<Cell>, StoreError> {
-        let read = |(column, (_, holds)): (usize, &(&str, Holds))| {
-            Ok(match holds {
-                Holds::Number | Holds::Row(_) => Cell::Number(row.get(column)?),
-                Holds::Text | Holds::Data => Cell::Text(row.get(column)?),
-                Holds::Bytes => Cell::Bytes(row.get(column)?),
-            })
-        };
-        self.columns.iter().enumerate().map(read).collect()
+        let columns = self.columns.iter().enumerate();
+        columns.map(|(column, (_, holds))| holds.read(row, column)).collect()
     }
 
     fn insert(&self) -> String {
@@ -416,8 +414,7 @@ fn write(unit: &Unit<'_>, session: SessionId, rows: &Receiver<Item>) -> Result<(
     if sessions::key_of(unit, &session).is_ok() {
         return Err(StoreError::SessionExists(session));
     }
-    let dialect = unit.dialect();
-    dialect.keep_numbers().map_or(Ok(()), |sql| unit.run(sql, &[]))?;
+    unit.keep_numbers()?;
     let mut shifts = Shifts::new();
     let mut last_word = Instant::now();
     loop {
@@ -444,7 +441,7 @@ fn write(unit: &Unit<'_>, session: SessionId, rows: &Receiver<Item>) -> Result<(
         }
     }
     let numbered = TABLES.iter().filter_map(|table| Some((table.name, table.key?)));
-    let noted = numbered.filter_map(|(table, key)| dialect.note_numbers(table, key));
+    let noted = numbered.filter_map(|(table, key)| unit.dialect().note_numbers(table, key));
     noted.into_iter().try_for_each(|sql| unit.run(&sql, &[]))
 }
 
@@ -493,4 +490,47 @@ fn move_data(data: &mut String, shifts: &Shifts) -> Result<(), StoreError> {
     }
     *data = value.to_string();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use ikigai_testkit::{Kind, TestStore};
+
+    use super::*;
+
+    /// What stays behind on purpose: what means something only while processes run, and what is counted anew.
+    const LEFT: &[&str] =
+        &["leases.", "waits.", "units.", "ikigai.", "sqlite_", "agents.unread", "agents.untold"];
+
+    /// A column that nobody lists would be lost by every copy.
+    #[test]
+    fn every_column_of_both_databases_is_copied_or_stays_behind_on_purpose() {
+        let file =
+            "SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c
+            WHERE t.type = 'table'";
+        let server = "SELECT table_name || '.' || column_name FROM information_schema.columns
+            WHERE table_schema = 'public'";
+        let copied = TABLES.iter().flat_map(|table| {
+            table.columns.iter().map(|(column, _)| format!("{}.{column}", table.name))
+        });
+        let copied: BTreeSet<String> = copied.collect();
+        for (kind, sql) in [(Kind::Sqlite, file), (Kind::Postgres, server)] {
+            let found = TestStore::of(kind).raw().rows(sql, |row| row.text(0).unwrap());
+            let is_left = |column: &String| LEFT.iter().any(|left| column.starts_with(left));
+            let found: BTreeSet<String> =
+                found.into_iter().filter(|column| !is_left(column)).collect();
+            assert_eq!(found, copied, "{kind:?}");
+        }
+    }
+
+    /// The rows are paged by it, and what comes first in a row is taken for it.
+    #[test]
+    fn the_key_of_a_table_is_its_first_column() {
+        for table in TABLES {
+            let first = table.columns.first().map(|(name, _)| *name);
+            assert!(table.key.is_none() || table.key == first, "{}", table.name);
+        }
+    }
 }

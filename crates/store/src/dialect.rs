@@ -16,17 +16,6 @@ impl Dialect {
         }
     }
 
-    /// Keeps everybody else from taking numbers for new rows until the commit, where that must be said.
-    pub(crate) fn keep_numbers(self) -> Option<&'static str> {
-        match self {
-            Dialect::Sqlite => None,
-            Dialect::Postgres => Some(
-                "LOCK TABLE sessions, causes, agents, messages, mail, queued_inputs, undos, changes
-                    IN SHARE ROW EXCLUSIVE MODE",
-            ),
-        }
-    }
-
     /// The last number that a row of a table ever had.
     pub(crate) fn last_number(self, table: &str, key: &str) -> String {
         match self {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ikigai_conversation::{AgentId, MessageId, NewMessage, SessionId, Time};
 
-use crate::agents::{AgentRow, lock_agent};
+use crate::agents::{AgentRow, agent_by_id};
 use crate::causes;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
@@ -117,7 +117,7 @@ impl Store {
         session: SessionId,
         agent: AgentId,
     ) -> Result<Vec<Sight>, StoreError> {
-        self.read(move |unit| sights(unit, lock_agent(unit, &session, &agent)?.key)).await
+        self.read(move |unit| sights(unit, agent_by_id(unit, &session, &agent)?.key)).await
     }
 
     /// Which other agent of the session has left a file as it looks now, and when.
@@ -128,7 +128,7 @@ impl Store {
         now: Sight,
     ) -> Result<Option<ChangedBy>, StoreError> {
         self.read(move |unit| {
-            let agent = lock_agent(unit, &session, &agent)?;
+            let agent = agent_by_id(unit, &session, &agent)?;
             let sql = "SELECT a.id, c.created_at FROM agents a JOIN changes c ON c.agent = a.key
                 WHERE a.session = ?1 AND a.key <> ?2 AND c.path = ?3 AND c.looks = ?4
                 ORDER BY c.key DESC LIMIT 1";

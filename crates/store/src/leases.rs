@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
 
-use crate::agents::{self, AgentLimits, AgentRow, find_agent, lock_agent};
+use crate::agents::{self, AgentLimits, AgentRow, agent_by_id, find_agent};
 use crate::error::StoreError;
 use crate::log::{Input, Recorded};
 use crate::process::Process;
@@ -149,7 +149,7 @@ impl Store {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &lease.top)?;
             let sql = "UPDATE leases SET until = ?2 WHERE agent = ?1";
-            unit.run(sql, params![agent.key, end_of_lease(unit)])
+            unit.run_untold(sql, params![agent.key, end_of_lease(unit)])
         })
         .await
     }
@@ -173,7 +173,7 @@ impl Store {
         session: SessionId,
         top: AgentId,
     ) -> Result<Option<Process>, StoreError> {
-        self.read(move |unit| holder(unit, lock_agent(unit, &session, &top)?.key)).await
+        self.read(move |unit| holder(unit, agent_by_id(unit, &session, &top)?.key)).await
     }
 }
 
@@ -199,7 +199,7 @@ fn claim(
     if top.depth() != 1 {
         return Err(StoreError::internal(format!("{top} is run with its top-level agent")));
     }
-    let agent = lock_agent(unit, &session, top)?;
+    let agent = agent_by_id(unit, &session, top)?;
     if agent.is_dead {
         return Err(StoreError::AgentDead(top.clone()));
     }
@@ -219,7 +219,7 @@ fn claim(
     Ok(Lease { session, top: top.clone(), epoch })
 }
 
-/// Finds and locks the agent that a write is about, and refuses the write of a process that lost its lease
+/// Finds the agent that a write is about, and refuses the write of a process that lost its lease
 /// or whose agent was killed.
 pub(crate) fn fence(
     unit: &Unit<'_>,
@@ -227,16 +227,19 @@ pub(crate) fn fence(
     agent: &AgentId,
 ) -> Result<AgentRow, StoreError> {
     // One question for all of it: every write to a log begins with it.
-    let sql = "SELECT a.key, a.session, a.state = 'dead', a.unread, a.cause,
-            l.epoch, l.holder, l.until > 0
-        FROM sessions s JOIN agents a ON a.session = s.key
-            LEFT JOIN agents t ON t.session = s.key AND t.id = ?3
-            LEFT JOIN leases l ON l.agent = t.key
-        WHERE s.id = ?1 AND a.id = ?2";
+    let sql = format!(
+        "SELECT {}, l.epoch, l.holder, l.until > 0
+            FROM sessions s JOIN agents a ON a.session = s.key
+                LEFT JOIN agents t ON t.session = s.key AND t.id = ?3
+                LEFT JOIN leases l ON l.agent = t.key
+            WHERE s.id = ?1 AND a.id = ?2",
+        AgentRow::COLUMNS
+    );
+    const AT: usize = AgentRow::WIDTH;
     let (session, top) = (lease.session.to_string(), lease.top.to_string());
-    let found = unit.row(sql, params![session, agent.to_string(), top], |row| {
-        let lease = match row.get::<Option<i64>>(5)? {
-            Some(epoch) => Some((epoch, row.get::<String>(6)?, row.get::<bool>(7)?)),
+    let found = unit.row(&sql, params![session, agent.to_string(), top], |row| {
+        let lease = match row.get::<Option<i64>>(AT)? {
+            Some(epoch) => Some((epoch, row.get::<String>(AT + 1)?, row.get::<bool>(AT + 2)?)),
             None => None,
         };
         Ok((AgentRow::read(row, agent)?, lease))

@@ -14,9 +14,10 @@
 //!
 //! - The log is only ever appended to.
 //! - Who writes to a log holds the lease of its top-level agent; the check is inside the same transaction.
-//! - A unit that reads a condition and acts on it first locks the row that the condition hangs on
-//!   (`lock_agent`). Embedded, the single writer would do; a shared database needs it.
-//! - Conditions that fail are values (an [`Outcome`], a [`Sleep`]); `Err` means that nothing was done.
+//! - A unit says what it is about (`Scope`), and nobody else writes there until its commit: what it reads stays
+//!   true. A file has one writer at a time; on a server that is the lock of the session's row.
+//! - Conditions that fail are values (an [`Outcome`], a [`Sleep`]); `Err` means that nothing was done, but for
+//!   [`StoreError::Uncertain`]: then nobody knows.
 //! - Nothing here knows what a tool or a model is. Texts for a model are made by functions that are passed
 //!   in, from facts that are only known inside the transaction.
 
@@ -58,7 +59,6 @@ mod sql;
 mod sqlite;
 
 pub use agents::{Agent, AgentLimits, State, Tokens};
-pub use calls::UnitKey;
 pub use changes::Changes;
 pub use clock::Clock;
 pub use error::StoreError;

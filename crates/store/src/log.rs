@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId, Time};
 
-use crate::agents::{AgentRow, State, lock_agent, set_state};
+use crate::agents::{AgentRow, State, agent_by_id, set_state};
 use crate::causes;
 use crate::error::StoreError;
 use crate::forks::begin_turn;
@@ -80,7 +80,7 @@ impl Store {
         after: Option<MessageId>,
     ) -> Result<Vec<Message>, StoreError> {
         self.read(move |unit| {
-            let agent = lock_agent(unit, &session, &agent)?;
+            let agent = agent_by_id(unit, &session, &agent)?;
             part(unit, agent.key, &agent.id, after.map_or(0, MessageId::value), i64::MAX)
         })
         .await
@@ -92,7 +92,7 @@ impl Store {
         session: SessionId,
         agent: AgentId,
     ) -> Result<Vec<Message>, StoreError> {
-        self.read(move |unit| whole(unit, &lock_agent(unit, &session, &agent)?)).await
+        self.read(move |unit| whole(unit, &agent_by_id(unit, &session, &agent)?)).await
     }
 }
 
@@ -210,17 +210,6 @@ fn require_own(unit: &Unit<'_>, agent: &AgentRow, id: MessageId) -> Result<(), S
     let found = unit.row(sql, params![agent.key, id.value()], |_| Ok(()))?;
     let none = || StoreError::internal(format!("agent {} has no message {id}", agent.id));
     found.ok_or_else(none)
-}
-
-/// One message of any log.
-pub(crate) fn message(unit: &Unit<'_>, id: i64) -> Result<Message, StoreError> {
-    let sql = "SELECT m.id, m.kind, m.content, m.data, m.created_at, a.id
-        FROM messages m JOIN agents a ON a.key = m.agent WHERE m.id = ?1";
-    unit.row(sql, params![id], |row| {
-        let agent: String = row.get(5)?;
-        Ok(sessions::parse_agent(&agent).and_then(|agent| read_message(row, &agent)))
-    })?
-    .ok_or_else(|| StoreError::internal(format!("message {id} is gone")))?
 }
 
 /// Follows the chain of full forks up to its beginning. Each link says up to which message it goes.

@@ -81,7 +81,8 @@ impl Postgres {
         migrate::migrate(&mut client, &server)?;
         let notifier = Notifier::new(Arc::clone(&server));
         let client = Some(client);
-        let (commits, has_news) = (0, false);
+        // Somewhere in the middle: a process may end before it has made many commits, and then one of many cleans.
+        let (commits, has_news) = (Uuid::now_v7().as_u128() as u64 % CLEANING, false);
         Ok(Postgres { server, clock, locks, client, commits, notifier, has_news, doubt })
     }
 
@@ -172,11 +173,12 @@ impl Database for Postgres {
             transaction.clean_up();
         }
         let committed = transaction.commit(&key, finished);
+        let has_news = transaction.has_news();
         self.commits += 1;
         match committed {
             Committed::Yes => {
                 self.client = Some(client);
-                self.has_news = true;
+                self.has_news |= has_news;
                 Ok(())
             }
             Committed::No(error) => {
@@ -186,7 +188,7 @@ impl Database for Postgres {
             Committed::NotAndLost(error) => Err(error),
             Committed::Unknown(error) => {
                 drop(client);
-                self.find_out(&key, error).inspect(|()| self.has_news = true)
+                self.find_out(&key, error).inspect(|()| self.has_news |= has_news)
             }
         }
     }

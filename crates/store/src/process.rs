@@ -45,9 +45,10 @@ impl Process {
         }
     }
 
-    /// Whether this process can see that `other` is gone. Of another machine's processes nobody here knows.
+    /// Whether this process can see that `other` is gone. Of another machine's processes nobody here knows; and
+    /// machines that were made as copies of one may share its id, but not its name.
     pub fn sees_dead(&self, other: &Process) -> bool {
-        if self.machine != other.machine {
+        if self.machine != other.machine || self.host != other.host {
             return false;
         }
         if self.boot == other.boot && self.namespace != other.namespace {

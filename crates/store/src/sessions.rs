@@ -111,8 +111,6 @@ impl Store {
                 "DELETE FROM undos WHERE cause IN (SELECT key FROM causes WHERE session = ?1)",
                 "DELETE FROM leases WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
                 "DELETE FROM mail WHERE recipient IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM units WHERE outcome IN (SELECT m.id FROM messages m JOIN agents a ON a.key = m.agent
-                    WHERE a.session = ?1)",
                 "DELETE FROM messages WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
                 "UPDATE agents SET inherits = NULL, cause = NULL WHERE session = ?1",
                 "DELETE FROM causes WHERE session = ?1",

@@ -4,7 +4,7 @@
 
 use ikigai_conversation::{AgentId, MailId, Message, MessageId, NewMessage, SessionId};
 
-use crate::agents::{self, Agent, AgentLimits, AgentRow, find_agent, lock_agent, lock_agents};
+use crate::agents::{self, Agent, AgentLimits, AgentRow, agent_by_id, agents_by_id, find_agent};
 use crate::error::StoreError;
 use crate::forks::{self, NewFork};
 use crate::kills;
@@ -165,8 +165,8 @@ impl Store {
     ) -> Result<Outcome, StoreError> {
         self.commit(Scope::Session(session), move |unit| {
             let agent = match &step {
-                Step::Send { to: Address::Id(to), .. } => lock_agents(unit, &session, &agent, to)?,
-                _ => lock_agent(unit, &session, &agent)?,
+                Step::Send { to: Address::Id(to), .. } => agents_by_id(unit, &session, &agent, to)?,
+                _ => agent_by_id(unit, &session, &agent)?,
             };
             Ok(perform(unit, &agent, step, Actor::of_hand(refill))?.outcome)
         })

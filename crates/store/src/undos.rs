@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use ikigai_conversation::{AgentId, SessionId, Time, ToolCallId};
 
-use crate::agents::lock_agent;
+use crate::agents::agent_by_id;
 use crate::error::StoreError;
 use crate::files::{Change, Kept, path_from};
 use crate::leases;
@@ -148,7 +148,7 @@ impl Store {
         call: ToolCallId,
     ) -> Result<Option<Kept>, StoreError> {
         self.read(move |unit| {
-            let agent = lock_agent(unit, &session, &agent)?;
+            let agent = agent_by_id(unit, &session, &agent)?;
             let sql = "SELECT c.key, m.data FROM changes c JOIN messages m ON m.id = c.message
                 WHERE c.agent = ?1 ORDER BY c.key DESC LIMIT ?2";
             let newest = unit.rows(sql, params![agent.key, LOOKED_AT], |row| {

@@ -144,7 +144,7 @@ impl<'a> Unit<'a> {
     fn take_back(&self, error: StoreError) -> StoreError {
         let is_taken_back = match &self.connection {
             Connection::Sqlite(transaction) => transaction.take_back(),
-            Connection::Postgres(transaction) => transaction.take_back(),
+            Connection::Postgres(transaction) => transaction.take_back("unit"),
             Connection::None => true,
         };
         if !is_taken_back {
@@ -161,12 +161,32 @@ impl<'a> Unit<'a> {
         }
     }
 
+    /// Keeps everybody else from taking numbers for new rows until the commit.
+    pub(crate) fn keep_numbers(&self) -> Result<(), StoreError> {
+        match &self.connection {
+            Connection::Postgres(transaction) => transaction.lock_at_once(
+                "LOCK TABLE sessions, causes, agents, messages, mail, queued_inputs, undos, changes
+                    IN SHARE ROW EXCLUSIVE MODE NOWAIT",
+            ),
+            // The write lock is that of the whole file.
+            Connection::Sqlite(_) | Connection::None => Ok(()),
+        }
+    }
+
     /// Runs a statement of which nothing is asked but that it is done; if it is not, whatever follows fails.
     pub(crate) fn run(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
         match &self.connection {
             Connection::Sqlite(transaction) => transaction.execute(sql, params).map(drop),
             Connection::Postgres(transaction) => transaction.queue(sql, params),
             Connection::None => Err(StoreError::Closed),
+        }
+    }
+
+    /// The same for what nobody waits for: other processes are not told of it.
+    pub(crate) fn run_untold(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+        match &self.connection {
+            Connection::Postgres(transaction) => transaction.queue_untold(sql, params),
+            Connection::Sqlite(_) | Connection::None => self.run(sql, params),
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
 
-use crate::agents::{AgentRow, State, find_agent, lock_agent, state_of};
+use crate::agents::{AgentRow, State, agent_by_id, find_agent, state_of};
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::refusal::Refusal;
@@ -97,7 +97,7 @@ impl Store {
         waiter: AgentId,
         wait: Wait,
     ) -> Result<Result<Waiting, Refusal>, StoreError> {
-        self.read(move |unit| find_awaited(unit, &lock_agent(unit, &session, &waiter)?, &wait))
+        self.read(move |unit| find_awaited(unit, &agent_by_id(unit, &session, &waiter)?, &wait))
             .await
     }
 
@@ -109,7 +109,7 @@ impl Store {
         waiting: Waiting,
     ) -> Result<bool, StoreError> {
         self.read(move |unit| {
-            let waiter = lock_agent(unit, &session, &waiter)?;
+            let waiter = agent_by_id(unit, &session, &waiter)?;
             let sql = "SELECT untold > 0 FROM agents WHERE key = ?1";
             if unit.row(sql, params![waiter.key], |row| row.get(0))?.unwrap_or(false) {
                 return Ok(true);

@@ -89,7 +89,8 @@ impl Writer {
         Ok(Writer { queue: Some(queue), thread: Some(thread), committed })
     }
 
-    /// Runs `work` as one unit: when this returns `Ok` it is durable, else nothing of it happened.
+    /// Runs `work` as one unit: when this returns `Ok` it is durable, else nothing of it happened. Only of
+    /// [`StoreError::Uncertain`] nobody knows: a server went away in the moment of the commit, and stayed away.
     ///
     /// # Cancel safety
     /// A unit whose future is dropped may still be committed.

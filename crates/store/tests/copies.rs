@@ -1,12 +1,14 @@
 //! A session brought from one database to another.
 
+use std::time::Instant;
+
 use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
 use ikigai_store::{
     Change, Content, Kept, Next, Process, Session, Sight, StoreError, Touched, Undoable,
 };
 use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
 
-use crate::support::{agent, check_books};
+use crate::support::{PATIENCE, agent, check_books};
 
 /// Everything that can be seen of a session.
 #[derive(Debug, PartialEq)]
@@ -180,6 +182,32 @@ async fn a_session_finds_its_place_beside_others() {
         let step = send_to(&agent("1/"), "person");
         second.perform(session, agent("0/"), step, None).await.unwrap();
     }
+}
+
+/// Copy and unit held each a lock that the other waited for, and the server ended one of them.
+#[tokio::test]
+async fn a_copy_holds_no_lock_while_it_waits_for_others() {
+    let (first, second) = (TestStore::of(Kind::Sqlite), TestStore::of(Kind::Postgres));
+    let session = full_session(&first).await;
+    let other = full_session(&second).await;
+    // In the middle of a unit: a message is written, and the session is still to be noted.
+    let unit = second.raw();
+    unit.script("BEGIN; UPDATE messages SET content = content");
+    let looking = second.raw();
+    let meddling = tokio::task::spawn_blocking(move || {
+        let tries = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND (query LIKE 'LOCK TABLE%' OR query LIKE '%locks')";
+        let started = Instant::now();
+        while looking.number(tries) == 0 {
+            assert!(started.elapsed() < PATIENCE, "nobody wants the locks");
+        }
+        unit.script("UPDATE sessions SET updated_at = updated_at; COMMIT");
+    });
+    let copying = first.copy_session(session, &second, Process::current());
+    let (copied, meddled) = tokio::join!(copying, meddling);
+    copied.unwrap();
+    meddled.unwrap();
+    assert_eq!(see(&second, session).await.agents, see(&second, other).await.agents);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
+use ikigai_postgres::{Address, Client};
 use ikigai_store::{
     Changes, Lease, Locks, Options, Outcome, Process, Sleep, Step, Store, StoreError,
 };
@@ -210,6 +211,31 @@ async fn m6_behind_a_pooler_the_sweep_finds_what_no_signal_tells() {
     let statements = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
         AND query LIKE 'LISTEN%'";
     assert_eq!(store.number(statements), 0, "nobody listens through it");
+}
+
+#[tokio::test]
+async fn others_are_told_of_what_was_written_for_them_and_of_nothing_else() {
+    let store = postgres();
+    let (session, agents) = store.session_of(1).await;
+    let (address, lease) = (store.database().to_owned(), agents[0].lease.clone());
+    // Whoever is gone has said everything.
+    let database = store.close();
+    let mut listening = Client::connect(&Address::parse(&address).unwrap()).unwrap();
+    listening.script("LISTEN ikigai").unwrap();
+    let own = listening.process();
+    let quiet = Store::open(&address, Options::default()).unwrap();
+    quiet.renew(lease).await.unwrap();
+    let new = SessionId::new(Uuid::now_v7());
+    assert_eq!(quiet.session_at(place(), new, PLENTY).await.unwrap(), session);
+    drop(quiet);
+    listening.script("NOTIFY ikigai").unwrap();
+    assert_eq!(listening.notified(PATIENCE).unwrap(), Some(own));
+    let loud = Store::open(&address, Options::default()).unwrap();
+    let step = send_to(&agent("0/"), "person");
+    loud.perform(session, agent("0/"), step, None).await.unwrap();
+    let heard = listening.notified(PATIENCE).unwrap();
+    assert!(heard.is_some_and(|process| process != own), "{heard:?}");
+    drop((loud, database));
 }
 
 /// The real one: three connections to the server for everybody, and none of them anybody's own.

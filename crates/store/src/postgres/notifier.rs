@@ -4,8 +4,8 @@
 //! (mail.md, M6), so it is not flushed; and what is told while the last word is still on its way is told once.
 
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 use std::time::Duration;
 
 use ikigai_postgres::{Client, Error};
@@ -14,6 +14,8 @@ use super::server::Server;
 
 /// So long nothing more is said: a burst of commits is one word.
 const BREATH: Duration = Duration::from_millis(2);
+/// Whoever leaves waits no longer for a server that does not answer: what is told may be lost.
+const PARTING: Duration = Duration::from_millis(500);
 /// The setting ends with the statement, which is a transaction of its own.
 const NEWS: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('ikigai', '')";
 
@@ -22,7 +24,8 @@ const NEWS: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_not
 pub(crate) struct Notifier {
     server: Arc<Server>,
     has_spoken: bool,
-    thread: Option<(SyncSender<()>, JoinHandle<()>)>,
+    /// Where it is told that there is news, and where one hears that it has ended.
+    thread: Option<(SyncSender<()>, Receiver<()>)>,
 }
 
 impl Notifier {
@@ -39,8 +42,10 @@ impl Notifier {
         }
         if self.thread.is_none() {
             let (news, heard) = sync_channel(1);
+            let (end, has_ended) = sync_channel(1);
             let server = Arc::clone(&self.server);
             let speak = move || {
+                let _end: SyncSender<()> = end;
                 let mut client = None;
                 while heard.recv().is_ok() {
                     speak(&server, &mut client);
@@ -48,7 +53,7 @@ impl Notifier {
                 }
             };
             let started = thread::Builder::new().name("notifier".to_owned()).spawn(speak);
-            self.thread = started.ok().map(|thread| (news, thread));
+            self.thread = started.ok().map(|_| (news, has_ended));
         }
         if let Some((news, _)) = &self.thread {
             // Full: it is about to be said anyway.
@@ -58,12 +63,13 @@ impl Notifier {
     }
 }
 
-/// Whoever leaves has said everything.
+/// Whoever leaves has said everything, unless the server does not listen.
 impl Drop for Notifier {
     fn drop(&mut self) {
-        if let Some((news, thread)) = self.thread.take() {
+        if let Some((news, has_ended)) = self.thread.take() {
             drop(news);
-            let _ = thread.join();
+            // Nothing is ever sent: what ends the waiting is that the thread lets go of the other side.
+            let _ = has_ended.recv_timeout(PARTING);
         }
     }
 }

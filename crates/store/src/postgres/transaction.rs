@@ -1,6 +1,8 @@
 //! A transaction on the server. Statements of which nothing is asked travel with the next one that is a question.
 
 use std::cell::RefCell;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ikigai_conversation::Time;
 use ikigai_postgres::{Client, Error, Reply, Value};
@@ -30,6 +32,8 @@ struct Inner<'a> {
     /// Why the server refuses everything until the savepoint, and whether the connection is lost with it.
     failed: Option<(StoreError, bool)>,
     has_written: bool,
+    /// Whether some of what was written is worth telling others.
+    has_news: bool,
 }
 
 /// What became of a commit.
@@ -42,6 +46,10 @@ pub(crate) enum Committed {
     /// The connection was lost before the answer.
     Unknown(StoreError),
 }
+
+/// How long locks are tried that others hold, and how often.
+const LOCKING: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(3);
 
 /// The clock of the database. Units that wait for a lock ask for it afterwards.
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -87,6 +95,7 @@ impl<'a> Transaction<'a> {
             now,
             failed: None,
             has_written: false,
+            has_news: false,
         };
         Transaction { server, inner: RefCell::new(inner) }
     }
@@ -136,8 +145,14 @@ impl<'a> Transaction<'a> {
 
     /// Queues a statement that changes something. What is queued is sent when it is much.
     pub(crate) fn queue(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+        self.inner.borrow_mut().has_news = true;
+        self.queue_untold(sql, params)
+    }
+
+    /// The same for what nobody else waits for.
+    pub(crate) fn queue_untold(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
         self.require_sound()?;
-        self.will_write();
+        self.inner.borrow_mut().has_written = true;
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);
         self.inner.borrow_mut().is_doubtful = true;
@@ -169,9 +184,9 @@ impl<'a> Transaction<'a> {
         reply.rows.iter().map(|row| read(&Row::Postgres(row))).collect()
     }
 
-    /// Notes that the commit will have something in it.
-    fn will_write(&self) {
-        self.inner.borrow_mut().has_written = true;
+    /// Whether others should look after the commit.
+    pub(crate) fn has_news(&self) -> bool {
+        self.inner.borrow().has_news
     }
 
     /// Waits until everything that was queued is done, if it may fail.
@@ -181,8 +196,27 @@ impl<'a> Transaction<'a> {
         if is_doubtful { self.run().map(drop) } else { Ok(()) }
     }
 
-    /// Takes back what was done since the savepoint; says whether that could be.
-    pub(crate) fn take_back(&self) -> bool {
+    /// Takes locks by a statement that waits for none, again and again until it gets all of them. Whoever waits for
+    /// one lock and holds another may wait for somebody who waits for that one.
+    pub(crate) fn lock_at_once(&self, sql: &str) -> Result<(), StoreError> {
+        let started = Instant::now();
+        loop {
+            self.mark("SAVEPOINT locks")?;
+            let Err(refused) = self.ask(sql, &[]) else { return self.mark("RELEASE locks") };
+            if !matches!(refused, StoreError::ServerBusy { .. }) || !self.take_back("locks") {
+                return Err(refused);
+            }
+            if started.elapsed() > LOCKING {
+                let reason = "others write to it all the time".to_owned();
+                let server = self.server.shown();
+                return Err(StoreError::ServerBusy { server, reason, advice: "try again" });
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Takes back what was done since a savepoint; says whether that could be.
+    pub(crate) fn take_back(&self, savepoint: &str) -> bool {
         // What is still queued is sent first; when that fails the server hears nothing of the rest, but then the
         // second try stands alone.
         for _ in 0..2 {
@@ -191,8 +225,8 @@ impl<'a> Transaction<'a> {
                 return false;
             }
             drop(inner);
-            self.queue_quietly("ROLLBACK TO unit", &[]);
-            self.queue_quietly("RELEASE unit", &[]);
+            self.queue_quietly(&format!("ROLLBACK TO {savepoint}"), &[]);
+            self.queue_quietly(&format!("RELEASE {savepoint}"), &[]);
             if self.run().is_ok() {
                 return true;
             }
@@ -270,7 +304,8 @@ impl<'a> Transaction<'a> {
         self.require_sound()?;
         // An insert or update that returns something is asked as well.
         if !sql.trim_start().starts_with("SELECT") {
-            self.will_write();
+            let mut inner = self.inner.borrow_mut();
+            (inner.has_written, inner.has_news) = (true, true);
         }
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);

@@ -1,11 +1,7 @@
-//! M2, M3, M9, M11: what a log says about mail and what the mailboxes hold are one thing.
+//! M2, M3, M9: what a log says about mail and what the mailboxes hold are one thing.
 
-use std::time::Duration;
-
-use ikigai_conversation::{AgentId, Body, Message, NewMessage};
-use ikigai_store::{
-    Address, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step, StoreError, UnitKey,
-};
+use ikigai_conversation::{AgentId, Body, Message};
+use ikigai_store::{Address, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step};
 use ikigai_testkit::{RawRow, TestStore, everything, new_fork, send_to};
 
 use crate::support::{agent, check_books, kill_by_hand};
@@ -129,54 +125,6 @@ async fn m9_a_dead_agent_gets_no_mail_and_a_dead_senders_mail_stays_readable() {
     assert_eq!(output(&killer.read(&store, mail).await), r#"{"id":1,"body":"last words"}"#);
     assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
     check_books(store.database(), &[]);
-}
-
-#[tokio::test]
-async fn m11_a_repeated_unit_happens_once_and_is_answered_as_before() {
-    let store = super::store();
-    let (_, agents) = store.session_of(2).await;
-    let key = UnitKey::new();
-    let Body::ToolCall(call) = NewMessage::tool_call(
-        ikigai_conversation::ToolCallId::new("run:1"),
-        "mail",
-        "{}",
-        ikigai_conversation::ResponseId::new("r"),
-    )
-    .body
-    else {
-        panic!()
-    };
-    let close = |key: UnitKey, agent: &ikigai_testkit::TestAgent| {
-        let call = call.clone();
-        let render = move |outcome: &Outcome| {
-            let Outcome::Sent { id, to } = outcome else { panic!() };
-            let output = format!(r#"{{"sent":true,"to":"{to}","id":{id}}}"#);
-            NewMessage::tool_result(&call, output)
-        };
-        let step = send_to(&agents[1].id, "once");
-        store.close_call_once(key, agent.lease.clone(), agent.id.clone(), step, render)
-    };
-    let first = close(key.clone(), &agents[0]).await.unwrap();
-    let second = close(key.clone(), &agents[0]).await.unwrap();
-    assert_eq!(first, second);
-    assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
-    // Who asks again after losing the agent learns what had happened; a new unit is refused.
-    let mut heir = agents[0].clone();
-    heir.lease = store
-        .claim(heir.session(), heir.id.clone(), ikigai_store::Process::current())
-        .await
-        .unwrap();
-    assert_eq!(close(key.clone(), &agents[0]).await.unwrap(), first);
-    let refused = close(UnitKey::new(), &agents[0]).await.unwrap_err();
-    assert!(matches!(refused, StoreError::LeaseLost { .. }), "{refused}");
-    // A second key is a second unit.
-    let third = close(UnitKey::new(), &heir).await.unwrap();
-    assert_ne!(third.id, first.id);
-    assert_eq!(store.number("SELECT count(*) FROM mail"), 2);
-    // Keys are forgotten after an hour, so that they do not pile up.
-    store.advance(Duration::from_secs(3_601));
-    close(UnitKey::new(), &heir).await.unwrap();
-    assert_eq!(store.number("SELECT count(*) FROM units WHERE outcome > 0"), 1);
 }
 
 #[tokio::test]
