@@ -281,6 +281,10 @@ pub(crate) fn agents_by_id(
     id: &AgentId,
     other: &AgentId,
 ) -> Result<AgentRow, StoreError> {
+    if let (Some(agent), Some(other)) = (unit.expected(id), unit.expected(other)) {
+        unit.foresee(other);
+        return Ok(agent);
+    }
     let sql = format!(
         "SELECT {}, a.id FROM agents a JOIN sessions s ON s.key = a.session
             WHERE s.id = ?1 AND a.id IN (?2, ?3)",

@@ -186,11 +186,7 @@ pub(crate) fn send(
         return Ok(Performed::new(Outcome::Full(recipient.id)));
     }
     let cause = causes::of_mail(unit, sender, &recipient.id, body, actor)?;
-    let id = unit.insert(
-        "INSERT INTO mail (recipient, sender, body, sent_at, cause) VALUES (?1, ?2, ?3, ?4, ?5)
-            RETURNING id",
-        params![recipient.key, sender.key, body, unit.now().as_millis(), cause],
-    )?;
+    let id = unit.insert_mail([recipient.key, sender.key], body, cause)?;
     unit.touch(sender.session);
     match actor {
         Actor::Person(budget) => sessions::refill_wakes(unit, sender.session, budget)?,

@@ -12,6 +12,7 @@ mod listener;
 mod migrate;
 mod notifier;
 mod readers;
+mod sending;
 mod server;
 mod transaction;
 
@@ -25,13 +26,14 @@ use uuid::Uuid;
 use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::unit::{Connection, Unit};
-use crate::writer::{Database, Scope};
+use crate::writer::{Database, Scope, Sending};
 
 use notifier::Notifier;
 use transaction::Committed;
 
 pub(crate) use listener::Listener;
 pub(crate) use readers::Readers;
+pub(crate) use sending::NewMail;
 pub(crate) use server::Server;
 pub(crate) use transaction::Transaction;
 
@@ -151,6 +153,7 @@ impl Database for Postgres {
     fn transaction(
         &mut self,
         scope: &Scope,
+        sendings: &[Sending],
         work: &mut dyn FnMut(&Unit<'_>),
     ) -> Result<(), StoreError> {
         let mut client = match self.connected() {
@@ -164,6 +167,9 @@ impl Database for Postgres {
         let transaction = Transaction::begin(&mut client, &self.server, &self.clock);
         if self.locks == Locks::Taken {
             transaction.lock(scope);
+        }
+        if let Scope::Session(session) = scope {
+            transaction.expect(session, sendings);
         }
         let unit = Unit::new(Connection::Postgres(&transaction));
         work(&unit);

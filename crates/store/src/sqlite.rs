@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::sql::{Param, Row};
 use crate::unit::{Connection, Unit};
-use crate::writer::{Database, Scope};
+use crate::writer::{Database, Scope, Sending};
 
 pub(crate) use open::{FileIdentity, check, network_file_system, open_reader, open_writer};
 pub(crate) use readers::Readers;
@@ -36,6 +36,7 @@ impl Database for Sqlite {
     fn transaction(
         &mut self,
         _: &Scope,
+        _: &[Sending],
         work: &mut dyn FnMut(&Unit<'_>),
     ) -> Result<(), StoreError> {
         if let Err(error) = self.begin_here() {

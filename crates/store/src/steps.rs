@@ -17,7 +17,7 @@ use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::waits::{self, Wait, Waited, Waiting};
-use crate::writer::Scope;
+use crate::writer::{Scope, Sending};
 
 /// What is to be done in the name of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +163,13 @@ impl Store {
         step: Step,
         refill: Option<Budget>,
     ) -> Result<Outcome, StoreError> {
-        self.commit(Scope::Session(session), move |unit| {
+        let sending = match &step {
+            Step::Send { to: Address::Id(to), .. } => {
+                Some(Sending { from: agent.clone(), to: to.clone() })
+            }
+            _ => None,
+        };
+        self.commit_sending(Scope::Session(session), sending, move |unit| {
             let agent = match &step {
                 Step::Send { to: Address::Id(to), .. } => agents_by_id(unit, &session, &agent, to)?,
                 _ => agent_by_id(unit, &session, &agent)?,

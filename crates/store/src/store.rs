@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::postgres::{self, Locks, Postgres};
 use crate::sqlite::{self, Sqlite, network_file_system};
 use crate::unit::Unit;
-use crate::writer::{Database, Scope, Writer};
+use crate::writer::{Database, Scope, Sending, Writer};
 
 /// An open database. Dropping it waits for what is still to be committed.
 #[derive(Debug)]
@@ -127,7 +127,21 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        self.writer.commit(scope, work).await
+        self.writer.commit(scope, None, work).await
+    }
+
+    /// The same for a unit that is going to send mail.
+    pub(crate) async fn commit_sending<T, F>(
+        &self,
+        scope: Scope,
+        sending: Option<Sending>,
+        work: F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.writer.commit(scope, sending, work).await
     }
 
     /// Reads from one consistent view.

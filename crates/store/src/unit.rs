@@ -12,9 +12,9 @@ use ikigai_conversation::{AgentId, Time};
 use crate::agents::AgentRow;
 use crate::dialect::Dialect;
 use crate::error::StoreError;
-use crate::postgres;
+use crate::postgres::{self, NewMail};
 use crate::sessions::note_written;
-use crate::sql::{Param, Row};
+use crate::sql::{Param, Row, params};
 use crate::sqlite;
 
 /// The inside of a transaction that units of work may share. Each works behind a savepoint of its own.
@@ -63,6 +63,34 @@ impl<'a> Unit<'a> {
         foreseen.filter(|agent| agent.session == session && agent.id == *id)
     }
 
+    /// An agent that was asked for with the beginning of the transaction, as it is now.
+    pub(crate) fn expected(&self, id: &AgentId) -> Option<AgentRow> {
+        match &self.connection {
+            Connection::Postgres(transaction) => transaction.expected(id),
+            Connection::Sqlite(_) | Connection::None => None,
+        }
+    }
+
+    /// Inserts a mail and returns its id.
+    pub(crate) fn insert_mail(
+        &self,
+        [recipient, sender]: [i64; 2],
+        body: &str,
+        cause: Option<i64>,
+    ) -> Result<i64, StoreError> {
+        let sent_at = self.now().as_millis();
+        if let Connection::Postgres(transaction) = &self.connection
+            && let Some(id) = transaction.draw_mail_id()
+        {
+            let body = body.to_owned();
+            transaction.post(NewMail { id, recipient, sender, body, sent_at, cause })?;
+            return Ok(id);
+        }
+        let sql = "INSERT INTO mail (recipient, sender, body, sent_at, cause)
+            VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id";
+        self.insert(sql, params![recipient, sender, body, sent_at, cause])
+    }
+
     /// The time of this unit.
     pub(crate) fn now(&self) -> Time {
         match &self.connection {
@@ -108,13 +136,13 @@ impl<'a> Unit<'a> {
             return Err(error);
         }
         self.foreseen.take();
-        self.mark("SAVEPOINT unit")?;
+        self.begin_unit()?;
         let written_before = self.written.borrow().clone();
         // Strangers share this transaction and this thread: they outlive one whose text cannot be made. What
         // a panic left half done is taken back with the savepoint.
         let done = panic::catch_unwind(AssertUnwindSafe(|| work(self)))
             .unwrap_or_else(|_| Err(StoreError::internal("a unit of work panicked")));
-        match done.and_then(|value| self.mark("RELEASE unit").map(|()| value)) {
+        match done.and_then(|value| self.end_unit().map(|()| value)) {
             Ok(value) => Ok(value),
             Err(error) => {
                 self.written.replace(written_before);
@@ -144,7 +172,7 @@ impl<'a> Unit<'a> {
     fn take_back(&self, error: StoreError) -> StoreError {
         let is_taken_back = match &self.connection {
             Connection::Sqlite(transaction) => transaction.take_back(),
-            Connection::Postgres(transaction) => transaction.take_back("unit"),
+            Connection::Postgres(transaction) => transaction.take_back_unit(),
             Connection::None => true,
         };
         if !is_taken_back {
@@ -153,10 +181,18 @@ impl<'a> Unit<'a> {
         error
     }
 
-    fn mark(&self, sql: &str) -> Result<(), StoreError> {
+    fn begin_unit(&self) -> Result<(), StoreError> {
         match &self.connection {
-            Connection::Sqlite(transaction) => transaction.execute(sql, &[]).map(drop),
-            Connection::Postgres(transaction) => transaction.mark(sql),
+            Connection::Sqlite(transaction) => transaction.execute("SAVEPOINT unit", &[]).map(drop),
+            Connection::Postgres(transaction) => transaction.begin_unit(),
+            Connection::None => Err(StoreError::Closed),
+        }
+    }
+
+    fn end_unit(&self) -> Result<(), StoreError> {
+        match &self.connection {
+            Connection::Sqlite(transaction) => transaction.execute("RELEASE unit", &[]).map(drop),
+            Connection::Postgres(transaction) => transaction.end_unit(),
             Connection::None => Err(StoreError::Closed),
         }
     }

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::thread::JoinHandle;
 
-use ikigai_conversation::SessionId;
+use ikigai_conversation::{AgentId, SessionId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::StoreError;
@@ -29,6 +29,7 @@ pub(crate) trait Database: Send {
     fn transaction(
         &mut self,
         scope: &Scope,
+        sendings: &[Sending],
         work: &mut dyn FnMut(&Unit<'_>),
     ) -> Result<(), StoreError>;
 
@@ -53,12 +54,21 @@ pub(crate) enum Scope {
     Own,
 }
 
+/// Mail that a unit is going to send, if nothing is against it. What is known beforehand of all units of a transaction is
+/// asked for at once.
+#[derive(Debug, Clone)]
+pub(crate) struct Sending {
+    pub(crate) from: AgentId,
+    pub(crate) to: AgentId,
+}
+
 /// Told after the commit: the outcome of a unit, or why there was none.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// A unit's work inside the shared transaction.
 struct Job {
     scope: Scope,
+    sending: Option<Sending>,
     work: Box<dyn FnOnce(&Unit<'_>) -> Answer + Send>,
 }
 
@@ -94,7 +104,12 @@ impl Writer {
     ///
     /// # Cancel safety
     /// A unit whose future is dropped may still be committed.
-    pub(crate) async fn commit<T, F>(&self, scope: Scope, work: F) -> Result<T, StoreError>
+    pub(crate) async fn commit<T, F>(
+        &self,
+        scope: Scope,
+        sending: Option<Sending>,
+        work: F,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -111,7 +126,7 @@ impl Writer {
                 }),
             });
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue.send(Job { scope, work }).await.map_err(|_| StoreError::Closed)?;
+        queue.send(Job { scope, sending, work }).await.map_err(|_| StoreError::Closed)?;
         answered.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -159,13 +174,15 @@ impl WriterThread {
         let scope = first.scope.clone();
         let is_shared_by_all = self.database.is_shared_by_all();
         let (jobs, waiting) = (&mut self.jobs, &mut self.waiting);
-        let mut first = Some(first);
-        let outcome = self.database.transaction(&scope, &mut |unit| {
+        let mut next = || next_about(&scope, is_shared_by_all, jobs, waiting);
+        let mut known = VecDeque::from([first]);
+        known.extend(std::iter::from_fn(&mut next).take(SHARED - 1));
+        let sendings: Vec<Sending> = known.iter().filter_map(|job| job.sending.clone()).collect();
+        let outcome = self.database.transaction(&scope, &sendings, &mut |unit| {
             let mut last: Option<Answer> = None;
             let mut room = SHARED;
             while room > 0
-                && let Some(job) =
-                    first.take().or_else(|| next_about(&scope, is_shared_by_all, jobs, waiting))
+                && let Some(job) = known.pop_front().or_else(&mut next)
             {
                 room -= 1;
                 keep(&mut answers, last.take(), unit);

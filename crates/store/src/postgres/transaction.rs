@@ -12,28 +12,35 @@ use crate::error::StoreError;
 use crate::sql::{Param, Row};
 use crate::writer::Scope;
 
+use super::sending::Sendings;
 use super::server::Server;
 
 /// The inside of a transaction.
 pub(crate) struct Transaction<'a> {
     server: &'a Server,
-    inner: RefCell<Inner<'a>>,
+    pub(super) inner: RefCell<Inner<'a>>,
 }
 
-struct Inner<'a> {
+pub(super) struct Inner<'a> {
     client: &'a mut Client,
     /// How many statements were queued since the last question.
-    queued: usize,
+    pub(super) queued: usize,
     /// Whether one of them may fail although what was asked before did not. A mark cannot.
-    is_doubtful: bool,
+    pub(super) is_doubtful: bool,
     /// Which of them asks for the time.
     clock_at: Option<usize>,
     now: Option<Time>,
+    /// Mail that is being sent.
+    pub(super) sendings: Sendings,
+    /// Whether the unit has a savepoint: it gets one before its first statement.
+    pub(super) has_savepoint: bool,
+    /// Something was queued that only the server's own trouble can make fail. When it does, nobody knows whose it was.
+    pub(super) is_trusting: bool,
     /// Why the server refuses everything until the savepoint, and whether the connection is lost with it.
     failed: Option<(StoreError, bool)>,
-    has_written: bool,
+    pub(super) has_written: bool,
     /// Whether some of what was written is worth telling others.
-    has_news: bool,
+    pub(super) has_news: bool,
 }
 
 /// What became of a commit.
@@ -93,6 +100,9 @@ impl<'a> Transaction<'a> {
             is_doubtful: true,
             clock_at: None,
             now,
+            sendings: Sendings::default(),
+            has_savepoint: false,
+            is_trusting: false,
             failed: None,
             has_written: false,
             has_news: false,
@@ -136,8 +146,52 @@ impl<'a> Transaction<'a> {
         self.inner.borrow().now.unwrap_or(Time::from_millis(0))
     }
 
+    /// A unit begins.
+    pub(crate) fn begin_unit(&self) -> Result<(), StoreError> {
+        self.require_sound()?;
+        let mut inner = self.inner.borrow_mut();
+        inner.sendings.settle();
+        inner.has_savepoint = false;
+        Ok(())
+    }
+
+    /// A unit is done.
+    pub(crate) fn end_unit(&self) -> Result<(), StoreError> {
+        let has_savepoint = self.inner.borrow().has_savepoint;
+        if has_savepoint { self.mark("RELEASE unit") } else { self.require_sound() }
+    }
+
+    /// What a unit did is taken back; says whether that could be.
+    pub(crate) fn take_back_unit(&self) -> bool {
+        let mut inner = self.inner.borrow_mut();
+        inner.sendings.drop_unsettled();
+        let is_untouched = !inner.has_savepoint && inner.failed.is_none();
+        drop(inner);
+        is_untouched || self.take_back("unit")
+    }
+
+    /// Sees to it that what the unit does from here on can be taken back.
+    fn set_savepoint(&self) {
+        let mut inner = self.inner.borrow_mut();
+        if inner.has_savepoint {
+            return;
+        }
+        let own = inner.sendings.split_unsettled();
+        drop(inner);
+        // Mail of earlier units is not its own: should the unit fail, that is done.
+        self.send_out();
+        if self.inner.borrow().is_trusting {
+            // What is wrong is said by whatever follows.
+            let _ = self.run();
+        }
+        self.queue_quietly("SAVEPOINT unit", &[]);
+        let mut inner = self.inner.borrow_mut();
+        inner.has_savepoint = true;
+        inner.sendings.post_all(own);
+    }
+
     /// Queues a statement that marks a place in the transaction.
-    pub(crate) fn mark(&self, sql: &str) -> Result<(), StoreError> {
+    fn mark(&self, sql: &str) -> Result<(), StoreError> {
         self.require_sound()?;
         self.queue_quietly(sql, &[]);
         Ok(())
@@ -152,7 +206,8 @@ impl<'a> Transaction<'a> {
     /// The same for what nobody else waits for.
     pub(crate) fn queue_untold(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
         self.require_sound()?;
-        self.inner.borrow_mut().has_written = true;
+        self.will_write();
+        self.set_savepoint();
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);
         self.inner.borrow_mut().is_doubtful = true;
@@ -189,6 +244,12 @@ impl<'a> Transaction<'a> {
         self.inner.borrow().has_news
     }
 
+    fn will_write(&self) {
+        let mut inner = self.inner.borrow_mut();
+        inner.has_written = true;
+        inner.sendings.forget_agents();
+    }
+
     /// Waits until everything that was queued is done, if it may fail.
     pub(crate) fn settle(&self) -> Result<(), StoreError> {
         self.require_sound()?;
@@ -200,6 +261,7 @@ impl<'a> Transaction<'a> {
     /// one lock and holds another may wait for somebody who waits for that one.
     pub(crate) fn lock_at_once(&self, sql: &str) -> Result<(), StoreError> {
         let started = Instant::now();
+        self.set_savepoint();
         loop {
             self.mark("SAVEPOINT locks")?;
             let Err(refused) = self.ask(sql, &[]) else { return self.mark("RELEASE locks") };
@@ -216,7 +278,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Takes back what was done since a savepoint; says whether that could be.
-    pub(crate) fn take_back(&self, savepoint: &str) -> bool {
+    fn take_back(&self, savepoint: &str) -> bool {
         // What is still queued is sent first; when that fails the server hears nothing of the rest, but then the
         // second try stands alone.
         for _ in 0..2 {
@@ -224,6 +286,7 @@ impl<'a> Transaction<'a> {
             if inner.failed.take().is_some_and(|(_, is_lost)| is_lost) {
                 return false;
             }
+            inner.sendings.forget_agents();
             drop(inner);
             self.queue_quietly(&format!("ROLLBACK TO {savepoint}"), &[]);
             self.queue_quietly(&format!("RELEASE {savepoint}"), &[]);
@@ -279,6 +342,7 @@ impl<'a> Transaction<'a> {
         if self.is_lost() {
             return Committed::NotAndLost(error);
         }
+        self.inner.borrow_mut().sendings = Sendings::default();
         for _ in 0..2 {
             self.inner.borrow_mut().failed = None;
             self.queue_quietly("ROLLBACK", &[]);
@@ -293,7 +357,7 @@ impl<'a> Transaction<'a> {
         matches!(self.inner.borrow().failed, Some((_, true)))
     }
 
-    fn require_sound(&self) -> Result<(), StoreError> {
+    pub(super) fn require_sound(&self) -> Result<(), StoreError> {
         match &self.inner.borrow().failed {
             Some((error, _)) => Err(error.clone()),
             None => Ok(()),
@@ -304,16 +368,22 @@ impl<'a> Transaction<'a> {
         self.require_sound()?;
         // An insert or update that returns something is asked as well.
         if !sql.trim_start().starts_with("SELECT") {
-            let mut inner = self.inner.borrow_mut();
-            (inner.has_written, inner.has_news) = (true, true);
+            self.will_write();
+            self.inner.borrow_mut().has_news = true;
         }
+        self.set_savepoint();
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
         self.queue_quietly(sql, &values);
         self.run()?.pop().ok_or_else(|| StoreError::internal("the server says nothing"))
     }
 
-    /// Queues a statement; what goes wrong with it is said when everything is run.
-    fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
+    /// Queues a statement behind the mail that waits; what goes wrong with it is said when everything is run.
+    pub(super) fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
+        self.send_out();
+        self.queue_now(sql, values);
+    }
+
+    pub(super) fn queue_now(&self, sql: &str, values: &[Value<'_>]) {
         let mut inner = self.inner.borrow_mut();
         match inner.client.queue(sql, values) {
             Ok(()) => inner.queued += 1,
@@ -321,19 +391,24 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn run(&self) -> Result<Vec<Reply>, StoreError> {
+    pub(super) fn run(&self) -> Result<Vec<Reply>, StoreError> {
         self.require_sound()?;
         let mut inner = self.inner.borrow_mut();
         if std::mem::take(&mut inner.queued) == 0 {
             return Ok(Vec::new());
         }
         inner.is_doubtful = false;
+        let is_trusting = std::mem::take(&mut inner.is_trusting);
         let replies = inner.client.run();
         let replies = match replies {
             Ok(replies) => replies,
             Err(error) => {
                 inner.fail(&error, self.server);
+                if let Some((_, is_lost)) = &mut inner.failed {
+                    *is_lost |= is_trusting;
+                }
                 inner.clock_at = None;
+                inner.sendings = Sendings::default();
                 return Err(self.server.error(&error));
             }
         };
@@ -342,6 +417,7 @@ impl<'a> Transaction<'a> {
             let now = row.and_then(|row| row.integer(0).ok().flatten());
             inner.now = now.map(Time::from_millis);
         }
+        inner.sendings.hear(&replies)?;
         Ok(replies)
     }
 }

@@ -1,0 +1,176 @@
+//! Mail that the units of a transaction send: what they need to know is asked for once, together with the lock, and what
+//! they send goes to the server in few statements.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_postgres::{Reply, Value};
+
+use crate::agents::AgentRow;
+use crate::error::StoreError;
+use crate::sessions::parse_agent;
+use crate::sql::Row;
+use crate::writer::Sending;
+
+use super::transaction::Transaction;
+
+const COLUMNS: usize = 6;
+
+/// A mail that has its id already.
+pub(crate) struct NewMail {
+    pub(crate) id: i64,
+    pub(crate) recipient: i64,
+    pub(crate) sender: i64,
+    pub(crate) body: String,
+    pub(crate) sent_at: i64,
+    pub(crate) cause: Option<i64>,
+}
+
+impl NewMail {
+    fn values(&self) -> [Value<'_>; COLUMNS] {
+        let number = |number| Value::Integer(Some(number));
+        let [id, to, from, at] = [self.id, self.recipient, self.sender, self.sent_at].map(number);
+        [id, to, from, Value::Text(Some(&self.body)), at, Value::Integer(self.cause)]
+    }
+}
+
+/// What a transaction knows of the mail that its units send.
+#[derive(Default)]
+pub(super) struct Sendings {
+    /// Which of the queued statements ask for agents and ids.
+    asked_at: Option<usize>,
+    /// As they are now: behind the lock of the session nobody else changes them.
+    agents: HashMap<AgentId, AgentRow>,
+    ids: VecDeque<i64>,
+    /// What goes to the server before the next statement.
+    outbox: Vec<NewMail>,
+    /// How much of it is of units that are done.
+    settled: usize,
+}
+
+impl Sendings {
+    /// Takes the replies to what was asked, if it is among them.
+    pub(super) fn hear(&mut self, replies: &[Reply]) -> Result<(), StoreError> {
+        let Some(at) = self.asked_at.take() else { return Ok(()) };
+        let [agents, ids] =
+            [at, at + 1].map(|at| replies.get(at).map_or(&[][..], |reply| &reply.rows));
+        for row in agents.iter().map(Row::Postgres) {
+            let id = parse_agent(&row.text(AgentRow::WIDTH)?)?;
+            self.agents.insert(id.clone(), AgentRow::read(&row, &id)?);
+        }
+        for row in ids.iter().map(Row::Postgres) {
+            self.ids.push_back(row.get(0)?);
+        }
+        Ok(())
+    }
+
+    /// Something else was written: the agents may not be as they were.
+    pub(super) fn forget_agents(&mut self) {
+        self.agents.clear();
+    }
+
+    /// What was sent so far is nobody's to take back.
+    pub(super) fn settle(&mut self) {
+        self.settled = self.outbox.len();
+    }
+
+    pub(super) fn drop_unsettled(&mut self) {
+        self.split_unsettled();
+        self.forget_agents();
+    }
+
+    pub(super) fn split_unsettled(&mut self) -> Vec<NewMail> {
+        self.outbox.split_off(self.settled.min(self.outbox.len()))
+    }
+
+    pub(super) fn post_all(&mut self, mails: Vec<NewMail>) {
+        self.outbox.extend(mails);
+    }
+}
+
+impl Transaction<'_> {
+    /// Asks for what units that send mail will want to know.
+    pub(super) fn expect(&self, session: &SessionId, sendings: &[Sending]) {
+        if sendings.is_empty() {
+            return;
+        }
+        let ids: BTreeSet<String> = sendings
+            .iter()
+            .flat_map(|sending| [&sending.from, &sending.to])
+            .map(ToString::to_string)
+            .collect();
+        let ids = Vec::from_iter(ids).join(" ");
+        let at = self.inner.borrow().queued;
+        self.inner.borrow_mut().sendings.asked_at = Some(at);
+        let agents = format!(
+            "SELECT {}, a.id FROM agents a JOIN sessions s ON s.key = a.session
+                WHERE s.id = ?1 AND a.id = ANY(string_to_array(?2, ' '))",
+            AgentRow::COLUMNS
+        );
+        let values = [Value::Text(Some(&session.to_string())), Value::Text(Some(&ids))];
+        self.queue_quietly(&agents, &values);
+        let count = i64::try_from(sendings.len()).unwrap_or(0);
+        let sql = "SELECT nextval('mail_id_seq') FROM generate_series(1, ?1)";
+        self.queue_quietly(sql, &[Value::Integer(Some(count))]);
+    }
+
+    /// An agent that was expected, as it is now.
+    pub(crate) fn expected(&self, id: &AgentId) -> Option<AgentRow> {
+        if self.inner.borrow().sendings.asked_at.is_some() {
+            // What is wrong is said by whatever follows.
+            let _ = self.run();
+        }
+        self.inner.borrow().sendings.agents.get(id).cloned()
+    }
+
+    /// An id for mail that was drawn beforehand.
+    pub(crate) fn draw_mail_id(&self) -> Option<i64> {
+        self.inner.borrow_mut().sendings.ids.pop_front()
+    }
+
+    /// Sends a mail with the next statement. It cannot fail by its content, so nobody waits for it alone.
+    pub(crate) fn post(&self, mail: NewMail) -> Result<(), StoreError> {
+        self.require_sound()?;
+        let mut inner = self.inner.borrow_mut();
+        (inner.has_written, inner.has_news) = (true, true);
+        let agents = &mut inner.sendings.agents;
+        if let Some(agent) = agents.values_mut().find(|agent| agent.key == mail.recipient) {
+            agent.unread += 1;
+        }
+        inner.sendings.outbox.push(mail);
+        Ok(())
+    }
+
+    /// Queues the mail that waits.
+    pub(super) fn send_out(&self) {
+        let mut inner = self.inner.borrow_mut();
+        inner.sendings.settled = 0;
+        let mails = std::mem::take(&mut inner.sendings.outbox);
+        if mails.is_empty() {
+            return;
+        }
+        match inner.has_savepoint {
+            true => inner.is_doubtful = true,
+            false => inner.is_trusting = true,
+        }
+        drop(inner);
+        let mut rest = &*mails;
+        while let Some(size) = rest.len().checked_ilog2() {
+            // Powers of two, so that the server has to know few statements.
+            let (some, others) = rest.split_at(1 << size);
+            rest = others;
+            let values: Vec<Value<'_>> = some.iter().flat_map(NewMail::values).collect();
+            self.queue_now(&insertion(some.len()), &values);
+        }
+    }
+}
+
+/// The statement that inserts so many mails.
+fn insertion(count: usize) -> String {
+    let row = |row: usize| {
+        let places = (1..=COLUMNS).map(|column| format!("?{}", row * COLUMNS + column));
+        format!("({})", Vec::from_iter(places).join(", "))
+    };
+    let rows = Vec::from_iter((0..count).map(row)).join(", ");
+    format!("INSERT INTO mail (id, recipient, sender, body, sent_at, cause) VALUES {rows}")
+}
