@@ -65,7 +65,7 @@ pub(crate) async fn talk(
     let (feed, arrivals) = feed();
     let mut opened = Opened::open(environment, &seat, &model, mouse, arrivals, &occasion)?;
     let history = HistoryFile::of(&environment.settings);
-    feed.give(News::History(history.load()));
+    feed.give(history.load());
     let mut signals = Signals::listen()?;
     let exit = loop {
         let talked = Talk { environment, model: model.clone(), feed: &feed, history: &history };

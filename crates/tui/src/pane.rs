@@ -9,6 +9,7 @@ use ikigai_conversation::{Body, Message, ToolCall, ToolCallId};
 use crate::activity::{Activity, Work};
 use crate::draft::Draft;
 use crate::question::Question;
+use crate::subject::Before;
 use crate::team::State;
 use crate::transcript::{Tone, Transcript, WantsBefore, call_line};
 
@@ -19,6 +20,8 @@ const MAIL_HELD: &str =
 pub(crate) struct Pane {
     pub(crate) transcript: Transcript,
     pub(crate) draft: Draft,
+    /// What is put into the draft once that is empty.
+    pub(crate) offered: Option<String>,
     pub(crate) activity: Activity,
     /// What the person said and the log does not have yet, the oldest first.
     pub(crate) queued: VecDeque<String>,
@@ -55,6 +58,7 @@ impl Pane {
         Pane {
             transcript: Transcript::default(),
             draft: Draft::default(),
+            offered: None,
             activity: Activity::Idle,
             queued: VecDeque::new(),
             questions: VecDeque::new(),
@@ -131,12 +135,13 @@ impl Pane {
         self.is_recalled = false;
     }
 
-    /// The text of a file before a call, which may be asked for still.
-    pub(crate) fn set_before(&mut self, call: &ToolCallId, text: String) {
+    /// What a file held before a call, which may be asked for still.
+    pub(crate) fn set_before(&mut self, call: &ToolCallId, before: Before) {
         let is_it = |question: &&mut Question| question.asking.call.tool_call_id == *call;
-        match self.questions.iter_mut().find(is_it) {
-            Some(question) => question.before = Some(text),
-            None => self.transcript.set_before(call, &text),
+        match (self.questions.iter_mut().find(is_it), before) {
+            (Some(question), before) => question.set_before(&before),
+            (None, Before::Text(text)) => self.transcript.set_before(call, text),
+            (None, Before::Nothing | Before::NotShown { .. } | Before::Unknown) => {}
         }
     }
 
@@ -179,7 +184,7 @@ impl Pane {
 
     fn ask(&mut self, asking: Asking, now: Duration) -> Consequence {
         let call = asking.call.clone();
-        self.questions.push_back(Question::new(asking, now));
+        self.questions.push_back(Question::new(asking));
         self.activity.turn_to(Work::Asking, now);
         Consequence::Asks(call)
     }

@@ -133,7 +133,7 @@ fn take(mouse: Mouse) -> io::Result<()> {
 }
 
 /// Gives the terminal back as it was. It may be called at any time, from any thread, more than once.
-pub fn restore() {
+fn restore() {
     if !IS_TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }

@@ -145,14 +145,18 @@ impl Transcript {
     }
 
     /// The text that a file had before a call changed it.
-    pub(crate) fn set_before(&mut self, call: &ToolCallId, before: &str) {
+    pub(crate) fn set_before(&mut self, call: &ToolCallId, before: String) {
         let is_it = |block: &&mut Block| matches!(&block.what, What::Change(change) if change.call == *call);
         if let Some(block) = self.blocks.iter_mut().rev().find(is_it)
             && let What::Change(change) = &mut block.what
         {
-            change.before = before.to_owned();
+            let (was, is) = (change.before.len(), before.len());
+            change.before = before;
             block.layout = None;
+            block.bytes = block.bytes + is - was;
+            self.bytes = self.bytes + is - was;
         }
+        self.bound();
     }
 
     /// Puts an earlier part of the log before what is here already.

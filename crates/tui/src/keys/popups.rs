@@ -34,8 +34,6 @@ impl App {
     }
 
     pub(super) fn press_in_search(&mut self, mut search: Search, key: KeyEvent) {
-        /// Longer than anything that is searched for.
-        const TYPED: usize = 200;
         match (key.code, key.modifiers) {
             (KeyCode::Esc, _) | (KeyCode::Char('c' | 'g'), CONTROL) => return,
             (KeyCode::Char('r'), CONTROL) => {
@@ -43,22 +41,42 @@ impl App {
                     search.nth += 1;
                 }
             }
-            (KeyCode::Char(c), NONE | KeyModifiers::SHIFT) if search.typed.len() < TYPED => {
-                search.typed.push(c);
-                search.nth = 0;
+            (KeyCode::Char(c), NONE | KeyModifiers::SHIFT) => {
+                search.type_on(c.encode_utf8(&mut [0; 4]));
             }
             (KeyCode::Backspace, _) => {
                 search.typed.pop();
                 search.nth = 0;
             }
             _ => {
-                let found = self.history.find(&search.typed, search.nth).map(str::to_owned);
-                if let Some(found) = found {
+                if let Some(found) = search.found {
                     self.pane_in_view().draft.set(&found);
+                    self.history.let_go();
                 }
                 return;
             }
         }
+        self.search(search);
+    }
+
+    pub(super) fn paste_into_search(&mut self, mut search: Search, text: &str) {
+        search.type_on(text.lines().next().unwrap_or_default());
+        self.search(search);
+    }
+
+    /// Searches, and shows what is found.
+    pub(super) fn search(&mut self, mut search: Search) {
+        search.found = self.history.find(&search.typed, search.nth).map(str::to_owned);
         self.popup = Popup::Search(search);
+    }
+}
+
+impl Search {
+    fn type_on(&mut self, text: &str) {
+        /// Longer than anything that is searched for.
+        const TYPED: usize = 200;
+        let room = TYPED.saturating_sub(self.typed.len());
+        self.typed.push_str(&text[..text.floor_char_boundary(room)]);
+        self.nth = 0;
     }
 }

@@ -11,6 +11,7 @@ use super::{Stage, agent};
 use crate::app::Act;
 use crate::look::Colours;
 use crate::news::{Effect, News, When};
+use crate::subject::Before;
 
 #[test]
 fn a_turn_is_what_was_said_called_found_and_answered() {
@@ -114,9 +115,9 @@ fn a_write_is_a_diff_once_it_is_known_what_was_there() {
         panic!("{acts:?}");
     };
     stage.has("  +one");
-    let text = "one\ntwo\n".to_owned();
+    let before = Before::Text("one\ntwo\n".to_owned());
     stage.app.take(
-        News::Before { agent: agent("0/"), call: call.tool_call_id.clone(), text },
+        News::Before { agent: agent("0/"), call: call.tool_call_id.clone(), before },
         stage.now,
     );
     stage.has("   one\n  -two\n  +2");

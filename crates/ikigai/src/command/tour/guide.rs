@@ -76,8 +76,10 @@ fn answer_of_first(event: &Event) -> Option<&str> {
 
 fn chapter_news(number: usize) -> Vec<News> {
     let Some(chapter) = CHAPTERS.get(number) else { return Vec::new() };
-    let typed = chapter.typed.map(|typed| News::Edited(Some(typed.to_owned())));
-    [News::View(AgentId::top_level(0)), told(chapter.told)].into_iter().chain(typed).collect()
+    let agent = AgentId::top_level(0);
+    let view = News::View(agent.clone());
+    let typed = chapter.typed.map(|typed| News::Draft { agent, text: typed.to_owned() });
+    [view, told(chapter.told)].into_iter().chain(typed).collect()
 }
 
 fn told(text: &str) -> News {
