@@ -106,9 +106,15 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_change(name: &str, arguments: &str, before: Before, remark: Option<&str>, diff: &str) {
+    fn check_change(
+        name: &str,
+        arguments: &str,
+        before: &Before,
+        remark: Option<&str>,
+        diff: &str,
+    ) {
         let (path, remark, diff) = ("f".to_owned(), remark.map(str::to_owned), diff.to_owned());
-        assert_eq!(subject(name, arguments, &before), Subject::Change { path, remark, diff });
+        assert_eq!(subject(name, arguments, before), Subject::Change { path, remark, diff });
     }
 
     #[test]
@@ -128,9 +134,9 @@ mod tests {
     #[test]
     fn a_write_is_shown_as_what_it_changes() {
         let text = Before::Text("one\ntwo\nthree\n".to_owned());
-        check_change("file_write", WRITE, text, None, "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n");
+        check_change("file_write", WRITE, &text, None, "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n");
         let added = "@@ -0,0 +1,3 @@\n+one\n+2\n+three\n";
-        check_change("file_write", WRITE, Before::Nothing, None, added);
+        check_change("file_write", WRITE, &Before::Nothing, None, added);
     }
 
     /// It was shown as a new file, as if nothing were lost.
@@ -138,18 +144,18 @@ mod tests {
     fn what_is_replaced_and_cannot_be_shown_is_told() {
         let added = "@@ -0,0 +1,3 @@\n+one\n+2\n+three\n";
         let bytes = "f: all 7 bytes of the file are replaced by";
-        check_change("file_write", WRITE, Before::NotShown { bytes: 7 }, Some(bytes), added);
+        check_change("file_write", WRITE, &Before::NotShown { bytes: 7 }, Some(bytes), added);
         let unknown = "f: whatever it holds is replaced by";
-        check_change("file_write", WRITE, Before::Unknown, Some(unknown), added);
+        check_change("file_write", WRITE, &Before::Unknown, Some(unknown), added);
     }
 
     #[test]
     fn an_edit_says_whether_it_is_of_every_occurrence() {
         let edit = r#"{"path":"f","old_string":"o","new_string":"0"}"#;
-        check_change("file_edit", edit, Before::Nothing, None, "@@ -1 +1 @@\n-o\n+0\n");
+        check_change("file_edit", edit, &Before::Nothing, None, "@@ -1 +1 @@\n-o\n+0\n");
         let edit = r#"{"path":"f","old_string":"o","new_string":"0","replace_all":true}"#;
         let everywhere = Some("wherever it stands in f");
-        check_change("file_edit", edit, Before::Nothing, everywhere, "@@ -1 +1 @@\n-o\n+0\n");
+        check_change("file_edit", edit, &Before::Nothing, everywhere, "@@ -1 +1 @@\n-o\n+0\n");
     }
 
     /// Only that it was too large was said, above the keys for a yes.

@@ -69,12 +69,15 @@ impl Screen {
     }
 
     pub(crate) fn draw(&mut self, app: &mut App, now: Duration) -> io::Result<()> {
+        // A panic on another thread has given it back.
+        if !IS_TAKEN.load(Ordering::SeqCst) {
+            self.reclaim()?;
+        }
+        self.terminal.autoresize()?;
+        let cursor = app.draw(self.terminal.get_frame().buffer_mut(), now);
+        // Only now: a panic while it is drawn would leave this in the buffer, and then the terminal waits for an end.
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|frame| {
-            if let Some(cursor) = app.draw(frame.buffer_mut(), now) {
-                frame.set_cursor_position(cursor);
-            }
-        })?;
+        self.terminal.apply_buffer_with_cursor(cursor)?;
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
@@ -88,8 +91,10 @@ impl Screen {
         restore();
     }
 
-    /// Takes it again.
+    /// Takes it again, whatever was done to it meanwhile.
     pub(crate) fn reclaim(&mut self) -> io::Result<()> {
+        // What is taken once more has to be given back once more: some of it is a stack.
+        restore();
         take(self.mouse)?;
         self.forget()
     }

@@ -42,7 +42,10 @@ impl Desk<'_> {
         loop {
             tokio::select! {
                 effect = effects.recv() => match effect {
-                    Some(Effect::Edit(text)) => self.edit(text, signals).await,
+                    Some(Effect::Edit(text)) => match self.edit(text, signals).await {
+                        Some(edited) => self.feed.give(News::Edited(edited)),
+                        None => return Exit::Interrupted,
+                    },
                     Some(effect) => self.take(effect).await,
                     None => return Exit::Done,
                 },
@@ -61,6 +64,8 @@ impl Desk<'_> {
     ) -> Left {
         const OFFER: &str = "Enter begins as a new agent of the session, Ctrl+D leaves. What you type to this one is not sent.";
         self.tell(self.hand.seat.agent(), OFFER.to_owned());
+        // An editor that was open is closed by now.
+        self.feed.give(News::Edited(None));
         loop {
             let effect = tokio::select! {
                 effect = effects.recv() => effect,
@@ -77,23 +82,22 @@ impl Desk<'_> {
         }
     }
 
-    /// The terminal is the editor's, and so is Ctrl-C on it.
-    async fn edit(&self, text: String, signals: &mut Signals) {
+    /// The terminal is the editor's, and so is Ctrl-C on it. `None` when the program is to end.
+    async fn edit(&self, text: String, signals: &mut Signals) -> Option<Option<String>> {
         let mut editing = std::pin::pin!(edit(self.hand.environment, text));
         let edited = loop {
             tokio::select! {
                 edited = &mut editing => break edited,
                 caught = signals.next() => match caught {
                     Caught::Interrupt => {}
-                    Caught::Ending => break Ok(None),
+                    Caught::Ending => return None,
                 },
             }
         };
-        let edited = edited.unwrap_or_else(|error| {
+        Some(edited.unwrap_or_else(|error| {
             self.tell(self.hand.seat.agent(), format!("Error: {error:#}"));
             None
-        });
-        self.feed.give(News::Edited(edited));
+        }))
     }
 
     async fn take(&mut self, effect: Effect) {
