@@ -19,7 +19,7 @@ use crate::keys::{Seen, Typing};
 use crate::look::Colours;
 use crate::news::{Drafting, Effect, News, Status, When};
 use crate::pane::{Consequence, Pane};
-use crate::team::{Place, Step, Team};
+use crate::team::{Place, State, Step, Team};
 use crate::team_list::TeamView;
 use crate::transcript::Tone;
 
@@ -143,9 +143,7 @@ impl App {
                 const NAMES: usize = 200_000;
                 names.truncate(NAMES);
                 self.listings.insert(listing, names);
-                if matches!(self.popup, Popup::Completion(_)) {
-                    self.refresh_completion();
-                }
+                self.offer_anew();
             }
             News::Before { agent, call, before } => self.pane(&agent).set_before(&call, before),
             News::Edited(text) => self.end_editing(text),
@@ -293,10 +291,19 @@ impl App {
             Some(Consequence::Finished) if self.focus == Focus::Away => {
                 self.act(Act::Ring(format!("agent {agent} is idle")));
             }
+            Some(Consequence::Lost) => self.lose(&agent.top()),
             Some(Consequence::WantsBefore(call)) => {
                 self.wish(Effect::FindBefore { agent, call, when: When::Done });
             }
             Some(Consequence::Finished) | None => {}
+        }
+    }
+
+    /// A tree of agents is not run here any more.
+    fn lose(&mut self, top: &AgentId) {
+        for (agent, pane) in self.panes.iter_mut().filter(|(agent, _)| agent.top() == *top) {
+            pane.cease();
+            self.team.set_state(agent, State::Idle);
         }
     }
 

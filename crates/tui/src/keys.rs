@@ -9,7 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ikigai_agents::Command;
 
 use crate::app::{Act, App, Focus, Popup, Search};
-use crate::draft::{Draft, Motion, Moved};
+use crate::draft::{Draft, Motion, Moved, Pasted};
 use crate::news::Effect;
 use crate::pane::Pane;
 use crate::question::Stage;
@@ -31,7 +31,7 @@ impl App {
                 self.press_key(key);
             }
             Typed::Paste(text) => self.paste(&text),
-            Typed::Wheel(rows) => self.scroll(rows),
+            Typed::Wheel(rows) => self.turn_wheel(rows),
             Typed::Resize(size) => self.size = size,
             Typed::FocusGained => self.focus = Focus::Here,
             Typed::FocusLost => self.focus = Focus::Away,
@@ -45,27 +45,11 @@ impl App {
         match std::mem::replace(&mut self.popup, Popup::None) {
             Popup::Team(view) => return self.press_in_team(view, key),
             Popup::Search(search) => return self.press_in_search(search, key),
-            Popup::Completion(completion) => match (key.code, key.modifiers) {
-                (KeyCode::Esc, _) => return,
-                (KeyCode::Enter, NONE) if completion.text().is_some() => {
-                    return self.put(&completion);
+            Popup::Completion(completion) => {
+                if self.press_in_completion(completion, key) == Pressed::Taken {
+                    return;
                 }
-                (KeyCode::Tab | KeyCode::Down, _) => {
-                    let mut completion = completion;
-                    completion.next();
-                    return self.popup = Popup::Completion(completion);
-                }
-                (KeyCode::BackTab | KeyCode::Up, _) => {
-                    let mut completion = completion;
-                    completion.previous();
-                    return self.popup = Popup::Completion(completion);
-                }
-                (KeyCode::Char(_), NONE | KeyModifiers::SHIFT) | (KeyCode::Backspace, _) => {
-                    self.press_in_input(key);
-                    return self.refresh_completion();
-                }
-                _ => {}
-            },
+            }
             Popup::None => {}
         }
         if self.is_question_shown() {
@@ -183,7 +167,11 @@ impl App {
             Popup::Search(search) => self.paste_into_search(search, text),
             Popup::None | Popup::Completion(_) | Popup::Team(_) => {
                 // A paste is no answer to a question, so it goes where texts go.
-                self.input().paste(text);
+                if self.input().paste(text) == Pasted::TooLong {
+                    self.tell(
+                        "Error: what was pasted is too long: put it into a file and name that",
+                    );
+                }
                 self.history.let_go();
             }
         }
@@ -198,7 +186,16 @@ impl App {
         }
     }
 
-    /// Scrolls what is on top: down for positive numbers.
+    /// Scrolls what is on top, which may be a list.
+    fn turn_wheel(&mut self, rows: isize) {
+        match &mut self.popup {
+            Popup::Team(view) => view.go(&self.team, rows),
+            Popup::Completion(completion) => completion.go(rows),
+            Popup::Search(_) | Popup::None => self.scroll(rows),
+        }
+    }
+
+    /// Scrolls the question or the conversation: down for positive numbers.
     fn scroll(&mut self, rows: isize) {
         let distance = rows.unsigned_abs();
         if self.is_question_shown() {

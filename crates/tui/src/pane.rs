@@ -50,6 +50,8 @@ pub(crate) struct Pane {
 pub(crate) enum Consequence {
     Asks(ToolCall),
     Finished,
+    /// Nobody in its tree is run here any more.
+    Lost,
     WantsBefore(ToolCall),
 }
 
@@ -87,7 +89,7 @@ impl Pane {
 
     /// Something happened to the agent.
     pub(crate) fn happen(&mut self, happening: Happening, now: Duration) -> Option<Consequence> {
-        self.is_live = !matches!(happening, Happening::Lost(_));
+        self.is_live = true;
         match happening {
             Happening::Started(_) => {
                 self.activity.begin(now);
@@ -103,20 +105,33 @@ impl Pane {
                 self.activity.turn_to(Work::Retry { attempt, reason, at: now + delay }, now);
             }
             Happening::Asks(asking) => return Some(self.ask(asking, now)),
-            Happening::StoreWaits(reason) => self.activity.turn_to(Work::Store(reason), now),
+            Happening::StoreWaits(reason) if self.is_busy() => {
+                self.activity.turn_to(Work::Store(reason), now);
+            }
+            // A command outside of a turn waits, and nothing will say that it has ended.
+            Happening::StoreWaits(reason) => {
+                self.transcript.tell(Tone::Warning, &format!("{reason}; waiting"));
+            }
             Happening::MailHeld => self.transcript.tell(Tone::Warning, MAIL_HELD),
             Happening::Full(text) => self.give_back(&text),
             Happening::Done(done) => return Some(self.end(&done)),
             Happening::Lost(reason) => {
-                self.activity = Activity::Idle;
-                self.transcript.settle_live();
-                self.questions.clear();
+                self.cease();
                 // Enter asks for somebody else to talk to.
                 self.may_go_on = true;
                 self.transcript.tell(Tone::Fault, &reason);
+                return Some(Consequence::Lost);
             }
         }
         None
+    }
+
+    /// Nobody runs the agent here any more.
+    pub(crate) fn cease(&mut self) {
+        self.activity = Activity::Idle;
+        self.transcript.settle_live();
+        self.questions.clear();
+        self.is_live = false;
     }
 
     /// The log from before this process looked. Returns the calls whose files' earlier texts would make better diffs.

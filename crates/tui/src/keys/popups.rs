@@ -1,9 +1,10 @@
-//! Keys while the team or a search lies on top.
+//! Keys while the team, a search or what completion offers lies on top.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{CONTROL, NONE};
+use super::{CONTROL, NONE, Pressed};
 use crate::app::{App, Popup, Search};
+use crate::completion::Completion;
 use crate::team_list::TeamView;
 
 impl App {
@@ -31,6 +32,30 @@ impl App {
             _ => {}
         }
         self.popup = Popup::Team(view);
+    }
+
+    pub(super) fn press_in_completion(
+        &mut self,
+        mut completion: Completion,
+        key: KeyEvent,
+    ) -> Pressed {
+        match (key.code, key.modifiers) {
+            (KeyCode::Esc, _) => return Pressed::Taken,
+            (KeyCode::Enter, NONE) if completion.text().is_some() => {
+                self.put(&completion);
+                return Pressed::Taken;
+            }
+            (KeyCode::Tab | KeyCode::Down, _) => completion.next(),
+            (KeyCode::BackTab | KeyCode::Up, _) => completion.previous(),
+            (KeyCode::Char(_), NONE | KeyModifiers::SHIFT) | (KeyCode::Backspace, _) => {
+                self.press_in_input(key);
+                self.refresh_completion();
+                return Pressed::Taken;
+            }
+            _ => return Pressed::PassedOn,
+        }
+        self.popup = Popup::Completion(completion);
+        Pressed::Taken
     }
 
     pub(super) fn press_in_search(&mut self, mut search: Search, key: KeyEvent) {

@@ -11,7 +11,7 @@ use crate::app::Act;
 use crate::news::{Effect, News};
 use crate::typed::Typed;
 
-fn asking() -> Happening {
+pub(super) fn asking() -> Happening {
     let call = ToolCall {
         tool_call_id: ToolCallId::new("c"),
         name: "bash".to_owned(),

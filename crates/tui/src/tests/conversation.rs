@@ -257,3 +257,15 @@ fn what_a_fault_cut_off_does_not_run_into_the_next_answer() {
     stage.has("● half");
     stage.has("● whole");
 }
+
+/// Without a turn nothing says that the wait is over, and the agent seemed busy for ever.
+#[test]
+fn a_database_that_is_busy_outside_a_turn_is_told_and_leaves_the_agent_idle() {
+    let mut stage = Stage::new(80, 24);
+    stage.happens("0/", Happening::StoreWaits("the database is busy".to_owned()));
+    stage.has("⚠ the database is busy; waiting");
+    stage.lacks("Esc interrupts");
+    stage.starts("0/");
+    stage.happens("0/", Happening::StoreWaits("the database is busy".to_owned()));
+    stage.has("⚠ the database is busy; waiting · 0 s · Esc interrupts");
+}

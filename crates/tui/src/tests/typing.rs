@@ -199,6 +199,48 @@ fn tab_completes_commands_agents_and_files() {
     assert_eq!(stage.acts(), []);
 }
 
+/// The first offer was chosen again, and Enter took another file than the one that was seen.
+#[test]
+fn a_list_that_comes_late_leaves_what_is_chosen() {
+    let mut stage = Stage::new(80, 24);
+    let files = |names: &[&str]| {
+        News::Listed(Listing::Files, names.iter().map(|name| (*name).to_owned()).collect())
+    };
+    stage.app.take(files(&["b", "c"]), stage.now);
+    stage.types("@");
+    stage.key(KeyCode::Tab);
+    stage.key(KeyCode::Down);
+    stage.app.take(files(&["a", "b", "c"]), stage.now);
+    stage.key(KeyCode::Enter);
+    stage.has("❯ @c");
+    stage.control('u');
+    stage.types("@");
+    stage.key(KeyCode::Tab);
+    stage.app.press(Typed::Wheel(1), stage.now);
+    stage.key(KeyCode::Enter);
+    stage.has("❯ @b");
+}
+
+#[test]
+fn a_paste_that_is_too_long_is_refused_aloud() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("draft");
+    stage.app.press(Typed::Paste("x\n".repeat(1024 * 1024)), stage.now);
+    stage.has("Error: what was pasted is too long: put it into a file and name that");
+    stage.has("❯ draft");
+}
+
+#[test]
+fn a_paste_into_a_search_is_no_longer_than_what_is_typed_there() {
+    let mut stage = Stage::new(250, 24);
+    knows(&mut stage, &["fix the test", "other"]);
+    stage.control('r');
+    stage.app.press(Typed::Paste("tes\nmore".to_owned()), stage.now);
+    stage.has("search 'tes': fix the test");
+    stage.app.press(Typed::Paste("x".repeat(1_000)), stage.now);
+    stage.has(&format!("search 'tes{}': (nothing)", "x".repeat(197)));
+}
+
 #[test]
 fn commands_that_others_carry_out_are_passed_on() {
     let mut stage = Stage::new(80, 24);
