@@ -51,7 +51,7 @@ pub enum Bell {
 
 /// The terminal while it is ours. Dropping it gives it back.
 pub(crate) struct Screen {
-    terminal: Terminal<Ansi<BufWriter<Stdout>>>,
+    terminal: Terminal<Ansi<BufWriter<Ours>>>,
     mouse: Mouse,
     bell: Bell,
 }
@@ -59,11 +59,27 @@ pub(crate) struct Screen {
 /// Whether there is something to be given back.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
+/// The terminal as long as it is ours: what is written later was meant for the screen, and goes nowhere.
+struct Ours(Stdout);
+
+impl Write for Ours {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match IS_TAKEN.load(Ordering::SeqCst) {
+            true => self.0.write(bytes),
+            false => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 impl Screen {
     pub(crate) fn open(mouse: Mouse, bell: Bell) -> io::Result<Screen> {
         restore_on_panic();
         take(mouse).inspect_err(|_| restore())?;
-        let writer = BufWriter::with_capacity(FRAME_BYTES, io::stdout());
+        let writer = BufWriter::with_capacity(FRAME_BYTES, Ours(io::stdout()));
         let terminal = Terminal::new(Ansi::new(writer)).inspect_err(|_| restore())?;
         Ok(Screen { terminal, mouse, bell })
     }

@@ -107,6 +107,16 @@ fn the_editor_has_the_terminal_for_itself() {
     terminal.finish();
 }
 
+/// What had been written for the screen came when the screen was gone, and cleared the other one.
+#[test]
+fn what_is_not_drawn_any_more_does_not_clear_the_normal_screen() {
+    let mut terminal = started();
+    terminal.types("\x0c\x04");
+    let shown = terminal.finish();
+    let (_, after) = shown.rsplit_once(LEAVE_ALTERNATE).expect("the normal screen is back");
+    assert!(!after.contains("\x1b[2J"), "{after:?}");
+}
+
 #[test]
 fn a_resize_draws_anew() {
     let terminal = started();
