@@ -4,18 +4,17 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::time::Duration;
 
 use ikigai_agents::Asking;
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, ToolCall};
+use ikigai_tui::{Before, Subject};
 use serde_json::Value;
-use similar::TextDiff;
 
 /// What the person is told, line by line, not yet made fit for a terminal.
 pub(crate) fn render_question(agent: &AgentId, asking: &Asking, directory: &Path) -> Vec<String> {
     let Asking { call, why, rule, cause } = asking;
     let mut lines = vec![on_one_line(&format!("? agent {agent} asks for {}: {why}", call.name))];
-    lines.extend(subject(&call.name, &call.arguments, directory).lines().map(indented));
+    lines.extend(subject(call, directory).lines().map(indented));
     if !cause.is_empty() {
         lines.push(on_one_line(&format!("  set going by: {cause}")));
     }
@@ -53,68 +52,40 @@ fn in_reading_order(line: &str) -> String {
 }
 
 /// What the call would do: all of it, since a yes is to all of it.
-fn subject(tool: &str, arguments: &str, directory: &Path) -> String {
-    let Ok(arguments) = serde_json::from_str::<Value>(arguments) else {
-        return arguments.to_owned();
-    };
-    let text = |name: &str| arguments[name].as_str();
-    match (tool, text("path")) {
-        ("bash", _) => text("command").unwrap_or_default().to_owned(),
-        ("file_write", Some(path)) => {
-            let content = text("content").unwrap_or_default();
-            match present(&directory.join(path)) {
-                Present::Nothing => difference(path, "", content),
-                Present::Text(old) => difference(path, &old, content),
-                Present::NotShown(bytes) => {
-                    let replaced =
-                        format!("{path}: all {bytes} bytes of the file are replaced by\n");
-                    replaced + &difference(path, "", content)
-                }
-            }
+fn subject(call: &ToolCall, directory: &Path) -> String {
+    match Subject::of(call, &present(call, directory)) {
+        Subject::Text(text) => text,
+        Subject::Change { path, remark, diff } => {
+            let remark = remark.map(|remark| remark + "\n").unwrap_or_default();
+            format!("{remark}--- {path}\n+++ {path}\n{diff}")
         }
-        ("file_edit", Some(path)) => {
-            let of = |name| text(name).unwrap_or_default();
-            let difference = difference(path, of("old_string"), of("new_string"));
-            match arguments["replace_all"] == true {
-                true => format!("wherever it stands in {path}\n{difference}"),
-                false => difference,
-            }
-        }
-        (_, Some(path)) => path.to_owned(),
-        (_, None) => arguments.to_string(),
     }
 }
 
-fn difference(path: &str, old: &str, new: &str) -> String {
-    /// For long texts that have little in common the shortest way between them takes minutes to find, and
-    /// nothing else goes on meanwhile. After this time one that is longer does.
-    const PATIENCE: Duration = Duration::from_millis(200);
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
-    diff.unified_diff().header(path, path).missing_newline_hint(false).to_string()
+/// What a call to write a file would replace.
+pub(crate) fn present(call: &ToolCall, directory: &Path) -> Before {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    match (call.name.as_str(), arguments["path"].as_str()) {
+        ("file_write", Some(path)) => look_into(&directory.join(path)),
+        _ => Before::Nothing,
+    }
 }
 
-/// What would be replaced.
-enum Present {
-    /// No file.
-    Nothing,
-    Text(String),
-    /// So many bytes that are no text, cannot be read, or are more than anybody would look at.
-    NotShown(u64),
-}
+/// More than this of a file nobody would look at; a diff of it would take its time.
+pub(crate) const SHOWN_BYTES: u64 = 1024 * 1024;
 
-fn present(path: &Path) -> Present {
-    const LIMIT: u64 = 1024 * 1024;
+fn look_into(path: &Path) -> Before {
     let Some(found) = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file) else {
-        return Present::Nothing;
+        return Before::Nothing;
     };
     let mut text = String::new();
-    let read = match found.len() <= LIMIT {
-        true => File::open(path).and_then(|file| file.take(LIMIT).read_to_string(&mut text)),
+    let read = match found.len() <= SHOWN_BYTES {
+        true => File::open(path).and_then(|file| file.take(SHOWN_BYTES).read_to_string(&mut text)),
         false => Ok(0),
     };
     match read {
-        Ok(count) if count as u64 == found.len() => Present::Text(text),
-        Ok(_) | Err(_) => Present::NotShown(found.len()),
+        Ok(count) if count as u64 == found.len() => Before::Text(text),
+        Ok(_) | Err(_) => Before::NotShown { bytes: found.len() },
     }
 }
 
@@ -124,16 +95,18 @@ mod tests {
 
     use super::*;
 
+    fn call(tool: &str, arguments: &str) -> ToolCall {
+        let id = ToolCallId::new("c1");
+        let call = NewMessage::tool_call(id, tool, arguments, ResponseId::new("r"));
+        let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
+        call
+    }
+
     #[track_caller]
     fn check(tool: &str, arguments: &str, expected: &str) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("there"), "one\ntwo\nthree\n").unwrap();
-        assert_eq!(subject(tool, arguments, folder.path()), expected);
-    }
-
-    #[test]
-    fn a_command_is_shown_whole() {
-        check("bash", r#"{"command":"a\nb | c","timeout":5}"#, "a\nb | c");
+        assert_eq!(subject(&call(tool, arguments), folder.path()), expected);
     }
 
     #[test]
@@ -148,11 +121,6 @@ mod tests {
             r#"{"path":"new","content":"a\n"}"#,
             "--- new\n+++ new\n@@ -0,0 +1 @@\n+a\n",
         );
-        check(
-            "file_edit",
-            r#"{"path":"there","old_string":"two","new_string":"2"}"#,
-            "--- there\n+++ there\n@@ -1 +1 @@\n-two\n+2\n",
-        );
     }
 
     /// It was shown as a new file, as if nothing were lost.
@@ -161,12 +129,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, old) in [("bytes", b"\xff".repeat(5)), ("huge", b"x\n".repeat(1_000_000))] {
             std::fs::write(folder.path().join(name), &old).unwrap();
-            let arguments = format!(r#"{{"path":"{name}","content":"a\n"}}"#);
+            let write = call("file_write", &format!(r#"{{"path":"{name}","content":"a\n"}}"#));
             let expected = format!(
                 "{name}: all {} bytes of the file are replaced by\n--- {name}\n+++ {name}\n@@ -0,0 +1 @@\n+a\n",
                 old.len()
             );
-            assert_eq!(subject("file_write", &arguments, folder.path()), expected);
+            assert_eq!(subject(&write, folder.path()), expected);
         }
     }
 
@@ -181,9 +149,7 @@ mod tests {
 
     /// The question, as lines; what a model made up is in all of it.
     fn question(arguments: &str, why: &str) -> Vec<String> {
-        let id = ToolCallId::new("c1");
-        let call = NewMessage::tool_call(id, "bash", arguments, ResponseId::new("r"));
-        let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
+        let call = call("bash", arguments);
         let (why, cause) = (why.to_owned(), "a\tb".to_owned());
         let rule = Some("[[rules]]\ntool = \"bash\"".to_owned());
         let asking = Asking { call, why, rule, cause };
@@ -203,11 +169,5 @@ mod tests {
             "    tool = \"bash\"",
         ];
         assert_eq!(question(arguments, "x\n? agent 1/ asks for less"), expected);
-    }
-
-    #[test]
-    fn other_calls_show_their_path_or_all_of_their_arguments() {
-        check("file_read", r#"{"path":"/etc/hosts","limit":3}"#, "/etc/hosts");
-        check("mail", r#"{"action":"inbox"}"#, r#"{"action":"inbox"}"#);
     }
 }

@@ -25,7 +25,7 @@ use crate::hand::Hand;
 use crate::model::HOW_TO_CONNECT;
 use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
 use crate::print;
-use crate::signals::{self, Signals};
+use crate::signals::{self, Heeded, Signals};
 use crate::temporary::TemporaryFolder;
 
 use desk::{Desk, Left};
@@ -50,7 +50,22 @@ pub(crate) enum Occasion {
         welcome: Vec<News>,
         /// Who goes with the person.
         guide: Watcher,
+        /// What is to be done for somebody who does not wait for the end.
+        at_last: Arc<dyn Fn() + Send + Sync>,
     },
+}
+
+impl Occasion {
+    /// Ends the program at the second signal from now on, as [`signals::cancel`] does.
+    fn cancel(&self, token: CancellationToken) -> io::Result<()> {
+        match self {
+            Occasion::Work => signals::cancel(token),
+            Occasion::Tour { at_last, .. } => {
+                let at_last = Arc::clone(at_last);
+                signals::cancel_and(token, Heeded::All, move || at_last())
+            }
+        }
+    }
 }
 
 /// Talks until the person leaves, with another agent when the first is not run here any more.
@@ -63,10 +78,11 @@ pub(crate) async fn talk(
     let mut seat = take_seat(environment, Otherwise::Join).await?;
     let session = seat.session();
     let (feed, arrivals) = feed();
+    // Before the terminal is taken: a signal that nobody listens to would end us with it.
+    let mut signals = Signals::listen()?;
     let mut opened = Opened::open(environment, &seat, &model, mouse, arrivals, &occasion)?;
     let history = HistoryFile::of(&environment.settings);
-    feed.give(News::History(history.load()));
-    let mut signals = Signals::listen()?;
+    feed.give(history.load());
     let exit = loop {
         let talked = Talk { environment, model: model.clone(), feed: &feed, history: &history };
         match talked.at(seat, &mut opened, &mut signals, &occasion).await {
@@ -208,7 +224,7 @@ impl Talk<'_> {
         // The terminal is the person's again while the agents come to their end. Whoever cannot wait presses Ctrl-C.
         opened.ending.cancel();
         shutdown.cancel();
-        signals::cancel(shutdown)?;
+        occasion.cancel(shutdown)?;
         serving.await?;
         Ok(Parted::Left(left))
     }

@@ -57,12 +57,30 @@ async fn one(signal: &mut Option<Signal>) {
 /// Cancels `token` at the first signal and ends the program at the second, from a thread of its own: a reader
 /// that does not read our output must not keep us from being ended. What is committed is safe at any moment.
 pub(crate) fn cancel(token: CancellationToken) -> std::io::Result<()> {
-    cancel_and(token, || ())
+    cancel_and(token, Heeded::All, || ())
+}
+
+/// Which signals count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heeded {
+    All,
+    /// Not SIGINT: that is what Ctrl-C does to whoever has the terminal.
+    Endings,
+}
+
+impl Heeded {
+    fn has(self, caught: Caught) -> bool {
+        match self {
+            Heeded::All => true,
+            Heeded::Endings => caught == Caught::Ending,
+        }
+    }
 }
 
 /// The same, with something to do before the program is ended by the second signal.
 pub(crate) fn cancel_and(
     token: CancellationToken,
+    heeded: Heeded,
     at_last: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -70,10 +88,11 @@ pub(crate) fn cancel_and(
         let _inside = runtime.enter();
         Signals::listen()?
     };
+    let mut wait = move || runtime.block_on(async { while !heeded.has(signals.next().await) {} });
     let listen = move || {
-        runtime.block_on(signals.next());
+        wait();
         token.cancel();
-        runtime.block_on(signals.next());
+        wait();
         at_last();
         std::process::exit(130);
     };

@@ -85,6 +85,29 @@ fn what_is_typed_while_the_agent_works_goes_in_before_the_next_request() {
     assert_eq!(server.requests()[1].last_user_text().as_deref(), Some("second"));
 }
 
+/// It was waited for all the same, and the prompt never came back.
+#[test]
+fn what_was_not_taken_is_not_waited_for() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("Done.").after(&gate)]);
+    let workspace = Workspace::new();
+    let mut terminal = start_talking(&workspace, &server);
+    terminal.type_line("first");
+    server.wait_for_requests(1);
+    workspace.sql(
+        "INSERT INTO queued_inputs (agent, content, created_at)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+        SELECT agents.key, 'x', 0 FROM agents, n",
+    );
+    terminal.type_line("one more");
+    terminal.wait_for("⚠ too many messages wait, so this one was not taken: one more");
+    workspace.sql("DELETE FROM queued_inputs");
+    gate.open();
+    terminal.wait_for("● Done.\r\n❯ ");
+    terminal.end_input();
+    assert_eq!(terminal.finish("--session").0, Some(0));
+}
+
 #[test]
 fn an_interrupt_ends_the_turn_and_keeps_what_had_arrived() {
     let server = ModelServer::start([

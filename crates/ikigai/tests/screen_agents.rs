@@ -134,6 +134,24 @@ fn a_no_has_a_reason_that_the_model_is_told() {
     assert!(requests[1].text().contains("the person said no: it is mine"));
 }
 
+/// It looked like a new file, as if nothing were lost; and a text of some size was not shown at all.
+#[test]
+fn what_a_write_would_replace_and_all_of_its_text_is_shown() {
+    let text: String = (0..60_000).map(|line| format!("line {line}\n")).collect();
+    let write = json!({"path": ".ikigai/tool", "content": text});
+    let server =
+        ModelServer::start([Reply::call("c1", "file_write", write), Reply::text("Then not.")]);
+    let workspace = Workspace::new();
+    workspace.write(".ikigai/tool", b"\xff\xfe\x00");
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("write", ".ikigai/tool: all 3 bytes of the file are replaced by");
+    screen.wait_for("    +line 0");
+    screen.answers("n");
+    screen.types("\r");
+    screen.wait_for("● Then not.");
+    assert_eq!(workspace.read(".ikigai/tool"), b"\xff\xfe\x00");
+}
+
 #[test]
 fn mail_waits_while_the_person_writes_and_wakes_the_agent_when_they_are_done() {
     let server = ModelServer::start([Reply::text("Hi."), Reply::text("I have mail.")]);

@@ -1,6 +1,9 @@
 //! What keys do (terminal.md, Keys).
 
+use std::process::Command;
+
 use ikigai_testkit::{ModelServer, Point, Reply};
+use rustix::process::Signal;
 
 use crate::support::Workspace;
 use crate::support::screen::{
@@ -214,6 +217,45 @@ fn control_g_edits_in_the_editor() {
     screen.types("kept\x07");
     screen.wait_for("Error: the editor '");
     wait_for_input(&screen, &["❯ kept"]);
+}
+
+/// A screen whose editor is this script.
+fn with_editor(command: &mut Command, workspace: &Workspace, script: &str) -> Screen {
+    workspace.write("editor", script);
+    let editor = format!("sh {}", workspace.path("editor").display());
+    Screen::start(command.env("EDITOR", editor), 80, 24)
+}
+
+/// Only the editor was ended.
+#[test]
+fn a_signal_ends_the_program_while_the_editor_is_open() {
+    let workspace = Workspace::new();
+    let script = "stty raw -echo; echo editing; read x\n";
+    let mut screen = with_editor(&mut command(&workspace, &nobody()), &workspace, script);
+    screen.types("begun\x07");
+    screen.wait_for("editing");
+    screen.signal(Signal::TERM);
+    assert_eq!(screen.ended().code, Some(130));
+}
+
+/// The screen waited for the editor, which was closed with the agent.
+#[test]
+fn an_agent_that_is_killed_while_the_editor_is_open_brings_the_screen_back() {
+    let server = ModelServer::choosing(|_| Reply::text("Hello."));
+    let workspace = Workspace::with_agents(2);
+    workspace.sql("UPDATE agents SET state = 'idle'");
+    let mut command = command(&workspace, &server);
+    let mut screen = with_editor(command.arg("-c"), &workspace, "echo editing; read x\n");
+    screen.asks("hi", "● Hello.");
+    screen.wait_until_idle();
+    screen.types("begun\x07");
+    screen.wait_for("editing");
+    let killed = workspace.json(["tool", "kill", r#"{"agent":"0/"}"#, "--agent", "1/"]);
+    assert_eq!(killed["data"]["killed"], serde_json::json!(["0/"]));
+    screen.wait_for("Enter begins as a new agent");
+    wait_for_input(&screen, &["❯ begun"]);
+    screen.types("\r");
+    screen.wait_for("[2/]");
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! The terminal is treated well: given back by every way out, and proof against whatever is printed (terminal.md, Manners).
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use ikigai_testkit::{Gate, ModelServer, Point, Reply};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 
-use crate::support::screen::{CONTROL_HOME, Screen, assert_intact, command, on_terminal};
+use crate::support::screen::{
+    CONTROL_HOME, Screen, assert_intact, command, on_terminal, with_model,
+};
 use crate::support::story::bash;
 use crate::support::{Workspace, finish, is_running, wait_for};
 
@@ -73,24 +76,55 @@ fn a_database_that_is_gone_ends_it_with_a_word_on_the_normal_screen() {
     assert!(shown.contains("was moved or deleted while it was in use"), "{shown}");
 }
 
+/// A shell that has jobs. It waits for a line before it continues one that was stopped.
+const SHELL: &str = r#"
+set -m
+"$@"; code=$?
+while [ $code -gt 128 ]; do read -r line; fg; code=$?; done
+exit $code"#;
+
 #[test]
 fn control_z_gives_the_terminal_back_until_the_program_goes_on() {
     let server = ModelServer::start([Reply::text("Hi."), Reply::text("Again.")]);
-    let mut screen = Screen::alone(&server);
+    let workspace = Workspace::new();
+    let mut shell = workspace.under("setsid", &["--ctty", "bash", "-c", SHELL, "shell"]);
+    let mut screen = Screen::start(with_model(&mut shell, &server), 80, 24);
     screen.asks("hello", "● Hi.");
     screen.wait_until_idle();
+    let program = only_child(screen.process());
     for _ in 0..2 {
         screen.types("\x1a");
-        wait_for("the stop", || is_stopped(screen.process()).then_some(()));
+        wait_for("the stop", || is_stopped(program).then_some(()));
         // What it wrote last may still be on its way.
         wait_for("the terminal as it was", || screen.is_as_before().then_some(()));
-        kill_process(screen.process(), Signal::CONT).unwrap();
+        screen.types("\n");
         wait_for("the screen", || screen.terminal().screen().alternate_screen().then_some(()));
         screen.wait_for("● Hi.");
     }
     screen.asks("still there?", "● Again.");
     screen.wait_until_idle();
     assert_eq!(screen.leave().code, Some(0));
+}
+
+/// It stopped for ever: nobody could continue it.
+#[test]
+fn control_z_does_not_stop_what_no_shell_could_continue() {
+    let server = ModelServer::start([Reply::text("Again.")]);
+    let workspace = Workspace::new();
+    let mut wrapped = workspace.under("setsid", &["--ctty", "sh", "-c", "\"$@\"; exit $?", "sh"]);
+    for command in [&mut command(&workspace, &server), with_model(&mut wrapped, &server)] {
+        let mut screen = Screen::start(command.arg("--new"), 80, 24);
+        screen.types("\x1a");
+        screen
+            .wait_for("Error: no shell is there that could continue ikigai, so it is not stopped");
+        assert_eq!(screen.leave().code, Some(0));
+    }
+}
+
+fn only_child(process: Pid) -> Pid {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let children = fs::read_to_string(path).unwrap();
+    Pid::from_raw(children.trim().parse().unwrap()).unwrap()
 }
 
 fn is_stopped(process: Pid) -> bool {
@@ -202,6 +236,28 @@ fn an_agent_that_finishes_while_nobody_looks_rings() {
     let is_told =
         || screen.terminal().callbacks().commands.contains(&"9;agent 0/ is idle".to_owned());
     wait_for("a notification", || is_told().then_some(()));
+}
+
+/// The second one ended the tour.
+#[test]
+fn control_c_in_the_editor_is_none_to_the_tour() {
+    let workspace = Workspace::new();
+    workspace.write("vi", "#!/bin/sh\nn=0\ntrap 'n=$((n+1)); echo caught $n' INT\necho editing\nwhile [ $n -lt 3 ]; do sleep 1; done\n");
+    fs::set_permissions(workspace.path("vi"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", workspace.directory().display());
+    let mut screen = Screen::spawn(on_terminal(&workspace).env("PATH", path).arg("tour"), 100, 40);
+    screen.wait_for("❯ the test fails, please fix it");
+    screen.types("\x07");
+    screen.wait_for("editing");
+    for times in 1..=3 {
+        screen.types("\x03");
+        if times < 3 {
+            screen.wait_for(&format!("caught {times}"));
+        }
+    }
+    screen.wait_for("❯ the test fails, please fix it");
+    screen.types("\x03");
+    assert_eq!(screen.leave().code, Some(0));
 }
 
 #[test]

@@ -15,10 +15,11 @@ use ratatui_core::layout::Size;
 use crate::activity::TURN;
 use crate::completion::{Completion, Listing};
 use crate::history::History;
+use crate::keys::{Seen, Typing};
 use crate::look::Colours;
 use crate::news::{Drafting, Effect, News, Status, When};
 use crate::pane::{Consequence, Pane};
-use crate::team::{Place, Step, Team};
+use crate::team::{Place, State, Step, Team};
 use crate::team_list::TeamView;
 use crate::transcript::Tone;
 
@@ -43,14 +44,16 @@ pub struct App {
     pub(crate) team: Team,
     pub(crate) status: Status,
     pub(crate) history: History,
+    /// Whose draft is in the editor.
+    pub(crate) editing: Option<AgentId>,
     pub(crate) popup: Popup,
     /// What the outside has listed for completion.
     listings: BTreeMap<Listing, Vec<String>>,
     /// What is to be done, in this order.
     acts: Vec<Act>,
     pub(crate) focus: Focus,
-    /// When the last key was pressed.
-    pub(crate) last_key: Option<Duration>,
+    pub(crate) typing: Option<Typing>,
+    pub(crate) seen: Option<Seen>,
     /// Ctrl+C was pressed once with nothing to clear or to interrupt.
     pub(crate) leaving: bool,
 }
@@ -70,6 +73,8 @@ pub(crate) struct Search {
     pub(crate) typed: String,
     /// How many finds are passed over.
     pub(crate) nth: usize,
+    /// What was found; it is drawn with every frame.
+    pub(crate) found: Option<String>,
 }
 
 /// Whether somebody looks at the terminal, as far as it says so.
@@ -111,11 +116,13 @@ impl App {
             team: Team::default(),
             status: setup.status,
             history: History::default(),
+            editing: None,
             popup: Popup::None,
             listings: BTreeMap::new(),
             acts: Vec::new(),
             focus: Focus::Here,
-            last_key: None,
+            typing: None,
+            seen: None,
             leaving: false,
         };
         app.team.meet(&setup.view);
@@ -136,23 +143,19 @@ impl App {
                 const NAMES: usize = 200_000;
                 names.truncate(NAMES);
                 self.listings.insert(listing, names);
-                if matches!(self.popup, Popup::Completion(_)) {
-                    self.refresh_completion();
-                }
+                self.offer_anew();
             }
-            News::Before { agent, call, text } => self.pane(&agent).set_before(&call, text),
-            News::Edited(text) => {
-                if let Some(text) = text {
-                    self.pane_in_view().draft.set(text.trim_end_matches('\n'));
-                }
-            }
-            News::History(texts) => self.history.load(texts),
+            News::Before { agent, call, before } => self.pane(&agent).set_before(&call, before),
+            News::Edited(text) => self.end_editing(text),
+            News::Draft { agent, text } => self.pane(&agent).offered = Some(text),
+            News::History { texts, size } => self.history.load(texts, size),
             News::Model { agent, model, context_tokens } => {
                 self.pane(&agent).model = Some((model, context_tokens));
             }
             News::View(agent) => self.look_at(agent),
             News::Missed => self.begin_again(),
         }
+        self.note_question(now);
         self.tell_drafting();
     }
 
@@ -209,9 +212,18 @@ impl App {
         self.pane(agent).transcript.tell(tone, text);
     }
 
+    /// The text comes back to whom it was meant for; somebody else may be in view by now.
+    fn end_editing(&mut self, text: Option<String>) {
+        let agent = self.editing.take();
+        let (Some(agent), Some(text)) = (agent, text) else { return };
+        self.pane(&agent).draft.set(text.trim_end_matches('\n'));
+        self.history.let_go();
+    }
+
     /// Looks at another agent.
     pub(crate) fn look_at(&mut self, agent: AgentId) {
         self.popup = Popup::None;
+        self.history.let_go();
         self.team.meet(&agent);
         self.view = agent.clone();
         let pane = self.pane(&agent);
@@ -279,10 +291,19 @@ impl App {
             Some(Consequence::Finished) if self.focus == Focus::Away => {
                 self.act(Act::Ring(format!("agent {agent} is idle")));
             }
+            Some(Consequence::Lost) => self.lose(&agent.top()),
             Some(Consequence::WantsBefore(call)) => {
                 self.wish(Effect::FindBefore { agent, call, when: When::Done });
             }
             Some(Consequence::Finished) | None => {}
+        }
+    }
+
+    /// A tree of agents is not run here any more.
+    fn lose(&mut self, top: &AgentId) {
+        for (agent, pane) in self.panes.iter_mut().filter(|(agent, _)| agent.top() == *top) {
+            pane.cease();
+            self.team.set_state(agent, State::Idle);
         }
     }
 
@@ -304,6 +325,11 @@ impl App {
     pub(crate) fn tell_drafting(&mut self) {
         let agent = self.view.clone();
         let pane = self.pane_in_view();
+        if pane.draft.is_empty()
+            && let Some(text) = pane.offered.take()
+        {
+            pane.draft.set(&text);
+        }
         let is_drafting = !pane.draft.is_empty();
         if is_drafting != pane.is_drafting {
             pane.is_drafting = is_drafting;

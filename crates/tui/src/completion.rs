@@ -105,6 +105,12 @@ impl Completion {
         self.chosen = (self.chosen + count - 1) % count;
     }
 
+    /// Chooses the one that is so many rows further down, or up, but not beyond the ends.
+    pub(crate) fn go(&mut self, by: isize) {
+        let last = self.offers.len().saturating_sub(1);
+        self.chosen = self.chosen.saturating_add_signed(by).min(last);
+    }
+
     pub(crate) fn text(&self) -> Option<&str> {
         self.offers.get(self.chosen).map(String::as_str)
     }

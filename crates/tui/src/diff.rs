@@ -6,7 +6,8 @@ use similar::TextDiff;
 use crate::look::{ADDED, CODE, PLAIN, REMOVED};
 use crate::safe::safe_line;
 
-/// Larger texts are not compared: it takes longer than anybody looks.
+/// Larger texts are not compared for the conversation: it takes longer than anybody looks. What is asked for is
+/// shown whole, see `subject.rs`.
 const LIMIT: usize = 256 * 1024;
 
 /// The lines of a change, unbroken and safe.
@@ -15,8 +16,12 @@ pub(crate) fn render_diff(before: &str, after: &str) -> Vec<Line<'static>> {
         return vec![Line::raw("(too large to be compared here)")];
     }
     let diff = TextDiff::from_lines(before, after);
-    let text = diff.unified_diff().missing_newline_hint(false).to_string();
-    text.lines().map(render_line).collect()
+    render_hunks(&diff.unified_diff().missing_newline_hint(false).to_string()).collect()
+}
+
+/// The lines of a unified diff without its head.
+pub(crate) fn render_hunks(diff: &str) -> impl Iterator<Item = Line<'static>> {
+    diff.lines().map(render_line)
 }
 
 fn render_line(line: &str) -> Line<'static> {

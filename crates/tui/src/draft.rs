@@ -39,6 +39,14 @@ enum Last {
     Other,
 }
 
+/// What became of a paste.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pasted {
+    Whole,
+    /// It does not fit any more, so nothing was changed.
+    TooLong,
+}
+
 /// Where the cursor goes, or how far a cut reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Motion {
@@ -98,22 +106,23 @@ impl Draft {
         self.last = Last::Other;
     }
 
-    /// Pastes a text: as one thing when it is long.
-    pub(crate) fn paste(&mut self, text: &str) {
+    /// Pastes a text: as one thing when it is long, and whole or not at all.
+    pub(crate) fn paste(&mut self, text: &str) -> Pasted {
         let text = clean(text);
+        if text.len() > LIMIT.saturating_sub(self.size()) {
+            return Pasted::TooLong;
+        }
         let lines = text.trim_end_matches('\n').split('\n').count();
         if lines <= PASTE_LINES && text.len() <= PASTE_CHARS {
-            return self.insert(&text);
-        }
-        let room = LIMIT.saturating_sub(self.size());
-        if text.len() > room {
-            return;
+            self.insert(&text);
+            return Pasted::Whole;
         }
         let index = self.text[..self.cursor].matches(PASTE).count();
         self.pastes.insert(index, text);
         self.text.insert(self.cursor, PASTE);
         self.cursor += PASTE.len_utf8();
         self.last = Last::Other;
+        Pasted::Whole
     }
 
     pub(crate) fn go(&mut self, motion: Motion) {
@@ -350,7 +359,7 @@ mod tests {
             for (kind, text) in edits {
                 match kind {
                     0..3 => draft.insert(&text),
-                    3 => draft.paste(&"x\n".repeat(20)),
+                    3 => drop(draft.paste(&"x\n".repeat(20))),
                     4 => draft.yank(),
                     5 => draft.replace_from(2, &text),
                     6..8 => draft.kill(all[text.len() % 7]),

@@ -112,7 +112,7 @@ impl App {
     fn input_height(&mut self, width: usize) -> usize {
         if self.is_question_shown() {
             let (room, view) = (self.question_room(), self.view.clone());
-            let question = self.pane_in_view().questions.front();
+            let question = self.pane_in_view().questions.front_mut();
             return question.map_or(1, |question| question.height(&view, width).min(room));
         }
         let most = (usize::from(self.size.height) / 3).max(1);
@@ -183,7 +183,7 @@ impl App {
     ) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
         if self.is_question_shown() {
             let view = self.view.clone();
-            let question = self.pane_in_view().questions.front();
+            let question = self.pane_in_view().questions.front_mut();
             let rows = question.map(|question| question.rows(&view, width, height));
             return (rows.unwrap_or_default(), None);
         }
@@ -214,7 +214,7 @@ impl App {
                 completion.offers.iter().enumerate().skip(from).take(OFFERS).map(row).collect()
             }
             Popup::Search(search) => {
-                let found = self.history.find(&search.typed, search.nth).unwrap_or("(nothing)");
+                let found = search.found.as_deref().unwrap_or("(nothing)");
                 let text = format!("search '{}': {found}", search.typed);
                 vec![Line::styled(fit(&safe_line(&text), width), WARNING)]
             }

@@ -71,9 +71,16 @@ fn speech(news: &News) -> usize {
             Body::Assistant(_) => content.len(),
             Body::ToolCall(call) => content.len() + call.arguments.len(),
             Body::ToolResult(result) => content.len() + result.output.len(),
-            _ => 0,
+            Body::User | Body::System | Body::Notification(_) | Body::Summary(_) => 0,
+            Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => 0,
+            Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => 0,
+            Body::Approval(_) => 0,
         },
-        _ => 0,
+        // The end of a turn has its answer in it, too, but only the event says that it has ended.
+        Happening::Done(_) => 0,
+        Happening::Started(_) | Happening::Retry { .. } | Happening::Asks(_) => 0,
+        Happening::StoreWaits(_) | Happening::MailHeld => 0,
+        Happening::Full(_) | Happening::Lost(_) => 0,
     }
 }
 

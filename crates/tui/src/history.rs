@@ -1,41 +1,51 @@
 //! What was typed before: going through it, and searching in it.
 
-/// How many texts are kept at most; the setting may say fewer.
-const LIMIT: usize = 10_000;
+use std::collections::HashSet;
+
+/// How many texts are kept until the setting is known.
+const SIZE: usize = 10_000;
 /// Longer texts are not kept: nobody types them again.
 const TEXT_LIMIT: usize = 64 * 1024;
 
 /// Texts without duplicates, the newest last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct History {
     texts: Vec<String>,
+    /// How many are kept.
+    size: usize,
     /// The one that is shown, and what had been typed before it was.
     at: Option<(usize, String)>,
 }
 
+impl Default for History {
+    fn default() -> History {
+        History { texts: Vec::new(), size: SIZE, at: None }
+    }
+}
+
 impl History {
-    /// Takes what is known from earlier sessions.
-    pub(crate) fn load(&mut self, texts: Vec<String>) {
+    /// Takes what is known from earlier sessions, and how much of it is kept.
+    pub(crate) fn load(&mut self, texts: Vec<String>, size: usize) {
         let newer = std::mem::take(&mut self.texts);
-        for text in texts.into_iter().chain(newer) {
-            self.add(&text);
-        }
+        let mut seen = HashSet::new();
+        let all = texts.into_iter().chain(newer).rev();
+        let kept = all.filter(|text| is_worth_keeping(text) && seen.insert(text.clone()));
+        self.texts = kept.take(size).collect();
+        self.texts.reverse();
+        self.size = size;
+        self.at = None;
     }
 
     /// Adds what was sent; a text that is there already becomes the newest.
     pub(crate) fn add(&mut self, text: &str) {
         self.at = None;
-        if text.trim().is_empty()
-            || text.len() > TEXT_LIMIT
-            || self.texts.last().is_some_and(|last| last == text)
-        {
+        if !is_worth_keeping(text) || self.texts.last().is_some_and(|last| last == text) {
             return;
         }
         self.texts.retain(|known| known != text);
-        if self.texts.len() >= LIMIT {
-            self.texts.remove(0);
-        }
         self.texts.push(text.to_owned());
+        let surplus = self.texts.len().saturating_sub(self.size);
+        self.texts.drain(..surplus);
     }
 
     /// The text before the one that is shown; `draft` is what stands there now.
@@ -73,19 +83,35 @@ impl History {
     }
 }
 
+fn is_worth_keeping(text: &str) -> bool {
+    !text.trim().is_empty() && text.len() <= TEXT_LIMIT
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn history(texts: &[&str]) -> History {
         let mut history = History::default();
-        history.load(texts.iter().map(|text| (*text).to_owned()).collect());
+        history.load(texts.iter().map(|text| (*text).to_owned()).collect(), 10);
         history
     }
 
     #[test]
     fn a_text_is_there_once_as_the_newest() {
         assert_eq!(history(&["a", "b", "a", " ", "a"]).texts, ["b", "a"]);
+    }
+
+    /// No more than 10,000 were, and each that was loaded was compared with all others.
+    #[test]
+    fn as_many_texts_are_kept_as_the_setting_says() {
+        let mut history = History::default();
+        history.load((0..50_000).map(|number| number.to_string()).collect(), 30_000);
+        assert_eq!((history.texts.len(), &*history.texts[0]), (30_000, "20000"));
+        history.add("new");
+        assert_eq!((history.texts.len(), &*history.texts[0]), (30_000, "20001"));
+        history.load(Vec::new(), 2);
+        assert_eq!(history.texts, ["49999", "new"]);
     }
 
     #[test]

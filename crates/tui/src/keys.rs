@@ -9,12 +9,14 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ikigai_agents::Command;
 
 use crate::app::{Act, App, Focus, Popup, Search};
-use crate::draft::{Draft, Motion, Moved};
+use crate::draft::{Draft, Motion, Moved, Pasted};
 use crate::news::Effect;
+use crate::pane::Pane;
 use crate::question::Stage;
 use crate::team::Step;
 use crate::team_list::TeamView;
 use crate::typed::Typed;
+pub(crate) use question::{Seen, Typing};
 
 const NONE: KeyModifiers = KeyModifiers::NONE;
 const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
@@ -25,48 +27,33 @@ impl App {
     pub(crate) fn press(&mut self, typed: Typed, now: Duration) {
         match typed {
             Typed::Key(key) => {
-                self.press_key(key, now);
-                self.last_key = Some(now);
+                self.typing = Some(Typing::go_on(self.typing, now));
+                self.press_key(key);
             }
             Typed::Paste(text) => self.paste(&text),
-            Typed::Wheel(rows) => self.scroll(rows),
+            Typed::Wheel(rows) => self.turn_wheel(rows),
             Typed::Resize(size) => self.size = size,
             Typed::FocusGained => self.focus = Focus::Here,
             Typed::FocusLost => self.focus = Focus::Away,
         }
+        self.note_question(now);
         self.tell_drafting();
     }
 
-    fn press_key(&mut self, key: KeyEvent, now: Duration) {
+    fn press_key(&mut self, key: KeyEvent) {
         let was_leaving = std::mem::take(&mut self.leaving);
         match std::mem::replace(&mut self.popup, Popup::None) {
             Popup::Team(view) => return self.press_in_team(view, key),
             Popup::Search(search) => return self.press_in_search(search, key),
-            Popup::Completion(completion) => match (key.code, key.modifiers) {
-                (KeyCode::Esc, _) => return,
-                (KeyCode::Enter, NONE) if completion.text().is_some() => {
-                    return self.put(&completion);
+            Popup::Completion(completion) => {
+                if self.press_in_completion(completion, key) == Pressed::Taken {
+                    return;
                 }
-                (KeyCode::Tab | KeyCode::Down, _) => {
-                    let mut completion = completion;
-                    completion.next();
-                    return self.popup = Popup::Completion(completion);
-                }
-                (KeyCode::BackTab | KeyCode::Up, _) => {
-                    let mut completion = completion;
-                    completion.previous();
-                    return self.popup = Popup::Completion(completion);
-                }
-                (KeyCode::Char(_), NONE | KeyModifiers::SHIFT) | (KeyCode::Backspace, _) => {
-                    self.press_in_input(key);
-                    return self.refresh_completion();
-                }
-                _ => {}
-            },
+            }
             Popup::None => {}
         }
-        if self.is_question_shown() && self.press_in_question(key, now) == Pressed::Taken {
-            return;
+        if self.is_question_shown() {
+            return self.press_in_question(key, was_leaving);
         }
         if self.press_anywhere(key, was_leaving) == Pressed::PassedOn {
             self.press_in_input(key);
@@ -75,7 +62,7 @@ impl App {
 
     /// Keys that do the same wherever the cursor is.
     fn press_anywhere(&mut self, key: KeyEvent, was_leaving: bool) -> Pressed {
-        let is_empty = self.pane_in_view().draft.is_empty();
+        let is_empty = self.input().is_empty();
         match (key.code, key.modifiers) {
             (KeyCode::Esc, _) => self.interrupt(),
             (KeyCode::Char('c'), CONTROL) => self.press_control_c(was_leaving),
@@ -83,13 +70,14 @@ impl App {
             (KeyCode::Char('t'), CONTROL) => {
                 self.popup = Popup::Team(TeamView { chosen: self.view.clone() });
             }
-            (KeyCode::Char('r'), CONTROL) => self.popup = Popup::Search(Search::default()),
+            (KeyCode::Char('r'), CONTROL) => self.search(Search::default()),
             (KeyCode::Char('o'), CONTROL) => {
                 let window = self.window();
                 self.pane_in_view().transcript.toggle_folds(window);
             }
             (KeyCode::Char('g'), CONTROL) => {
                 let text = self.pane_in_view().draft.whole();
+                self.editing = Some(self.view.clone());
                 self.wish(Effect::Edit(text));
             }
             (KeyCode::Char('l'), CONTROL) => self.act(Act::Redraw),
@@ -140,9 +128,11 @@ impl App {
     }
 
     fn press_control_c(&mut self, was_leaving: bool) {
+        let is_draft_seen = !self.is_question_shown();
         let pane = self.pane_in_view();
-        if !pane.draft.is_empty() {
+        if is_draft_seen && !pane.draft.is_empty() {
             pane.draft.clear();
+            self.history.let_go();
         } else if pane.is_busy() {
             self.order(Command::Interrupt);
         } else if was_leaving {
@@ -173,28 +163,39 @@ impl App {
     }
 
     fn paste(&mut self, text: &str) {
-        match &mut self.popup {
-            Popup::Search(search) => search.typed.push_str(text.lines().next().unwrap_or_default()),
+        match std::mem::replace(&mut self.popup, Popup::None) {
+            Popup::Search(search) => self.paste_into_search(search, text),
             Popup::None | Popup::Completion(_) | Popup::Team(_) => {
-                self.popup = Popup::None;
                 // A paste is no answer to a question, so it goes where texts go.
-                match self.reason() {
-                    Some(reason) => reason.paste(text),
-                    None => self.pane_in_view().draft.paste(text),
+                if self.input().paste(text) == Pasted::TooLong {
+                    self.tell(
+                        "Error: what was pasted is too long: put it into a file and name that",
+                    );
                 }
                 self.history.let_go();
             }
         }
     }
 
-    fn reason(&mut self) -> Option<&mut Draft> {
-        match &mut self.pane_in_view().questions.front_mut()?.stage {
-            Stage::Reason(reason) => Some(reason),
-            Stage::Choice | Stage::Aside => None,
+    /// Where texts go: the reason for a no, or else the draft.
+    fn input(&mut self) -> &mut Draft {
+        let Pane { questions, draft, .. } = self.pane_in_view();
+        match questions.front_mut().map(|question| &mut question.stage) {
+            Some(Stage::Reason(reason)) => reason,
+            Some(Stage::Choice | Stage::Aside) | None => draft,
         }
     }
 
-    /// Scrolls what is on top: down for positive numbers.
+    /// Scrolls what is on top, which may be a list.
+    fn turn_wheel(&mut self, rows: isize) {
+        match &mut self.popup {
+            Popup::Team(view) => view.go(&self.team, rows),
+            Popup::Completion(completion) => completion.go(rows),
+            Popup::Search(_) | Popup::None => self.scroll(rows),
+        }
+    }
+
+    /// Scrolls the question or the conversation: down for positive numbers.
     fn scroll(&mut self, rows: isize) {
         let distance = rows.unsigned_abs();
         if self.is_question_shown() {

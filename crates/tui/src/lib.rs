@@ -12,7 +12,7 @@
 //! | [`App`] | the state of the whole screen | `app.rs` |
 //! | keys | what each does | `keys.rs` |
 //! | drawing | what goes where | `draw.rs` |
-//! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `draft.rs` |
+//! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `subject.rs`, `draft.rs` |
 //! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
 //! | text | safe, wrapped, Markdown, code, diffs, looks | `safe.rs`, `wrap.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
 //!
@@ -74,6 +74,7 @@ mod question;
 mod separator;
 mod slash;
 mod status;
+mod subject;
 mod team;
 mod team_list;
 mod transcript;
@@ -101,5 +102,6 @@ pub use look::Colours;
 pub use news::{Drafting, Effect, News, Status, When};
 pub use run::{Options, run};
 pub use slash::Slash;
+pub use subject::{Before, Subject};
 pub use team::{Member, Place, State};
-pub use terminal::{Bell, Mouse, restore};
+pub use terminal::{Bell, Mouse};

@@ -6,6 +6,7 @@ use ikigai_tools::Mode;
 
 use crate::completion::Listing;
 use crate::slash::Slash;
+use crate::subject::Before;
 use crate::team::Member;
 
 /// Something that the screen is told.
@@ -33,19 +34,31 @@ pub enum News {
     },
     /// What [`Effect::List`] asked for.
     Listed(Listing, Vec<String>),
-    /// The text of a file before a call changed it, as [`Effect::FindBefore`] asked for it.
+    /// What a file held before a call changed it, as [`Effect::FindBefore`] asked for it.
     Before {
         /// Whose call it is.
         agent: AgentId,
         /// The call.
         call: ToolCallId,
-        /// Empty for a file that was not there.
-        text: String,
+        /// What it held.
+        before: Before,
     },
     /// The editor has ended: the text, or `None` when it is to stay as it was.
     Edited(Option<String>),
-    /// What was typed in earlier sessions, the newest last.
-    History(Vec<String>),
+    /// A text for the person to send. It is put into the input as soon as nothing else is there.
+    Draft {
+        /// To whom.
+        agent: AgentId,
+        /// The text.
+        text: String,
+    },
+    /// What was typed in earlier sessions.
+    History {
+        /// The newest last.
+        texts: Vec<String>,
+        /// How many are kept.
+        size: usize,
+    },
     /// This model answers an agent.
     Model {
         /// Whom.

@@ -9,6 +9,7 @@ use ikigai_conversation::{Body, Message, ToolCall, ToolCallId};
 use crate::activity::{Activity, Work};
 use crate::draft::Draft;
 use crate::question::Question;
+use crate::subject::Before;
 use crate::team::State;
 use crate::transcript::{Tone, Transcript, WantsBefore, call_line};
 
@@ -19,6 +20,8 @@ const MAIL_HELD: &str =
 pub(crate) struct Pane {
     pub(crate) transcript: Transcript,
     pub(crate) draft: Draft,
+    /// What is put into the draft once that is empty.
+    pub(crate) offered: Option<String>,
     pub(crate) activity: Activity,
     /// What the person said and the log does not have yet, the oldest first.
     pub(crate) queued: VecDeque<String>,
@@ -47,6 +50,8 @@ pub(crate) struct Pane {
 pub(crate) enum Consequence {
     Asks(ToolCall),
     Finished,
+    /// Nobody in its tree is run here any more.
+    Lost,
     WantsBefore(ToolCall),
 }
 
@@ -55,6 +60,7 @@ impl Pane {
         Pane {
             transcript: Transcript::default(),
             draft: Draft::default(),
+            offered: None,
             activity: Activity::Idle,
             queued: VecDeque::new(),
             questions: VecDeque::new(),
@@ -83,7 +89,7 @@ impl Pane {
 
     /// Something happened to the agent.
     pub(crate) fn happen(&mut self, happening: Happening, now: Duration) -> Option<Consequence> {
-        self.is_live = !matches!(happening, Happening::Lost(_));
+        self.is_live = true;
         match happening {
             Happening::Started(_) => {
                 self.activity.begin(now);
@@ -99,20 +105,33 @@ impl Pane {
                 self.activity.turn_to(Work::Retry { attempt, reason, at: now + delay }, now);
             }
             Happening::Asks(asking) => return Some(self.ask(asking, now)),
-            Happening::StoreWaits(reason) => self.activity.turn_to(Work::Store(reason), now),
+            Happening::StoreWaits(reason) if self.is_busy() => {
+                self.activity.turn_to(Work::Store(reason), now);
+            }
+            // A command outside of a turn waits, and nothing will say that it has ended.
+            Happening::StoreWaits(reason) => {
+                self.transcript.tell(Tone::Warning, &format!("{reason}; waiting"));
+            }
             Happening::MailHeld => self.transcript.tell(Tone::Warning, MAIL_HELD),
             Happening::Full(text) => self.give_back(&text),
             Happening::Done(done) => return Some(self.end(&done)),
             Happening::Lost(reason) => {
-                self.activity = Activity::Idle;
-                self.transcript.settle_live();
-                self.questions.clear();
+                self.cease();
                 // Enter asks for somebody else to talk to.
                 self.may_go_on = true;
                 self.transcript.tell(Tone::Fault, &reason);
+                return Some(Consequence::Lost);
             }
         }
         None
+    }
+
+    /// Nobody runs the agent here any more.
+    pub(crate) fn cease(&mut self) {
+        self.activity = Activity::Idle;
+        self.transcript.settle_live();
+        self.questions.clear();
+        self.is_live = false;
     }
 
     /// The log from before this process looked. Returns the calls whose files' earlier texts would make better diffs.
@@ -131,12 +150,13 @@ impl Pane {
         self.is_recalled = false;
     }
 
-    /// The text of a file before a call, which may be asked for still.
-    pub(crate) fn set_before(&mut self, call: &ToolCallId, text: String) {
+    /// What a file held before a call, which may be asked for still.
+    pub(crate) fn set_before(&mut self, call: &ToolCallId, before: Before) {
         let is_it = |question: &&mut Question| question.asking.call.tool_call_id == *call;
-        match self.questions.iter_mut().find(is_it) {
-            Some(question) => question.before = Some(text),
-            None => self.transcript.set_before(call, &text),
+        match (self.questions.iter_mut().find(is_it), before) {
+            (Some(question), before) => question.set_before(&before),
+            (None, Before::Text(text)) => self.transcript.set_before(call, text),
+            (None, Before::Nothing | Before::NotShown { .. } | Before::Unknown) => {}
         }
     }
 
@@ -179,7 +199,7 @@ impl Pane {
 
     fn ask(&mut self, asking: Asking, now: Duration) -> Consequence {
         let call = asking.call.clone();
-        self.questions.push_back(Question::new(asking, now));
+        self.questions.push_back(Question::new(asking));
         self.activity.turn_to(Work::Asking, now);
         Consequence::Asks(call)
     }

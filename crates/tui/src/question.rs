@@ -1,36 +1,35 @@
 //! A call that needs a yes: the whole of what it would do, whose it is, and what set it going (permissions.md, Asking and rules).
 
-use std::time::Duration;
-
 use ikigai_agents::{Answer, Asking};
 use ikigai_conversation::{AgentId, Decision};
 use ratatui_core::text::{Line, Span};
-use serde_json::Value;
 
-use crate::diff::render_diff;
+use crate::diff::render_hunks;
 use crate::draft::Draft;
 use crate::look::{BOLD, DANGER, DIM, PLAIN};
 use crate::safe::{safe, safe_line};
-use crate::transcript::changed_path;
+use crate::subject::{Before, Subject};
 use crate::wrap::{Breaks, Margin, wrap};
-
-/// A key that comes sooner after the one before belongs to what is being typed: nobody says yes in the middle of a
-/// word.
-pub(crate) const PAUSE: Duration = Duration::from_millis(700);
 
 const CHOICES: &str =
     "y yes, once · a always in this session · n no · Esc later · PgUp, PgDn scroll";
 
+/// A call that waits for a yes.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) asking: Asking,
-    /// What the file holds that the call would change, once somebody has looked.
-    pub(crate) before: Option<String>,
     pub(crate) stage: Stage,
     /// The first row that is seen.
     pub(crate) scrolled: usize,
-    /// Since when it is shown.
-    pub(crate) since: Duration,
+    subject: Subject,
+    /// The rows above the choices: a question may be as long as a file, and it is drawn with every frame.
+    layout: Option<Layout>,
+}
+
+#[derive(Debug)]
+struct Layout {
+    width: usize,
+    rows: Vec<Line<'static>>,
 }
 
 #[derive(Debug)]
@@ -44,8 +43,15 @@ pub(crate) enum Stage {
 }
 
 impl Question {
-    pub(crate) fn new(asking: Asking, now: Duration) -> Question {
-        Question { asking, before: None, stage: Stage::Choice, scrolled: 0, since: now }
+    pub(crate) fn new(asking: Asking) -> Question {
+        let subject = Subject::of(&asking.call, &Before::Unknown);
+        Question { asking, stage: Stage::Choice, scrolled: 0, subject, layout: None }
+    }
+
+    /// Takes what the file holds that the call would replace.
+    pub(crate) fn set_before(&mut self, before: &Before) {
+        self.subject = Subject::of(&self.asking.call, before);
+        self.layout = None;
     }
 
     pub(crate) fn answer(&self, decision: Decision, reason: Option<String>) -> Answer {
@@ -53,13 +59,20 @@ impl Question {
     }
 
     /// The question in at most `height` rows, the choices always among them.
-    pub(crate) fn rows(&self, agent: &AgentId, width: usize, height: usize) -> Vec<Line<'static>> {
-        let body = self.body(agent, width);
+    pub(crate) fn rows(
+        &mut self,
+        agent: &AgentId,
+        width: usize,
+        height: usize,
+    ) -> Vec<Line<'static>> {
         let foot = self.foot(width);
         let room = height.saturating_sub(foot.len());
-        let from = self.scrolled.min(body.len().saturating_sub(room));
-        let left = body.len() - from - room.min(body.len() - from);
-        let mut rows: Vec<Line<'static>> = body.into_iter().skip(from).take(room).collect();
+        let scrolled = self.scrolled;
+        let body = self.body(agent, width);
+        let from = scrolled.min(body.len().saturating_sub(room));
+        let to = body.len().min(from + room);
+        let left = body.len() - to;
+        let mut rows = body[from..to].to_vec();
         if left > 0 {
             rows.pop();
             rows.push(Line::styled(format!("  … {} more rows: PgDn", left + 1), DANGER));
@@ -69,18 +82,27 @@ impl Question {
     }
 
     /// How many rows there are in all.
-    pub(crate) fn height(&self, agent: &AgentId, width: usize) -> usize {
+    pub(crate) fn height(&mut self, agent: &AgentId, width: usize) -> usize {
         self.body(agent, width).len() + self.foot(width).len()
     }
 
-    fn body(&self, agent: &AgentId, width: usize) -> Vec<Line<'static>> {
+    /// The rows above the choices, laid out once for a width.
+    fn body(&mut self, agent: &AgentId, width: usize) -> &[Line<'static>] {
+        let rows = match self.layout.take() {
+            Some(layout) if layout.width == width => layout.rows,
+            Some(_) | None => self.lay_out(agent, width),
+        };
+        &self.layout.insert(Layout { width, rows }).rows
+    }
+
+    fn lay_out(&self, agent: &AgentId, width: usize) -> Vec<Line<'static>> {
         let Asking { call, why, rule, cause } = &self.asking;
         let line = |text: String, style| {
             wrap(&[Span::styled(safe_line(&text), style)], width, &Margin::default(), Breaks::Words)
         };
         let mut rows = line(format!("? agent {agent} asks for {}: {why}", call.name), BOLD);
         let margin = Margin::even("    ", PLAIN);
-        for subject in self.subject() {
+        for subject in render_subject(&self.subject) {
             let spans: Vec<Span<'_>> =
                 subject.spans.iter().map(|span| span.clone().patch_style(subject.style)).collect();
             rows.extend(wrap(&spans, width, &margin, Breaks::Anywhere));
@@ -108,35 +130,17 @@ impl Question {
             }
         }
     }
+}
 
-    /// What the call would do: all of it, since a yes is to all of it.
-    fn subject(&self) -> Vec<Line<'static>> {
-        let call = &self.asking.call;
-        let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) else {
-            return lines(&call.arguments);
-        };
-        let text = |name: &str| arguments[name].as_str().unwrap_or_default();
-        match (call.name.as_str(), changed_path(call)) {
-            ("bash", _) => lines(text("command")),
-            ("file_write", Some(path)) => {
-                let before = self.before.as_deref().unwrap_or_default();
-                headed(&path, render_diff(before, text("content")))
-            }
-            ("file_edit", Some(path)) => {
-                headed(&path, render_diff(text("old_string"), text("new_string")))
-            }
-            _ => lines(&arguments.to_string()),
+/// What the call would do: all of it, since a yes is to all of it.
+fn render_subject(subject: &Subject) -> Vec<Line<'static>> {
+    match subject {
+        Subject::Text(text) => safe(text).lines().map(|line| Line::raw(line.to_owned())).collect(),
+        Subject::Change { path, remark, diff } => {
+            let head = Line::styled(safe_line(remark.as_ref().unwrap_or(path)), BOLD);
+            std::iter::once(head).chain(render_hunks(diff)).collect()
         }
     }
-}
-
-fn lines(text: &str) -> Vec<Line<'static>> {
-    safe(text).lines().map(|line| Line::raw(line.to_owned())).collect()
-}
-
-fn headed(path: &str, mut diff: Vec<Line<'static>>) -> Vec<Line<'static>> {
-    diff.insert(0, Line::styled(safe_line(path), BOLD));
-    diff
 }
 
 #[cfg(test)]
@@ -158,7 +162,7 @@ mod tests {
 
     #[track_caller]
     fn check(asking: Asking, height: usize, expected: &[&str]) {
-        let question = Question::new(asking, Duration::ZERO);
+        let mut question = Question::new(asking);
         let rows = question.rows(&AgentId::top_level(0), 90, height);
         assert_eq!(rows.iter().map(Line::to_string).collect::<Vec<_>>(), expected);
     }
@@ -187,12 +191,38 @@ mod tests {
         );
     }
 
+    fn shown(question: &mut Question) -> Vec<String> {
+        let rows = question.rows(&AgentId::top_level(0), 90, usize::MAX);
+        rows.iter().skip(1).take(rows.len() - 3).map(Line::to_string).collect()
+    }
+
     #[test]
     fn a_write_is_shown_as_what_it_changes() {
-        let mut question =
-            Question::new(asking("file_write", r#"{"path":"f","content":"2\n"}"#), Duration::ZERO);
-        question.before = Some("1\n".to_owned());
-        let shown: Vec<String> = question.subject().iter().map(Line::to_string).collect();
-        assert_eq!(shown, ["f", "@@ -1 +1 @@", "-1", "+2"]);
+        let mut question = Question::new(asking("file_write", r#"{"path":"f","content":"2\n"}"#));
+        let unknown = ["    f: whatever it holds is replaced by", "    @@ -0,0 +1 @@", "    +2"];
+        assert_eq!(shown(&mut question), unknown);
+        question.set_before(&Before::Text("1\n".to_owned()));
+        assert_eq!(shown(&mut question), ["    f", "    @@ -1 +1 @@", "    -1", "    +2"]);
+        question.set_before(&Before::NotShown { bytes: 5 });
+        let replaced = "    f: all 5 bytes of the file are replaced by";
+        assert_eq!(shown(&mut question), [replaced, "    @@ -0,0 +1 @@", "    +2"]);
+    }
+
+    /// It said that the text was too large, and took a yes to it.
+    #[test]
+    fn a_large_write_is_shown_whole() {
+        let content = "x\n".repeat(200_000);
+        let arguments = serde_json::json!({"path": "f", "content": content}).to_string();
+        let mut question = Question::new(asking("file_write", &arguments));
+        question.set_before(&Before::Nothing);
+        assert_eq!(shown(&mut question).iter().filter(|row| *row == "    +x").count(), 200_000);
+    }
+
+    #[test]
+    fn an_edit_of_every_occurrence_says_so() {
+        let edit = r#"{"path":"f","old_string":"o","new_string":"0","replace_all":true}"#;
+        let mut question = Question::new(asking("file_edit", edit));
+        let expected = ["    wherever it stands in f", "    @@ -1 +1 @@", "    -o", "    +0"];
+        assert_eq!(shown(&mut question), expected);
     }
 }

@@ -4,7 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use ratatui_core::layout::Size;
-use rustix::process::{Signal as Raw, kill_current_process_group};
+use rustix::process::{Signal as Raw, getpgrp, getppid, getsid, kill_current_process_group};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -178,30 +179,49 @@ impl Runner {
     async fn edit(&mut self, effect: Effect) -> io::Result<Goes> {
         self.screen.lend();
         self.keyboard.pause();
+        let modes = tcgetattr(io::stdin()).ok();
+        let goes = self.wait_for_editor(effect).await?;
+        // An editor that was killed leaves the modes that it needed.
+        set_modes(modes.as_ref());
+        if goes == Goes::On {
+            self.reclaim()?;
+        }
+        Ok(goes)
+    }
+
+    async fn wait_for_editor(&mut self, effect: Effect) -> io::Result<Goes> {
         if self.pass_on(effect).await == Goes::Away {
             return Ok(Goes::Away);
         }
-        let mut has_ended = false;
-        while !has_ended {
+        loop {
             let news = tokio::select! {
                 () = self.ending.cancelled() => return Ok(Goes::Away),
                 news = self.arrivals.next() => news,
                 // The editor stops with all of its group, and we are in it: the shell waits for us, too.
                 _ = self.signals.suspend.recv() => {
-                    kill_current_process_group(Raw::STOP)?;
+                    if can_be_continued() {
+                        kill_current_process_group(Raw::STOP)?;
+                    }
                     continue;
                 }
             };
-            has_ended = news.iter().any(|news| matches!(news, News::Edited(_)));
+            let has_ended = news.iter().any(|news| matches!(news, News::Edited(_)));
             let now = self.opened.elapsed();
             news.into_iter().for_each(|news| self.app.take(news, now));
+            if has_ended {
+                return Ok(Goes::On);
+            }
         }
-        self.reclaim()?;
-        Ok(Goes::On)
     }
 
     /// Stops the program as Ctrl+Z does elsewhere; this goes on when it is continued.
     async fn suspend(&mut self) -> io::Result<()> {
+        if !can_be_continued() {
+            self.app
+                .tell("Error: no shell is there that could continue ikigai, so it is not stopped");
+            self.is_changed = true;
+            return Ok(());
+        }
         self.screen.lend();
         self.keyboard.pause();
         // SIGSTOP, since SIGTSTP is caught here; the whole group, since a shell waits for all of it.
@@ -216,6 +236,21 @@ impl Runner {
         self.keyboard.resume();
         self.is_changed = true;
         Ok(())
+    }
+}
+
+/// Whether there is a shell that could continue us: it gives each job a group of its own. The group that a session begins
+/// with has nobody around it (`ssh -t host ikigai`, `xterm -e ikigai`, a container), nor has one whose parent is gone.
+fn can_be_continued() -> bool {
+    let own = getsid(None).ok();
+    let parents = getppid().and_then(|parent| getsid(Some(parent)).ok());
+    own.is_some() && own == parents && own != Some(getpgrp())
+}
+
+/// A terminal that is gone needs nothing any more.
+fn set_modes(modes: Option<&Termios>) {
+    if let Some(modes) = modes {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
     }
 }
 

@@ -51,7 +51,7 @@ pub enum Bell {
 
 /// The terminal while it is ours. Dropping it gives it back.
 pub(crate) struct Screen {
-    terminal: Terminal<Ansi<BufWriter<Stdout>>>,
+    terminal: Terminal<Ansi<BufWriter<Ours>>>,
     mouse: Mouse,
     bell: Bell,
 }
@@ -59,22 +59,41 @@ pub(crate) struct Screen {
 /// Whether there is something to be given back.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
+/// The terminal as long as it is ours: what is written later was meant for the screen, and goes nowhere.
+struct Ours(Stdout);
+
+impl Write for Ours {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match IS_TAKEN.load(Ordering::SeqCst) {
+            true => self.0.write(bytes),
+            false => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 impl Screen {
     pub(crate) fn open(mouse: Mouse, bell: Bell) -> io::Result<Screen> {
         restore_on_panic();
         take(mouse).inspect_err(|_| restore())?;
-        let writer = BufWriter::with_capacity(FRAME_BYTES, io::stdout());
+        let writer = BufWriter::with_capacity(FRAME_BYTES, Ours(io::stdout()));
         let terminal = Terminal::new(Ansi::new(writer)).inspect_err(|_| restore())?;
         Ok(Screen { terminal, mouse, bell })
     }
 
     pub(crate) fn draw(&mut self, app: &mut App, now: Duration) -> io::Result<()> {
+        // A panic on another thread has given it back.
+        if !IS_TAKEN.load(Ordering::SeqCst) {
+            self.reclaim()?;
+        }
+        self.terminal.autoresize()?;
+        let cursor = app.draw(self.terminal.get_frame().buffer_mut(), now);
+        // Only now: a panic while it is drawn would leave this in the buffer, and then the terminal waits for an end.
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|frame| {
-            if let Some(cursor) = app.draw(frame.buffer_mut(), now) {
-                frame.set_cursor_position(cursor);
-            }
-        })?;
+        self.terminal.apply_buffer_with_cursor(cursor)?;
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
@@ -88,8 +107,10 @@ impl Screen {
         restore();
     }
 
-    /// Takes it again.
+    /// Takes it again, whatever was done to it meanwhile.
     pub(crate) fn reclaim(&mut self) -> io::Result<()> {
+        // What is taken once more has to be given back once more: some of it is a stack.
+        restore();
         take(self.mouse)?;
         self.forget()
     }
@@ -133,7 +154,7 @@ fn take(mouse: Mouse) -> io::Result<()> {
 }
 
 /// Gives the terminal back as it was. It may be called at any time, from any thread, more than once.
-pub fn restore() {
+fn restore() {
     if !IS_TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }

@@ -145,14 +145,18 @@ impl Transcript {
     }
 
     /// The text that a file had before a call changed it.
-    pub(crate) fn set_before(&mut self, call: &ToolCallId, before: &str) {
+    pub(crate) fn set_before(&mut self, call: &ToolCallId, before: String) {
         let is_it = |block: &&mut Block| matches!(&block.what, What::Change(change) if change.call == *call);
         if let Some(block) = self.blocks.iter_mut().rev().find(is_it)
             && let What::Change(change) = &mut block.what
         {
-            change.before = before.to_owned();
+            let (was, is) = (change.before.len(), before.len());
+            change.before = before;
             block.layout = None;
+            block.bytes = block.bytes + is - was;
+            self.bytes = self.bytes + is - was;
         }
+        self.bound();
     }
 
     /// Puts an earlier part of the log before what is here already.
@@ -335,5 +339,38 @@ fn answered(approval: &Approval) -> String {
         (Decision::Always, _) => "you said yes, for this session".to_owned(),
         (Decision::No, Some(reason)) => format!("you said no: {reason}"),
         (Decision::No, None) => "you said no".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ikigai_conversation::{AgentId, NewMessage, ResponseId, Time};
+
+    use super::*;
+
+    /// Only the new texts were counted.
+    #[test]
+    fn what_files_held_before_is_bounded_like_all_else() {
+        let mut transcript = Transcript::default();
+        for number in 1..100 {
+            let id = ToolCallId::new(number.to_string());
+            let arguments = r#"{"path":"f","content":"x"}"#;
+            let call =
+                NewMessage::tool_call(id.clone(), "file_write", arguments, ResponseId::new("r"));
+            let Body::ToolCall(body) = call.body.clone() else { unreachable!("it is one") };
+            let result = NewMessage::tool_result(&body, r#"{"success":true}"#);
+            for (half, message) in [call, result].into_iter().enumerate() {
+                let message_id = MessageId::new(2 * number + half as i64).unwrap();
+                transcript.record(&message.into_message(
+                    message_id,
+                    AgentId::top_level(0),
+                    Time::from_millis(0),
+                ));
+            }
+            transcript.set_before(&id, "x".repeat(1024 * 1024));
+        }
+        let held: usize = transcript.blocks.iter().map(|block| block.bytes).sum();
+        assert_eq!(transcript.bytes, held);
+        assert!(transcript.blocks.len() < 80, "{}", transcript.blocks.len());
     }
 }

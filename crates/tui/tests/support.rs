@@ -83,8 +83,14 @@ impl Terminal {
 
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
+        self.wait_for_times(text, 1);
+    }
+
+    /// Waits until a text has been written so often.
+    #[track_caller]
+    pub(crate) fn wait_for_times(&self, text: &str, times: usize) {
         let begun = Instant::now();
-        while !self.text().contains(text) {
+        while self.text().matches(text).count() < times {
             assert!(begun.elapsed() < PATIENCE, "no {text:?} in {:?}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         }

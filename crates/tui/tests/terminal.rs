@@ -66,10 +66,32 @@ fn a_panic_is_read_on_the_normal_screen() {
     terminal.types("panic\r");
     terminal.wait_for("as it was told");
     let shown = terminal.text();
-    is_given_back(&shown);
-    assert!(shown.rfind("as it was told") > shown.rfind(LEAVE_ALTERNATE));
+    let (before, _) = shown.split_once("as it was told").expect("it was told");
+    is_given_back(before);
+    // The screen went on among the shell's lines.
+    terminal.wait_for_times(ENTER_ALTERNATE, 2);
     terminal.signal(Signal::TERM);
-    terminal.finish();
+    is_given_back(&terminal.finish());
+}
+
+/// Each of these left a layer of it behind.
+#[test]
+fn what_is_taken_twice_is_given_back_twice() {
+    let terminal = started();
+    for times in 2..5 {
+        terminal.signal(Signal::CONT);
+        terminal.wait_for_times(ENTER_ALTERNATE, times);
+    }
+    terminal.signal(Signal::TERM);
+    let shown = terminal.finish();
+    for (taken, given_back) in [
+        (ENTER_ALTERNATE, LEAVE_ALTERNATE),
+        ("\x1b[>1u", "\x1b[<1u"),
+        ("\x1b[?1007s", "\x1b[?1007r"),
+    ] {
+        let times = [taken, given_back].map(|sequence| shown.matches(sequence).count());
+        assert_eq!(times, [4, 4], "{taken:?} in {shown:?}");
+    }
 }
 
 #[test]
@@ -83,6 +105,16 @@ fn the_editor_has_the_terminal_for_itself() {
     assert!(before.contains(ENTER_ALTERNATE) && after.contains(ENTER_ALTERNATE), "{shown:?}");
     terminal.types("\x03\x04");
     terminal.finish();
+}
+
+/// What had been written for the screen came when the screen was gone, and cleared the other one.
+#[test]
+fn what_is_not_drawn_any_more_does_not_clear_the_normal_screen() {
+    let mut terminal = started();
+    terminal.types("\x0c\x04");
+    let shown = terminal.finish();
+    let (_, after) = shown.rsplit_once(LEAVE_ALTERNATE).expect("the normal screen is back");
+    assert!(!after.contains("\x1b[2J"), "{after:?}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ use crate::environment::{self, Environment};
 use crate::exit::Exit;
 use crate::model;
 use crate::screen;
-use crate::signals;
+use crate::signals::{self, Heeded};
 use crate::talk::{Looks, has_terminal};
 
 use pace::{Pace, Speed};
@@ -47,11 +47,15 @@ pub(crate) fn run(mode: Option<&str>, looks: Looks) -> anyhow::Result<Exit> {
 /// On the full screen the person does it all, and is told what there is to do.
 fn walk_on_screen(mode: &str, mouse: Mouse) -> anyhow::Result<Exit> {
     let interrupt = CancellationToken::new();
-    let (scratch, environment, store) = prepare(Speed::Readable, mode, &interrupt)?;
+    // While the screen is there Ctrl-C is a key, or the editor's.
+    let (scratch, environment, store) =
+        prepare(Speed::Readable, mode, &interrupt, Heeded::Endings)?;
     drop(store);
     let model = model::connect(&environment)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(screen::talk(&environment, model, mouse, guide::occasion()));
+    let folder = scratch.folder().to_owned();
+    let occasion = guide::occasion(move || scratch::remove(&folder));
+    let ended = runtime.block_on(screen::talk(&environment, model, mouse, occasion));
     runtime.shutdown_background();
     drop(scratch);
     ended
@@ -64,7 +68,7 @@ fn walk_on_page(mode: &str) -> anyhow::Result<Exit> {
         false => Speed::AtOnce,
     };
     let interrupt = CancellationToken::new();
-    let (scratch, environment, store) = prepare(speed, mode, &interrupt)?;
+    let (scratch, environment, store) = prepare(speed, mode, &interrupt, Heeded::All)?;
     let page = Page::new(&environment, speed, interrupt.clone());
     let page = Arc::new(Mutex::new(page));
     let pace = Pace::new(speed, interrupt.clone())?;
@@ -87,13 +91,14 @@ fn prepare(
     speed: Speed,
     mode: &str,
     interrupt: &CancellationToken,
+    heeded: Heeded,
 ) -> anyhow::Result<(Scratch, Environment, Store)> {
     let folder = scratch::new_place();
     // Whoever cannot wait for the end has the folder removed, but not while it is being made.
     let making = Arc::new(Mutex::new(()));
     let _making = making.lock();
     let (made, place) = (Arc::clone(&making), folder.clone());
-    signals::cancel_and(interrupt.clone(), move || {
+    signals::cancel_and(interrupt.clone(), heeded, move || {
         let _made = made.lock();
         scratch::remove(&place);
     })?;

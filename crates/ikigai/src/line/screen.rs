@@ -35,7 +35,8 @@ pub(super) struct Screen {
 /// An agent, as far as the person sees it.
 #[derive(Debug, Default)]
 struct Known {
-    is_busy: bool,
+    /// A turn goes on, or is about to begin.
+    is_at_work: bool,
     /// Its last turn stopped in a way from which it may go on; Enter does that.
     may_go_on: bool,
     /// Messages of the person that wait, and are shown when they go in.
@@ -45,6 +46,10 @@ struct Known {
 }
 
 impl Known {
+    fn is_busy(&self) -> bool {
+        self.is_at_work || self.waiting > 0
+    }
+
     /// Keeps a piece of the text that streams.
     fn hear(&mut self, delta: &str) {
         /// Several screens; who wants to see more of it waits for the end.
@@ -176,7 +181,7 @@ impl Screen {
 
     /// Whether the agent in view is at work.
     pub(super) fn is_busy(&self) -> bool {
-        self.agents.get(&self.view).is_some_and(|known| known.is_busy)
+        self.agents.get(&self.view).is_some_and(Known::is_busy)
     }
 
     /// Whether a call waits for a yes.
@@ -193,14 +198,14 @@ impl Screen {
 
     pub(super) fn may_go_on(&self) -> bool {
         let known = self.agents.get(&self.view);
-        known.is_some_and(|known| known.may_go_on && !known.is_busy)
+        known.is_some_and(|known| known.may_go_on && !known.is_busy())
     }
 
     /// Something was typed; while the agent works it waits.
     pub(super) fn said(&mut self, is_busy: bool) {
         self.has_spoken = true;
         let known = self.agents.entry(self.view.clone()).or_default();
-        known.is_busy = true;
+        known.is_at_work = true;
         known.may_go_on = false;
         if is_busy {
             known.waiting += 1;
@@ -238,7 +243,7 @@ impl Screen {
             Happening::Asks(asking) => self.ask(agent, asking),
             Happening::StoreWaits(reason) => self.tell(agent, &transcript::store_waits(reason)),
             Happening::MailHeld => self.line(transcript::MAIL_HELD),
-            Happening::Full(text) => self.tell(agent, &transcript::not_taken(text)),
+            Happening::Full(text) => self.not_taken(agent, text),
             Happening::Done(done) => self.done(agent, done),
             Happening::Lost(reason) => self.tell(agent, &format!("✗ {reason}")),
         }
@@ -250,12 +255,22 @@ impl Screen {
 
     fn started(&mut self, agent: &AgentId, reason: Reason) {
         let known = self.known(agent);
-        known.is_busy = true;
+        known.is_at_work = true;
         known.may_go_on = false;
         known.so_far.clear();
         if reason == Reason::CutOff && *agent == self.view {
             self.has_spoken = true;
             self.dim("(goes on with what was cut off)");
+        }
+    }
+
+    /// What the person said will not get into the log, so nobody waits for it.
+    fn not_taken(&mut self, agent: &AgentId, text: &str) {
+        self.tell(agent, &transcript::not_taken(text));
+        let known = self.known(agent);
+        known.waiting = known.waiting.saturating_sub(1);
+        if !self.is_busy() {
+            self.prompt();
         }
     }
 
@@ -340,10 +355,10 @@ impl Screen {
     fn done(&mut self, agent: &AgentId, done: &Done) {
         let is_in_view = *agent == self.view;
         let known = self.known(agent);
-        known.is_busy = known.waiting > 0;
+        known.is_at_work = false;
         known.may_go_on = done.may_go_on;
         known.so_far.clear();
-        let is_busy = known.is_busy;
+        let is_busy = known.is_busy();
         self.forget_questions(|by, _| by == agent);
         self.fresh();
         if !is_in_view && !done.text.trim().is_empty() {

@@ -1,13 +1,9 @@
 //! Doing what the screen wants: orders to agents, commands, lists, files, the editor.
 
-use std::fs::File;
-use std::io::Read;
-
 use ikigai_agents::{Command, Model, Order};
 use ikigai_conversation::{AgentId, ToolCall};
 use ikigai_store::{Content, Direction, Kept};
-use ikigai_tui::{Drafting, Effect, Feed, Listing, News, Slash, Status, When};
-use serde_json::Value;
+use ikigai_tui::{Before, Drafting, Effect, Feed, Listing, News, Slash, Status, When};
 use tokio::sync::mpsc;
 
 use super::editor::edit;
@@ -16,6 +12,7 @@ use super::history::HistoryFile;
 use crate::exit::Exit;
 use crate::hand::{Hand, offered_models};
 use crate::model::context_tokens;
+use crate::question::{SHOWN_BYTES, present};
 use crate::signals::{Caught, Signals};
 
 pub(super) struct Desk<'a> {
@@ -45,7 +42,10 @@ impl Desk<'_> {
         loop {
             tokio::select! {
                 effect = effects.recv() => match effect {
-                    Some(Effect::Edit(text)) => self.edit(text, signals).await,
+                    Some(Effect::Edit(text)) => match self.edit(text, signals).await {
+                        Some(edited) => self.feed.give(News::Edited(edited)),
+                        None => return Exit::Interrupted,
+                    },
                     Some(effect) => self.take(effect).await,
                     None => return Exit::Done,
                 },
@@ -64,6 +64,8 @@ impl Desk<'_> {
     ) -> Left {
         const OFFER: &str = "Enter begins as a new agent of the session, Ctrl+D leaves. What you type to this one is not sent.";
         self.tell(self.hand.seat.agent(), OFFER.to_owned());
+        // An editor that was open is closed by now.
+        self.feed.give(News::Edited(None));
         loop {
             let effect = tokio::select! {
                 effect = effects.recv() => effect,
@@ -80,23 +82,22 @@ impl Desk<'_> {
         }
     }
 
-    /// The terminal is the editor's, and so is Ctrl-C on it.
-    async fn edit(&self, text: String, signals: &mut Signals) {
+    /// The terminal is the editor's, and so is Ctrl-C on it. `None` when the program is to end.
+    async fn edit(&self, text: String, signals: &mut Signals) -> Option<Option<String>> {
         let mut editing = std::pin::pin!(edit(self.hand.environment, text));
         let edited = loop {
             tokio::select! {
                 edited = &mut editing => break edited,
                 caught = signals.next() => match caught {
                     Caught::Interrupt => {}
-                    Caught::Ending => break Ok(None),
+                    Caught::Ending => return None,
                 },
             }
         };
-        let edited = edited.unwrap_or_else(|error| {
+        Some(edited.unwrap_or_else(|error| {
             self.tell(self.hand.seat.agent(), format!("Error: {error:#}"));
             None
-        });
-        self.feed.give(News::Edited(edited));
+        }))
     }
 
     async fn take(&mut self, effect: Effect) {
@@ -212,33 +213,27 @@ impl Desk<'_> {
         }
     }
 
-    /// Finds what a file held before a call; nothing is told where that is not known or no text.
+    /// Finds what a file held before a call.
     async fn find_before(&self, agent: AgentId, call: ToolCall, when: When) {
-        let id = call.tool_call_id.clone();
-        let text = match when {
-            When::Asked => self.present_text(&call),
-            When::Done => {
-                let store = &self.hand.store;
-                match store.before_call(self.hand.session, agent.clone(), id.clone()).await {
-                    Ok(Some(Kept::Content(Content { bytes, .. }))) => String::from_utf8(bytes).ok(),
-                    Ok(Some(Kept::Absent | Kept::NotKept) | None) | Err(_) => None,
-                }
-            }
+        let before = match when {
+            When::Asked => present(&call, &self.hand.environment.directory),
+            When::Done => self.kept(&agent, &call).await,
         };
-        if let Some(text) = text {
-            self.feed.give(News::Before { agent, call: id, text });
-        }
+        self.feed.give(News::Before { agent, call: call.tool_call_id, before });
     }
 
-    fn present_text(&self, call: &ToolCall) -> Option<String> {
-        /// More than anybody looks at; a diff of it would take its time.
-        const LIMIT: u64 = 1024 * 1024;
-        let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-        let path = self.hand.environment.directory.join(arguments["path"].as_str()?);
-        std::fs::metadata(&path).ok().filter(|found| found.is_file() && found.len() <= LIMIT)?;
-        let mut text = String::new();
-        File::open(path).ok()?.take(LIMIT).read_to_string(&mut text).ok()?;
-        Some(text)
+    /// What was kept of a file for an undo.
+    async fn kept(&self, agent: &AgentId, call: &ToolCall) -> Before {
+        let Hand { store, session, .. } = &self.hand;
+        match store.before_call(*session, agent.clone(), call.tool_call_id.clone()).await {
+            Ok(Some(Kept::Content(Content { bytes, .. }))) => match bytes.len() as u64 {
+                length if length > SHOWN_BYTES => Before::NotShown { bytes: length },
+                length => String::from_utf8(bytes)
+                    .map_or(Before::NotShown { bytes: length }, Before::Text),
+            },
+            Ok(Some(Kept::Absent)) => Before::Nothing,
+            Ok(Some(Kept::NotKept) | None) | Err(_) => Before::Unknown,
+        }
     }
 
     fn tell(&self, agent: &AgentId, text: String) {

@@ -29,10 +29,13 @@ pub(super) async fn edit(
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
     #[expect(clippy::disallowed_methods, reason = "the editor is the person's, not an agent's")]
     let mut shell = Command::new("/bin/sh");
-    // It may have options, so a shell takes it apart.
+    // It may have options, so a shell takes it apart. It replaces the shell, so that it is the editor that is ended with
+    // this future, and nobody else reads from the terminal then.
+    let is_one_command = !editor.contains(|c: char| "=;&|<>(){}`\n".contains(c));
+    let exec = if is_one_command { "exec " } else { "" };
     let status = shell
         .arg("-c")
-        .arg(format!("{editor} \"$1\""))
+        .arg(format!("{exec}{editor} \"$1\""))
         .arg("sh")
         .arg(&path)
         .env_clear()

@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use ikigai_tui::News;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::config::Settings;
@@ -31,10 +32,10 @@ impl HistoryFile {
         HistoryFile { path, size }
     }
 
-    /// What was typed, the newest last. A file that cannot be read is an empty one.
-    pub(super) fn load(&self) -> Vec<String> {
+    /// What was typed. A file that cannot be read is an empty one.
+    pub(super) fn load(&self) -> News {
         let texts = self.path.as_deref().and_then(|path| read(path).ok()).unwrap_or_default();
-        newest(texts, self.size)
+        News::History { texts: newest(texts, self.size), size: self.size }
     }
 
     /// Adds a text. Nobody waits for it, and a disk that is full is no reason to stop talking.
@@ -117,6 +118,13 @@ fn line(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn load(path: &Path, size: usize) -> Vec<String> {
+        match (HistoryFile { path: Some(path.to_owned()), size }).load() {
+            News::History { texts, size: kept } if kept == size => texts,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn texts_are_kept_once_and_the_newest_stay() {
         let folder = tempfile::tempdir().unwrap();
@@ -124,7 +132,7 @@ mod tests {
         for number in 0..50 {
             append(&path, &format!("text {}\nline 2", number % 7), 5).unwrap();
         }
-        let kept = HistoryFile { path: Some(path.clone()), size: 5 }.load();
+        let kept = load(&path, 5);
         let expected = [3, 4, 5, 6, 0].map(|number| format!("text {number}\nline 2"));
         assert_eq!(kept, expected);
         assert!(fs::read_to_string(path).unwrap().lines().count() <= 11);
@@ -136,7 +144,7 @@ mod tests {
         let path = folder.path().join("history");
         fs::write(&path, b"\"a\"\nno json\n\xff\xfe\n{}\n\"b\"\n\"cut").unwrap();
         append(&path, "c", 9).unwrap();
-        assert_eq!(HistoryFile { path: Some(path), size: 9 }.load(), ["a", "b", "c"]);
+        assert_eq!(load(&path, 9), ["a", "b", "c"]);
     }
 
     #[test]
@@ -152,6 +160,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(HistoryFile { path: Some(path.clone()), size: 100 }.load().len(), 100);
+        assert_eq!(load(path, 100).len(), 100);
     }
 }

@@ -80,11 +80,17 @@ impl Callbacks for Heard {
 /// The full screen with its model at the server, on a terminal of 80 columns and 24 rows.
 pub(crate) fn command(workspace: &Workspace, server: &ModelServer) -> Command {
     let mut command = on_terminal(workspace);
+    with_model(&mut command, server);
     command
+}
+
+/// On a terminal, with its model at the server.
+pub(crate) fn with_model<'a>(command: &'a mut Command, server: &ModelServer) -> &'a mut Command {
+    command
+        .env("TERM", "xterm-256color")
         .env("OPENAI_BASE_URL", server.base_url())
         .env("OPENAI_API_KEY", "key-of-openai")
-        .env("IKIGAI_MODEL", Format::Chat.model());
-    command
+        .env("IKIGAI_MODEL", Format::Chat.model())
 }
 
 /// The program with the terminal as its own, so that it is told when that hangs up, and asks nobody else for its size.

@@ -31,6 +31,18 @@ impl App {
         };
     }
 
+    /// Offers anew after a list has changed. What is chosen stays so.
+    pub(crate) fn offer_anew(&mut self) {
+        let Popup::Completion(completion) = &self.popup else { return };
+        let chosen = completion.text().map(str::to_owned);
+        self.refresh_completion();
+        if let Popup::Completion(completion) = &mut self.popup {
+            let offers = &completion.offers;
+            let place = offers.iter().position(|offer| Some(offer) == chosen.as_ref());
+            completion.chosen = place.unwrap_or(0);
+        }
+    }
+
     /// Puts the chosen offer where the word stands.
     pub(crate) fn put(&mut self, completion: &Completion) {
         self.popup = Popup::None;

@@ -1,9 +1,10 @@
-//! Keys while the team or a search lies on top.
+//! Keys while the team, a search or what completion offers lies on top.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{CONTROL, NONE};
+use super::{CONTROL, NONE, Pressed};
 use crate::app::{App, Popup, Search};
+use crate::completion::Completion;
 use crate::team_list::TeamView;
 
 impl App {
@@ -33,9 +34,31 @@ impl App {
         self.popup = Popup::Team(view);
     }
 
+    pub(super) fn press_in_completion(
+        &mut self,
+        mut completion: Completion,
+        key: KeyEvent,
+    ) -> Pressed {
+        match (key.code, key.modifiers) {
+            (KeyCode::Esc, _) => return Pressed::Taken,
+            (KeyCode::Enter, NONE) if completion.text().is_some() => {
+                self.put(&completion);
+                return Pressed::Taken;
+            }
+            (KeyCode::Tab | KeyCode::Down, _) => completion.next(),
+            (KeyCode::BackTab | KeyCode::Up, _) => completion.previous(),
+            (KeyCode::Char(_), NONE | KeyModifiers::SHIFT) | (KeyCode::Backspace, _) => {
+                self.press_in_input(key);
+                self.refresh_completion();
+                return Pressed::Taken;
+            }
+            _ => return Pressed::PassedOn,
+        }
+        self.popup = Popup::Completion(completion);
+        Pressed::Taken
+    }
+
     pub(super) fn press_in_search(&mut self, mut search: Search, key: KeyEvent) {
-        /// Longer than anything that is searched for.
-        const TYPED: usize = 200;
         match (key.code, key.modifiers) {
             (KeyCode::Esc, _) | (KeyCode::Char('c' | 'g'), CONTROL) => return,
             (KeyCode::Char('r'), CONTROL) => {
@@ -43,22 +66,42 @@ impl App {
                     search.nth += 1;
                 }
             }
-            (KeyCode::Char(c), NONE | KeyModifiers::SHIFT) if search.typed.len() < TYPED => {
-                search.typed.push(c);
-                search.nth = 0;
+            (KeyCode::Char(c), NONE | KeyModifiers::SHIFT) => {
+                search.type_on(c.encode_utf8(&mut [0; 4]));
             }
             (KeyCode::Backspace, _) => {
                 search.typed.pop();
                 search.nth = 0;
             }
             _ => {
-                let found = self.history.find(&search.typed, search.nth).map(str::to_owned);
-                if let Some(found) = found {
+                if let Some(found) = search.found {
                     self.pane_in_view().draft.set(&found);
+                    self.history.let_go();
                 }
                 return;
             }
         }
+        self.search(search);
+    }
+
+    pub(super) fn paste_into_search(&mut self, mut search: Search, text: &str) {
+        search.type_on(text.lines().next().unwrap_or_default());
+        self.search(search);
+    }
+
+    /// Searches, and shows what is found.
+    pub(super) fn search(&mut self, mut search: Search) {
+        search.found = self.history.find(&search.typed, search.nth).map(str::to_owned);
         self.popup = Popup::Search(search);
+    }
+}
+
+impl Search {
+    fn type_on(&mut self, text: &str) {
+        /// Longer than anything that is searched for.
+        const TYPED: usize = 200;
+        let room = TYPED.saturating_sub(self.typed.len());
+        self.typed.push_str(&text[..text.floor_char_boundary(room)]);
+        self.nth = 0;
     }
 }

@@ -1,68 +1,136 @@
-//! Keys while a question is to be answered. Only what cannot be meant otherwise is an answer.
+//! Keys while a question is to be answered. Only what cannot be meant otherwise is an answer, and nothing changes that
+//! is not seen.
 
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ikigai_agents::{Command, Order};
-use ikigai_conversation::Decision;
+use ikigai_conversation::{AgentId, Decision, ToolCallId};
 
 use super::{CONTROL, NONE, Pressed, edit};
 use crate::app::App;
 use crate::draft::Draft;
 use crate::news::Effect;
-use crate::question::{PAUSE, Stage};
+use crate::question::Stage;
+
+const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
+
+/// A key that comes sooner after the one before belongs to what is being typed: nobody says yes in the middle of a
+/// word.
+const PAUSE: Duration = Duration::from_millis(700);
+
+/// Keys that were pressed in one go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Typing {
+    since: Duration,
+    last: Duration,
+    /// One of them answered a question, so none of the others is text.
+    is_answer: bool,
+}
+
+impl Typing {
+    pub(super) fn go_on(typing: Option<Typing>, now: Duration) -> Typing {
+        match typing {
+            Some(typing) if now.saturating_sub(typing.last) < PAUSE => {
+                Typing { last: now, ..typing }
+            }
+            Some(_) | None => Typing { since: now, last: now, is_answer: false },
+        }
+    }
+}
+
+/// The oldest question of the agent in view.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    agent: AgentId,
+    call: ToolCallId,
+    /// Since when it is in view, which may be long after it was asked.
+    since: Duration,
+}
 
 impl App {
-    pub(super) fn press_in_question(&mut self, key: KeyEvent, now: Duration) -> Pressed {
-        let is_typing = self.last_key.is_some_and(|last| now.saturating_sub(last) < PAUSE);
-        let Some(question) = self.pane_in_view().questions.front_mut() else {
-            return Pressed::PassedOn;
-        };
-        let is_fresh = now.saturating_sub(question.since) < PAUSE;
-        match &mut question.stage {
-            Stage::Aside => return Pressed::PassedOn,
-            Stage::Reason(reason) => match (key.code, key.modifiers) {
-                (KeyCode::Esc, _) => question.stage = Stage::Choice,
-                (KeyCode::Enter, _) => {
-                    let reason =
-                        Some(reason.whole().trim().to_owned()).filter(|reason| !reason.is_empty());
-                    self.answer(Decision::No, reason);
-                }
-                (KeyCode::PageUp | KeyCode::PageDown, _) => return Pressed::PassedOn,
-                (KeyCode::Char('c'), CONTROL) => question.stage = Stage::Choice,
-                _ => edit(reason, key),
-            },
-            Stage::Choice => match (key.code, key.modifiers) {
-                (KeyCode::Esc, _) => question.stage = Stage::Aside,
-                // What was under way before the question came up is not meant for it.
-                (KeyCode::Char(_) | KeyCode::Enter, NONE | KeyModifiers::SHIFT)
-                    if is_fresh && is_typing =>
-                {
-                    return Pressed::PassedOn;
-                }
-                (KeyCode::Char('y' | 'Y'), NONE | KeyModifiers::SHIFT) => {
-                    self.answer(Decision::Once, None);
-                }
-                (KeyCode::Char('a' | 'A'), NONE | KeyModifiers::SHIFT) => {
-                    self.answer(Decision::Always, None);
-                }
-                (KeyCode::Char('n' | 'N'), NONE | KeyModifiers::SHIFT) => {
-                    question.stage = Stage::Reason(Draft::default());
-                }
-                // Any other letter is no answer, and is not taken for a text either.
-                (
-                    KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace,
-                    NONE | KeyModifiers::SHIFT,
-                ) => {}
-                _ => return Pressed::PassedOn,
-            },
+    /// Notes whether there is another question in view than before.
+    pub(crate) fn note_question(&mut self, now: Duration) {
+        let question = self.panes.get(&self.view).and_then(|pane| pane.questions.front());
+        let call = question.map(|question| &question.asking.call.tool_call_id);
+        let known = self.seen.as_ref().filter(|seen| seen.agent == self.view);
+        if known.map(|seen| &seen.call) != call {
+            let agent = self.view.clone();
+            self.seen = call.map(|call| Seen { agent, call: call.clone(), since: now });
         }
-        Pressed::Taken
+    }
+
+    pub(super) fn press_in_question(&mut self, key: KeyEvent, was_leaving: bool) {
+        let Some(question) = self.pane_in_view().questions.front_mut() else { return };
+        match (key.code, key.modifiers, &question.stage) {
+            // These are about a text that is not seen now.
+            (KeyCode::Char('g' | 'r'), CONTROL, _) => {}
+            (KeyCode::Up, NONE, _) => self.scroll(-1),
+            (KeyCode::Down, NONE, _) => self.scroll(1),
+            (_, _, Stage::Choice) => self.press_in_choice(key, was_leaving),
+            (_, _, Stage::Reason(_)) => self.press_in_reason(key, was_leaving),
+            (_, _, Stage::Aside) => {}
+        }
+    }
+
+    fn press_in_choice(&mut self, key: KeyEvent, was_leaving: bool) {
+        match (key.code, key.modifiers) {
+            (KeyCode::Esc, _) => self.set_stage(Stage::Aside),
+            // What was under way before the question came up is not meant for it.
+            (KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace, NONE | SHIFT)
+                if self.is_under_way() =>
+            {
+                if self.typing.is_some_and(|typing| !typing.is_answer) {
+                    self.press_in_input(key);
+                }
+            }
+            (KeyCode::Char('y' | 'Y'), NONE | SHIFT) => self.answer(Decision::Once, None),
+            (KeyCode::Char('a' | 'A'), NONE | SHIFT) => self.answer(Decision::Always, None),
+            (KeyCode::Char('n' | 'N'), NONE | SHIFT) => {
+                self.set_stage(Stage::Reason(Draft::default()));
+            }
+            // Any other key is no answer, and is not taken for a text either.
+            _ => {
+                self.press_anywhere(key, was_leaving);
+            }
+        }
+    }
+
+    fn press_in_reason(&mut self, key: KeyEvent, was_leaving: bool) {
+        match (key.code, key.modifiers) {
+            (KeyCode::Esc, _) | (KeyCode::Char('c'), CONTROL) => self.set_stage(Stage::Choice),
+            (KeyCode::Enter, NONE) => {
+                let reason = self.input().whole().trim().to_owned();
+                self.answer(Decision::No, Some(reason).filter(|reason| !reason.is_empty()));
+            }
+            _ => {
+                if self.press_anywhere(key, was_leaving) == Pressed::PassedOn {
+                    edit(self.input(), key);
+                }
+            }
+        }
+    }
+
+    fn set_stage(&mut self, stage: Stage) {
+        if let Some(question) = self.pane_in_view().questions.front_mut() {
+            question.stage = stage;
+        }
+    }
+
+    /// Whether what is being typed was begun before the question was seen.
+    fn is_under_way(&self) -> bool {
+        match (&self.typing, &self.seen) {
+            (Some(typing), Some(seen)) => typing.since <= seen.since,
+            (None, _) | (_, None) => false,
+        }
     }
 
     fn answer(&mut self, decision: Decision, reason: Option<String>) {
         let agent = self.view.clone();
         let Some(question) = self.pane_in_view().questions.pop_front() else { return };
+        if let Some(typing) = &mut self.typing {
+            typing.is_answer = true;
+        }
         let command = Command::Answer(question.answer(decision, reason));
         self.wish(Effect::Order(Order { agent, command }));
     }

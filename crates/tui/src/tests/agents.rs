@@ -1,12 +1,14 @@
 //! More than one agent.
 
 use crossterm::event::{KeyCode, KeyModifiers};
+use ikigai_agents::Happening;
 use ikigai_conversation::NewMessage;
 
 use super::{Stage, agent, say};
 use crate::app::Act;
 use crate::news::{Effect, News};
 use crate::team::{Member, Place, State};
+use crate::typed::Typed;
 
 fn member(id: &str, state: State) -> Member {
     let (name, cost) = (None, None);
@@ -131,6 +133,48 @@ fn one_of_another_terminal_cannot_be_talked_to() {
     stage.press(KeyCode::Right, KeyModifiers::ALT);
     stage.has("Error: agent 1/ is not run here; write to it: /mail send 1/ text");
     stage.has("[0/]");
+}
+
+/// They stayed busy and asking for ever: nobody tells of them any more.
+#[test]
+fn with_a_lost_agent_all_that_it_forked_is_lost() {
+    let mut stage = stage();
+    for id in ["0/", "0/1/", "1/"] {
+        stage.starts(id);
+    }
+    stage.happens("0/1/", super::asking::asking());
+    stage.has("[0/1/ asks]");
+    stage.happens("0/", Happening::Lost("Agent 0/ was taken over".to_owned()));
+    stage.lacks("asks]");
+    stage.lacks("Esc interrupts");
+    stage.control('t');
+    stage.has("1 0/ idle: a task");
+    stage.has("0/1/ idle: a task");
+    stage.has("1/ waiting");
+    stage.key(KeyCode::Esc);
+    stage.press(KeyCode::Down, KeyModifiers::ALT);
+    stage.has("[0/1/]");
+    stage.lacks("rm -r build");
+    stage.lacks("Esc interrupts");
+}
+
+#[test]
+fn the_wheel_moves_what_is_chosen_in_the_team() {
+    let mut stage = Stage::new(40, 10);
+    for number in 0..50 {
+        stage.logs("0/", NewMessage::user(format!("line {number}")));
+    }
+    stage.app.take(
+        News::Team(["0/", "0/0/", "0/1/"].map(|id| member(id, State::Idle)).to_vec()),
+        stage.now,
+    );
+    stage.control('t');
+    stage.app.press(Typed::Wheel(-3), stage.now);
+    stage.app.press(Typed::Wheel(1), stage.now);
+    stage.key(KeyCode::Enter);
+    stage.has("[0/0/]");
+    stage.press(KeyCode::Up, KeyModifiers::ALT);
+    stage.has("line 49");
 }
 
 #[test]

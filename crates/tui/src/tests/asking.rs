@@ -6,11 +6,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ikigai_agents::{Answer, Asking, Command, Happening};
 use ikigai_conversation::{Decision, NewMessage, ResponseId, ToolCall, ToolCallId};
 
-use super::{Stage, order};
+use super::{Stage, agent, order};
 use crate::app::Act;
+use crate::news::{Effect, News};
 use crate::typed::Typed;
 
-fn asking() -> Happening {
+pub(super) fn asking() -> Happening {
     let call = ToolCall {
         tool_call_id: ToolCallId::new("c"),
         name: "bash".to_owned(),
@@ -142,4 +143,102 @@ fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
     }
     stage.has("step29");
     stage.has("y yes, once");
+}
+
+/// Each of these changed the draft behind the question, or offered completions for it.
+#[test]
+fn no_key_changes_the_draft_that_a_question_covers() {
+    let mut stage = Stage::new(80, 24);
+    stage.app.take(News::History { texts: vec!["earlier".to_owned()], size: 10 }, stage.now);
+    stage.starts("0/");
+    stage.types("one /he");
+    stage.happens("0/", asking());
+    for key in [KeyCode::Up, KeyCode::Down, KeyCode::Tab, KeyCode::Left, KeyCode::Backspace] {
+        stage.key(key);
+    }
+    for key in ['j', 'u', 'w', 'k', 'g', 'r', 'a'] {
+        stage.control(key);
+    }
+    stage.press(KeyCode::Enter, KeyModifiers::ALT);
+    assert_eq!(stage.acts(), []);
+    stage.control('c');
+    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+    stage.key(KeyCode::Esc);
+    stage.has("❯ one /he");
+}
+
+#[test]
+fn a_question_is_scrolled_by_up_and_down_too() {
+    let mut stage = Stage::new(40, 10);
+    let Happening::Asks(mut long) = asking() else { unreachable!("it is one") };
+    let command: String = (0..30).map(|n| format!("step{n}\n")).collect();
+    long.call.arguments = serde_json::json!({ "command": command }).to_string();
+    stage.happens("0/", Happening::Asks(long));
+    stage.has("? agent 0/");
+    stage.key(KeyCode::Down);
+    stage.key(KeyCode::Down);
+    stage.lacks("? agent 0/");
+    stage.key(KeyCode::Up);
+    stage.key(KeyCode::Up);
+    stage.has("? agent 0/");
+}
+
+#[test]
+fn keys_that_work_everywhere_do_so_in_a_reason() {
+    let mut stage = asked();
+    stage.starts("0/1/");
+    stage.types("nbecause");
+    stage.control('z');
+    stage.control('l');
+    assert_eq!(stage.acts(), [Act::Suspend, Act::Redraw]);
+    stage.press(KeyCode::Enter, KeyModifiers::ALT);
+    assert_eq!(stage.acts(), [], "only Enter alone says no");
+    stage.control('t');
+    stage.has("Team:");
+    stage.key(KeyCode::Esc);
+    stage.control('a');
+    stage.control('d');
+    stage.has("why not? ecause");
+    stage.press(KeyCode::Down, KeyModifiers::ALT);
+    stage.has("[0/1/]");
+}
+
+/// A key after `millis`.
+fn soon(stage: &mut Stage, millis: u64, code: KeyCode, modifiers: KeyModifiers) {
+    stage.now += Duration::from_millis(millis);
+    stage.app.press(Typed::Key(KeyEvent::new(code, modifiers)), stage.now);
+}
+
+/// The question had been asked long before, and the first letters were taken for answers to it.
+#[test]
+fn whoever_comes_typing_to_an_agent_that_asks_answers_nothing() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/1/");
+    stage.happens("0/1/", asking());
+    stage.types("x");
+    stage.acts();
+    soon(&mut stage, 60_000, KeyCode::Down, KeyModifiers::ALT);
+    for c in "yes, but a".chars() {
+        soon(&mut stage, 200, KeyCode::Char(c), KeyModifiers::NONE);
+    }
+    stage.has("rm -r build");
+    assert_eq!(stage.acts(), [Act::Effect(Effect::Recall(agent("0/1/")))]);
+    stage.key(KeyCode::Esc);
+    stage.has("❯ yes, but a");
+}
+
+#[test]
+fn a_key_that_is_held_down_answers_one_question() {
+    let mut stage = asked();
+    let Happening::Asks(mut second) = asking() else { unreachable!("it is one") };
+    second.call.tool_call_id = ToolCallId::new("d");
+    stage.happens("0/", Happening::Asks(second));
+    stage.types("y");
+    for _ in 0..60 {
+        soon(&mut stage, 30, KeyCode::Char('y'), KeyModifiers::NONE);
+    }
+    assert_eq!(stage.acts(), [answer(Decision::Once, None)]);
+    stage.has("asks for bash");
+    stage.key(KeyCode::Esc);
+    stage.lacks("❯ y");
 }

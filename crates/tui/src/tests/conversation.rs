@@ -11,6 +11,7 @@ use super::{Stage, agent};
 use crate::app::Act;
 use crate::look::Colours;
 use crate::news::{Effect, News, When};
+use crate::subject::Before;
 
 #[test]
 fn a_turn_is_what_was_said_called_found_and_answered() {
@@ -114,9 +115,9 @@ fn a_write_is_a_diff_once_it_is_known_what_was_there() {
         panic!("{acts:?}");
     };
     stage.has("  +one");
-    let text = "one\ntwo\n".to_owned();
+    let before = Before::Text("one\ntwo\n".to_owned());
     stage.app.take(
-        News::Before { agent: agent("0/"), call: call.tool_call_id.clone(), text },
+        News::Before { agent: agent("0/"), call: call.tool_call_id.clone(), before },
         stage.now,
     );
     stage.has("   one\n  -two\n  +2");
@@ -255,4 +256,16 @@ fn what_a_fault_cut_off_does_not_run_into_the_next_answer() {
     stage.streams("0/", "whole");
     stage.has("● half");
     stage.has("● whole");
+}
+
+/// Without a turn nothing says that the wait is over, and the agent seemed busy for ever.
+#[test]
+fn a_database_that_is_busy_outside_a_turn_is_told_and_leaves_the_agent_idle() {
+    let mut stage = Stage::new(80, 24);
+    stage.happens("0/", Happening::StoreWaits("the database is busy".to_owned()));
+    stage.has("⚠ the database is busy; waiting");
+    stage.lacks("Esc interrupts");
+    stage.starts("0/");
+    stage.happens("0/", Happening::StoreWaits("the database is busy".to_owned()));
+    stage.has("⚠ the database is busy; waiting · 0 s · Esc interrupts");
 }

@@ -83,10 +83,15 @@ fn escape_interrupts_only_an_agent_at_work() {
     assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
 }
 
+fn knows(stage: &mut Stage, texts: &[&str]) {
+    let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+    stage.app.take(News::History { texts, size: 10 }, stage.now);
+}
+
 #[test]
 fn up_and_down_go_through_the_history() {
     let mut stage = Stage::new(80, 24);
-    stage.app.take(News::History(vec!["old".to_owned()]), stage.now);
+    knows(&mut stage, &["old"]);
     stage.enters("new");
     stage.types("draft");
     stage.key(KeyCode::Up);
@@ -98,10 +103,40 @@ fn up_and_down_go_through_the_history() {
     stage.has("❯ draft");
 }
 
+/// Down brought the text of another agent, or one that had been given up.
+#[test]
+fn the_place_in_the_history_is_left_with_the_text() {
+    let leaves: [fn(&mut Stage); 4] = [
+        |stage| {
+            stage.starts("0/1/");
+            stage.press(KeyCode::Down, KeyModifiers::ALT);
+        },
+        |stage| stage.control('c'),
+        |stage| {
+            stage.control('g');
+            stage.app.take(News::Edited(Some("other".to_owned())), stage.now);
+        },
+        |stage| {
+            stage.control('r');
+            stage.types("old");
+            stage.key(KeyCode::Enter);
+        },
+    ];
+    for leave in leaves {
+        let mut stage = Stage::new(80, 24);
+        knows(&mut stage, &["old", "new"]);
+        stage.types("draft");
+        stage.key(KeyCode::Up);
+        leave(&mut stage);
+        stage.key(KeyCode::Down);
+        stage.lacks("draft");
+    }
+}
+
 #[test]
 fn control_r_finds_what_was_typed() {
     let mut stage = Stage::new(80, 24);
-    stage.app.take(News::History(vec!["fix the test".to_owned(), "other".to_owned()]), stage.now);
+    knows(&mut stage, &["fix the test", "other"]);
     stage.control('r');
     stage.types("tes");
     stage.has("search 'tes': fix the test");
@@ -164,6 +199,48 @@ fn tab_completes_commands_agents_and_files() {
     assert_eq!(stage.acts(), []);
 }
 
+/// The first offer was chosen again, and Enter took another file than the one that was seen.
+#[test]
+fn a_list_that_comes_late_leaves_what_is_chosen() {
+    let mut stage = Stage::new(80, 24);
+    let files = |names: &[&str]| {
+        News::Listed(Listing::Files, names.iter().map(|name| (*name).to_owned()).collect())
+    };
+    stage.app.take(files(&["b", "c"]), stage.now);
+    stage.types("@");
+    stage.key(KeyCode::Tab);
+    stage.key(KeyCode::Down);
+    stage.app.take(files(&["a", "b", "c"]), stage.now);
+    stage.key(KeyCode::Enter);
+    stage.has("❯ @c");
+    stage.control('u');
+    stage.types("@");
+    stage.key(KeyCode::Tab);
+    stage.app.press(Typed::Wheel(1), stage.now);
+    stage.key(KeyCode::Enter);
+    stage.has("❯ @b");
+}
+
+#[test]
+fn a_paste_that_is_too_long_is_refused_aloud() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("draft");
+    stage.app.press(Typed::Paste("x\n".repeat(1024 * 1024)), stage.now);
+    stage.has("Error: what was pasted is too long: put it into a file and name that");
+    stage.has("❯ draft");
+}
+
+#[test]
+fn a_paste_into_a_search_is_no_longer_than_what_is_typed_there() {
+    let mut stage = Stage::new(250, 24);
+    knows(&mut stage, &["fix the test", "other"]);
+    stage.control('r');
+    stage.app.press(Typed::Paste("tes\nmore".to_owned()), stage.now);
+    stage.has("search 'tes': fix the test");
+    stage.app.press(Typed::Paste("x".repeat(1_000)), stage.now);
+    stage.has(&format!("search 'tes{}': (nothing)", "x".repeat(197)));
+}
+
 #[test]
 fn commands_that_others_carry_out_are_passed_on() {
     let mut stage = Stage::new(80, 24);
@@ -205,6 +282,35 @@ fn the_editor_gets_the_text_and_gives_it_back() {
     assert_eq!(stage.acts(), [Act::Effect(Effect::Edit("draft".to_owned()))]);
     stage.app.take(News::Edited(Some("better\n".to_owned())), stage.now);
     stage.has("❯ better");
+}
+
+/// What was edited for one agent came to the one that was in view then.
+#[test]
+fn what_was_edited_goes_to_whom_it_was_meant_for() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("draft");
+    stage.control('g');
+    stage.app.take(News::View(agent("1/")), stage.now);
+    stage.app.take(News::Edited(Some("better\n".to_owned())), stage.now);
+    stage.lacks("better");
+    stage.app.take(News::View(agent("0/")), stage.now);
+    stage.has("❯ better");
+}
+
+#[test]
+fn an_offered_text_waits_until_the_input_is_empty() {
+    let mut stage = Stage::new(80, 24);
+    let offer = || News::Draft { agent: agent("0/"), text: "offered".to_owned() };
+    stage.app.take(offer(), stage.now);
+    stage.has("❯ offered");
+    stage.control('c');
+    stage.has("❯\n");
+    stage.types("mine");
+    stage.app.take(offer(), stage.now);
+    stage.has("❯ mine");
+    stage.key(KeyCode::Enter);
+    stage.has("❯ offered");
+    assert_eq!(stage.acts(), [say("0/", "mine")]);
 }
 
 #[test]

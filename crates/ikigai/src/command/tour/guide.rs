@@ -49,7 +49,7 @@ const CHAPTERS: &[Chapter] = &[
 const CUT_SHORT: &str = "Something that the tour stands on did not work here, so it ends. The tour needs bash. Ctrl+D leaves.";
 
 /// What the screen is opened with.
-pub(super) fn occasion() -> Occasion {
+pub(super) fn occasion(at_last: impl Fn() + Send + Sync + 'static) -> Occasion {
     let at = Mutex::new(0);
     let guide: Watcher = Arc::new(move |event: &Event, feed: &Feed| {
         let Some(text) = answer_of_first(event) else { return };
@@ -63,7 +63,7 @@ pub(super) fn occasion() -> Occasion {
             _ => {}
         }
     });
-    Occasion::Tour { welcome: chapter_news(0), guide }
+    Occasion::Tour { welcome: chapter_news(0), guide, at_last: Arc::new(at_last) }
 }
 
 /// The answer with which the first agent's turn has ended.
@@ -76,8 +76,10 @@ fn answer_of_first(event: &Event) -> Option<&str> {
 
 fn chapter_news(number: usize) -> Vec<News> {
     let Some(chapter) = CHAPTERS.get(number) else { return Vec::new() };
-    let typed = chapter.typed.map(|typed| News::Edited(Some(typed.to_owned())));
-    [News::View(AgentId::top_level(0)), told(chapter.told)].into_iter().chain(typed).collect()
+    let agent = AgentId::top_level(0);
+    let view = News::View(agent.clone());
+    let typed = chapter.typed.map(|typed| News::Draft { agent, text: typed.to_owned() });
+    [view, told(chapter.told)].into_iter().chain(typed).collect()
 }
 
 fn told(text: &str) -> News {
