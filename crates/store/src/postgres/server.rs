@@ -92,9 +92,10 @@ impl Server {
         }
     }
 
-    /// Whether a notification is our own.
+    /// Whether a notification is our own. Of one whose sender is not known (0) it is not.
     pub(crate) fn is_own(&self, process: i32) -> bool {
-        self.speakers.iter().any(|speaker| speaker.load(Ordering::Relaxed) == process)
+        let mut speakers = self.speakers.iter().map(|speaker| speaker.load(Ordering::Relaxed));
+        process != 0 && speakers.any(|speaker| speaker == process)
     }
 
     /// A connection to say on that something changed.
