@@ -153,6 +153,7 @@ impl Client {
         if size > LARGEST_MESSAGE || self.output.len() + size > LARGEST_QUEUE {
             return Err(Error::protocol("a value is too large"));
         }
+        let before = self.output.len();
         let sent = self.statements.send(sql, values);
         if let Some(text) = sent.parse {
             let types = values.iter().map(|value| value.type_id());
@@ -162,6 +163,10 @@ impl Client {
         frontend::bind("", &sent.name, [1], values.iter().copied(), write, [1], &mut self.output)
             .map_err(|_| Error::protocol("a value is too large"))?;
         frontend::execute("", 0, &mut self.output)?;
+        // As it is written: what is larger would come back in a message that is refused.
+        if self.output.len() - before > LARGEST_MESSAGE {
+            return Err(Error::protocol("a value is too large"));
+        }
         self.queued += 1;
         Ok(())
     }

@@ -18,7 +18,7 @@ const LIMITS: &str =
 const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply')
     THEN current_setting('synchronous_commit') ELSE set_config('synchronous_commit', 'on', ?1 = 1) END";
 /// Longer than the server's own limits: whoever says nothing for so long is gone.
-const SILENCE: Duration = Duration::from_secs(60);
+pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
 /// A server, as this process knows it.
 #[derive(Debug)]
