@@ -179,7 +179,7 @@ impl Team {
         let store = seat.store();
         if self.changes.is_none() {
             // Before the first look: what comes after it is noticed.
-            self.changes = Some(store.changes()?);
+            self.changes = Some(store.changes(seat.session())?);
         }
         let patience = match self.equipment.limits.free_agents {
             FreeAgents::TakenUp | FreeAgents::Left => Patience::None,

@@ -24,7 +24,7 @@ pub async fn until_over(
 ) -> Result<(), StoreError> {
     let looking = async {
         // Before the first look: what comes after it is noticed.
-        let mut changes = store.changes()?;
+        let mut changes = store.changes(session)?;
         loop {
             match store.wait_is_over(session, waiter.clone(), waiting.clone()).await {
                 Ok(true) => return Ok(()),

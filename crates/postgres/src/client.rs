@@ -1,5 +1,6 @@
 //! A connection: statements are queued, sent together, and their replies read together.
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,9 @@ const LARGEST_QUEUE: usize = 2 * LARGEST_MESSAGE;
 const LONGEST_SCRIPT: usize = 1_000;
 /// No answer takes longer, however lively the server is meanwhile.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
+/// So many notifications are kept, and of so many bytes.
+const MOST_NOTIFICATIONS: usize = 64;
+const LONGEST_TEXT: usize = 100;
 /// An error's words beyond this help nobody.
 const LONGEST_WORDS: usize = 300;
 
@@ -48,13 +52,22 @@ pub struct Client {
     unheard: usize,
     /// The process that answers, as it introduced itself.
     process: i32,
-    /// Who has sent the last notification that nobody asked for yet.
-    notified_by: Option<i32>,
+    /// The notifications that nobody asked for yet.
+    notified: VecDeque<Notification>,
     is_behind_pooler: bool,
     /// When it is given up to wait for what was last asked.
     deadline: Instant,
     /// How many bytes came since then.
     received: usize,
+}
+
+/// What another connection says through the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notification {
+    /// The process of the server that answers there; 0: not known any more.
+    pub process: i32,
+    /// What was said; empty when it is not known any more.
+    pub text: String,
 }
 
 impl Client {
@@ -85,7 +98,7 @@ impl Client {
             queued: 0,
             unheard: 0,
             process: 0,
-            notified_by: None,
+            notified: VecDeque::new(),
             is_behind_pooler: false,
             deadline: Instant::now() + address.connect_timeout,
             received: 0,
@@ -140,6 +153,7 @@ impl Client {
         if size > LARGEST_MESSAGE || self.output.len() + size > LARGEST_QUEUE {
             return Err(Error::protocol("a value is too large"));
         }
+        let before = self.output.len();
         let sent = self.statements.send(sql, values);
         if let Some(text) = sent.parse {
             let types = values.iter().map(|value| value.type_id());
@@ -149,6 +163,10 @@ impl Client {
         frontend::bind("", &sent.name, [1], values.iter().copied(), write, [1], &mut self.output)
             .map_err(|_| Error::protocol("a value is too large"))?;
         frontend::execute("", 0, &mut self.output)?;
+        // As it is written: what is larger would come back in a message that is refused.
+        if self.output.len() - before > LARGEST_MESSAGE {
+            return Err(Error::protocol("a value is too large"));
+        }
         self.queued += 1;
         Ok(())
     }
@@ -215,15 +233,15 @@ impl Client {
         self.replies(LONGEST_SCRIPT).map(drop)
     }
 
-    /// Waits for a notification, `limit` at most, and says which process of the server sent it.
+    /// Waits for a notification, `limit` at most.
     ///
     /// # Errors
     /// When the connection is lost.
-    pub fn notified(&mut self, limit: Duration) -> Result<Option<i32>, Error> {
+    pub fn notified(&mut self, limit: Duration) -> Result<Option<Notification>, Error> {
         self.begin_waiting(LONGEST_RUN);
         self.hear()?;
         self.stream.set_timeout(limit)?;
-        while self.notified_by.is_none() {
+        while self.notified.is_empty() {
             match self.next_message() {
                 Ok(Message::ErrorResponse(body)) => return Err(Client::refusal(&body)),
                 Ok(_) => {}
@@ -231,7 +249,7 @@ impl Client {
                 Err(ReadError::Failed(error)) => return Err(error),
             }
         }
-        Ok(self.notified_by.take())
+        Ok(self.notified.pop_front())
     }
 
     /// Whether the server is still there, as far as can be seen without asking it.
@@ -361,12 +379,23 @@ impl Client {
                 Some(Message::NoticeResponse(_) | Message::ParameterStatus(_)) => {}
                 Some(message) => {
                     if let Message::NotificationResponse(body) = &message {
-                        self.notified_by = Some(body.process_id());
+                        let text = body.message().map_err(Error::from)?;
+                        self.keep(Notification { process: body.process_id(), text: text.into() });
                     }
                     return Ok(message);
                 }
                 None => self.read_more()?,
             }
+        }
+    }
+
+    /// Of too many notifications only the fact is kept that something was said.
+    fn keep(&mut self, notification: Notification) {
+        if notification.text.len() > LONGEST_TEXT || self.notified.len() == MOST_NOTIFICATIONS {
+            self.notified.clear();
+            self.notified.push_back(Notification::default());
+        } else {
+            self.notified.push_back(notification);
         }
     }
 

@@ -29,7 +29,7 @@ mod text;
 mod value;
 
 pub use address::{Address, Host, Tls};
-pub use client::Client;
+pub use client::{Client, Notification};
 pub use error::Error;
 pub use row::{Reply, Row};
 pub use value::Value;

@@ -132,7 +132,7 @@ fn wake_up(ground: &Ground) {
     let world = World::on(ground, "wake");
     let other = Store::open(&world.address, Options::default()).expect("it opens");
     let mut times = Vec::new();
-    let mut changes = world.store.changes().expect("it listens");
+    let mut changes = world.store.changes(world.session).expect("it listens");
     for number in 1..=200 {
         let (session, to) = (world.session, AgentId::top_level(0));
         let waiting = async {

@@ -65,8 +65,8 @@ pub(crate) struct Postgres {
     client: Option<Client>,
     commits: u64,
     notifier: Notifier,
-    /// Whether something changed that others were not told of.
-    has_news: bool,
+    /// What changed that others were not told of.
+    news: Option<String>,
     /// Says that a commit is in doubt, to whoever waits for it.
     doubt: watch::Sender<Option<StoreError>>,
 }
@@ -84,8 +84,8 @@ impl Postgres {
         let notifier = Notifier::new(Arc::clone(&server));
         let client = Some(client);
         // Somewhere in the middle: a process may end before it has made many commits, and then one of many cleans.
-        let (commits, has_news) = (Uuid::now_v7().as_u128() as u64 % CLEANING, false);
-        Ok(Postgres { server, clock, locks, client, commits, notifier, has_news, doubt })
+        let commits = Uuid::now_v7().as_u128() as u64 % CLEANING;
+        Ok(Postgres { server, clock, locks, client, commits, notifier, news: None, doubt })
     }
 
     /// The connection, made anew when the old one is gone.
@@ -139,13 +139,12 @@ impl Postgres {
     }
 
     /// Tells other processes that something changed.
-    fn say(&mut self) {
+    fn say(&mut self, news: String) {
         if let Some(client) = &mut self.client
-            && self.notifier.say(client).is_err()
+            && self.notifier.say(client, news).is_err()
         {
             self.client = None;
         }
-        self.has_news = false;
     }
 }
 
@@ -179,12 +178,12 @@ impl Database for Postgres {
             transaction.clean_up();
         }
         let committed = transaction.commit(&key, finished);
-        let has_news = transaction.has_news();
+        let news = transaction.has_news().then(|| notifier::news_of(scope));
         self.commits += 1;
         match committed {
             Committed::Yes => {
                 self.client = Some(client);
-                self.has_news |= has_news;
+                self.news = news;
                 Ok(())
             }
             Committed::No(error) => {
@@ -194,7 +193,7 @@ impl Database for Postgres {
             Committed::NotAndLost(error) => Err(error),
             Committed::Unknown(error) => {
                 drop(client);
-                self.find_out(&key, error).inspect(|()| self.has_news |= has_news)
+                self.find_out(&key, error).map(|()| self.news = news)
             }
         }
     }
@@ -204,8 +203,8 @@ impl Database for Postgres {
     }
 
     fn say_news(&mut self) {
-        if self.has_news {
-            self.say();
+        if let Some(news) = self.news.take() {
+            self.say(news);
         }
     }
 

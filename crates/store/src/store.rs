@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ikigai_conversation::SessionId;
 use tokio::sync::watch;
 
 use crate::address::Address;
@@ -98,15 +99,17 @@ impl Store {
         }
     }
 
-    /// A watch on changes, by this process and by others.
+    /// A watch on changes of a session, by this process and by others. It may also tell of other changes.
     ///
     /// # Errors
     /// When the database cannot be opened once more.
-    pub fn changes(&self) -> Result<Changes, StoreError> {
+    pub fn changes(&self, session: SessionId) -> Result<Changes, StoreError> {
         let committed = self.writer.committed();
         match &self.reading {
             Reading::Sqlite(readers) => Changes::of_file(committed, readers.path()),
-            Reading::Postgres { listener, .. } => Ok(Changes::heard(committed, listener.hear()?)),
+            Reading::Postgres { listener, .. } => {
+                Ok(Changes::heard(committed, listener.hear(session)?))
+            }
         }
     }
 

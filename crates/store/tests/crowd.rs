@@ -25,7 +25,7 @@ pub(crate) fn work_as_child(arguments: &[String]) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = &store;
     runtime.block_on(async {
-        let _changes = store.changes().unwrap();
+        let _changes = store.changes(sessions[0]).unwrap();
         let work = async |agent: u32| {
             let session = sessions[agent as usize % 2];
             let id = AgentId::top_level((number * AGENTS + agent) / 2);

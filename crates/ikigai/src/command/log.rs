@@ -28,7 +28,7 @@ fn follow(
     arguments: &LogArguments,
     mut after: Option<MessageId>,
 ) -> anyhow::Result<Exit> {
-    let mut changes = session.store().changes()?;
+    let mut changes = session.store().changes(session.id)?;
     let mut interrupted = session.wait(async { signal(SignalKind::interrupt()) })?;
     while show_new(session, arguments, &mut after)? == Reader::Listening {
         let changed = session.wait(async {

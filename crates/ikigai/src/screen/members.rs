@@ -30,7 +30,7 @@ pub(super) async fn watch_members(
     loop {
         // Before the look: what comes after it is noticed.
         if changes.is_none() {
-            changes = watch.store.changes().ok();
+            changes = watch.store.changes(session).ok();
         }
         // A database that cannot be reached for now is a matter of the agents, who tell of it.
         if let Ok(members) = watch.members().await

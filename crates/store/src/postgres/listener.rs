@@ -1,13 +1,15 @@
 //! Hearing from the server that another process has written.
 //!
-//! What is heard says nothing but "look", and may be lost. After every new connection a look is due, since nobody
+//! What is heard says nothing but "look" and at which session, and may be lost. After every new connection a look is due, since nobody
 //! knows what was said meanwhile. Behind a pooler nothing is heard at all, and the sweep finds what there is
 //! (mail.md, M6).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ikigai_conversation::SessionId;
 use tokio::sync::watch;
 
 use crate::error::StoreError;
@@ -23,42 +25,77 @@ const SILENCE: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub(crate) struct Listener {
     server: Arc<Server>,
-    heard: Mutex<Option<watch::Receiver<u64>>>,
+    ears: Arc<Ears>,
+}
+
+/// Who wants to hear. The listening thread has it too, and ends when nobody else has.
+#[derive(Debug, Default)]
+struct Ears {
+    /// By the session of which something is to be heard.
+    watches: Mutex<BTreeMap<SessionId, watch::Sender<u64>>>,
 }
 
 impl Listener {
     pub(crate) fn new(server: Arc<Server>) -> Listener {
-        Listener { server, heard: Mutex::new(None) }
+        Listener { server, ears: Arc::default() }
     }
 
-    /// Changes when another process may have written.
-    pub(crate) fn hear(&self) -> Result<watch::Receiver<u64>, StoreError> {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(heard) = &*heard {
-            return Ok(heard.clone());
+    /// Changes when another process may have written to a session.
+    pub(crate) fn hear(&self, session: SessionId) -> Result<watch::Receiver<u64>, StoreError> {
+        let mut watches = self.ears.watches();
+        if !self.ears.are_listening() {
+            let (server, ears) = (Arc::clone(&self.server), Arc::clone(&self.ears));
+            thread::Builder::new()
+                .name("listener".to_owned())
+                .spawn(move || listen(&server, &ears))
+                .map_err(StoreError::internal)?;
         }
-        let (tell, hear) = watch::channel(0);
-        let server = Arc::clone(&self.server);
-        thread::Builder::new()
-            .name("listener".to_owned())
-            .spawn(move || listen(&server, &tell))
-            .map_err(StoreError::internal)?;
-        Ok(heard.insert(hear).clone())
+        watches.retain(|_, tell| !tell.is_closed());
+        Ok(watches.entry(session).or_insert_with(|| watch::channel(0).0).subscribe())
     }
 }
 
+impl Ears {
+    fn watches(&self) -> MutexGuard<'_, BTreeMap<SessionId, watch::Sender<u64>>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells those who watch the session that a notification names; when it names none, all.
+    fn tell(&self, text: &str) {
+        let watches = self.watches();
+        match SessionId::parse(text) {
+            Ok(session) => watches.get(&session).into_iter().for_each(count_up),
+            Err(_) => watches.values().for_each(count_up),
+        }
+    }
+
+    /// Asked by the store: whether there is a thread.
+    fn are_listening(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1
+    }
+
+    /// Asked by the thread: whether there is a store.
+    fn are_wanted(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1
+    }
+}
+
+fn count_up(tell: &watch::Sender<u64>) {
+    tell.send_modify(|count| *count += 1);
+}
+
 /// Listens until nobody wants to hear any more.
-fn listen(server: &Server, tell: &watch::Sender<u64>) {
+fn listen(server: &Server, ears: &Arc<Ears>) {
     let mut pause = Duration::from_millis(50);
-    while !tell.is_closed() {
-        if let Ok(Hearing::Nothing) = listen_once(server, tell, &mut pause) {
+    while ears.are_wanted() {
+        if let Ok(Hearing::Nothing) = listen_once(server, ears, &mut pause) {
             break;
         }
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_secs(2));
     }
-    // The receivers must not take the end of the thread for news.
-    while !tell.is_closed() {
+    // Nobody else begins to listen where nothing can be heard.
+    while ears.are_wanted() {
         thread::sleep(BREATH);
     }
 }
@@ -73,7 +110,7 @@ enum Hearing {
 
 fn listen_once(
     server: &Server,
-    tell: &watch::Sender<u64>,
+    ears: &Arc<Ears>,
     pause: &mut Duration,
 ) -> Result<Hearing, StoreError> {
     let failed = |error: ikigai_postgres::Error| server.error(&error);
@@ -82,15 +119,15 @@ fn listen_once(
         return Ok(Hearing::Nothing);
     }
     client.script("LISTEN ikigai").map_err(failed)?;
-    tell.send_modify(|count| *count += 1);
+    ears.tell("");
     *pause = Duration::from_millis(50);
     let mut last = Instant::now();
-    while !tell.is_closed() {
+    while ears.are_wanted() {
         match client.notified(BREATH).map_err(failed)? {
-            Some(process) => {
+            Some(notification) => {
                 last = Instant::now();
-                if !server.is_own(process) {
-                    tell.send_modify(|count| *count += 1);
+                if !server.is_own(notification.process) {
+                    ears.tell(&notification.text);
                 }
             }
             None if last.elapsed() > SILENCE => {
@@ -102,4 +139,37 @@ fn listen_once(
         }
     }
     Ok(Hearing::Ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn only_who_watches_a_session_is_told_of_it() {
+        let ears = Ears::default();
+        let sessions = [SessionId::new(Uuid::now_v7()), SessionId::new(Uuid::now_v7())];
+        let watch = |session| {
+            let (tell, heard) = watch::channel(0);
+            ears.watches().insert(session, tell);
+            heard
+        };
+        let mut heard = sessions.map(watch);
+        let mut check = |text: &str, expected: [bool; 2]| {
+            ears.tell(text);
+            let found = heard.each_mut().map(|heard| {
+                let has_changed = heard.has_changed().unwrap();
+                heard.mark_unchanged();
+                has_changed
+            });
+            assert_eq!(found, expected, "{text}");
+        };
+        check(&sessions[0].to_string(), [true, false]);
+        check(&SessionId::new(Uuid::now_v7()).to_string(), [false, false]);
+        // What nobody understands concerns everybody.
+        check("", [true, true]);
+        check("more", [true, true]);
+    }
 }

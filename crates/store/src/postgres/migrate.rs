@@ -1,10 +1,12 @@
 //! Bringing the tables of a server up to date.
 
+use std::time::Duration;
+
 use ikigai_postgres::{Client, Error, Value};
 
 use crate::error::StoreError;
 
-use super::server::Server;
+use super::server::{SILENCE, Server};
 
 /// The migrations in their order; the number of a database is how many it has seen. The numbers are those of the
 /// embedded database.
@@ -14,6 +16,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0003.sql"),
     include_str!("../../migrations/postgres/0004.sql"),
 ];
+/// A little longer than the server may take for a statement of them.
+const PATIENCE: Duration = Duration::from_secs(570);
 const KNOWN: i64 = MIGRATIONS.len() as i64;
 
 /// Makes or updates the tables, if that is due.
@@ -25,9 +29,12 @@ pub(crate) fn migrate(client: &mut Client, server: &Server) -> Result<(), StoreE
         Err(error) if is_missing(&error) => {}
         Err(error) => return Err(server.error(&error)),
     }
+    let failed = |error: Error| server.error(&error);
+    client.set_timeout(PATIENCE).map_err(failed)?;
     bring_up_to_date(client, server).inspect_err(|_| {
         let _ = client.script("ROLLBACK");
-    })
+    })?;
+    client.set_timeout(SILENCE).map_err(failed)
 }
 
 /// One transaction; of several processes that come at once one does it and the others wait.
@@ -35,6 +42,8 @@ fn bring_up_to_date(client: &mut Client, server: &Server) -> Result<(), StoreErr
     let failed = |error: Error| server.error(&error);
     // The number is that of the embedded database's files: "ikig".
     client.script("BEGIN; SELECT pg_advisory_xact_lock(1768646503)").map_err(failed)?;
+    // Longer than a unit may take: an index of a large table is made.
+    client.script("SET LOCAL statement_timeout = '9min'").map_err(failed)?;
     let sql = "SELECT to_regclass('ikigai') IS NULL, to_regclass('sessions') IS NOT NULL
         OR to_regclass('agents') IS NOT NULL OR to_regclass('messages') IS NOT NULL";
     let found = client.ask(sql, &[]).map_err(failed)?;

@@ -18,7 +18,7 @@ const LIMITS: &str =
 const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply')
     THEN current_setting('synchronous_commit') ELSE set_config('synchronous_commit', 'on', ?1 = 1) END";
 /// Longer than the server's own limits: whoever says nothing for so long is gone.
-const SILENCE: Duration = Duration::from_secs(60);
+pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
 /// A server, as this process knows it.
 #[derive(Debug)]
@@ -92,9 +92,10 @@ impl Server {
         }
     }
 
-    /// Whether a notification is our own.
+    /// Whether a notification is our own. Of one whose sender is not known (0) it is not.
     pub(crate) fn is_own(&self, process: i32) -> bool {
-        self.speakers.iter().any(|speaker| speaker.load(Ordering::Relaxed) == process)
+        let mut speakers = self.speakers.iter().map(|speaker| speaker.load(Ordering::Relaxed));
+        process != 0 && speakers.any(|speaker| speaker == process)
     }
 
     /// A connection to say on that something changed.

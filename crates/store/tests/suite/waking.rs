@@ -154,7 +154,7 @@ async fn m6_without_any_signal_one_query_finds_who_is_to_be_woken() {
 async fn m6_the_commit_of_another_process_is_noticed() {
     let store = super::store();
     let session = free_agents(&store, 2).await;
-    let mut changes = store.changes().unwrap();
+    let mut changes = store.changes(session).unwrap();
     // What this process did itself may be told first.
     changes.wait(Duration::ZERO).await.unwrap();
     let plan = Plan::new(store.database(), session, 2, 0);
@@ -168,7 +168,7 @@ async fn m6_the_commit_of_another_process_is_noticed() {
 async fn m6_a_change_is_not_forgotten_when_a_wait_is_dropped() {
     let store = super::store();
     let session = free_agents(&store, 2).await;
-    let mut changes = store.changes().unwrap();
+    let mut changes = store.changes(session).unwrap();
     changes.wait(Duration::ZERO).await.unwrap();
     let other = store.open_again();
     for _ in 0..3 {
