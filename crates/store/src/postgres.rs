@@ -26,7 +26,7 @@ use uuid::Uuid;
 use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::unit::{Connection, Unit};
-use crate::writer::{Database, Scope, Sending};
+use crate::writer::{Database, Scope};
 
 use notifier::Notifier;
 use transaction::Committed;
@@ -152,7 +152,6 @@ impl Database for Postgres {
     fn transaction(
         &mut self,
         scope: &Scope,
-        sendings: &[Sending],
         work: &mut dyn FnMut(&Unit<'_>),
     ) -> Result<(), StoreError> {
         let mut client = match self.connected() {
@@ -166,9 +165,6 @@ impl Database for Postgres {
         let transaction = Transaction::begin(&mut client, &self.server, &self.clock);
         if self.locks == Locks::Taken {
             transaction.lock(scope);
-        }
-        if let Scope::Session(session) = scope {
-            transaction.expect(session, sendings);
         }
         let unit = Unit::new(Connection::Postgres(&transaction));
         work(&unit);

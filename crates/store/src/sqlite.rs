@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::sql::{Param, Row};
 use crate::unit::{Connection, Unit};
-use crate::writer::{Database, Scope, Sending};
+use crate::writer::{Database, Scope};
 
 pub(crate) use open::{FileIdentity, check, network_file_system, open_reader, open_writer};
 pub(crate) use readers::Readers;
@@ -36,7 +36,6 @@ impl Database for Sqlite {
     fn transaction(
         &mut self,
         _: &Scope,
-        _: &[Sending],
         work: &mut dyn FnMut(&Unit<'_>),
     ) -> Result<(), StoreError> {
         if let Err(error) = self.begin_here() {

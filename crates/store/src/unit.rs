@@ -16,6 +16,7 @@ use crate::postgres::{self, NewMail};
 use crate::sessions::note_written;
 use crate::sql::{Param, Row, params};
 use crate::sqlite;
+use crate::writer::{Scope, Sending};
 
 /// The inside of a transaction that units of work may share. Each works behind a savepoint of its own.
 pub(crate) struct Unit<'a> {
@@ -63,7 +64,16 @@ impl<'a> Unit<'a> {
         foreseen.filter(|agent| agent.session == session && agent.id == *id)
     }
 
-    /// An agent that was asked for with the beginning of the transaction, as it is now.
+    /// Asks for what units that are about to send mail will want to know, where asking takes time.
+    pub(crate) fn expect<'s>(&self, scope: &Scope, sendings: impl Iterator<Item = &'s Sending>) {
+        if let (Connection::Postgres(transaction), Scope::Session(session)) =
+            (&self.connection, scope)
+        {
+            transaction.expect(session, sendings);
+        }
+    }
+
+    /// An agent that was asked for before anybody wanted to know, as it is now.
     pub(crate) fn expected(&self, id: &AgentId) -> Option<AgentRow> {
         match &self.connection {
             Connection::Postgres(transaction) => transaction.expected(id),

@@ -29,7 +29,6 @@ pub(crate) trait Database: Send {
     fn transaction(
         &mut self,
         scope: &Scope,
-        sendings: &[Sending],
         work: &mut dyn FnMut(&Unit<'_>),
     ) -> Result<(), StoreError>;
 
@@ -174,19 +173,23 @@ impl WriterThread {
         let scope = first.scope.clone();
         let is_shared_by_all = self.database.is_shared_by_all();
         let (jobs, waiting) = (&mut self.jobs, &mut self.waiting);
-        let mut next = || next_about(&scope, is_shared_by_all, jobs, waiting);
-        let mut known = VecDeque::from([first]);
-        known.extend(std::iter::from_fn(&mut next).take(SHARED - 1));
-        let sendings: Vec<Sending> = known.iter().filter_map(|job| job.sending.clone()).collect();
-        let outcome = self.database.transaction(&scope, &sendings, &mut |unit| {
+        let mut first = Some(first);
+        let mut next =
+            || first.take().or_else(|| next_about(&scope, is_shared_by_all, jobs, waiting));
+        let outcome = self.database.transaction(&scope, &mut |unit| {
             let mut last: Option<Answer> = None;
             let mut room = SHARED;
-            while room > 0
-                && let Some(job) = known.pop_front().or_else(&mut next)
-            {
-                room -= 1;
-                keep(&mut answers, last.take(), unit);
-                last = Some((job.work)(unit));
+            loop {
+                let group: Vec<Job> = std::iter::from_fn(&mut next).take(room).collect();
+                if group.is_empty() {
+                    break;
+                }
+                room -= group.len();
+                unit.expect(&scope, group.iter().filter_map(|job| job.sending.as_ref()));
+                for job in group {
+                    keep(&mut answers, last.take(), unit);
+                    last = Some((job.work)(unit));
+                }
             }
             match answers.is_empty() {
                 // Alone, its fate is that of the commit.

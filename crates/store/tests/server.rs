@@ -17,7 +17,7 @@ use ikigai_testkit::{
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::support::{PATIENCE, ROOM, agent, check_books, free_agents, skip};
+use crate::support::{Blockade, PATIENCE, ROOM, agent, check_books, free_agents, skip, submit};
 
 fn postgres() -> TestStore {
     TestStore::of(Kind::Postgres)
@@ -92,6 +92,63 @@ async fn m7_whoever_sends_later_gets_a_larger_id_although_the_first_has_not_comm
         Outcome::Sent { id, .. } => assert!(id.value() > before),
         other => panic!("{other:?}"),
     }
+}
+
+/// Sends to these from `0/` while nobody can write, so that all wait together. Returns what they were told.
+async fn send_together(store: &TestStore, session: SessionId, to: &[&str]) -> Vec<String> {
+    let blockade = Blockade::of(store);
+    let mut sends = Vec::new();
+    for (number, to) in to.iter().enumerate() {
+        let step = send_to(&agent(to), &format!("person {number}"));
+        let mut send = Box::pin(store.perform(session, agent("0/"), step, None));
+        submit(send.as_mut());
+        sends.push(send);
+    }
+    drop(blockade);
+    let mut told = Vec::new();
+    for send in sends {
+        told.push(match send.await {
+            Ok(Outcome::Sent { id, .. }) => id.value().to_string(),
+            Ok(other) => format!("{other:?}").split('(').next().unwrap().to_owned(),
+            Err(error) => error.to_string(),
+        });
+    }
+    told
+}
+
+#[tokio::test]
+async fn units_that_send_together_count_each_others_mail_and_are_refused_each_for_itself() {
+    let store = postgres();
+    let session = free_agents(&store, 3).await;
+    let fill = "INSERT INTO mail (recipient, sender, body, sent_at)
+        SELECT r.key, r.key, 'person', 0 FROM agents r, generate_series(1, 998) WHERE r.id = '1/'";
+    store.raw().script(fill);
+    let to = ["1/", "9/", "2/", "1/", "1/", "2/"];
+    let told = send_together(&store, session, &to).await;
+    let is_sent = |told: &&String| told.parse::<i64>().is_ok();
+    assert_eq!((&*told[1], &*told[4]), ("NoAgent", "Full"), "{told:?}");
+    let ids: Vec<i64> = told.iter().filter(is_sent).map(|id| id.parse().unwrap()).collect();
+    assert!(ids.len() == 4 && ids.is_sorted(), "{told:?}");
+    let bodies = "SELECT body FROM mail WHERE sent_at > 0 ORDER BY id";
+    let bodies = store.raw().rows(bodies, |row| row.text(0).unwrap());
+    assert_eq!(bodies, ["person 0", "person 2", "person 3", "person 5"]);
+    assert_eq!(store.number("SELECT unread FROM agents WHERE id = '1/'"), 1_000);
+    check_books(store.database(), &[]);
+}
+
+#[tokio::test]
+async fn mail_that_the_server_cannot_take_is_told_to_nobody_as_sent() {
+    let store = postgres();
+    let session = free_agents(&store, 3).await;
+    store.raw().refuse("INSERT ON mail", "NEW.body = 'person 3'");
+    let told = send_together(&store, session, &["1/", "2/", "1/", "2/", "1/"]).await;
+    let sent = told.iter().filter(|told| told.parse::<i64>().is_ok()).count();
+    assert_eq!(store.number("SELECT count(*) FROM mail"), i64::try_from(sent).unwrap(), "{told:?}");
+    assert!(told[3].parse::<i64>().is_err(), "{told:?}");
+    store.raw().allow("mail");
+    let told = send_together(&store, session, &["1/", "2/"]).await;
+    assert!(told.iter().all(|told| told.parse::<i64>().is_ok()), "{told:?}");
+    check_books(store.database(), &[]);
 }
 
 #[tokio::test]

@@ -90,16 +90,18 @@ impl Sendings {
 
 impl Transaction<'_> {
     /// Asks for what units that send mail will want to know.
-    pub(super) fn expect(&self, session: &SessionId, sendings: &[Sending]) {
-        if sendings.is_empty() {
+    pub(crate) fn expect<'s>(
+        &self,
+        session: &SessionId,
+        sendings: impl Iterator<Item = &'s Sending>,
+    ) {
+        let mut ids = BTreeSet::new();
+        let count = sendings.map(|Sending { from, to }| ids.extend([from, to])).count();
+        if count == 0 || self.require_sound().is_err() {
             return;
         }
-        let ids: BTreeSet<String> = sendings
-            .iter()
-            .flat_map(|sending| [&sending.from, &sending.to])
-            .map(ToString::to_string)
-            .collect();
-        let ids = Vec::from_iter(ids).join(" ");
+        let ids = Vec::from_iter(ids.into_iter().map(ToString::to_string)).join(" ");
+        self.send_out();
         let at = self.inner.borrow().queued;
         self.inner.borrow_mut().sendings.asked_at = Some(at);
         let agents = format!(
@@ -109,7 +111,7 @@ impl Transaction<'_> {
         );
         let values = [Value::Text(Some(&session.to_string())), Value::Text(Some(&ids))];
         self.queue_quietly(&agents, &values);
-        let count = i64::try_from(sendings.len()).unwrap_or(0);
+        let count = i64::try_from(count).unwrap_or(0);
         let sql = "SELECT nextval('mail_id_seq') FROM generate_series(1, ?1)";
         self.queue_quietly(sql, &[Value::Integer(Some(count))]);
     }
