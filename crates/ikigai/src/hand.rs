@@ -9,7 +9,7 @@ mod report;
 
 use std::sync::Arc;
 
-use ikigai_agents::{Command, Models, Order, Permissions, Seat, Undone, undo};
+use ikigai_agents::{Command, Model, Models, Order, Permissions, Seat, Undone, undo};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_mail::Command as MailCommand;
 use ikigai_store::{Direction, Store, StoreError};
@@ -40,7 +40,17 @@ pub(crate) struct Hand<'a> {
     pub(crate) interrupt_key: &'static str,
 }
 
+/// What a person has chosen for their agent. When it is gone, that holds for the next one.
+pub(crate) struct Choice {
+    pub(crate) mode: Mode,
+    pub(crate) model: Model,
+}
+
 impl Hand<'_> {
+    pub(crate) fn choice(&self) -> Choice {
+        Choice { mode: self.permissions.mode(), model: self.models.of(self.seat.agent()) }
+    }
+
     pub(crate) async fn order(&self, order: Order) {
         // When nobody listens any more, the agent has said why.
         let _ = self.tell.send(order).await;

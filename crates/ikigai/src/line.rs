@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::hand::Hand;
+use crate::hand::{Choice, Hand};
 use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
 use crate::print;
 use crate::question::HOW_TO_ANSWER;
@@ -42,12 +42,13 @@ const GARBLED: &str =
 /// Talks until the person leaves, with another agent when the first is not run here any more.
 pub(crate) async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
     let mut seat = take_seat(environment, Otherwise::Join).await?;
+    let mut choice = Choice { mode: environment.settings.mode(), model };
     let mut keyboard = Keyboard { lines: read_lines()?, signals: Signals::listen()? };
     loop {
         let (store, session) = (seat.store(), seat.session());
-        match talk_at(environment, model.clone(), seat, &mut keyboard).await? {
+        match talk_at(environment, choice, seat, &mut keyboard).await? {
             Parted::Left(exit) => return Ok(exit),
-            Parted::AgentIsGone => {}
+            Parted::AgentIsGone(last) => choice = last,
         }
         match keyboard.wait_for_enter().await {
             Asked::ToStay => seat = take_seat_beside(environment, store, session).await?,
@@ -61,7 +62,7 @@ enum Parted {
     /// By the person.
     Left(Exit),
     /// Another process has taken the agent over, or somebody has killed it. That was said.
-    AgentIsGone,
+    AgentIsGone(Choice),
 }
 
 /// What comes from the person, whoever they talk to.
@@ -93,7 +94,7 @@ impl Keyboard {
 /// Talks to one agent.
 async fn talk_at(
     environment: &Environment,
-    model: Model,
+    choice: Choice,
     seat: Seat,
     keyboard: &mut Keyboard,
 ) -> anyhow::Result<Parted> {
@@ -101,15 +102,16 @@ async fn talk_at(
     let temporary = TemporaryFolder::of_session(environment, session)?;
     let toolbox = toolbox(environment, &seat, &temporary, Whom::Present)?;
     let permissions = Arc::clone(&toolbox.permissions);
+    permissions.set_mode(choice.mode);
     let sandbox = toolbox.commands.sandbox_kind().await;
     let screen =
         Arc::new(Mutex::new(Screen::new(environment, Arc::clone(&permissions), agent.clone())));
-    lock(&screen).greet(&model.label, &agent, &sandbox);
+    lock(&screen).greet(&choice.model.label, &agent, &sandbox);
     let said_before = store.own_log(session, agent.clone(), None).await;
     lock(&screen).recall(&said_before.unwrap_or_default());
     let (for_events, for_the_end) = (Arc::clone(&screen), Arc::clone(&screen));
     let events = Arc::new(move |event: Event| lock(&for_events).show(&event));
-    let equipment = equip(environment, model, toolbox, events);
+    let equipment = equip(environment, choice.model, toolbox, events);
     let (tell, orders) = mpsc::channel(COMMANDS);
     let shutdown = CancellationToken::new();
     let hand = Hand {
@@ -122,6 +124,8 @@ async fn talk_at(
         tell,
         interrupt_key: "Ctrl-C",
     };
+    let (models, permissions) = (Arc::clone(&hand.models), Arc::clone(&hand.permissions));
+    let last = || Choice { mode: permissions.mode(), model: models.of(&agent) };
     let person = Person { hand, screen, leaving: false };
     let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));
     let exit = tokio::select! {
@@ -129,7 +133,7 @@ async fn talk_at(
             Ok(()) => Ok(Parted::Left(Exit::Done)),
             Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => {
                 lock(&for_the_end).leave_line();
-                Ok(Parted::AgentIsGone)
+                Ok(Parted::AgentIsGone(last()))
             }
             Err(error) => Err(error.into()),
         },

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::hand::Hand;
+use crate::hand::{Choice, Hand};
 use crate::model::HOW_TO_CONNECT;
 use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
 use crate::print;
@@ -76,18 +76,19 @@ pub(crate) async fn talk(
     occasion: Occasion,
 ) -> anyhow::Result<Exit> {
     let mut seat = take_seat(environment, Otherwise::Join).await?;
+    let mut choice = Choice { mode: environment.settings.mode(), model };
     let session = seat.session();
     let (feed, arrivals) = feed();
     // Before the terminal is taken: a signal that nobody listens to would end us with it.
     let mut signals = Signals::listen()?;
-    let mut opened = Opened::open(environment, &seat, &model, mouse, arrivals, &occasion)?;
+    let mut opened = Opened::open(environment, &seat, &choice, mouse, arrivals, &occasion)?;
     let history = HistoryFile::of(&environment.settings);
     feed.give(history.load());
     let exit = loop {
-        let talked = Talk { environment, model: model.clone(), feed: &feed, history: &history };
+        let talked = Talk { environment, choice, feed: &feed, history: &history };
         match talked.at(seat, &mut opened, &mut signals, &occasion).await {
             Ok(Parted::Left(exit)) => break Ok(exit),
-            Ok(Parted::Reseated(other)) => seat = *other,
+            Ok(Parted::Reseated(other)) => (seat, choice) = *other,
             Err(error) => break Err(error),
         }
     };
@@ -107,14 +108,14 @@ impl Opened {
     fn open(
         environment: &Environment,
         seat: &Seat,
-        model: &Model,
+        choice: &Choice,
         mouse: Mouse,
         arrivals: Arrivals,
         occasion: &Occasion,
     ) -> anyhow::Result<Opened> {
         let setup = Setup {
             view: seat.agent().clone(),
-            status: status(environment, seat.session(), model, occasion),
+            status: status(environment, seat.session(), choice, occasion),
             colours: colours(environment),
         };
         let options = Options { mouse, bell: bell(environment) };
@@ -163,13 +164,13 @@ enum Parted {
     /// By the person.
     Left(Exit),
     /// Another process has taken the agent over, or somebody has killed it; the person goes on here.
-    Reseated(Box<Seat>),
+    Reseated(Box<(Seat, Choice)>),
 }
 
 /// The conversation with the agents of a seat.
 struct Talk<'a> {
     environment: &'a Environment,
-    model: Model,
+    choice: Choice,
     feed: &'a Feed,
     history: &'a HistoryFile,
 }
@@ -182,18 +183,19 @@ impl Talk<'_> {
         signals: &mut Signals,
         occasion: &Occasion,
     ) -> anyhow::Result<Parted> {
-        let Talk { environment, model, feed, history } = self;
+        let Talk { environment, choice, feed, history } = self;
         let (store, session) = (seat.store(), seat.session());
         let temporary = TemporaryFolder::of_session(environment, session)?;
         let toolbox = toolbox(environment, &seat, &temporary, Person::Present)?;
         let permissions = Arc::clone(&toolbox.permissions);
-        let mut status = status(environment, session, &model, occasion);
+        permissions.set_mode(choice.mode);
+        let mut status = status(environment, session, &choice, occasion);
         status.sandbox = sandbox(&toolbox.commands.sandbox_kind().await);
         feed.give(News::Status(status.clone()));
         if let Occasion::Tour { welcome, .. } = occasion {
             welcome.iter().cloned().for_each(|news| feed.give(news));
         }
-        let equipment = equip(environment, model, toolbox, sink(feed, occasion));
+        let equipment = equip(environment, choice.model, toolbox, sink(feed, occasion));
         let (tell, orders) = mpsc::channel(ORDERS);
         let hand = Hand {
             environment,
@@ -241,7 +243,7 @@ async fn begin_anew(
             let Hand { environment, store, session, .. } = &desk.hand;
             let seat = take_seat_beside(environment, Arc::clone(store), *session).await?;
             desk.feed.give(News::View(seat.agent().clone()));
-            Ok(Parted::Reseated(Box::new(seat)))
+            Ok(Parted::Reseated(Box::new((seat, desk.hand.choice()))))
         }
         Left::By(exit) => Ok(Parted::Left(exit)),
     }

@@ -73,12 +73,16 @@ fn a_terminal_whose_agent_was_killed_offers_a_new_one() {
     terminal.wait_for("❯ ");
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
+    terminal.type_line("/mode read");
+    terminal.wait_for("Mode read from the next call on");
     let killed = workspace.json(["tool", "kill", r#"{"agent":"0/"}"#, "--agent", "1/"]);
     assert_eq!(killed["data"]["killed"], json!(["0/"]));
     terminal.wait_for("Agent 0/ is dead");
     terminal.wait_for("Enter begins");
     terminal.type_line("");
     terminal.wait_for("agent 2/");
+    terminal.type_line("/mode");
+    terminal.wait_for("Mode read\r\n");
     terminal.end_input();
     assert_eq!(terminal.finish("❯ ").0, Some(0));
 }

@@ -213,10 +213,13 @@ fn an_agent_that_is_gone_offers_another_one() {
     second.wait_for("agent 1/");
     second.asks("hello", "● New here.");
     second.wait_until_idle();
+    first.asks("/mode read", "Mode read from the next call on");
     second.asks("/kill 0/", "Killed: 0/");
     first.wait_for("Enter begins as a new agent of the session, Ctrl+D leaves");
     first.types("\r");
     first.wait_for("[2/]");
+    // What was chosen still holds.
+    first.asks("/mode", "Mode read\n");
     first.asks("again", "● Newer still.");
     assert_eq!(first.leave().code, Some(0));
     assert_eq!(contents(&workspace.log("2/"), "user"), ["again"]);

@@ -86,6 +86,24 @@ impl Store {
         .await
     }
 
+    /// The newest of an agent's own messages, so many at most.
+    pub async fn newest_messages(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        most: u32,
+    ) -> Result<Vec<Message>, StoreError> {
+        self.read(move |unit| {
+            let agent = agent_by_id(unit, &session, &agent)?;
+            let sql = "SELECT min(id) FROM
+                (SELECT id FROM messages WHERE agent = ?1 ORDER BY id DESC LIMIT ?2) newest";
+            let first = unit.row(sql, params![agent.key, most], |row| row.get::<Option<i64>>(0))?;
+            let before = first.flatten().unwrap_or(i64::MAX) - 1;
+            part(unit, agent.key, &agent.id, before, i64::MAX)
+        })
+        .await
+    }
+
     /// All that an agent's conversation is made of: for a full fork first what it inherits.
     pub async fn whole_log(
         &self,

@@ -20,6 +20,8 @@ pub enum News {
         agent: AgentId,
         /// All of it, or its end.
         log: Vec<Message>,
+        /// It is only the end.
+        is_cut: bool,
     },
     /// The agents of the session, those that are dead left out. It is told anew whenever something about them changes.
     Team(Vec<Member>),

@@ -160,10 +160,13 @@ impl Transcript {
     }
 
     /// Puts an earlier part of the log before what is here already.
-    pub(crate) fn recall(&mut self, log: &[Message]) -> Vec<WantsBefore> {
+    pub(crate) fn recall(&mut self, log: &[Message], is_cut: bool) -> Vec<WantsBefore> {
         let known = self.blocks.iter().find_map(|block| block.message);
         let is_earlier = |message: &&Message| known.is_none_or(|known| message.id < known);
         let mut whole = Transcript::default();
+        if is_cut {
+            whole.rule(None, "what was said before this is in the log: ikigai log");
+        }
         let wanted = log.iter().filter(is_earlier).filter_map(|message| whole.record(message));
         let wanted: Vec<WantsBefore> = wanted.collect();
         if whole.last_answer.is_some() && self.last_answer.is_none() {

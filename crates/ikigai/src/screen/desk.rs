@@ -15,6 +15,9 @@ use crate::model::context_tokens;
 use crate::question::{SHOWN_BYTES, present};
 use crate::signals::{Caught, Signals};
 
+/// So much of a log is shown again: more than anybody scrolls through, and taken up before anybody waits.
+const RECALLED: u32 = 10_000;
+
 pub(super) struct Desk<'a> {
     pub(super) hand: Hand<'a>,
     pub(super) feed: &'a Feed,
@@ -185,13 +188,15 @@ impl Desk<'_> {
     async fn recall(&self, agent: AgentId) {
         self.tell_model(&agent);
         // An agent that never spoke has no log, nor has a session that is not made yet.
-        let log = self.hand.store.own_log(self.hand.session, agent.clone(), None).await;
+        let Hand { store, session, .. } = &self.hand;
+        let log = store.newest_messages(*session, agent.clone(), RECALLED).await;
         let log = log.unwrap_or_default();
+        let is_cut = u32::try_from(log.len()).is_ok_and(|count| count == RECALLED);
         let is_beginning = log.is_empty() && agent == *self.hand.seat.agent();
         if let Some(greeting) = self.greeting.clone().filter(|_| is_beginning) {
             self.tell(&agent, greeting);
         }
-        self.feed.give(News::Recalled { agent, log });
+        self.feed.give(News::Recalled { agent, log, is_cut });
     }
 
     /// Lists beside everything else: a large tree and a slow server take their time.

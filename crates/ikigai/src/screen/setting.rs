@@ -1,12 +1,12 @@
 //! What the terminal is like, and what the screen says of this conversation.
 
-use ikigai_agents::Model;
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_tools::{NoSandbox, SandboxKind};
 use ikigai_tui::{Bell, Colours, Status};
 
 use super::Occasion;
 use crate::environment::Environment;
+use crate::hand::Choice;
 use crate::model::context_tokens;
 
 /// Terminals that show a notification for OSC 9, by how they call themselves.
@@ -31,17 +31,17 @@ pub(super) fn bell(environment: &Environment) -> Bell {
 pub(super) fn status(
     environment: &Environment,
     session: SessionId,
-    model: &Model,
+    choice: &Choice,
     occasion: &Occasion,
 ) -> Status {
     /// Up to the milliseconds in which the session began.
     const SHORT: usize = 13;
     Status {
-        model: model.label.clone(),
-        mode: environment.settings.mode(),
+        model: choice.model.label.clone(),
+        mode: choice.mode,
         sandbox: String::new(),
         session: session.to_string().chars().take(SHORT).collect(),
-        context_tokens: context_tokens(&model.name),
+        context_tokens: context_tokens(&choice.model.name),
         cost: None,
         directory: directory(environment),
         label: match occasion {

@@ -140,3 +140,21 @@ async fn the_queue_has_an_end() {
         matches!(&refused, StoreError::Limit(text) if text == "Too many messages wait for agent 0/ (1000)")
     );
 }
+
+#[tokio::test]
+async fn the_end_of_a_log_is_its_newest_messages_in_their_order() {
+    let store = super::store();
+    let (session, mut agents) = store.session_of(2).await;
+    for number in 0..3 {
+        for agent in &mut agents {
+            let said = said(&format!("{number}"), PLENTY);
+            let (lease, id) = (agent.lease.clone(), agent.id.clone());
+            store.append_from_person(lease, id, said).await.unwrap();
+        }
+    }
+    for (most, expected) in [(0, vec![]), (2, vec!["1", "2"]), (9, vec!["0", "1", "2"])] {
+        let newest = store.newest_messages(session, agents[0].id.clone(), most).await.unwrap();
+        let texts: Vec<&str> = newest.iter().map(|message| message.content.as_str()).collect();
+        assert_eq!(texts, expected, "{most}");
+    }
+}

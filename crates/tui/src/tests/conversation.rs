@@ -129,7 +129,10 @@ fn the_log_comes_before_what_happened_since() {
     let old = stage.message("0/", NewMessage::user("earlier"));
     let both = stage.message("0/", NewMessage::user("now"));
     stage.happens("0/", Happening::Logged(both.clone()));
-    stage.app.take(News::Recalled { agent: agent("0/"), log: vec![old, both] }, stage.now);
+    stage.app.take(
+        News::Recalled { agent: agent("0/"), log: vec![old, both], is_cut: false },
+        stage.now,
+    );
     let said: Vec<String> = stage.rows().into_iter().filter(|row| row.starts_with("❯ ")).collect();
     assert_eq!(said, ["❯ earlier", "❯ now"]);
 }
