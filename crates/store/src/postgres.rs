@@ -29,7 +29,7 @@ use crate::unit::{Connection, Unit};
 use crate::writer::{Database, Scope};
 
 use notifier::Notifier;
-use transaction::Committed;
+use transaction::{CLOCK, Committed};
 
 pub(crate) use listener::Listener;
 pub(crate) use readers::Readers;
@@ -126,13 +126,14 @@ impl Postgres {
 
     /// What stands under a key; nothing else can from then on.
     fn ask_outcome(&mut self, key: &str) -> Result<Option<i64>, StoreError> {
-        let sql = "INSERT INTO units (key, outcome, created_at)
-            VALUES (?1, ?2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
-            ON CONFLICT (key) DO UPDATE SET outcome = units.outcome RETURNING outcome";
+        let sql = format!(
+            "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, {CLOCK})
+                ON CONFLICT (key) DO UPDATE SET outcome = units.outcome RETURNING outcome"
+        );
         let failed = |error: ikigai_postgres::Error| self.server.error(&error);
         let mut client = self.server.connect_writer()?;
         let values = [Value::Text(Some(key)), Value::Integer(Some(NEVER_COMMITTED))];
-        let reply = client.ask(sql, &values).map_err(failed)?;
+        let reply = client.ask(&sql, &values).map_err(failed)?;
         let outcome = reply.rows.first().map_or(Ok(None), |row| row.integer(0)).map_err(failed)?;
         self.client = Some(client);
         Ok(outcome)

@@ -3,16 +3,16 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use ikigai_conversation::{AgentId, SessionId};
+use ikigai_conversation::{AgentId, SessionId, Time};
 use ikigai_postgres::{Reply, Value};
 
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::sessions::parse_agent;
 use crate::sql::Row;
-use crate::writer::Sending;
+use crate::writer::{Scope, Sending};
 
-use super::transaction::Transaction;
+use super::transaction::{CLOCK, Transaction};
 
 const COLUMNS: usize = 6;
 
@@ -37,7 +37,7 @@ impl NewMail {
 /// What a transaction knows of the mail that its units send.
 #[derive(Default)]
 pub(super) struct Sendings {
-    /// Which of the queued statements ask for agents and ids.
+    /// Which of the queued statements asks for agents and ids.
     asked_at: Option<usize>,
     /// As they are now: behind the lock of the session nobody else changes them.
     agents: HashMap<AgentId, AgentRow>,
@@ -46,22 +46,33 @@ pub(super) struct Sendings {
     outbox: Vec<NewMail>,
     /// How much of it is of units that are done.
     settled: usize,
+    /// The lock was taken by noting that the session was written to.
+    has_touched: bool,
+    /// Which session that is.
+    touched: Option<i64>,
 }
 
 impl Sendings {
-    /// Takes the replies to what was asked, if it is among them.
-    pub(super) fn hear(&mut self, replies: &[Reply]) -> Result<(), StoreError> {
-        let Some(at) = self.asked_at.take() else { return Ok(()) };
-        let [agents, ids] =
-            [at, at + 1].map(|at| replies.get(at).map_or(&[][..], |reply| &reply.rows));
-        for row in agents.iter().map(Row::Postgres) {
+    /// Takes the reply to what was asked, if it is among these. It also tells the time.
+    pub(super) fn hear(&mut self, replies: &[Reply]) -> Result<Option<Time>, StoreError> {
+        let Some(reply) = self.asked_at.take().and_then(|at| replies.get(at)) else {
+            return Ok(None);
+        };
+        let mut now = None;
+        for row in reply.rows.iter().map(Row::Postgres) {
             let id = parse_agent(&row.text(AgentRow::WIDTH)?)?;
-            self.agents.insert(id.clone(), AgentRow::read(&row, &id)?);
+            let agent = AgentRow::read(&row, &id)?;
+            self.touched = self.has_touched.then_some(agent.session);
+            self.agents.insert(id, agent);
+            // These are the same in every row.
+            if now.is_none() {
+                now = Some(Time::from_millis(row.get(AgentRow::WIDTH + 1)?));
+                let ids = row.text(AgentRow::WIDTH + 2)?;
+                let ids: Result<Vec<i64>, _> = ids.split_whitespace().map(str::parse).collect();
+                self.ids.extend(ids.map_err(StoreError::internal)?);
+            }
         }
-        for row in ids.iter().map(Row::Postgres) {
-            self.ids.push_back(row.get(0)?);
-        }
-        Ok(())
+        Ok(now)
     }
 
     /// Something else was written: the agents may not be as they were.
@@ -101,19 +112,41 @@ impl Transaction<'_> {
             return;
         }
         let ids = Vec::from_iter(ids.into_iter().map(ToString::to_string)).join(" ");
+        let session = session.to_string();
+        self.lock_and_touch(&session);
         self.send_out();
         let at = self.inner.borrow().queued;
         self.inner.borrow_mut().sendings.asked_at = Some(at);
-        let agents = format!(
-            "SELECT {}, a.id FROM agents a JOIN sessions s ON s.key = a.session
-                WHERE s.id = ?1 AND a.id = ANY(string_to_array(?2, ' '))",
+        let sql = format!(
+            "SELECT {}, a.id, {CLOCK},
+                array_to_string(ARRAY(SELECT nextval('mail_id_seq') FROM generate_series(1, ?3)), ' ')
+            FROM agents a JOIN sessions s ON s.key = a.session
+            WHERE s.id = ?1 AND a.id = ANY(string_to_array(?2, ' '))",
             AgentRow::COLUMNS
         );
-        let values = [Value::Text(Some(&session.to_string())), Value::Text(Some(&ids))];
-        self.queue_quietly(&agents, &values);
-        let count = i64::try_from(count).unwrap_or(0);
-        let sql = "SELECT nextval('mail_id_seq') FROM generate_series(1, ?1)";
-        self.queue_quietly(sql, &[Value::Integer(Some(count))]);
+        let count = Value::Integer(Some(i64::try_from(count).unwrap_or(0)));
+        self.queue_quietly(&sql, &[Value::Text(Some(&session)), Value::Text(Some(&ids)), count]);
+    }
+
+    /// Takes the lock of the session, if it is due, by what a unit that sends mail does in the end anyway: it notes that
+    /// the session was written to.
+    fn lock_and_touch(&self, session: &str) {
+        let mut inner = self.inner.borrow_mut();
+        if inner.unlocked.take_if(|scope| matches!(scope, Scope::Session(_))).is_none() {
+            return;
+        }
+        inner.sendings.has_touched = true;
+        let now = Value::Integer(inner.now.map(Time::as_millis));
+        drop(inner);
+        let sql = format!(
+            "UPDATE sessions SET updated_at = greatest(updated_at, coalesce(?2, {CLOCK})) WHERE id = ?1"
+        );
+        self.queue_now(&sql, &[Value::Text(Some(session)), now]);
+    }
+
+    /// Whether it is noted already that this session was written to.
+    pub(crate) fn has_touched(&self, session: i64) -> bool {
+        self.inner.borrow().sendings.touched == Some(session)
     }
 
     /// An agent that was expected, as it is now.

@@ -25,11 +25,13 @@ pub(super) struct Inner<'a> {
     client: &'a mut Client,
     /// How many statements were queued since the last question.
     pub(super) queued: usize,
+    /// What is to be locked before anything else.
+    pub(super) unlocked: Option<Scope>,
     /// Whether one of them may fail although what was asked before did not. A mark cannot.
     pub(super) is_doubtful: bool,
     /// Which of them asks for the time.
     clock_at: Option<usize>,
-    now: Option<Time>,
+    pub(super) now: Option<Time>,
     /// Mail that is being sent.
     pub(super) sendings: Sendings,
     /// Whether the unit has a savepoint: it gets one before its first statement.
@@ -59,7 +61,7 @@ const LOCKING: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// The clock of the database. Units that wait for a lock ask for it afterwards.
-const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+pub(super) const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 impl<'a> Transaction<'a> {
     /// Begins one that writes.
@@ -97,6 +99,7 @@ impl<'a> Transaction<'a> {
         let inner = Inner {
             client,
             queued: 0,
+            unlocked: None,
             is_doubtful: true,
             clock_at: None,
             now,
@@ -110,17 +113,23 @@ impl<'a> Transaction<'a> {
         Transaction { server, inner: RefCell::new(inner) }
     }
 
-    /// Locks what the units of the transaction are about, and asks for the time.
+    /// What the units of the transaction are about is locked before their first statement.
     pub(crate) fn lock(&self, scope: &Scope) {
+        self.inner.borrow_mut().unlocked = Some(scope.clone());
+    }
+
+    /// Takes the lock that is due, and asks for the time behind it.
+    fn take_lock(&self) {
+        let Some(scope) = self.inner.borrow_mut().unlocked.take() else { return };
         match scope {
             Scope::Session(session) => {
                 let sql = "SELECT 1 FROM sessions WHERE id = ?1 FOR NO KEY UPDATE";
-                self.queue_quietly(sql, &[Value::Text(Some(&session.to_string()))]);
+                self.queue_now(sql, &[Value::Text(Some(&session.to_string()))]);
             }
             Scope::Place(place) => {
                 let sql = "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(?1, 0))";
                 let place = format!("{}\n{}", place.machine, place.directory);
-                self.queue_quietly(sql, &[Value::Text(Some(&place))]);
+                self.queue_now(sql, &[Value::Text(Some(&place))]);
             }
             Scope::Own => {}
         }
@@ -128,11 +137,16 @@ impl<'a> Transaction<'a> {
     }
 
     fn ask_clock(&self) {
-        if self.inner.borrow().now.is_none() && self.inner.borrow().clock_at.is_none() {
-            let at = self.inner.borrow().queued;
-            self.queue_quietly(CLOCK, &[]);
-            self.inner.borrow_mut().clock_at = Some(at);
+        self.take_lock();
+        self.send_out();
+        let inner = self.inner.borrow();
+        let at = inner.queued;
+        if inner.now.is_some() || inner.clock_at.is_some() {
+            return;
         }
+        drop(inner);
+        self.queue_now(&format!("SELECT {CLOCK}"), &[]);
+        self.inner.borrow_mut().clock_at = Some(at);
     }
 
     /// The time of this transaction by the database's clock. When the server does not tell, nothing that is
@@ -299,10 +313,11 @@ impl<'a> Transaction<'a> {
 
     /// Forgets the keys of old commits. What another process is about to forget is left to it.
     pub(crate) fn clean_up(&self) {
-        let sql = "DELETE FROM units WHERE key IN (SELECT key FROM units
-            WHERE created_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 3600000
-            LIMIT 2000 FOR UPDATE SKIP LOCKED)";
-        self.queue_quietly(sql, &[]);
+        let sql = format!(
+            "DELETE FROM units WHERE key IN (SELECT key FROM units
+                WHERE created_at < {CLOCK} - 3600000 LIMIT 2000 FOR UPDATE SKIP LOCKED)"
+        );
+        self.queue_quietly(&sql, &[]);
     }
 
     /// Ends a transaction that only read. Nobody waits for that.
@@ -329,7 +344,8 @@ impl<'a> Transaction<'a> {
             let committed = Value::Integer(Some(super::COMMITTED));
             self.queue_quietly(sql, &[Value::Text(Some(key)), committed, now]);
         }
-        self.queue_quietly("COMMIT", &[]);
+        // Without anything written, the lock may have left a trace.
+        self.queue_quietly(if has_written { "COMMIT" } else { "ROLLBACK" }, &[]);
         match self.run() {
             Ok(_) => Committed::Yes,
             Err(error) if !self.is_lost() => self.roll_back(error),
@@ -379,6 +395,7 @@ impl<'a> Transaction<'a> {
 
     /// Queues a statement behind the mail that waits; what goes wrong with it is said when everything is run.
     pub(super) fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
+        self.take_lock();
         self.send_out();
         self.queue_now(sql, values);
     }
@@ -417,7 +434,9 @@ impl<'a> Transaction<'a> {
             let now = row.and_then(|row| row.integer(0).ok().flatten());
             inner.now = now.map(Time::from_millis);
         }
-        inner.sendings.hear(&replies)?;
+        if let Some(now) = inner.sendings.hear(&replies)? {
+            inner.now.get_or_insert(now);
+        }
         Ok(replies)
     }
 }
