@@ -1,13 +1,14 @@
 //! Mail that the units of a transaction send: what they need to know is asked for once, together with the lock, and what
 //! they send goes to the server in few statements.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use ikigai_conversation::{AgentId, SessionId, Time};
 use ikigai_postgres::{Reply, Value};
 
 use crate::agents::AgentRow;
 use crate::error::StoreError;
+use crate::mailbox::MAILBOX_LIMIT;
 use crate::sessions::parse_agent;
 use crate::sql::Row;
 use crate::writer::{Scope, Sending};
@@ -106,26 +107,22 @@ impl Transaction<'_> {
         session: &SessionId,
         sendings: impl Iterator<Item = &'s Sending>,
     ) {
-        let mut ids = BTreeSet::new();
-        let count = sendings.map(|Sending { from, to }| ids.extend([from, to])).count();
-        if count == 0 || self.require_sound().is_err() {
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        for sending in sendings {
+            from.push(sending.from.to_string());
+            to.push(sending.to.to_string());
+        }
+        if from.is_empty() || self.require_sound().is_err() {
             return;
         }
-        let ids = Vec::from_iter(ids.into_iter().map(ToString::to_string)).join(" ");
         let session = session.to_string();
         self.lock_and_touch(&session);
         self.send_out();
         let at = self.inner.borrow().queued;
         self.inner.borrow_mut().sendings.asked_at = Some(at);
-        let sql = format!(
-            "SELECT {}, a.id, {CLOCK},
-                array_to_string(ARRAY(SELECT nextval('mail_id_seq') FROM generate_series(1, ?3)), ' ')
-            FROM agents a JOIN sessions s ON s.key = a.session
-            WHERE s.id = ?1 AND a.id = ANY(string_to_array(?2, ' '))",
-            AgentRow::COLUMNS
-        );
-        let count = Value::Integer(Some(i64::try_from(count).unwrap_or(0)));
-        self.queue_quietly(&sql, &[Value::Text(Some(&session)), Value::Text(Some(&ids)), count]);
+        let texts = [session, from.join(" "), to.join(" ")];
+        let values = texts.each_ref().map(|text| Value::Text(Some(text)));
+        self.queue_quietly(&question(), &values);
     }
 
     /// Takes the lock of the session, if it is due, by what a unit that sends mail does in the end anyway: it notes that
@@ -198,6 +195,23 @@ impl Transaction<'_> {
             self.queue_now(&insertion(some.len()), &values);
         }
     }
+}
+
+/// Asks for the agents of a session that send, the second value, and are sent to, the third; for the time; and for an
+/// id for each mail that nothing is against. Ids between spaces are arrays.
+fn question() -> String {
+    format!(
+        "SELECT {}, a.id, {CLOCK}, array_to_string(ARRAY(
+            SELECT nextval('mail_id_seq')
+            FROM unnest(string_to_array(?2, ' '), string_to_array(?3, ' ')) AS p (sender, recipient)
+            JOIN sessions s ON s.id = ?1
+            JOIN agents f ON f.session = s.key AND f.id = p.sender AND f.state <> 'dead'
+            JOIN agents t ON t.session = s.key AND t.id = p.recipient AND t.state <> 'dead'
+                AND t.unread < {MAILBOX_LIMIT}), ' ')
+        FROM agents a JOIN sessions s ON s.key = a.session
+        WHERE s.id = ?1 AND a.id = ANY(string_to_array(?2, ' ') || string_to_array(?3, ' '))",
+        AgentRow::COLUMNS
+    )
 }
 
 /// The statement that inserts so many mails.
