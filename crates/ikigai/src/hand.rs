@@ -40,6 +40,15 @@ pub(crate) struct Hand<'a> {
     pub(crate) interrupt_key: &'static str,
 }
 
+/// How to come back to an agent, for somebody who leaves it.
+pub(crate) fn way_back(session: SessionId, top: &AgentId) -> String {
+    let agent = match *top == AgentId::top_level(0) {
+        true => String::new(),
+        false => format!(" --agent {top}"),
+    };
+    format!("To go on: ikigai -c{agent}, or ikigai --session {session}{agent}")
+}
+
 /// What a person has chosen for their agent. When it is gone, that holds for the next one.
 pub(crate) struct Choice {
     pub(crate) mode: Mode,

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::hand::{Choice, Hand};
+use crate::hand::{Choice, Hand, way_back};
 use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
 use crate::print;
 use crate::question::HOW_TO_ANSWER;
@@ -143,7 +143,7 @@ async fn talk_at(
     shutdown.cancel();
     signals::cancel(shutdown)?;
     serving.await?;
-    lock(&for_the_end).take_leave(session);
+    lock(&for_the_end).take_leave(&way_back(session, &agent.top()));
     Ok(Parted::Left(exit))
 }
 

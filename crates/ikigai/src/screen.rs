@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::thread;
 
 use ikigai_agents::{Event, Model, Person, Seat, serve};
-use ikigai_conversation::SessionId;
 use ikigai_store::StoreError;
 use ikigai_tui::{Arrivals, Effect, Farewell, Feed, Mouse, News, Options, Setup, feed};
 use tokio::sync::{mpsc, oneshot};
@@ -21,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::hand::{Choice, Hand};
+use crate::hand::{Choice, Hand, way_back};
 use crate::model::HOW_TO_CONNECT;
 use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
 use crate::print;
@@ -30,7 +29,7 @@ use crate::temporary::TemporaryFolder;
 
 use desk::{Desk, Left};
 use history::HistoryFile;
-use members::watch_members;
+use members::{run_elsewhere, watch_members};
 use setting::{bell, colours, greeting, sandbox, status};
 
 /// How many orders may wait for the agents; they are taken at once, also while they work.
@@ -77,7 +76,7 @@ pub(crate) async fn talk(
 ) -> anyhow::Result<Exit> {
     let mut seat = take_seat(environment, Otherwise::Join).await?;
     let mut choice = Choice { mode: environment.settings.mode(), model };
-    let session = seat.session();
+    let (session, mut top) = (seat.session(), seat.agent().top());
     let (feed, arrivals) = feed();
     // Before the terminal is taken: a signal that nobody listens to would end us with it.
     let mut signals = Signals::listen()?;
@@ -88,12 +87,15 @@ pub(crate) async fn talk(
         let talked = Talk { environment, choice, feed: &feed, history: &history };
         match talked.at(seat, &mut opened, &mut signals, &occasion).await {
             Ok(Parted::Left(exit)) => break Ok(exit),
-            Ok(Parted::Reseated(other)) => (seat, choice) = *other,
+            Ok(Parted::Reseated(other)) => {
+                (seat, choice) = *other;
+                top = seat.agent().top();
+            }
             Err(error) => break Err(error),
         }
     };
     // Whatever happened is told on the normal screen.
-    let closed = opened.close(session, &occasion).await;
+    let closed = opened.close(&way_back(session, &top), &occasion).await;
     exit.and_then(|exit| closed.map(|()| exit))
 }
 
@@ -136,7 +138,7 @@ impl Opened {
     }
 
     /// Gives the terminal back, and leaves there what the person may want to keep.
-    async fn close(self, session: SessionId, occasion: &Occasion) -> anyhow::Result<()> {
+    async fn close(self, way_back: &str, occasion: &Occasion) -> anyhow::Result<()> {
         self.ending.cancel();
         // It ends without a word only by a panic, which has said what there is to say.
         let Ok(farewell) = self.farewell.await else { anyhow::bail!("the screen broke down") };
@@ -153,7 +155,7 @@ impl Opened {
             print::out(print::safe(&format!("● {}\n", answer.trim_end())))?;
         }
         if has_spoken {
-            print::out(format!("To go on: ikigai -c, or ikigai --session {session}\n"))?;
+            print::out(format!("{way_back}\n"))?;
         }
         Ok(())
     }
@@ -207,8 +209,9 @@ impl Talk<'_> {
             tell,
             interrupt_key: "Esc",
         };
-        let mut desk =
-            Desk { hand, feed, history, greeting: greeting(occasion, seat.agent()), status };
+        let beside = run_elsewhere(&store, session).await;
+        let greeting = greeting(occasion, seat.agent(), beside.as_ref());
+        let mut desk = Desk { hand, feed, history, greeting, status };
         let shutdown = CancellationToken::new();
         let watching = watch_members(Arc::clone(&store), session, seat.agent().top(), feed.clone());
         let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));

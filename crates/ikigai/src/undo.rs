@@ -41,7 +41,11 @@ pub(crate) fn render(report: &Report, direction: Direction, directory: &Path, no
     };
     let files: String = report.files.iter().map(file).collect();
     let cause = cause(&report.title, report.said_at, now);
-    safe(&format!("{done}: {cause}\n{files}{NOT_UNDONE}\n"))
+    let limit = match direction {
+        Direction::Undo => NOT_UNDONE,
+        Direction::Redo => "Commands are not run again.",
+    };
+    safe(&format!("{done}: {cause}\n{files}{limit}\n"))
 }
 
 /// Whether there is something left that may be tried again.

@@ -189,7 +189,10 @@ fn two_terminals_in_one_folder_are_two_agents_that_mail_each_other() {
     second.wait_for("── ↑- ←0/ [1/] →- ↓- ──");
     second.asks("hello", "● Hello.");
     second.wait_until_idle();
-    second.asks("/agent 0/", "Error: agent 0/ is not run here; write to it: /mail send 0/ text");
+    second.asks(
+        "/agent 0/",
+        "Error: agent 0/ is run by another terminal; write to it: /mail send 0/ text",
+    );
     second.asks("/mail send 0/ the tests pass", "Mail sent to agent 0/");
     first.wait_for("from 1/: \"the tests pass\"");
     first.wait_for("● Thank you, 1/.");
@@ -214,6 +217,7 @@ fn an_agent_that_is_gone_offers_another_one() {
     second.asks("hello", "● New here.");
     second.wait_until_idle();
     first.asks("/mode read", "Mode read from the next call on");
+    second.asks("/kill", "Error: that would end 1/ and all below it; if so, say /kill 1/");
     second.asks("/kill 0/", "Killed: 0/");
     first.wait_for("Enter begins as a new agent of the session, Ctrl+D leaves");
     first.types("\r");

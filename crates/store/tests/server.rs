@@ -483,10 +483,10 @@ async fn work(store: &Store, lease: Lease, number: u32, is_over: &AtomicBool, se
     }
 }
 
-/// `STORE_RESTARTS=50 cargo test -p ikigai-store a_server_killed` is the long run.
+/// `STORE_RESTARTS=1000 cargo test -p ikigai-store a_server_killed` is a longer run.
 #[test]
 fn a_server_killed_and_started_again_loses_and_doubles_nothing() {
-    let restarts = std::env::var("STORE_RESTARTS").map_or(6, |number| number.parse().unwrap());
+    let restarts = std::env::var("STORE_RESTARTS").map_or(50, |number| number.parse().unwrap());
     let mut outage = Outage::new();
     let address = outage.server.address("postgres");
     let machines = [("one", [0, 1]), ("two", [2, 3])]

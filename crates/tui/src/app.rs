@@ -243,14 +243,19 @@ impl App {
     pub(crate) fn visit(&mut self, agent: &AgentId) {
         match self.team.member(agent).map(|member| member.place) {
             Some(Place::Here) => self.look_at(agent.clone()),
-            Some(Place::Elsewhere) => {
-                self.popup = Popup::None;
-                self.tell(&format!(
-                    "Error: agent {agent} is not run here; write to it: /mail send {agent} text"
-                ));
-            }
+            Some(Place::Elsewhere) => self.refuse_visit(&format!(
+                "Error: agent {agent} is run by another terminal; write to it: /mail send {agent} text"
+            )),
+            Some(Place::Nowhere) => self.refuse_visit(&format!(
+                "Error: no terminal runs agent {agent}; open one for it: ikigai -c --agent {agent}"
+            )),
             None => self.tell(&format!("Error: Agent {agent} not found; /agents lists all")),
         }
+    }
+
+    fn refuse_visit(&mut self, why: &str) {
+        self.popup = Popup::None;
+        self.tell(why);
     }
 
     fn recall(&mut self, agent: &AgentId, log: &[Message], is_cut: bool) {

@@ -162,12 +162,12 @@ impl App {
     fn separator(&self, width: usize) -> Line<'static> {
         let unread = self.team.member(&self.view).map_or(0, |member| member.unread);
         let pane = self.panes.get(&self.view);
-        let is_held_by_draft = pane.is_some_and(|pane| !pane.draft.is_empty() && !pane.is_busy());
-        let mail = match (unread, is_held_by_draft) {
-            (0, _) => None,
-            (unread, true) => Some(format!("[mail:{unread}] waits until you send or clear")),
-            (unread, false) => Some(format!("[mail:{unread}]")),
+        let waits = match pane.filter(|pane| !pane.is_busy()) {
+            Some(pane) if !pane.draft.is_empty() => " waits until you send or clear",
+            Some(pane) if pane.holds_mail => " waits until you send",
+            Some(_) | None => "",
         };
+        let mail = (unread > 0).then(|| format!("[mail:{unread}]{waits}"));
         let asking = self.panes.iter().filter(|(agent, pane)| {
             !pane.questions.is_empty() && (**agent != self.view || !self.is_question_shown())
         });
@@ -235,6 +235,15 @@ impl App {
             }
             Popup::None if pane.is_some_and(|pane| !pane.transcript.is_at_end()) => {
                 "Ctrl+End: to the end"
+            }
+            Popup::None
+                if self
+                    .team
+                    .members()
+                    .iter()
+                    .any(|member| member.state == crate::team::State::Asking) =>
+            {
+                "Ctrl+T: who asks"
             }
             Popup::None if self.team.members().len() > 1 => "/help · Ctrl+T team",
             Popup::None => "/help",

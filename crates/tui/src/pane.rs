@@ -43,6 +43,10 @@ pub(crate) struct Pane {
     pub(crate) model: Option<(String, Option<u64>)>,
     /// Something has happened to the agent since the screen was opened.
     is_live: bool,
+    /// It is not run here any more.
+    pub(crate) is_lost: bool,
+    /// Its last turn ended in a way after which mail does not wake it.
+    pub(crate) holds_mail: bool,
 }
 
 /// What follows from something that happened, beyond the pane.
@@ -72,6 +76,8 @@ impl Pane {
             has_spoken: false,
             model: None,
             is_live: false,
+            is_lost: false,
+            holds_mail: false,
         }
     }
 
@@ -94,6 +100,7 @@ impl Pane {
             Happening::Started(_) => {
                 self.activity.begin(now);
                 self.may_go_on = false;
+                self.holds_mail = false;
             }
             Happening::Logged(message) => return self.record(&message, now),
             Happening::Text(delta) => {
@@ -117,8 +124,10 @@ impl Pane {
             Happening::Done(done) => return Some(self.end(&done)),
             Happening::Lost(reason) => {
                 self.cease();
-                // Enter asks for somebody else to talk to.
+                // Enter asks for somebody else to talk to, who is not told what was meant for this one.
                 self.may_go_on = true;
+                self.is_lost = true;
+                self.queued.clear();
                 self.transcript.tell(Tone::Fault, &reason);
                 return Some(Consequence::Lost);
             }
@@ -182,7 +191,9 @@ impl Pane {
             }
             Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
             Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
-            Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => {}
+            // It was shown as it was typed.
+            Body::Command(_) => return None,
+            Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) => {}
         }
         self.transcript.record(message).map(|WantsBefore(call)| Consequence::WantsBefore(call))
     }
@@ -219,6 +230,7 @@ impl Pane {
         self.activity = Activity::Idle;
         self.transcript.settle_live();
         self.may_go_on = done.may_go_on;
+        self.holds_mail = matches!(done.stop, Stop::Interrupted | Stop::Error);
         self.questions.clear();
         if let Some((tone, text)) = ending(done) {
             self.transcript.tell(tone, &text);

@@ -49,6 +49,8 @@ pub enum Place {
     Here,
     /// Another one: it can be written to, but not talked to.
     Elsewhere,
+    /// None.
+    Nowhere,
 }
 
 /// All agents that live.
@@ -152,7 +154,11 @@ impl Member {
         let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let mail = if self.unread > 0 { format!(" [mail:{}]", self.unread) } else { String::new() };
         let cost = self.cost.as_ref().map(|cost| format!(" {cost}")).unwrap_or_default();
-        let place = if self.place == Place::Elsewhere { " (another terminal)" } else { "" };
+        let place = match self.place {
+            Place::Here => "",
+            Place::Elsewhere => " (another terminal)",
+            Place::Nowhere => " (no terminal)",
+        };
         let task = if self.task.is_empty() { String::new() } else { format!(": {}", self.task) };
         format!("{}{name} {}{mail}{cost}{place}{task}", self.id, self.state.word())
     }

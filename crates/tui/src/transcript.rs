@@ -88,7 +88,9 @@ impl Transcript {
                 self.push(id, What::note(Tone::Dim, &format!("killed: {}", killed.join(", "))));
             }
             Body::Approval(approval) => self.push(id, What::note(Tone::Dim, &answered(approval))),
-            Body::Command(command) => self.push(id, What::note(Tone::Dim, &command.command)),
+            Body::Command(command) => {
+                self.push(id, What::note(Tone::Dim, &format!("❯ {}", command.command)));
+            }
             Body::Interrupted(_) => self.push(id, What::note(Tone::Fault, "interrupted")),
             Body::System | Body::Usage(_) | Body::Trim(_) => {}
         }

@@ -85,9 +85,15 @@ impl Hand<'_> {
 
     /// Ends an agent with its children; without an id the one in view.
     pub(crate) async fn kill(&self, view: &AgentId, named: &str) -> Killed {
+        let own = self.seat.agent().clone();
+        // The last one cannot be killed, and that is said.
+        if named.is_empty() && *view == own && self.has_others().await {
+            let text =
+                format!("Error: that would end {own} and all below it; if so, say /kill {own}");
+            return Killed { text, dead: Vec::new() };
+        }
         let named = if named.is_empty() { view.to_string() } else { named.to_owned() };
         let budget = self.environment.settings.budget();
-        let own = self.seat.agent().clone();
         match self.seat.act(own, Step::Kill(parse_named(&named)), budget).await {
             Ok(Outcome::Killed(dead)) => {
                 let ids: Vec<String> = dead.iter().map(AgentId::to_string).collect();
@@ -95,6 +101,13 @@ impl Hand<'_> {
             }
             other => Killed { text: explain(other), dead: Vec::new() },
         }
+    }
+
+    /// Whether the session has other top-level agents that live.
+    async fn has_others(&self) -> bool {
+        let is_alive = |agent: &&Agent| agent.id.depth() == 1 && agent.state != State::Dead;
+        let agents = self.store.agents(self.session).await;
+        agents.is_ok_and(|agents| agents.iter().filter(is_alive).count() > 1)
     }
 }
 

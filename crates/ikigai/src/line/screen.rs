@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ikigai_agents::{Asking, Done, Event, Happening, Permissions, Reason};
-use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCallId};
+use ikigai_conversation::{AgentId, Body, Message, ToolCallId};
 use ikigai_tools::{Mode, NoSandbox, SandboxKind};
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -135,10 +135,10 @@ impl Screen {
     }
 
     /// Says how to come back.
-    pub(super) fn take_leave(&mut self, session: SessionId) {
+    pub(super) fn take_leave(&mut self, way_back: &str) {
         self.fresh();
         if self.has_spoken {
-            self.dim(&format!("To go on: ikigai -c, or ikigai --session {session}"));
+            self.dim(way_back);
         }
     }
 

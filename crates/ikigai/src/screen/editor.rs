@@ -47,7 +47,7 @@ pub(super) async fn edit(
         .with_context(|| format!("cannot start the editor '{editor}'"))?;
     anyhow::ensure!(
         status.success(),
-        "the editor '{editor}' failed ({status}); EDITOR names another"
+        "the editor '{editor}' failed ({status}); set EDITOR to another one"
     );
     let size = fs::metadata(&path)?.len();
     anyhow::ensure!(

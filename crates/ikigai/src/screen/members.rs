@@ -63,12 +63,9 @@ impl Watch {
     async fn members(&mut self) -> Result<Vec<Member>, StoreError> {
         let agents = self.store.agents(self.session).await?;
         self.sum_costs().await?;
-        let here = self.run_here(&agents).await?;
+        let places = self.places(&agents).await?;
         let member = |agent: Agent| {
-            let place = match here.contains(&agent.id.top()) {
-                true => Place::Here,
-                false => Place::Elsewhere,
-            };
+            let place = places.get(&agent.id.top()).copied().unwrap_or(Place::Nowhere);
             self.member(agent, place)
         };
         Ok(agents.into_iter().filter_map(member).collect())
@@ -83,19 +80,22 @@ impl Watch {
         Ok(())
     }
 
-    /// The top-level agents that this process runs: its own, and those that it has taken up.
-    async fn run_here(&self, agents: &[Agent]) -> Result<Vec<AgentId>, StoreError> {
-        let mut here = vec![self.own.clone()];
+    /// Where the top-level agents are run that live.
+    async fn places(&self, agents: &[Agent]) -> Result<BTreeMap<AgentId, Place>, StoreError> {
+        let mut places = BTreeMap::from([(self.own.clone(), Place::Here)]);
         let is_other = |agent: &&Agent| {
             agent.id.depth() == 1 && agent.id != self.own && agent.state != State::Dead
         };
         for agent in agents.iter().filter(is_other) {
             let holder = self.store.holder(self.session, agent.id.clone()).await?;
-            if holder.is_some_and(|holder| holder == Process::current()) {
-                here.push(agent.id.clone());
-            }
+            let place = match holder {
+                Some(holder) if holder == Process::current() => Place::Here,
+                Some(_) => Place::Elsewhere,
+                None => Place::Nowhere,
+            };
+            places.insert(agent.id.clone(), place);
         }
-        Ok(here)
+        Ok(places)
     }
 
     /// An agent that lives.
@@ -111,4 +111,16 @@ impl Watch {
         let Agent { id, name, unread, task, .. } = agent;
         Some(Member { id, name, state, task, unread, cost, place })
     }
+}
+
+/// An agent of the session that another process runs, if there is one.
+pub(super) async fn run_elsewhere(store: &Store, session: SessionId) -> Option<AgentId> {
+    let agents = store.agents(session).await.ok()?;
+    for agent in agents.into_iter().filter(|agent| agent.id.depth() == 1) {
+        let holder = store.holder(session, agent.id.clone()).await.ok()?;
+        if holder.is_some_and(|holder| holder != Process::current()) {
+            return Some(agent.id);
+        }
+    }
+    None
 }

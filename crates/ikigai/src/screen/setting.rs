@@ -66,15 +66,19 @@ fn directory(environment: &Environment) -> String {
 }
 
 /// What somebody who never was here has to know. On a tour it is the guide who says it.
-pub(super) fn greeting(occasion: &Occasion, agent: &AgentId) -> Option<String> {
+pub(super) fn greeting(
+    occasion: &Occasion,
+    agent: &AgentId,
+    beside: Option<&AgentId>,
+) -> Option<String> {
     let Occasion::Work = occasion else { return None };
     let version = env!("CARGO_PKG_VERSION");
-    let others = match *agent == AgentId::top_level(0) {
-        true => "",
-        false => {
-            "\nThe session runs in another terminal, too: /mail send 0/ TEXT writes to its agent."
-        }
-    };
+    let others = beside.map(|beside| {
+        format!(
+            "\nThe session runs in another terminal, too: /mail send {beside} TEXT writes to its agent."
+        )
+    });
+    let others = others.unwrap_or_default();
     Some(format!(
         "ikigai {version} · you talk to agent {agent}\n\
          Type what you want done; Enter sends it. Esc interrupts the agent.\n\

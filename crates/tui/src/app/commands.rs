@@ -44,7 +44,7 @@ impl App {
         let pane = self.pane_in_view();
         pane.may_go_on = false;
         pane.has_spoken = true;
-        if pane.queued.len() < QUEUED {
+        if pane.queued.len() < QUEUED && !pane.is_lost {
             pane.queued.push_back(text.to_owned());
         }
         self.order(Command::Say(text.to_owned()));
@@ -57,7 +57,11 @@ impl App {
             Err(error) => return self.tell(&error),
         };
         match command {
-            Slash::Help => self.tell(&slash::help()),
+            Slash::Help => {
+                self.tell(&slash::help());
+                let window = self.window();
+                self.pane_in_view().transcript.scroll_to_last(window);
+            }
             Slash::Exit => self.act(Act::Leave),
             Slash::Copy => self.copy(),
             Slash::Agents => {

@@ -1,7 +1,7 @@
 //! More than one agent.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use ikigai_agents::Happening;
+use ikigai_agents::{Done, Happening, Stop};
 use ikigai_conversation::NewMessage;
 
 use super::{Stage, agent, say};
@@ -132,8 +132,33 @@ fn one_of_another_terminal_cannot_be_talked_to() {
     other.place = Place::Elsewhere;
     stage.app.take(News::Team(vec![member("0/", State::Idle), other]), stage.now);
     stage.press(KeyCode::Right, KeyModifiers::ALT);
-    stage.has("Error: agent 1/ is not run here; write to it: /mail send 1/ text");
+    stage.has("Error: agent 1/ is run by another terminal; write to it: /mail send 1/ text");
     stage.has("[0/]");
+}
+
+#[test]
+fn one_that_no_terminal_runs_says_how_to_open_one_for_it() {
+    let mut stage = stage();
+    let mut other = member("1/", State::Idle);
+    other.place = Place::Nowhere;
+    stage.app.take(News::Team(vec![member("0/", State::Idle), other]), stage.now);
+    stage.control('t');
+    stage.has("1/ idle (no terminal): a task");
+    stage.key(KeyCode::Esc);
+    stage.press(KeyCode::Right, KeyModifiers::ALT);
+    stage.has("Error: no terminal runs agent 1/; open one for it: ikigai -c --agent 1/");
+}
+
+#[test]
+fn what_is_typed_to_a_lost_agent_is_not_shown_as_queued() {
+    let mut stage = stage();
+    stage.starts("0/");
+    stage.enters("before");
+    stage.has("queued: before");
+    stage.happens("0/", Happening::Lost("Agent 0/ is dead".to_owned()));
+    stage.lacks("queued");
+    stage.enters("after");
+    stage.lacks("queued");
 }
 
 /// They stayed busy and asking for ever: nobody tells of them any more.
@@ -187,4 +212,19 @@ fn unread_mail_is_counted_and_waits_for_the_draft() {
     stage.has("── [mail:2] ──");
     stage.types("x");
     stage.has("── [mail:2] waits until you send or clear ──");
+}
+
+#[test]
+fn mail_that_does_not_wake_an_interrupted_agent_says_so() {
+    let mut stage = Stage::new(80, 24);
+    let mut own = member("0/", State::Idle);
+    own.unread = 1;
+    stage.app.take(News::Team(vec![own]), stage.now);
+    stage.starts("0/");
+    let (text, error) = (String::new(), None);
+    let done = Done { stop: Stop::Interrupted, text, error, may_go_on: false };
+    stage.happens("0/", Happening::Done(done));
+    stage.has("── [mail:1] waits until you send ──");
+    stage.starts("0/");
+    stage.has("── [mail:1] ──");
 }

@@ -79,6 +79,11 @@ impl Transcript {
         self.settle(self.first, 0, window);
     }
 
+    /// Looks at the beginning of what was told last.
+    pub(crate) fn scroll_to_last(&mut self, window: Window) {
+        self.settle(self.end().saturating_sub(1).max(self.first), 0, window);
+    }
+
     pub(crate) fn scroll_to_end(&mut self) {
         self.place = Place::End;
     }
