@@ -79,7 +79,7 @@ pub struct Limits {
     pub agents: AgentLimits,
 }
 
-/// When an agent is told of mail (mail.md, Notifications).
+/// When an agent is told of mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notify {
     /// When it is idle.
@@ -88,7 +88,7 @@ pub enum Notify {
     Boundary,
 }
 
-/// Whether a process takes up agents of its session, machine and directory that nobody runs (agents.md).
+/// Whether a process takes up agents of its session, machine and directory that nobody runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FreeAgents {
     /// When they have something to do.
@@ -165,8 +165,8 @@ impl Agent {
         &self.seat.agent
     }
 
-    /// Reads the log, unless that was done, and closes the calls that a crash has left open (conversation.md, The
-    /// loop). Says whether a turn was cut off that is to go on.
+    /// Reads the log, unless that was done, and closes the calls that a crash has left open. Says whether a turn was
+    /// cut off that is to go on.
     pub(crate) async fn load(&mut self) -> Result<Unfinished, StoreError> {
         if self.is_loaded || self.seat.lease().is_none() {
             return Ok(Unfinished::Nothing);

@@ -245,7 +245,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Returns to such a point. Mail that was seen behind it is news again (mail.md, M10).
+    /// Returns to such a point. Mail that was seen behind it is news again (M10).
     pub(crate) async fn rewind(
         &mut self,
         to: MessageId,
@@ -290,7 +290,7 @@ impl Agent {
     }
 
     /// Commits or reads, and waits for a database that cannot be reached for now: what a tool has done must get
-    /// into the log (mail.md, The tool). The person is told once, and may end the wait by an interrupt.
+    /// into the log. The person is told once, and may end the wait by an interrupt.
     pub(crate) async fn insist<T, F, W>(&mut self, work: F) -> Result<T, StoreError>
     where
         F: Fn(&Agent) -> Result<W, StoreError>,

@@ -1,6 +1,6 @@
 //! Whether a call may be carried out: the gate judges, and where it does not know, the person is asked.
 //!
-//! This stands between "the call is committed" and "it runs", in one place for all tools (permissions.md).
+//! This stands between "the call is committed" and "it runs", in one place for all tools.
 //! What a person answered is in the log before anything happens.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -21,7 +21,7 @@ const INSTRUCTIONS_LIMIT: usize = 32 * 1024;
 const INSTRUCTIONS: &str = "AGENTS.md";
 
 /// The prompt of a session: how tools and mail behave, where it is, and the project's instructions. It is
-/// written once, and holds only what is the same for all agents (conversation.md, The prompt).
+/// written once, and holds only what is the same for all agents.
 pub fn system_prompt(surroundings: &Surroundings) -> String {
     let Surroundings { platform, directory, date } = surroundings;
     let mut prompt = format!(

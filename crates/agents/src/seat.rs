@@ -63,7 +63,7 @@ pub enum SeatError {
 }
 
 impl Seat {
-    /// Takes a seat: the agent that is named, else the lowest free one (agents.md, Several processes).
+    /// Takes a seat: the agent that is named, else the lowest free one.
     pub async fn take(
         store: Arc<Store>,
         place: Place,

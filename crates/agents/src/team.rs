@@ -1,6 +1,6 @@
 //! The agents that a process runs: each is a task while it works, and a row in the database while it is idle.
 //!
-//! One look at the database tells what is to be done, whatever signals were lost (mail.md, M6): who has mail,
+//! One look at the database tells what is to be done, whatever signals were lost (M6): who has mail,
 //! whose turn was cut off, which child was forked, which free agent is to be taken up, who was killed. So an
 //! idle agent costs nothing, and nobody has to be told of anything that is committed.
 

@@ -1,4 +1,4 @@
-//! The loop: from a new message until the agent is idle (conversation.md, The loop).
+//! The loop: from a new message until the agent is idle.
 
 use ikigai_conversation::NewMessage;
 use ikigai_providers::{Category, Fault, Response, Stop as ModelStop, ToolUse};

@@ -1,4 +1,4 @@
-//! What agents may touch, as command line and configuration have it (permissions.md).
+//! What agents may touch, as command line and configuration have it.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

@@ -1,5 +1,5 @@
 //! A call that needs a yes, as lines for the person who decides: the whole command or the diff, whose it is,
-//! and what set it going (permissions.md, Asking and rules).
+//! and what set it going.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! The folder for temporary files: one for file tools and commands alike (permissions.md, Modes).
+//! The folder for temporary files: one for file tools and commands alike.
 //!
 //! It lies in a folder of the user's own, which nobody else can write to: names in a folder that is open to
 //! all can be taken by others first.

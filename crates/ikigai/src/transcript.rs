@@ -39,7 +39,7 @@ pub(crate) fn shown(message: &Message) -> Vec<(Look, String)> {
     }
 }
 
-/// Agents have woken each other as often as they may (mail.md, Notifications).
+/// Agents have woken each other as often as they may.
 pub(crate) const MAIL_HELD: &str = "⚠ mail is held: agents were woken as often as mail.max_wakes allows; your next message frees it";
 
 /// A call, a result or news as a line.

@@ -1,4 +1,4 @@
-//! Agents that work on the same files: no edit is lost, and nobody overwrites what it has not seen (agents.md).
+//! Agents that work on the same files: no edit is lost, and nobody overwrites what it has not seen.
 
 use ikigai_testkit::{Cast, Gate, Reply};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a child knows and who it is, and how many there may be (agents.md; conversation.md, The prompt).
+//! What a child knows and who it is, and how many there may be.
 
 use ikigai_testkit::{Captured, Cast, ModelServer, Reply, assert_prefix};
 use serde_json::{Value, json};

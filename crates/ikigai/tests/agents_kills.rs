@@ -1,4 +1,4 @@
-//! Killing in a turn: whom it takes, what ends with it, and what is refused (agents.md).
+//! Killing in a turn: whom it takes, what ends with it, and what is refused.
 
 use ikigai_testkit::{Cast, Gate, Reply};
 use serde_json::json;

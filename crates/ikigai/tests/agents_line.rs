@@ -1,4 +1,4 @@
-//! Several agents on a terminal, line by line: one is in view, the others go on behind it (agents.md).
+//! Several agents on a terminal, line by line: one is in view, the others go on behind it.
 
 use ikigai_testkit::{Cast, Gate, Point, Reply, assert_prefix};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Agents that work together in one process: what children do comes to their parent, once (agents.md, mail.md).
+//! Agents that work together in one process: what children do comes to their parent, once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

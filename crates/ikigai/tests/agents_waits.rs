@@ -1,4 +1,4 @@
-//! Waiting in a turn: when it ends, what it tells, and what is refused (agents.md).
+//! Waiting in a turn: when it ends, what it tells, and what is refused.
 
 use ikigai_testkit::{Cast, Gate, Reply};
 use rustix::process::{Signal, kill_process};

@@ -1,4 +1,4 @@
-//! Questions on a terminal, line by line (permissions.md, Asking and rules).
+//! Questions on a terminal, line by line.
 
 use ikigai_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Two processes on one session: who is who, and mail that wakes the other (agents.md, Several processes).
+//! Two processes on one session: who is who, and mail that wakes the other.
 
 use ikigai_testkit::{Captured, ModelServer, Reply};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `kill -9` of a process with several agents: the next one takes all of them up (agents.md, Several processes).
+//! `kill -9` of a process with several agents: the next one takes all of them up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

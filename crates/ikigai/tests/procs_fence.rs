@@ -1,5 +1,5 @@
 //! A process that was stopped for longer than its lease, and whose agent another one has taken over, says so and
-//! writes nothing (agents.md, Several processes).
+//! writes nothing.
 
 use ikigai_testkit::{ModelServer, Reply};
 use rustix::process::{Signal, kill_process};

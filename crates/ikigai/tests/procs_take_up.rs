@@ -1,5 +1,5 @@
 //! A process takes up free agents of its session, machine and directory when they have something to do, and gives
-//! them back (agents.md, Several processes).
+//! them back.
 
 use ikigai_testkit::{ModelServer, Reply};
 use serde_json::json;

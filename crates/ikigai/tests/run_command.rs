@@ -1,4 +1,4 @@
-//! `ikigai run` as a command: what it prints where, what it reads, how it ends (cli.md).
+//! `ikigai run` as a command: what it prints where, what it reads, how it ends.
 
 use std::process::Stdio;
 

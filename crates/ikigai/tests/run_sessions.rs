@@ -1,4 +1,4 @@
-//! Which session and agent a run works with, alone and beside others (cli.md; agents.md, Several processes).
+//! Which session and agent a run works with, alone and beside others.
 
 use ikigai_testkit::{Captured, Gate, Kind, ModelServer, Reply};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Several agents on one screen: who is in view, who asks, who has mail (terminal.md, agents.md).
+//! Several agents on one screen: who is in view, who asks, who has mail.
 
 use ikigai_testkit::{Cast, Gate, ModelServer, Point, Reply};
 use serde_json::json;

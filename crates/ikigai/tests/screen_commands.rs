@@ -1,4 +1,4 @@
-//! What is typed with a slash (terminal.md, Commands).
+//! What is typed with a slash.
 
 use ikigai_testkit::{ModelServer, Reply};
 use serde_json::json;
@@ -84,7 +84,7 @@ fn a_mark_can_be_returned_to_and_what_came_after_is_dim_and_hidden_from_the_mode
     assert!(screen.cell_of("Answer to two").dim(), "also after a restart");
 }
 
-/// Going back past the message that showed a mail makes it news again (mail.md, M10).
+/// Going back past the message that showed a mail makes it news again (M10).
 #[test]
 fn m10_a_rewind_past_a_mail_makes_the_agent_hear_of_it_again() {
     let server = ModelServer::start([

@@ -1,4 +1,4 @@
-//! A conversation on the full screen: what is shown, and how (terminal.md, The screen).
+//! A conversation on the full screen: what is shown, and how.
 
 use ikigai_testkit::{Gate, ModelServer, Point, Reply};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What keys do (terminal.md, Keys).
+//! What keys do.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The terminal is treated well: given back by every way out, and proof against whatever is printed (terminal.md, Manners).
+//! The terminal is treated well: given back by every way out, and proof against whatever is printed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

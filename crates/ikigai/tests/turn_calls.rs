@@ -1,4 +1,4 @@
-//! Calls in a turn: committed, run, closed, sent back (conversation.md, The loop).
+//! Calls in a turn: committed, run, closed, sent back.
 
 use ikigai_testkit::{Captured, ModelServer, Reply};
 use serde_json::{Value, json};

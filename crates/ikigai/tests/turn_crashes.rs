@@ -1,5 +1,4 @@
-//! `kill -9` at any moment: the log is never torn, no command is left or run twice, and `run -c` goes on at once
-//! (conversation.md, The loop).
+//! `kill -9` at any moment: the log is never torn, no command is left or run twice, and `run -c` goes on at once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

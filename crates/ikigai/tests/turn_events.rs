@@ -1,4 +1,4 @@
-//! The events of `ikigai run --json` (cli.md, Events).
+//! The events of `ikigai run --json`.
 
 use ikigai_testkit::{Gate, ModelServer, Point, Reply};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 //! What a provider wants back with a response goes back to it, and to no other; a session may change its model
-//! in the middle (conversation.md, Canonical messages).
+//! in the middle.
 
 use ikigai_testkit::{Captured, ModelServer, Reply, assert_prefix};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 //! Servers that fail: what passes is tried again and the person sees it, what does not pass ends the turn with
-//! the provider's own words, and the conversation goes on after all of it (conversation.md, The loop).
+//! the provider's own words, and the conversation goes on after all of it.
 
 use std::net::TcpListener;
 

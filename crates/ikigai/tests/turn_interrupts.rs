@@ -1,5 +1,5 @@
 //! Interrupts: whatever the agent waits for, it stops at once, what had arrived is kept and marked, and the next
-//! request is valid (conversation.md, The loop).
+//! request is valid.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Limits of a turn (tools.md, Limits) and of a session's requests (conversation.md, The loop).
+//! Limits of a turn and of a session's requests.
 
 use ikigai_testkit::{Captured, ModelServer, Reply};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Mail in a turn, and the turn that it starts (mail.md, Notifications).
+//! Mail in a turn, and the turn that it starts.
 
 use ikigai_testkit::{Captured, ModelServer, Reply};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What an agent may touch, headless (permissions.md).
+//! What an agent may touch, headless.
 
 use ikigai_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};

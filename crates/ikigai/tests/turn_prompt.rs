@@ -1,4 +1,4 @@
-//! What every model is told first (conversation.md, The prompt).
+//! What every model is told first.
 
 use ikigai_testkit::{Captured, ModelServer, Reply};
 use serde_json::{Value, json};

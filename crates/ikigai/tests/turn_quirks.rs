@@ -1,5 +1,4 @@
-//! What servers and models get wrong: each ends in the right log, and what is sent next is in order
-//! (conversation.md, Serialization).
+//! What servers and models get wrong: each ends in the right log, and what is sent next is in order.
 
 use ikigai_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};

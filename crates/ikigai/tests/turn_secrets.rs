@@ -1,5 +1,5 @@
 //! A key is in one header of a request, and nowhere else: whatever a server repeats of it, nothing of it is
-//! printed, logged or stored, and no command gets to see it (cli.md, Configuration).
+//! printed, logged or stored, and no command gets to see it.
 
 use std::fs;
 use std::path::Path;

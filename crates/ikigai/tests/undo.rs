@@ -1,4 +1,4 @@
-//! `ikigai undo`, `/undo` and `/redo`: what a message set going is taken back (permissions.md, Undo).
+//! `ikigai undo`, `/undo` and `/redo`: what a message set going is taken back.
 
 use std::fs;
 

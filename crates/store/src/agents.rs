@@ -258,7 +258,7 @@ pub(crate) struct AgentRow {
     pub(crate) cause: Option<i64>,
 }
 
-/// Finds an agent. For sender, sleeper and killer what they find stays true until their commit (mail.md, M5): they
+/// Finds an agent. For sender, sleeper and killer what they find stays true until their commit (M5): they
 /// hold a file's write lock already, or on a server the lock of the session's row.
 pub(crate) fn agent_by_id(
     unit: &Unit<'_>,

@@ -13,7 +13,7 @@ use crate::unit::Unit;
 impl Store {
     /// Closes a call in one commit: the step's effect on mail and agents, and the result that `render` makes of its
     /// outcome (an id or a "not found" is only known in here). The log says sent, read, forked or killed if and
-    /// only if it is so (mail.md, M2 and M3). Refused when the lease is lost.
+    /// only if it is so (M2 and M3). Refused when the lease is lost.
     pub async fn close_call(
         &self,
         lease: Lease,

@@ -1,5 +1,5 @@
 //! What a person has set going: every message of a person is a cause, and whatever agents do for it, by forks
-//! and by mail as well, is done under that cause (permissions.md, Undo).
+//! and by mail as well, is done under that cause.
 //!
 //! An agent works for the cause of what it was last told: by a person, by its parent at the fork, or by the
 //! newest mail that woke it, which carries the cause that its sender worked for when it was sent. Mail from the

@@ -1,4 +1,4 @@
-//! Noticing that the database changed. A signal does not say what, and may be lost (mail.md, M6).
+//! Noticing that the database changed. A signal does not say what, and may be lost (M6).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,7 +30,7 @@ enum Others {
 }
 
 impl Changes {
-    /// How long to wait at most: a signal may be lost, so a look is due from time to time all the same (mail.md, M6).
+    /// How long to wait at most: a signal may be lost, so a look is due from time to time all the same (M6).
     pub const SWEEP: Duration = Duration::from_secs(2);
 
     pub(crate) fn of_file(

@@ -88,8 +88,7 @@ pub struct ChangedBy {
 }
 
 impl Store {
-    /// Appends the result of a call together with what the call did to a file: both or neither are there
-    /// (permissions.md, Undo).
+    /// Appends the result of a call together with what the call did to a file: both or neither are there.
     pub async fn append_result(
         &self,
         lease: Lease,

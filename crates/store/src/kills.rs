@@ -11,7 +11,7 @@ use crate::steps::{Actor, Named, Outcome, Performed, resolve};
 use crate::unit::Unit;
 
 /// Kills who is meant and its descendants: nobody writes to their logs from this commit on, and they get no mail
-/// (mail.md, M9). The dead are told children first.
+/// (M9). The dead are told children first.
 pub(crate) fn kill(
     unit: &Unit<'_>,
     killer: &AgentRow,

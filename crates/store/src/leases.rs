@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// Takes the lowest top-level agent of a session that no live process runs; when there is none, a new one
-    /// is made for `place` (agents.md, Several processes).
+    /// is made for `place`.
     pub async fn claim_free(
         &self,
         session: SessionId,

@@ -42,7 +42,7 @@ impl Store {
     }
 
     /// Goes back to a message: what came after it is hidden from the model, and mail that the hidden part
-    /// showed is unread and untold again, in the same commit (mail.md, M10). What a person has read
+    /// showed is unread and untold again, in the same commit (M10). What a person has read
     /// stays read. Going back to where an earlier rewind came from shows that part again, and mail that was
     /// read in it stays unread: an agent is rather told twice than never.
     ///

@@ -1,7 +1,7 @@
 //! The shared database: a PostgreSQL server that processes on many machines write to.
 //!
 //! A transaction first locks the row of the session that it is about. All writers of a session then come one after
-//! another, on whatever machine they are: what a unit reads stays true until its commit (mail.md, M5), and
+//! another, on whatever machine they are: what a unit reads stays true until its commit (M5), and
 //! the ids of a mailbox are in the order of the commits (M7). Two transactions never wait for each other, since
 //! each locks one session and takes that lock first.
 //!

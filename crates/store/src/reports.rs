@@ -1,5 +1,4 @@
-//! A child's last words: what it owes its parent when it first goes idle, so that nobody's work ends unheard
-//! (agents.md).
+//! A child's last words: what it owes its parent when it first goes idle, so that nobody's work ends unheard.
 //!
 //! The debt is a column of the child. It is paid by mail when the child goes idle, and forgiven when the child
 //! wrote to its parent itself, when a wait told the parent, and when the child was interrupted or killed. While

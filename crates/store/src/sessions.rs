@@ -175,7 +175,7 @@ pub(crate) fn refill(unit: &Unit<'_>, session: i64, budget: Budget) -> Result<()
     unit.run(sql, params![session, budget.wakes, budget.requests])
 }
 
-/// Takes one request from the session's budget, if there is one left (conversation.md, The loop).
+/// Takes one request from the session's budget, if there is one left.
 pub(crate) fn take_request(unit: &Unit<'_>, session: i64) -> Result<Requests, StoreError> {
     let sql = "UPDATE sessions SET requests_left = requests_left - 1
         WHERE key = ?1 AND requests_left > 0";

@@ -251,8 +251,8 @@ fn remove_edges(unit: &Unit<'_>, waiter: &AgentRow) -> Result<(), StoreError> {
     unit.run("DELETE FROM waits WHERE waiter = ?1", params![waiter.key])
 }
 
-/// Tells how everybody is. When it is the model that is told, the unread mail is told with it (mail.md,
-/// Notifications), and a child whose end it heard of owes it nothing any more.
+/// Tells how everybody is. When it is the model that is told, the unread mail is told with it, and a child whose end it
+/// heard of owes it nothing any more.
 pub(crate) fn end(
     unit: &Unit<'_>,
     waiter: &AgentRow,

@@ -92,7 +92,7 @@ pub(crate) const WOULD_WAKE: &str =
 
 impl Store {
     /// Ends a turn: appends what is left to say, and makes the agent idle unless there is mail that would
-    /// wake it (mail.md, M5). A child that goes idle for the first time tells its parent (agents.md).
+    /// wake it (M5). A child that goes idle for the first time tells its parent.
     pub async fn end_turn(
         &self,
         lease: Lease,
@@ -136,7 +136,7 @@ impl Store {
     }
 
     /// Tells an agent of its new mail, if there is some that would wake it: the notification, the mark on
-    /// every message that it announces, the wake and the request that it takes are one commit (mail.md, M4).
+    /// every message that it announces, the wake and the request that it takes are one commit (M4).
     pub async fn announce(
         &self,
         lease: Lease,

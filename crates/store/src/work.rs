@@ -1,4 +1,4 @@
-//! What there is to do for a process: one query, whatever signals were lost (mail.md, M6).
+//! What there is to do for a process: one query, whatever signals were lost (M6).
 
 use ikigai_conversation::{AgentId, SessionId};
 

@@ -73,7 +73,7 @@ impl FileWrite {
     }
 
     /// Under the lock, and whoever does not know of that is noticed when the file is replaced: so what is
-    /// overwritten is what the agent has seen (agents.md, Stale writes).
+    /// overwritten is what the agent has seen.
     fn require_seen(&self, context: &Context, target: &Target) -> Result<(), Refused> {
         let (Some(memory), Some(looks)) = (context.memory(), target.looks()) else {
             return Ok(());

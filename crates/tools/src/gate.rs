@@ -1,4 +1,4 @@
-//! Whether a call may be carried out (permissions.md): the mode decides, and the person's rules before it.
+//! Whether a call may be carried out: the mode decides, and the person's rules before it.
 //!
 //! [`Gate::judge`] is pure: it is told the [`Facts`] of a call, which `Call::facts` finds out, and gives a
 //! [`Verdict`]. It asks nobody and starts nothing. Rules are tried in order and the first that matches counts;

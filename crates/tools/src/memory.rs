@@ -1,5 +1,4 @@
-//! What an agent remembers of files, so that it does not overwrite what it has not seen (agents.md, Stale
-//! writes).
+//! What an agent remembers of files, so that it does not overwrite what it has not seen.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

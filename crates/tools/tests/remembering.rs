@@ -1,5 +1,4 @@
-//! What a call tells of the files that it has touched, and what it refuses to overwrite (agents.md, Stale
-//! writes).
+//! What a call tells of the files that it has touched, and what it refuses to overwrite.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -12,7 +12,7 @@ pub(crate) use rows::{DraftRows, Moved};
 /// Stands for a paste: the object replacement character, which is taken out of all that comes in.
 const PASTE: char = '\u{fffc}';
 
-/// A paste of more lines is shown as one thing (terminal.md).
+/// A paste of more lines is shown as one thing.
 const PASTE_LINES: usize = 10;
 /// The same for a paste without line breaks: it would fill the screen.
 const PASTE_CHARS: usize = 2_000;

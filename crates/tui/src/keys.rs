@@ -1,4 +1,4 @@
-//! What a key does (terminal.md, Keys). Whatever lies on top gets it first: a popup, a question, the input.
+//! What a key does. Whatever lies on top gets it first: a popup, a question, the input.
 
 mod popups;
 mod question;

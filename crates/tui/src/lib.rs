@@ -1,4 +1,4 @@
-//! The screen: one agent in view, the others at work behind it (terminal.md).
+//! The screen: one agent in view, the others at work behind it.
 //!
 //! The crate takes [`News`] and wants [`Effect`]s; it knows no database, no model and no configuration. Whoever runs it gives it
 //! the events of agents and does what it asks for.

@@ -1,4 +1,4 @@
-//! A call that needs a yes: the whole of what it would do, whose it is, and what set it going (permissions.md, Asking and rules).
+//! A call that needs a yes: the whole of what it would do, whose it is, and what set it going.
 
 use ikigai_agents::{Answer, Asking};
 use ikigai_conversation::{AgentId, Decision};

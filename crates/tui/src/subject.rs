@@ -1,4 +1,4 @@
-//! What a call would do, as somebody reads it who has to say yes to all of it (permissions.md, Asking and rules).
+//! What a call would do, as somebody reads it who has to say yes to all of it.
 
 use std::time::Duration;
 

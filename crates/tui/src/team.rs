@@ -21,7 +21,7 @@ pub struct Member {
     pub place: Place,
 }
 
-/// What an agent is doing (agents.md).
+/// What an agent is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the contract has the words")]
 pub enum State {

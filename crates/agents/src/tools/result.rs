@@ -1,4 +1,4 @@
-//! What a model is told of a step's outcome, in the envelope of tools.md.
+//! What a model is told of a step's outcome, in the envelope of all tools.
 
 use ikigai_mail::render_result;
 use ikigai_store::{Agent, Awaited, Outcome, Status, Step, Waited};

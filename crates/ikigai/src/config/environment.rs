@@ -13,7 +13,7 @@ use super::settings;
 
 const PREFIX: &str = "IKIGAI_";
 
-/// Set inside the commands that an agent runs (cli.md); no settings.
+/// Set inside the commands that an agent runs; no settings.
 const NO_SETTINGS: [&str; 2] = ["IKIGAI_AGENT", "IKIGAI_SESSION"];
 
 /// The `IKIGAI_…` variables. One that is empty counts as unset, so that `IKIGAI_MODEL= ikigai`

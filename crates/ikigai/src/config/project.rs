@@ -1,4 +1,4 @@
-//! The project's file: where it is, and what it may do (cli.md: it comes with a clone and is not
+//! The project's file: where it is, and what it may do (it comes with a clone and is not
 //! trusted).
 //!
 //! That a setting may not be touched at all is said while the file is read, by its line of the

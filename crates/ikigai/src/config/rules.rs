@@ -1,4 +1,4 @@
-//! The user's rules about tool calls (permissions.md). Here they are read and checked; what they
+//! The user's rules about tool calls. Here they are read and checked; what they
 //! decide is not this module's business.
 
 use ikigai_tools::Decision;

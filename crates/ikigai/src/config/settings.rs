@@ -1,4 +1,4 @@
-//! The one table of all settings (cli.md, Configuration). A new setting is a new line in it: files,
+//! The one table of all settings. A new setting is a new line in it: files,
 //! variables, checks, the trust rule and `ikigai config` derive from it.
 
 use ikigai_tools::OutputSize;

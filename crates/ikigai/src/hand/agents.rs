@@ -1,4 +1,4 @@
-//! Commands about agents: looking at them, forking, killing (agents.md).
+//! Commands about agents: looking at them, forking, killing.
 
 use std::collections::BTreeMap;
 

@@ -193,7 +193,7 @@ impl Scene {
         self.workspace.raw().rows(sql, read)
     }
 
-    /// Fails unless every mail was announced by exactly one notification, in its recipient's log (mail.md, M4).
+    /// Fails unless every mail was announced by exactly one notification, in its recipient's log (M4).
     #[track_caller]
     pub(crate) fn check_announced_once(&self) {
         let mut announced: Vec<(String, i64)> = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! What is heard says nothing but "look" and at which session, and may be lost. After every new connection a look is due, since nobody
 //! knows what was said meanwhile. Behind a pooler nothing is heard at all, and the sweep finds what there is
-//! (mail.md, M6).
+//! (M6).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! Telling other processes that something changed.
 //!
 //! Not inside the commit: there it would take a lock that all writers of the server share. What is told may be lost
-//! (mail.md, M6), so it is not flushed; and what is told while the last word is still on its way is told once.
+//! (M6), so it is not flushed; and what is told while the last word is still on its way is told once.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -14,7 +14,7 @@ const OLDEST: i64 = 120_000;
 const LIMITS: &str =
     "set_config('lock_timeout', '30s', ?1 = 1), set_config('statement_timeout', '45s', ?1 = 1),
     set_config('idle_in_transaction_session_timeout', '20s', ?1 = 1)";
-/// Every commit is on the disk before it is answered (mail.md, M1); what is stronger stays.
+/// Every commit is on the disk before it is answered (M1); what is stronger stays.
 const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply')
     THEN current_setting('synchronous_commit') ELSE set_config('synchronous_commit', 'on', ?1 = 1) END";
 /// Longer than the server's own limits: whoever says nothing for so long is gone.
@@ -82,7 +82,7 @@ impl Server {
         Ok(client)
     }
 
-    /// Refuses a connection whose commits could be lost (mail.md, M1).
+    /// Refuses a connection whose commits could be lost (M1).
     pub(crate) fn require_durable(&self, synchronous_commit: &str) -> Result<(), StoreError> {
         match synchronous_commit {
             "on" | "remote_apply" => Ok(()),

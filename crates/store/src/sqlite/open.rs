@@ -193,7 +193,7 @@ fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let mode: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
         .map_err(failed)?;
-    // FULL: every commit is flushed before it is answered (mail.md, M1).
+    // FULL: every commit is flushed before it is answered (M1).
     connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     let synchronous: i64 =

@@ -1,4 +1,4 @@
-//! What is kept of changes to files, for whom they were made, and how they are taken back (permissions.md, Undo).
+//! What is kept of changes to files, for whom they were made, and how they are taken back.
 
 use std::path::PathBuf;
 use std::time::Duration;

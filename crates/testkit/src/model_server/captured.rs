@@ -119,7 +119,7 @@ impl Captured {
 }
 
 /// Fails unless the newer request begins with the older one up to the end of its last message, byte by
-/// byte: then a provider's cache holds (conversation.md). Anthropic's messages may go on with further blocks
+/// byte: then a provider's cache holds. Anthropic's messages may go on with further blocks
 /// of the same role, so there it is the end of the last block.
 #[track_caller]
 pub fn assert_prefix(older: &Captured, newer: &Captured) {

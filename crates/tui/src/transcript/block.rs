@@ -14,7 +14,7 @@ use crate::wrap::{Breaks, Margin, wrap};
 use super::call::changed_path;
 use super::parts::Part;
 
-/// Rows of a tool's output that are seen while it is folded (terminal.md).
+/// Rows of a tool's output that are seen while it is folded.
 const FOLDED_LINES: usize = 3;
 /// The same for a diff: it is what a person wants to see, up to a point.
 const FOLDED_DIFF: usize = 24;

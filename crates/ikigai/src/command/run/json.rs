@@ -1,4 +1,4 @@
-//! Events as JSON, one per line (cli.md, Events of `run --json`).
+//! Events as JSON, one per line.
 
 use std::collections::BTreeMap;
 

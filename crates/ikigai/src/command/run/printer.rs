@@ -20,7 +20,7 @@ pub(super) trait Output: Send {
 }
 
 /// Shows events in order, but the end of a turn of the prompt's agent only when another of its turns follows: the
-/// last one is the last that is shown (cli.md, Events). Agents tell it what happens, and we tell it the end.
+/// last one is the last that is shown. Agents tell it what happens, and we tell it the end.
 #[derive(Clone)]
 pub(super) struct SharedPrinter(Arc<Mutex<Printer>>);
 
