@@ -126,7 +126,7 @@ mod tests {
             removed    new/b\n  left alone /elsewhere/c: somebody has changed it since\n  \
             failed     Permission denied: d\nCommands are not undone.\n";
         assert_eq!(text(Direction::Undo), expected);
-        let expected = expected.replace("Taken back", "Made again");
+        let expected = expected.replace("Taken back", "Made again").replace("undone", "run again");
         assert_eq!(text(Direction::Redo), expected.replace("restored  ", "written   "));
     }
 
