@@ -108,10 +108,13 @@ impl Question {
             rows.extend(wrap(&spans, width, &margin, Breaks::Anywhere));
         }
         if !cause.is_empty() {
-            rows.extend(line(format!("  set going by: {cause}"), DIM));
+            let cause = safe_line(&format!("set going by: {cause}"));
+            let margin = Margin::hanging("  ", PLAIN);
+            rows.extend(wrap(&[Span::styled(cause, DIM)], width, &margin, Breaks::Words));
         }
         if let Some(rule) = rule {
-            rows.extend(line(format!("  never asked again with: {rule}"), DIM));
+            rows.extend(line("  never asked again with this in your config.toml:".to_owned(), DIM));
+            rows.extend(wrap(&[Span::styled(safe_line(rule), DIM)], width, &margin, Breaks::Words));
         }
         rows
     }

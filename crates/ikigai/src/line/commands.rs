@@ -28,7 +28,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("/rewind", "return to a mark: /rewind, /rewind NAME"),
     ("/clear", "a fresh context; the log keeps all"),
     ("/sessions", "earlier sessions"),
-    ("/export", "write the conversation to a file: /export FILE.md, /export FILE.jsonl"),
+    ("/export", "write the conversation to a file: FILE.md or FILE.jsonl"),
     ("/tools", "the tools that agents have"),
     ("/usage", "tokens of each agent"),
     ("/config", "the settings in force"),
