@@ -215,6 +215,8 @@ fn of_two_agents_that_ask_each_is_shown_when_its_answer_is_due() {
     terminal.wait_for("● Hello.\r\n❯ ");
     terminal.type_line("/fork one");
     terminal.wait_for(&format!("? agent 0/0/ {asked}"));
+    // What is typed before that is thrown away, lest it answer a question that nobody has seen.
+    terminal.wait_for("0/0/ y/a/n ❯ ");
     terminal.type_line("/fork two");
     terminal.wait_for("(agent 0/1/ asks, too; 1 more to answer)");
     assert!(!terminal.text().contains(&format!("? agent 0/1/ {asked}")));

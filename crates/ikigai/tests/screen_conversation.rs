@@ -90,13 +90,13 @@ fn an_answer_is_seen_while_it_streams_with_what_goes_on_and_how_to_end_it() {
     screen.says("tell");
     screen.wait_for("First part");
     screen.wait_for("openai/scripted answers · ");
-    screen.wait_for("Esc interrupts");
+    screen.wait_for(" · Esc interrupts");
     gate.open();
     screen.wait_for("and the rest");
     screen.wait_until_idle();
     screen.says("more");
     server.wait_for_stalls(1);
-    screen.wait_for("Esc interrupts");
+    screen.wait_for(" · Esc interrupts");
     screen.types(ESCAPE);
     screen.wait_for("✗ interrupted");
     screen.wait_until_idle();

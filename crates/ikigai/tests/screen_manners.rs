@@ -11,7 +11,7 @@ use crate::support::screen::{
     CONTROL_HOME, Screen, assert_intact, command, on_terminal, with_model,
 };
 use crate::support::story::bash;
-use crate::support::{Workspace, finish, is_running, wait_for};
+use crate::support::{Numbers, Workspace, finish, is_running, wait_for};
 
 /// Text that would take a terminal over: every control character, sequences, marks that take no room or turn the order.
 fn hostile() -> String {
@@ -137,13 +137,15 @@ fn hostile_text_of_a_model_a_command_and_a_mail_leaves_the_screen_intact() {
     let text = hostile();
     let line = "x".repeat(100_000);
     let server = ModelServer::start([
-        bash("c1", "cat hostile; head -c 3000 /dev/urandom; printf '\\xff\\xfe\\x1b[2J\\n'"),
+        bash("c1", "cat hostile bytes; printf '\\xff\\xfe\\x1b[2J\\n'"),
         Reply::text(&text),
         Reply::text(&line),
         Reply::text("I have mail."),
     ]);
     let workspace = Workspace::new();
-    workspace.write("hostile", &text);
+    let mut numbers = Numbers(7);
+    let bytes: Vec<u8> = (0..3_000).map(|_| u8::try_from(numbers.below(256)).unwrap()).collect();
+    workspace.write("hostile", &text).write("bytes", bytes);
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("go", "after it");
     screen.wait_until_idle();

@@ -122,7 +122,9 @@ impl App {
     }
 
     fn interrupt(&mut self) {
-        if self.pane_in_view().is_busy() {
+        let pane = self.pane_in_view();
+        // What was sent a moment ago begins before anybody is told.
+        if pane.is_busy() || !pane.queued.is_empty() {
             self.order(Command::Interrupt);
         }
     }

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::model::Format;
-use super::{Workspace, finish, pid, wait_for};
+use super::{PATIENCE, Workspace, finish, pid, wait_for};
 
 /// A program that believes to be on a terminal.
 pub(crate) struct Terminal {
@@ -48,7 +48,9 @@ pub(crate) fn leave(mut terminal: Terminal) -> String {
 
 impl Terminal {
     pub(crate) fn start(command: &mut Command) -> Terminal {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        // Were it open in other programs, too, the terminal would never hang up.
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let ours = openpt(flags).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
@@ -76,13 +78,17 @@ impl Terminal {
 
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
-        wait_for(text, || self.text().contains(text).then_some(()));
+        self.wait_for_times(text, 1);
     }
 
     /// Waits until `text` was shown so many times.
     #[track_caller]
     pub(crate) fn wait_for_times(&self, text: &str, times: usize) {
-        wait_for(text, || (self.text().matches(text).count() >= times).then_some(()));
+        let begun = std::time::Instant::now();
+        while self.text().matches(text).count() < times {
+            assert!(begun.elapsed() < PATIENCE, "waited in vain for {text}:\n{}", self.text());
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
     }
 
     /// Types without ending the line.

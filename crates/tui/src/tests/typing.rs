@@ -325,3 +325,11 @@ fn typing_is_told_once_when_it_begins_and_when_it_ends() {
         expected.map(|draft| Act::Effect(Effect::Drafting { agent: agent("0/"), draft }))
     );
 }
+
+#[test]
+fn escape_right_behind_enter_interrupts_what_has_not_begun_to_be_seen() {
+    let mut stage = Stage::new(80, 24);
+    stage.enters("go");
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.acts(), [say("0/", "go"), order("0/", Command::Interrupt)]);
+}
