@@ -130,7 +130,7 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        self.writer.commit(scope, None, work).await
+        self.commit_sending(scope, None, work).await
     }
 
     /// The same for a unit that is going to send mail.

@@ -129,12 +129,12 @@ impl<'a> Unit<'a> {
             return Err(error);
         }
         let written = self.written.take();
-        let is_noted = |session: &i64| match &self.connection {
-            Connection::Postgres(transaction) => transaction.has_touched(*session),
-            Connection::Sqlite(_) | Connection::None => false,
-        };
-        let unnoted = written.into_iter().filter(|session| !is_noted(session));
-        unnoted.into_iter().try_for_each(|session| note_written(self, session))
+        if let Connection::Postgres(transaction) = &self.connection
+            && transaction.has_touched()
+        {
+            return Ok(());
+        }
+        written.into_iter().try_for_each(|session| note_written(self, session))
     }
 
     /// Why the whole transaction is lost, if it is.

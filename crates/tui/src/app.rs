@@ -134,7 +134,7 @@ impl App {
     pub fn take(&mut self, news: News, now: Duration) {
         match news {
             News::Event(event) => self.happen(event, now),
-            News::Recalled { agent, log, is_cut } => self.recall(&agent, &log, is_cut),
+            News::Recalled { agent, log } => self.recall(&agent, &log),
             News::Team(members) => self.meet(Team::new(members)),
             News::Status(status) => self.status = status,
             News::Told { agent, text } => self.tell_in(&agent, &text),
@@ -258,10 +258,10 @@ impl App {
         self.tell(why);
     }
 
-    fn recall(&mut self, agent: &AgentId, log: &[Message], is_cut: bool) {
+    fn recall(&mut self, agent: &AgentId, log: &[Message]) {
         /// So many changes of files are shown as diffs again, the newest; each asks for a text that may be large.
         const DIFFS: usize = 50;
-        let mut wanted = self.pane(agent).recall(log, is_cut);
+        let mut wanted = self.pane(agent).recall(log);
         let newest = wanted.split_off(wanted.len().saturating_sub(DIFFS));
         for call in newest {
             self.wish(Effect::FindBefore { agent: agent.clone(), call, when: When::Done });

@@ -105,3 +105,4 @@ pub use slash::Slash;
 pub use subject::{Before, Subject};
 pub use team::{Member, Place, State};
 pub use terminal::{Bell, Mouse};
+pub use transcript::RECALLED;

@@ -18,10 +18,8 @@ pub enum News {
     Recalled {
         /// Whose it is.
         agent: AgentId,
-        /// All of it, or its end.
+        /// All of it, or its newest [`RECALLED`](crate::RECALLED) messages.
         log: Vec<Message>,
-        /// It is only the end.
-        is_cut: bool,
     },
     /// The agents of the session, those that are dead left out. It is told anew whenever something about them changes.
     Team(Vec<Member>),

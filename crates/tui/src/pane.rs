@@ -144,12 +144,12 @@ impl Pane {
     }
 
     /// The log from before this process looked. Returns the calls whose files' earlier texts would make better diffs.
-    pub(crate) fn recall(&mut self, log: &[Message], is_cut: bool) -> Vec<ToolCall> {
+    pub(crate) fn recall(&mut self, log: &[Message]) -> Vec<ToolCall> {
         self.has_spoken |= log.iter().any(|message| message.body == Body::User);
         for message in log {
             self.note_tokens(message);
         }
-        let wanted = self.transcript.recall(log, is_cut);
+        let wanted = self.transcript.recall(log);
         wanted.into_iter().map(|WantsBefore(call)| call).collect()
     }
 

@@ -147,7 +147,7 @@ fn render_subject(subject: &Subject) -> Vec<Line<'static>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use ikigai_conversation::{ResponseId, ToolCall, ToolCallId};
 
     use super::*;

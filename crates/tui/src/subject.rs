@@ -84,19 +84,11 @@ fn difference(old: &str, new: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::{ResponseId, ToolCallId};
-
     use super::*;
+    use crate::question::tests::asking;
 
     fn subject(name: &str, arguments: &str, before: &Before) -> Subject {
-        let call = ToolCall {
-            tool_call_id: ToolCallId::new("1"),
-            name: name.to_owned(),
-            arguments: arguments.to_owned(),
-            response: ResponseId::new("r"),
-            extras: None,
-        };
-        Subject::of(&call, before)
+        Subject::of(&asking(name, arguments).call, before)
     }
 
     #[track_caller]

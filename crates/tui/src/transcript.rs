@@ -24,6 +24,8 @@ pub(crate) use scroll::Window;
 
 /// What is kept of a conversation for scrolling back. More than anybody reads; the log has the rest.
 const LIMIT_BYTES: usize = 32 * 1024 * 1024;
+/// So much of a log is shown again: more than anybody scrolls through, and taken up before anybody waits.
+pub const RECALLED: u32 = 10_000;
 /// How many blocks stay laid out: some screens full, in both directions.
 const LAID_OUT: usize = 512;
 /// How many calls may be without a result at a time. A model that asks for more of them loses the diffs.
@@ -162,11 +164,11 @@ impl Transcript {
     }
 
     /// Puts an earlier part of the log before what is here already.
-    pub(crate) fn recall(&mut self, log: &[Message], is_cut: bool) -> Vec<WantsBefore> {
+    pub(crate) fn recall(&mut self, log: &[Message]) -> Vec<WantsBefore> {
         let known = self.blocks.iter().find_map(|block| block.message);
         let is_earlier = |message: &&Message| known.is_none_or(|known| message.id < known);
         let mut whole = Transcript::default();
-        if is_cut {
+        if u32::try_from(log.len()) == Ok(RECALLED) {
             whole.rule(None, "what was said before this is in the log: ikigai log");
         }
         let wanted = log.iter().filter(is_earlier).filter_map(|message| whole.record(message));

@@ -3,7 +3,7 @@
 use ikigai_agents::{Command, Model, Order};
 use ikigai_conversation::{AgentId, ToolCall};
 use ikigai_store::{Content, Direction, Kept};
-use ikigai_tui::{Before, Drafting, Effect, Feed, Listing, News, Slash, Status, When};
+use ikigai_tui::{Before, Drafting, Effect, Feed, Listing, News, RECALLED, Slash, Status, When};
 use tokio::sync::mpsc;
 
 use super::editor::edit;
@@ -14,9 +14,6 @@ use crate::hand::{Hand, offered_models};
 use crate::model::context_tokens;
 use crate::question::{SHOWN_BYTES, present};
 use crate::signals::{Caught, Signals};
-
-/// So much of a log is shown again: more than anybody scrolls through, and taken up before anybody waits.
-const RECALLED: u32 = 10_000;
 
 pub(super) struct Desk<'a> {
     pub(super) hand: Hand<'a>,
@@ -191,12 +188,11 @@ impl Desk<'_> {
         let Hand { store, session, .. } = &self.hand;
         let log = store.newest_messages(*session, agent.clone(), RECALLED).await;
         let log = log.unwrap_or_default();
-        let is_cut = u32::try_from(log.len()).is_ok_and(|count| count == RECALLED);
         let is_beginning = log.is_empty() && agent == *self.hand.seat.agent();
         if let Some(greeting) = self.greeting.clone().filter(|_| is_beginning) {
             self.tell(&agent, greeting);
         }
-        self.feed.give(News::Recalled { agent, log, is_cut });
+        self.feed.give(News::Recalled { agent, log });
     }
 
     /// Lists beside everything else: a large tree and a slow server take their time.

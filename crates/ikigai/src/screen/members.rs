@@ -24,7 +24,8 @@ pub(super) async fn watch_members(
     own: AgentId,
     feed: Feed,
 ) -> Infallible {
-    let mut watch = Watch { store, session, own, costs: BTreeMap::new(), next_sum: Instant::now() };
+    let (process, costs, next_sum) = (Process::current(), BTreeMap::new(), Instant::now());
+    let mut watch = Watch { store, session, own, process, costs, next_sum };
     let mut told = Vec::new();
     let mut changes = None;
     loop {
@@ -55,6 +56,7 @@ struct Watch {
     store: Arc<Store>,
     session: SessionId,
     own: AgentId,
+    process: Process,
     costs: BTreeMap<AgentId, Tokens>,
     next_sum: Instant,
 }
@@ -83,16 +85,8 @@ impl Watch {
     /// Where the top-level agents are run that live.
     async fn places(&self, agents: &[Agent]) -> Result<BTreeMap<AgentId, Place>, StoreError> {
         let mut places = BTreeMap::from([(self.own.clone(), Place::Here)]);
-        let is_other = |agent: &&Agent| {
-            agent.id.depth() == 1 && agent.id != self.own && agent.state != State::Dead
-        };
-        for agent in agents.iter().filter(is_other) {
-            let holder = self.store.holder(self.session, agent.id.clone()).await?;
-            let place = match holder {
-                Some(holder) if holder == Process::current() => Place::Here,
-                Some(_) => Place::Elsewhere,
-                None => Place::Nowhere,
-            };
+        for agent in living_tops(agents).filter(|agent| agent.id != self.own) {
+            let place = place_of(&self.store, self.session, agent, &self.process).await?;
             places.insert(agent.id.clone(), place);
         }
         Ok(places)
@@ -115,12 +109,29 @@ impl Watch {
 
 /// An agent of the session that another process runs, if there is one.
 pub(super) async fn run_elsewhere(store: &Store, session: SessionId) -> Option<AgentId> {
-    let agents = store.agents(session).await.ok()?;
-    for agent in agents.into_iter().filter(|agent| agent.id.depth() == 1) {
-        let holder = store.holder(session, agent.id.clone()).await.ok()?;
-        if holder.is_some_and(|holder| holder != Process::current()) {
-            return Some(agent.id);
+    let (agents, process) = (store.agents(session).await.ok()?, Process::current());
+    for agent in living_tops(&agents) {
+        if place_of(store, session, agent, &process).await.ok()? == Place::Elsewhere {
+            return Some(agent.id.clone());
         }
     }
     None
+}
+
+fn living_tops(agents: &[Agent]) -> impl Iterator<Item = &Agent> {
+    agents.iter().filter(|agent| agent.id.depth() == 1 && agent.state != State::Dead)
+}
+
+/// Where a top-level agent is run, seen from `process`.
+async fn place_of(
+    store: &Store,
+    session: SessionId,
+    agent: &Agent,
+    process: &Process,
+) -> Result<Place, StoreError> {
+    Ok(match store.holder(session, agent.id.clone()).await? {
+        Some(holder) if holder == *process => Place::Here,
+        Some(_) => Place::Elsewhere,
+        None => Place::Nowhere,
+    })
 }

@@ -49,8 +49,6 @@ pub(super) struct Sendings {
     settled: usize,
     /// The lock was taken by noting that the session was written to.
     has_touched: bool,
-    /// Which session that is.
-    touched: Option<i64>,
 }
 
 impl Sendings {
@@ -62,9 +60,7 @@ impl Sendings {
         let mut now = None;
         for row in reply.rows.iter().map(Row::Postgres) {
             let id = parse_agent(&row.text(AgentRow::WIDTH)?)?;
-            let agent = AgentRow::read(&row, &id)?;
-            self.touched = self.has_touched.then_some(agent.session);
-            self.agents.insert(id, agent);
+            self.agents.insert(id.clone(), AgentRow::read(&row, &id)?);
             // These are the same in every row.
             if now.is_none() {
                 now = Some(Time::from_millis(row.get(AgentRow::WIDTH + 1)?));
@@ -141,9 +137,9 @@ impl Transaction<'_> {
         self.queue_now(&sql, &[Value::Text(Some(session)), now]);
     }
 
-    /// Whether it is noted already that this session was written to.
-    pub(crate) fn has_touched(&self, session: i64) -> bool {
-        self.inner.borrow().sendings.touched == Some(session)
+    /// Whether it is noted already that the session was written to that the transaction is about.
+    pub(crate) fn has_touched(&self) -> bool {
+        self.inner.borrow().sendings.has_touched
     }
 
     /// An agent that was expected, as it is now.

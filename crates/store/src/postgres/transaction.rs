@@ -87,6 +87,8 @@ impl<'a> Transaction<'a> {
         clock: &Clock,
     ) -> Transaction<'a> {
         let transaction = Transaction::new(client, server, clock);
+        // Nothing is taken back in it.
+        transaction.inner.borrow_mut().has_savepoint = true;
         transaction.queue_quietly("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &[]);
         transaction
     }

@@ -124,15 +124,29 @@ fn a_write_is_a_diff_once_it_is_known_what_was_there() {
 }
 
 #[test]
+fn a_log_that_is_recalled_in_part_says_where_the_rest_is() {
+    let mut stage = Stage::new(80, 24);
+    let said = |stage: &mut Stage, number| {
+        stage.message("0/", NewMessage::user(format!("number {number}")))
+    };
+    let mut log: Vec<_> = (0..crate::RECALLED).map(|number| said(&mut stage, number)).collect();
+    let rest = "what was said before this is in the log: ikigai log";
+    for is_cut in [true, false] {
+        stage.app.take(News::Missed, stage.now);
+        stage.app.take(News::Recalled { agent: agent("0/"), log: log.clone() }, stage.now);
+        stage.press(crossterm::event::KeyCode::Home, crossterm::event::KeyModifiers::CONTROL);
+        assert_eq!(stage.rows().join("\n").contains(rest), is_cut);
+        log.pop();
+    }
+}
+
+#[test]
 fn the_log_comes_before_what_happened_since() {
     let mut stage = Stage::new(80, 24);
     let old = stage.message("0/", NewMessage::user("earlier"));
     let both = stage.message("0/", NewMessage::user("now"));
     stage.happens("0/", Happening::Logged(both.clone()));
-    stage.app.take(
-        News::Recalled { agent: agent("0/"), log: vec![old, both], is_cut: false },
-        stage.now,
-    );
+    stage.app.take(News::Recalled { agent: agent("0/"), log: vec![old, both] }, stage.now);
     let said: Vec<String> = stage.rows().into_iter().filter(|row| row.starts_with("❯ ")).collect();
     assert_eq!(said, ["❯ earlier", "❯ now"]);
 }
