@@ -112,7 +112,14 @@ fn control_z_does_not_stop_what_no_shell_could_continue() {
     let server = ModelServer::start([Reply::text("Again.")]);
     let workspace = Workspace::new();
     let mut wrapped = workspace.under("setsid", &["--ctty", "sh", "-c", "\"$@\"; exit $?", "sh"]);
-    for command in [&mut command(&workspace, &server), with_model(&mut wrapped, &server)] {
+    // The session of its parent began outside, where no number of this process space reaches.
+    let inside = ["-Ur", "--pid", "--fork", "sh", "-c", "setsid --ctty \"$@\"; exit $?", "sh"];
+    let mut contained = workspace.under("unshare", &inside);
+    for command in [
+        &mut command(&workspace, &server),
+        with_model(&mut wrapped, &server),
+        with_model(&mut contained, &server),
+    ] {
         let mut screen = Screen::start(command.arg("--new"), 80, 24);
         screen.types("\x1a");
         screen

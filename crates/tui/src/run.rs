@@ -3,8 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use nix::unistd::{Pid, getpgrp, getppid, getsid};
 use ratatui_core::layout::Size;
-use rustix::process::{Signal as Raw, getpgrp, getppid, getsid, kill_current_process_group};
+use rustix::process::{Signal as Raw, kill_current_process_group};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -241,10 +242,13 @@ impl Runner {
 
 /// Whether there is a shell that could continue us: it gives each job a group of its own. The group that a session begins
 /// with has nobody around it (`ssh -t host ikigai`, `xterm -e ikigai`, a container), nor has one whose parent is gone.
+///
+/// What lives outside of a container has the number 0 inside.
 fn can_be_continued() -> bool {
+    let parent = getppid();
     let own = getsid(None).ok();
-    let parents = getppid().and_then(|parent| getsid(Some(parent)).ok());
-    own.is_some() && own == parents && own != Some(getpgrp())
+    let parents = getsid(Some(parent)).ok();
+    parent != Pid::from_raw(0) && own.is_some() && own == parents && own != Some(getpgrp())
 }
 
 /// A terminal that is gone needs nothing any more.
