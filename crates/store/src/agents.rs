@@ -265,43 +265,17 @@ pub(crate) fn agent_by_id(
     session: &SessionId,
     id: &AgentId,
 ) -> Result<AgentRow, StoreError> {
+    if let Some(expected) = unit.expected(id) {
+        return Ok(expected);
+    }
     let sql = format!(
         "SELECT {} FROM agents a JOIN sessions s ON s.key = a.session WHERE s.id = ?1 AND a.id = ?2",
         AgentRow::COLUMNS
     );
     let params = params![session.to_string(), id.to_string()];
-    let found = unit.row(&sql, params, |row| AgentRow::read(row, id))?;
-    found.map_or_else(|| not_found(unit, session, id), Ok)
-}
-
-/// The same, together with an agent that the unit will be about as well: what is asked at once is answered at once.
-pub(crate) fn agents_by_id(
-    unit: &Unit<'_>,
-    session: &SessionId,
-    id: &AgentId,
-    other: &AgentId,
-) -> Result<AgentRow, StoreError> {
-    if let (Some(agent), Some(other)) = (unit.expected(id), unit.expected(other)) {
-        unit.foresee(other);
-        return Ok(agent);
+    if let Some(found) = unit.row(&sql, params, |row| AgentRow::read(row, id))? {
+        return Ok(found);
     }
-    let sql = format!(
-        "SELECT {}, a.id FROM agents a JOIN sessions s ON s.key = a.session
-            WHERE s.id = ?1 AND a.id IN (?2, ?3)",
-        AgentRow::COLUMNS
-    );
-    let params = params![session.to_string(), id.to_string(), other.to_string()];
-    let mut found = unit.rows(&sql, params, |row| {
-        let id = sessions::parse_agent(&row.text(AgentRow::WIDTH)?)?;
-        AgentRow::read(row, &id)
-    })?;
-    if let Some(at) = found.iter().position(|row| row.id == *other && id != other) {
-        unit.foresee(found.swap_remove(at));
-    }
-    found.pop().map_or_else(|| not_found(unit, session, id), Ok)
-}
-
-fn not_found(unit: &Unit<'_>, session: &SessionId, id: &AgentId) -> Result<AgentRow, StoreError> {
     sessions::key_of(unit, session)?;
     Err(StoreError::AgentNotFound(id.clone()))
 }
@@ -329,8 +303,8 @@ pub(crate) fn find_agent(
     session: i64,
     id: &AgentId,
 ) -> Result<Option<AgentRow>, StoreError> {
-    if let Some(foreseen) = unit.take_foreseen(session, id) {
-        return Ok(Some(foreseen));
+    if let Some(expected) = unit.expected(id) {
+        return Ok(Some(expected));
     }
     let sql = format!("SELECT {} FROM agents a WHERE session = ?1 AND id = ?2", AgentRow::COLUMNS);
     unit.row(&sql, params![session, id.to_string()], |row| AgentRow::read(row, id))

@@ -4,7 +4,7 @@
 
 use ikigai_conversation::{AgentId, MailId, Message, MessageId, NewMessage, SessionId};
 
-use crate::agents::{self, Agent, AgentLimits, AgentRow, agent_by_id, agents_by_id, find_agent};
+use crate::agents::{self, Agent, AgentLimits, AgentRow, agent_by_id, find_agent};
 use crate::error::StoreError;
 use crate::forks::{self, NewFork};
 use crate::kills;
@@ -170,10 +170,7 @@ impl Store {
             _ => None,
         };
         self.commit_sending(Scope::Session(session), sending, move |unit| {
-            let agent = match &step {
-                Step::Send { to: Address::Id(to), .. } => agents_by_id(unit, &session, &agent, to)?,
-                _ => agent_by_id(unit, &session, &agent)?,
-            };
+            let agent = agent_by_id(unit, &session, &agent)?;
             Ok(perform(unit, &agent, step, Actor::of_hand(refill))?.outcome)
         })
         .await

@@ -23,9 +23,6 @@ pub(crate) struct Unit<'a> {
     connection: Connection<'a>,
     /// The sessions that units of this transaction wrote to: noted once for all of them, before the commit.
     written: RefCell<BTreeSet<i64>>,
-    /// An agent that was read before anybody asked for it. Only the next question is answered by it: what the unit
-    /// does in between might change it.
-    foreseen: RefCell<Option<AgentRow>>,
     /// Why nothing can be done: the transaction could not begin, or was taken back as a whole.
     broken: RefCell<Option<StoreError>>,
 }
@@ -49,19 +46,7 @@ impl<'a> Unit<'a> {
     }
 
     fn with(connection: Connection<'_>, broken: Option<StoreError>) -> Unit<'_> {
-        let (written, foreseen) = Default::default();
-        Unit { connection, written, foreseen, broken: RefCell::new(broken) }
-    }
-
-    /// Keeps an agent for the next question.
-    pub(crate) fn foresee(&self, agent: AgentRow) {
-        self.foreseen.replace(Some(agent));
-    }
-
-    /// The agent that was kept, if it is this one.
-    pub(crate) fn take_foreseen(&self, session: i64, id: &AgentId) -> Option<AgentRow> {
-        let foreseen = self.foreseen.take();
-        foreseen.filter(|agent| agent.session == session && agent.id == *id)
+        Unit { connection, written: RefCell::default(), broken: RefCell::new(broken) }
     }
 
     /// Asks for what units that are about to send mail will want to know, where asking takes time.
@@ -73,7 +58,8 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// An agent that was asked for before anybody wanted to know, as it is now.
+    /// An agent of the session that the transaction is about, if it was asked for before anybody wanted to know. It is told
+    /// as it is now.
     pub(crate) fn expected(&self, id: &AgentId) -> Option<AgentRow> {
         match &self.connection {
             Connection::Postgres(transaction) => transaction.expected(id),
@@ -150,7 +136,6 @@ impl<'a> Unit<'a> {
         if let Some(error) = self.broken() {
             return Err(error);
         }
-        self.foreseen.take();
         self.begin_unit()?;
         let written_before = self.written.borrow().clone();
         // Strangers share this transaction and this thread: they outlive one whose text cannot be made. What

@@ -177,10 +177,8 @@ impl Transaction<'_> {
         if mails.is_empty() {
             return;
         }
-        match inner.has_savepoint {
-            true => inner.is_doubtful = true,
-            false => inner.is_trusting = true,
-        }
+        // Without one, nobody could take back a unit alone: its fate is that of the commit.
+        inner.is_doubtful |= inner.has_savepoint;
         drop(inner);
         let mut rest = &*mails;
         while let Some(size) = rest.len().checked_ilog2() {
@@ -197,15 +195,15 @@ impl Transaction<'_> {
 /// id for each mail that nothing is against. Ids between spaces are arrays.
 fn question() -> String {
     format!(
-        "SELECT {}, a.id, {CLOCK}, array_to_string(ARRAY(
+        "WITH a AS MATERIALIZED (
+            SELECT a.* FROM agents a JOIN sessions s ON s.key = a.session
+            WHERE s.id = ?1 AND a.id = ANY(string_to_array(?2, ' ') || string_to_array(?3, ' ')))
+        SELECT {}, a.id, {CLOCK}, array_to_string(ARRAY(
             SELECT nextval('mail_id_seq')
             FROM unnest(string_to_array(?2, ' '), string_to_array(?3, ' ')) AS p (sender, recipient)
-            JOIN sessions s ON s.id = ?1
-            JOIN agents f ON f.session = s.key AND f.id = p.sender AND f.state <> 'dead'
-            JOIN agents t ON t.session = s.key AND t.id = p.recipient AND t.state <> 'dead'
-                AND t.unread < {MAILBOX_LIMIT}), ' ')
-        FROM agents a JOIN sessions s ON s.key = a.session
-        WHERE s.id = ?1 AND a.id = ANY(string_to_array(?2, ' ') || string_to_array(?3, ' '))",
+            JOIN a f ON f.id = p.sender AND f.state <> 'dead'
+            JOIN a t ON t.id = p.recipient AND t.state <> 'dead' AND t.unread < {MAILBOX_LIMIT}), ' ')
+        FROM a",
         AgentRow::COLUMNS
     )
 }

@@ -36,8 +36,6 @@ pub(super) struct Inner<'a> {
     pub(super) sendings: Sendings,
     /// Whether the unit has a savepoint: it gets one before its first statement.
     pub(super) has_savepoint: bool,
-    /// Something was queued that only the server's own trouble can make fail. When it does, nobody knows whose it was.
-    pub(super) is_trusting: bool,
     /// Why the server refuses everything until the savepoint, and whether the connection is lost with it.
     failed: Option<(StoreError, bool)>,
     pub(super) has_written: bool,
@@ -107,7 +105,6 @@ impl<'a> Transaction<'a> {
             now,
             sendings: Sendings::default(),
             has_savepoint: false,
-            is_trusting: false,
             failed: None,
             has_written: false,
             has_news: false,
@@ -140,13 +137,13 @@ impl<'a> Transaction<'a> {
 
     fn ask_clock(&self) {
         self.take_lock();
-        self.send_out();
         let inner = self.inner.borrow();
-        let at = inner.queued;
         if inner.now.is_some() || inner.clock_at.is_some() {
             return;
         }
         drop(inner);
+        self.send_out();
+        let at = self.inner.borrow().queued;
         self.queue_now(&format!("SELECT {CLOCK}"), &[]);
         self.inner.borrow_mut().clock_at = Some(at);
     }
@@ -196,10 +193,6 @@ impl<'a> Transaction<'a> {
         drop(inner);
         // Mail of earlier units is not its own: should the unit fail, that is done.
         self.send_out();
-        if self.inner.borrow().is_trusting {
-            // What is wrong is said by whatever follows.
-            let _ = self.run();
-        }
         self.queue_quietly("SAVEPOINT unit", &[]);
         let mut inner = self.inner.borrow_mut();
         inner.has_savepoint = true;
@@ -417,15 +410,11 @@ impl<'a> Transaction<'a> {
             return Ok(Vec::new());
         }
         inner.is_doubtful = false;
-        let is_trusting = std::mem::take(&mut inner.is_trusting);
         let replies = inner.client.run();
         let replies = match replies {
             Ok(replies) => replies,
             Err(error) => {
                 inner.fail(&error, self.server);
-                if let Some((_, is_lost)) = &mut inner.failed {
-                    *is_lost |= is_trusting;
-                }
                 inner.clock_at = None;
                 inner.sendings = Sendings::default();
                 return Err(self.server.error(&error));
