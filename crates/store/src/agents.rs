@@ -265,9 +265,6 @@ pub(crate) fn agent_by_id(
     session: &SessionId,
     id: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    if let Some(expected) = unit.expected(id) {
-        return Ok(expected);
-    }
     let sql = format!(
         "SELECT {} FROM agents a JOIN sessions s ON s.key = a.session WHERE s.id = ?1 AND a.id = ?2",
         AgentRow::COLUMNS
@@ -303,9 +300,6 @@ pub(crate) fn find_agent(
     session: i64,
     id: &AgentId,
 ) -> Result<Option<AgentRow>, StoreError> {
-    if let Some(expected) = unit.expected(id) {
-        return Ok(Some(expected));
-    }
     let sql = format!("SELECT {} FROM agents a WHERE session = ?1 AND id = ?2", AgentRow::COLUMNS);
     unit.row(&sql, params![session, id.to_string()], |row| AgentRow::read(row, id))
 }

@@ -33,6 +33,7 @@ mod files;
 mod forks;
 mod kills;
 mod leases;
+mod letters;
 mod log;
 mod mailbox;
 mod queue;

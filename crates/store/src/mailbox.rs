@@ -186,7 +186,10 @@ pub(crate) fn send(
         return Ok(Performed::new(Outcome::Full(recipient.id)));
     }
     let cause = causes::of_mail(unit, sender, &recipient.id, body, actor)?;
-    let id = unit.insert_mail([recipient.key, sender.key], body, cause)?;
+    let sql = "INSERT INTO mail (recipient, sender, body, sent_at, cause)
+        VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id";
+    let sent_at = unit.now().as_millis();
+    let id = unit.insert(sql, params![recipient.key, sender.key, body, sent_at, cause])?;
     unit.touch(sender.session);
     match actor {
         Actor::Person(budget) => sessions::refill_wakes(unit, sender.session, budget)?,

@@ -11,29 +11,31 @@
 mod listener;
 mod migrate;
 mod notifier;
+mod posting;
 mod readers;
-mod sending;
 mod server;
 mod transaction;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ikigai_conversation::SessionId;
 use ikigai_postgres::{Client, Value};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::error::StoreError;
+use crate::letters::Letter;
 use crate::unit::{Connection, Unit};
-use crate::writer::{Database, Scope};
+use crate::writer::{Database, Scope, Sharing};
 
 use notifier::Notifier;
+use posting::ids_of;
 use transaction::{CLOCK, Committed};
 
 pub(crate) use listener::Listener;
 pub(crate) use readers::Readers;
-pub(crate) use sending::NewMail;
 pub(crate) use server::Server;
 pub(crate) use transaction::Transaction;
 
@@ -96,21 +98,61 @@ impl Postgres {
         }
     }
 
-    /// Finds out whether a commit happened whose answer was lost. The key is written once more, with an outcome
+    /// Commits what `work` does in a transaction about `scope`, and returns which letters were posted in it.
+    fn commit(
+        &mut self,
+        mut client: Client,
+        scope: &Scope,
+        key: &str,
+        work: impl for<'a> FnOnce(&'a Transaction<'a>) -> Result<(), StoreError>,
+    ) -> Result<Option<String>, StoreError> {
+        let transaction = Transaction::begin(&mut client, &self.server, &self.clock);
+        if self.locks == Locks::Taken {
+            transaction.lock(scope);
+        }
+        let finished = work(&transaction);
+        if self.commits % CLEANING == CLEANING - 1 {
+            transaction.clean_up();
+        }
+        let committed = transaction.commit(key, finished);
+        let (has_news, posted) = (transaction.has_news(), transaction.posted());
+        self.commits += 1;
+        let posted = match committed {
+            Committed::Yes => {
+                self.client = Some(client);
+                posted
+            }
+            Committed::No(error) => {
+                self.client = Some(client);
+                return Err(error);
+            }
+            Committed::NotAndLost(error) => return Err(error),
+            Committed::Unknown(error) => {
+                drop(client);
+                Some(self.find_out(key, error)?)
+            }
+        };
+        if has_news || posted.as_ref().is_some_and(|posted| !posted.is_empty()) {
+            self.news = Some(notifier::news_of(scope));
+        }
+        Ok(posted)
+    }
+
+    /// Finds out whether a commit happened whose answer was lost, and which letters were posted in it. The key is written once more, with an outcome
     /// that says so: while the old transaction is still under way, that waits for its end; after it, only one of
     /// the two can be there, also when the answer to this question is lost and it is asked again.
-    fn find_out(&mut self, key: &str, lost: StoreError) -> Result<(), StoreError> {
+    fn find_out(&mut self, key: &str, lost: StoreError) -> Result<String, StoreError> {
         let found = self.ask_until_known(key, lost);
         self.doubt.send_replace(None);
         found
     }
 
-    fn ask_until_known(&mut self, key: &str, lost: StoreError) -> Result<(), StoreError> {
+    fn ask_until_known(&mut self, key: &str, lost: StoreError) -> Result<String, StoreError> {
         let started = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {
             match self.ask_outcome(key) {
-                Ok(Some(COMMITTED)) => return Ok(()),
+                Ok(Some((COMMITTED, posted))) => return Ok(posted),
                 Ok(_) => return Err(lost),
                 Err(_) if started.elapsed() > UNCERTAINTY => {
                     return Err(StoreError::Uncertain { server: self.server.shown() });
@@ -125,16 +167,22 @@ impl Postgres {
     }
 
     /// What stands under a key; nothing else can from then on.
-    fn ask_outcome(&mut self, key: &str) -> Result<Option<i64>, StoreError> {
+    fn ask_outcome(&mut self, key: &str) -> Result<Option<(i64, String)>, StoreError> {
         let sql = format!(
             "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, {CLOCK})
-                ON CONFLICT (key) DO UPDATE SET outcome = units.outcome RETURNING outcome"
+                ON CONFLICT (key) DO UPDATE SET outcome = units.outcome RETURNING outcome, posted"
         );
         let failed = |error: ikigai_postgres::Error| self.server.error(&error);
         let mut client = self.server.connect_writer()?;
         let values = [Value::Text(Some(key)), Value::Integer(Some(NEVER_COMMITTED))];
         let reply = client.ask(&sql, &values).map_err(failed)?;
-        let outcome = reply.rows.first().map_or(Ok(None), |row| row.integer(0)).map_err(failed)?;
+        let outcome = match reply.rows.first() {
+            Some(row) => {
+                let posted = row.text(1).map_err(failed)?.unwrap_or_default().into_owned();
+                row.integer(0).map_err(failed)?.map(|outcome| (outcome, posted))
+            }
+            None => None,
+        };
         self.client = Some(client);
         Ok(outcome)
     }
@@ -155,7 +203,7 @@ impl Database for Postgres {
         scope: &Scope,
         work: &mut dyn FnMut(&Unit<'_>),
     ) -> Result<(), StoreError> {
-        let mut client = match self.connected() {
+        let client = match self.connected() {
             Ok(client) => client,
             Err(error) => {
                 work(&Unit::refused(error.clone()));
@@ -163,40 +211,33 @@ impl Database for Postgres {
             }
         };
         let key = Uuid::now_v7().to_string();
-        let transaction = Transaction::begin(&mut client, &self.server, &self.clock);
-        if self.locks == Locks::Taken {
-            transaction.lock(scope);
-        }
-        let unit = Unit::new(Connection::Postgres(&transaction));
-        work(&unit);
-        let finished = unit.finish();
-        drop(unit);
-        if self.commits % CLEANING == CLEANING - 1 {
-            transaction.clean_up();
-        }
-        let committed = transaction.commit(&key, finished);
-        let news = transaction.has_news().then(|| notifier::news_of(scope));
-        self.commits += 1;
-        match committed {
-            Committed::Yes => {
-                self.client = Some(client);
-                self.news = news;
-                Ok(())
-            }
-            Committed::No(error) => {
-                self.client = Some(client);
-                Err(error)
-            }
-            Committed::NotAndLost(error) => Err(error),
-            Committed::Unknown(error) => {
-                drop(client);
-                self.find_out(&key, error).map(|()| self.news = news)
-            }
-        }
+        let commit = self.commit(client, scope, &key, |transaction| {
+            let unit = Unit::new(Connection::Postgres(transaction));
+            work(&unit);
+            unit.finish()
+        });
+        commit.map(drop)
     }
 
-    fn is_shared_by_all(&self) -> bool {
-        false
+    fn sharing(&self) -> Sharing {
+        Sharing::Session
+    }
+
+    fn post(
+        &mut self,
+        session: &SessionId,
+        letters: &[Letter],
+    ) -> Result<Vec<Option<i64>>, StoreError> {
+        let client = self.connected()?;
+        let key = Uuid::now_v7().to_string();
+        let commit = self.commit(client, &Scope::Session(*session), &key, |transaction| {
+            transaction.post(&key, session, letters);
+            Ok(())
+        });
+        match commit? {
+            Some(posted) => ids_of(&posted, letters.len()),
+            None => Err(StoreError::internal("the server does not say what was posted")),
+        }
     }
 
     fn say_news(&mut self) {

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::sql::{Param, Row};
 use crate::unit::{Connection, Unit};
-use crate::writer::{Database, Scope};
+use crate::writer::{Database, Scope, Sharing};
 
 pub(crate) use open::{FileIdentity, check, network_file_system, open_reader, open_writer};
 pub(crate) use readers::Readers;
@@ -61,8 +61,8 @@ impl Database for Sqlite {
         committed
     }
 
-    fn is_shared_by_all(&self) -> bool {
-        true
+    fn sharing(&self) -> Sharing {
+        Sharing::Everything
     }
 
     fn leave(self: Box<Self>) {

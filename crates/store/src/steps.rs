@@ -9,6 +9,7 @@ use crate::error::StoreError;
 use crate::forks::{self, NewFork};
 use crate::kills;
 use crate::leases::{Lease, fence};
+use crate::letters::Letter;
 use crate::log::append_all;
 use crate::mailbox::{self, InboxFilter, InboxPage, Mail};
 use crate::refusal::Refusal;
@@ -17,7 +18,7 @@ use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::waits::{self, Wait, Waited, Waiting};
-use crate::writer::{Scope, Sending};
+use crate::writer::Scope;
 
 /// What is to be done in the name of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,13 +164,13 @@ impl Store {
         step: Step,
         refill: Option<Budget>,
     ) -> Result<Outcome, StoreError> {
-        let sending = match &step {
-            Step::Send { to: Address::Id(to), .. } => {
-                Some(Sending { from: agent.clone(), to: to.clone() })
-            }
-            _ => None,
-        };
-        self.commit_sending(Scope::Session(session), sending, move |unit| {
+        if let (Step::Send { to: Address::Id(to), given, body }, None) = (&step, refill)
+            && agent.parent().as_ref() != Some(to)
+        {
+            let (to, given, body) = (to.clone(), given.clone(), body.clone());
+            return self.post(Letter { session, from: agent, to, given, body }).await;
+        }
+        self.commit(Scope::Session(session), move |unit| {
             let agent = agent_by_id(unit, &session, &agent)?;
             Ok(perform(unit, &agent, step, Actor::of_hand(refill))?.outcome)
         })

@@ -10,10 +10,12 @@ use crate::address::Address;
 use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::error::StoreError;
+use crate::letters::Letter;
 use crate::postgres::{self, Locks, Postgres};
 use crate::sqlite::{self, Sqlite, network_file_system};
+use crate::steps::Outcome;
 use crate::unit::Unit;
-use crate::writer::{Database, Scope, Sending, Writer};
+use crate::writer::{Database, Scope, Writer};
 
 /// An open database. Dropping it waits for what is still to be committed.
 #[derive(Debug)]
@@ -130,21 +132,12 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
     {
-        self.commit_sending(scope, None, work).await
+        self.writer.commit(scope, work).await
     }
 
-    /// The same for a unit that is going to send mail.
-    pub(crate) async fn commit_sending<T, F>(
-        &self,
-        scope: Scope,
-        sending: Option<Sending>,
-        work: F,
-    ) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
-    {
-        self.writer.commit(scope, sending, work).await
+    /// Sends a letter.
+    pub(crate) async fn post(&self, letter: Letter) -> Result<Outcome, StoreError> {
+        self.writer.post(letter).await
     }
 
     /// Reads from one consistent view.

@@ -7,16 +7,14 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
 
-use ikigai_conversation::{AgentId, Time};
+use ikigai_conversation::Time;
 
-use crate::agents::AgentRow;
 use crate::dialect::Dialect;
 use crate::error::StoreError;
-use crate::postgres::{self, NewMail};
+use crate::postgres;
 use crate::sessions::note_written;
-use crate::sql::{Param, Row, params};
+use crate::sql::{Param, Row};
 use crate::sqlite;
-use crate::writer::{Scope, Sending};
 
 /// The inside of a transaction that units of work may share. Each works behind a savepoint of its own.
 pub(crate) struct Unit<'a> {
@@ -49,44 +47,6 @@ impl<'a> Unit<'a> {
         Unit { connection, written: RefCell::default(), broken: RefCell::new(broken) }
     }
 
-    /// Asks for what units that are about to send mail will want to know, where asking takes time.
-    pub(crate) fn expect<'s>(&self, scope: &Scope, sendings: impl Iterator<Item = &'s Sending>) {
-        if let (Connection::Postgres(transaction), Scope::Session(session)) =
-            (&self.connection, scope)
-        {
-            transaction.expect(session, sendings);
-        }
-    }
-
-    /// An agent of the session that the transaction is about, if it was asked for before anybody wanted to know. It is told
-    /// as it is now.
-    pub(crate) fn expected(&self, id: &AgentId) -> Option<AgentRow> {
-        match &self.connection {
-            Connection::Postgres(transaction) => transaction.expected(id),
-            Connection::Sqlite(_) | Connection::None => None,
-        }
-    }
-
-    /// Inserts a mail and returns its id.
-    pub(crate) fn insert_mail(
-        &self,
-        [recipient, sender]: [i64; 2],
-        body: &str,
-        cause: Option<i64>,
-    ) -> Result<i64, StoreError> {
-        let sent_at = self.now().as_millis();
-        if let Connection::Postgres(transaction) = &self.connection
-            && let Some(id) = transaction.draw_mail_id()
-        {
-            let body = body.to_owned();
-            transaction.post(NewMail { id, recipient, sender, body, sent_at, cause })?;
-            return Ok(id);
-        }
-        let sql = "INSERT INTO mail (recipient, sender, body, sent_at, cause)
-            VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id";
-        self.insert(sql, params![recipient, sender, body, sent_at, cause])
-    }
-
     /// The time of this unit.
     pub(crate) fn now(&self) -> Time {
         match &self.connection {
@@ -115,11 +75,6 @@ impl<'a> Unit<'a> {
             return Err(error);
         }
         let written = self.written.take();
-        if let Connection::Postgres(transaction) = &self.connection
-            && transaction.has_touched()
-        {
-            return Ok(());
-        }
         written.into_iter().try_for_each(|session| note_written(self, session))
     }
 

@@ -10,11 +10,13 @@
 use std::collections::VecDeque;
 use std::thread::JoinHandle;
 
-use ikigai_conversation::{AgentId, SessionId};
+use ikigai_conversation::SessionId;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::StoreError;
+use crate::letters::Letter;
 use crate::sessions::Place;
+use crate::steps::Outcome;
 use crate::unit::Unit;
 
 /// How many units may wait. A sender that finds the queue full waits for room.
@@ -32,8 +34,18 @@ pub(crate) trait Database: Send {
         work: &mut dyn FnMut(&Unit<'_>),
     ) -> Result<(), StoreError>;
 
-    /// Whether units about different things may share a transaction.
-    fn is_shared_by_all(&self) -> bool;
+    /// What may share a transaction.
+    fn sharing(&self) -> Sharing;
+
+    /// Posts letters of one session in one transaction, and returns the ids of their mail. Whatever is against one of
+    /// them is for a unit to find out: it has no id, and nothing of it happened.
+    fn post(
+        &mut self,
+        _session: &SessionId,
+        letters: &[Letter],
+    ) -> Result<Vec<Option<i64>>, StoreError> {
+        Ok(vec![None; letters.len()])
+    }
 
     /// Everybody was answered.
     fn say_news(&mut self) {}
@@ -53,22 +65,29 @@ pub(crate) enum Scope {
     Own,
 }
 
-/// Mail that a unit is going to send, if nothing is against it. What is known beforehand of all units of a transaction is
-/// asked for at once.
-#[derive(Debug, Clone)]
-pub(crate) struct Sending {
-    pub(crate) from: AgentId,
-    pub(crate) to: AgentId,
+/// What may share a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// All units, whatever they are about. Letters are units.
+    Everything,
+    /// Units about one session; and letters of one session, which are posted together.
+    Session,
 }
 
 /// Told after the commit: the outcome of a unit, or why there was none.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// A unit's work inside the shared transaction.
+type UnitWork = Box<dyn FnOnce(&Unit<'_>) -> Answer + Send>;
+
+enum Work {
+    Unit(UnitWork),
+    Letter(Letter, oneshot::Sender<Result<Outcome, StoreError>>),
+}
+
 struct Job {
     scope: Scope,
-    sending: Option<Sending>,
-    work: Box<dyn FnOnce(&Unit<'_>) -> Answer + Send>,
+    work: Work,
 }
 
 /// The queue to the writer's thread.
@@ -103,35 +122,59 @@ impl Writer {
     ///
     /// # Cancel safety
     /// A unit whose future is dropped may still be committed.
-    pub(crate) async fn commit<T, F>(
-        &self,
-        scope: Scope,
-        sending: Option<Sending>,
-        work: F,
-    ) -> Result<T, StoreError>
+    pub(crate) async fn commit<T, F>(&self, scope: Scope, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let work: Box<dyn FnOnce(&Unit<'_>) -> Answer + Send> =
-            Box::new(move |unit| match unit.in_savepoint(work) {
-                Ok(value) => Box::new(move |committed| {
-                    // Nobody may be waiting for it any more.
-                    let _ = answer.send(committed.map(|()| value));
-                }),
-                Err(error) => Box::new(move |_| {
-                    let _ = answer.send(Err(error));
-                }),
-            });
-        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue.send(Job { scope, sending, work }).await.map_err(|_| StoreError::Closed)?;
+        self.enqueue(Job { scope, work: Work::Unit(unit_work(work, answer)) }).await?;
         answered.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Sends a letter, as a unit would.
+    ///
+    /// # Cancel safety
+    /// That of a unit.
+    pub(crate) async fn post(&self, letter: Letter) -> Result<Outcome, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let scope = Scope::Session(letter.session);
+        self.enqueue(Job { scope, work: Work::Letter(letter, answer) }).await?;
+        answered.await.map_err(|_| StoreError::Closed)?
+    }
+
+    async fn enqueue(&self, job: Job) -> Result<(), StoreError> {
+        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
+        queue.send(job).await.map_err(|_| StoreError::Closed)
     }
 
     /// Counts this process's commits: a signal that something changed, without saying what.
     pub(crate) fn committed(&self) -> watch::Receiver<u64> {
         self.committed.clone()
+    }
+}
+
+fn unit_work<T: Send + 'static>(
+    work: impl FnOnce(&Unit<'_>) -> Result<T, StoreError> + Send + 'static,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+) -> UnitWork {
+    Box::new(move |unit| match unit.in_savepoint(work) {
+        Ok(value) => Box::new(move |committed| {
+            // Nobody may be waiting for it any more.
+            let _ = answer.send(committed.map(|()| value));
+        }),
+        Err(error) => Box::new(move |_| {
+            let _ = answer.send(Err(error));
+        }),
+    })
+}
+
+impl Work {
+    fn into_unit(self) -> UnitWork {
+        match self {
+            Work::Unit(work) => work,
+            Work::Letter(letter, answer) => unit_work(move |unit| letter.send(unit), answer),
+        }
     }
 }
 
@@ -148,8 +191,8 @@ impl Drop for Writer {
 struct WriterThread {
     database: Box<dyn Database>,
     jobs: mpsc::Receiver<Job>,
-    /// Taken from the queue, and about something else than the transaction that was under way. Never more than
-    /// the queue can hold.
+    /// Taken from the queue, and not for the transaction that was under way. Never more than the queue can hold, and the
+    /// letters of one transaction that have to be units.
     waiting: VecDeque<Job>,
     commits: watch::Sender<u64>,
 }
@@ -157,9 +200,11 @@ struct WriterThread {
 impl WriterThread {
     fn run(mut self) {
         while let Some(first) = self.waiting.pop_front().or_else(|| self.jobs.blocking_recv()) {
-            let (outcome, answers) = self.shared_commit(first);
-            for answer in answers {
-                answer(outcome.clone());
+            match (self.database.sharing(), &first.scope, &first.work) {
+                (Sharing::Session, &Scope::Session(session), Work::Letter(..)) => {
+                    self.shared_post(session, first);
+                }
+                _ => self.shared_commit(first),
             }
             self.commits.send_modify(|count| *count += 1);
             self.database.say_news();
@@ -168,28 +213,27 @@ impl WriterThread {
     }
 
     /// One transaction for `first` and all that wait behind it and may share it.
-    fn shared_commit(&mut self, first: Job) -> (Result<(), StoreError>, Vec<Answer>) {
+    fn shared_commit(&mut self, first: Job) {
         let mut answers = Vec::new();
         let scope = first.scope.clone();
-        let is_shared_by_all = self.database.is_shared_by_all();
+        let sharing = self.database.sharing();
+        let may_share = |job: &Job| match sharing {
+            Sharing::Everything => true,
+            Sharing::Session => {
+                matches!(scope, Scope::Session(_))
+                    && job.scope == scope
+                    && matches!(job.work, Work::Unit(_))
+            }
+        };
         let (jobs, waiting) = (&mut self.jobs, &mut self.waiting);
         let mut first = Some(first);
-        let mut next =
-            || first.take().or_else(|| next_about(&scope, is_shared_by_all, jobs, waiting));
+        let next = || first.take().or_else(|| next_for(may_share, jobs, waiting));
+        let mut group = std::iter::from_fn(next).take(SHARED);
         let outcome = self.database.transaction(&scope, &mut |unit| {
             let mut last: Option<Answer> = None;
-            let mut room = SHARED;
-            loop {
-                let group: Vec<Job> = std::iter::from_fn(&mut next).take(room).collect();
-                if group.is_empty() {
-                    break;
-                }
-                room -= group.len();
-                unit.expect(&scope, group.iter().filter_map(|job| job.sending.as_ref()));
-                for job in group {
-                    keep(&mut answers, last.take(), unit);
-                    last = Some((job.work)(unit));
-                }
+            for job in group.by_ref() {
+                keep(&mut answers, last.take(), unit);
+                last = Some(job.work.into_unit()(unit));
             }
             match answers.is_empty() {
                 // Alone, its fate is that of the commit.
@@ -197,7 +241,37 @@ impl WriterThread {
                 false => keep(&mut answers, last, unit),
             }
         });
-        (outcome, answers)
+        for answer in answers {
+            answer(outcome.clone());
+        }
+    }
+
+    /// One transaction for a letter and all others of its session that wait.
+    fn shared_post(&mut self, session: SessionId, first: Job) {
+        let scope = first.scope.clone();
+        let may_share = |job: &Job| job.scope == scope && matches!(job.work, Work::Letter(..));
+        let (mut letters, mut answers) = (Vec::new(), Vec::new());
+        let mut next = Some(first);
+        while let Some(Job { work: Work::Letter(letter, answer), .. }) = next {
+            letters.push(letter);
+            answers.push(answer);
+            let has_room = letters.len() < SHARED;
+            next =
+                has_room.then(|| next_for(may_share, &mut self.jobs, &mut self.waiting)).flatten();
+        }
+        let posted = self.database.post(&session, &letters);
+        for (number, (letter, answer)) in letters.into_iter().zip(answers).enumerate().rev() {
+            // Nobody may be waiting for it any more.
+            let _ = match posted.as_ref().map(|ids| ids.get(number).copied().flatten()) {
+                Ok(Some(id)) => answer.send(letter.sent(id)),
+                Err(error) => answer.send(Err(error.clone())),
+                Ok(None) => {
+                    let work = Work::Unit(Work::Letter(letter, answer).into_unit());
+                    self.waiting.push_front(Job { scope: scope.clone(), work });
+                    Ok(())
+                }
+            };
+        }
     }
 }
 
@@ -210,16 +284,13 @@ fn keep(answers: &mut Vec<Answer>, answer: Option<Answer>, unit: &Unit<'_>) {
     }
 }
 
-/// The next unit that may share a transaction about `scope`; others go on waiting, in their order.
-fn next_about(
-    scope: &Scope,
-    is_shared_by_all: bool,
+/// The next one that may share a transaction; others go on waiting, in their order.
+fn next_for(
+    may_share: impl Fn(&Job) -> bool,
     jobs: &mut mpsc::Receiver<Job>,
     waiting: &mut VecDeque<Job>,
 ) -> Option<Job> {
-    let may_share =
-        |job: &Job| is_shared_by_all || (matches!(scope, Scope::Session(_)) && job.scope == *scope);
-    if let Some(at) = waiting.iter().position(may_share) {
+    if let Some(at) = waiting.iter().position(&may_share) {
         return waiting.remove(at);
     }
     while waiting.len() < QUEUE

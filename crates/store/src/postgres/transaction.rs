@@ -12,7 +12,6 @@ use crate::error::StoreError;
 use crate::sql::{Param, Row};
 use crate::writer::Scope;
 
-use super::sending::Sendings;
 use super::server::Server;
 
 /// The inside of a transaction.
@@ -32,8 +31,9 @@ pub(super) struct Inner<'a> {
     /// Which of them asks for the time.
     clock_at: Option<usize>,
     pub(super) now: Option<Time>,
-    /// Mail that is being sent.
-    pub(super) sendings: Sendings,
+    /// Which of them posts letters, and what the server said to it.
+    pub(super) posted_at: Option<usize>,
+    posted: Option<String>,
     /// Whether the unit has a savepoint: it gets one before its first statement.
     pub(super) has_savepoint: bool,
     /// Why the server refuses everything until the savepoint, and whether the connection is lost with it.
@@ -103,7 +103,8 @@ impl<'a> Transaction<'a> {
             is_doubtful: true,
             clock_at: None,
             now,
-            sendings: Sendings::default(),
+            posted_at: None,
+            posted: None,
             has_savepoint: false,
             failed: None,
             has_written: false,
@@ -119,7 +120,14 @@ impl<'a> Transaction<'a> {
 
     /// Takes the lock that is due, and asks for the time behind it.
     fn take_lock(&self) {
-        let Some(scope) = self.inner.borrow_mut().unlocked.take() else { return };
+        if self.queue_lock() {
+            self.ask_clock();
+        }
+    }
+
+    /// Takes the lock, if it is due.
+    pub(super) fn queue_lock(&self) -> bool {
+        let Some(scope) = self.inner.borrow_mut().unlocked.take() else { return false };
         match scope {
             Scope::Session(session) => {
                 let sql = "SELECT 1 FROM sessions WHERE id = ?1 FOR NO KEY UPDATE";
@@ -132,7 +140,7 @@ impl<'a> Transaction<'a> {
             }
             Scope::Own => {}
         }
-        self.ask_clock();
+        true
     }
 
     fn ask_clock(&self) {
@@ -141,9 +149,8 @@ impl<'a> Transaction<'a> {
         if inner.now.is_some() || inner.clock_at.is_some() {
             return;
         }
+        let at = inner.queued;
         drop(inner);
-        self.send_out();
-        let at = self.inner.borrow().queued;
         self.queue_now(&format!("SELECT {CLOCK}"), &[]);
         self.inner.borrow_mut().clock_at = Some(at);
     }
@@ -162,9 +169,7 @@ impl<'a> Transaction<'a> {
     /// A unit begins.
     pub(crate) fn begin_unit(&self) -> Result<(), StoreError> {
         self.require_sound()?;
-        let mut inner = self.inner.borrow_mut();
-        inner.sendings.settle();
-        inner.has_savepoint = false;
+        self.inner.borrow_mut().has_savepoint = false;
         Ok(())
     }
 
@@ -176,8 +181,7 @@ impl<'a> Transaction<'a> {
 
     /// What a unit did is taken back; says whether that could be.
     pub(crate) fn take_back_unit(&self) -> bool {
-        let mut inner = self.inner.borrow_mut();
-        inner.sendings.drop_unsettled();
+        let inner = self.inner.borrow();
         let is_untouched = !inner.has_savepoint && inner.failed.is_none();
         drop(inner);
         is_untouched || self.take_back("unit")
@@ -185,18 +189,10 @@ impl<'a> Transaction<'a> {
 
     /// Sees to it that what the unit does from here on can be taken back.
     fn set_savepoint(&self) {
-        let mut inner = self.inner.borrow_mut();
-        if inner.has_savepoint {
-            return;
+        if !self.inner.borrow().has_savepoint {
+            self.queue_quietly("SAVEPOINT unit", &[]);
+            self.inner.borrow_mut().has_savepoint = true;
         }
-        let own = inner.sendings.split_unsettled();
-        drop(inner);
-        // Mail of earlier units is not its own: should the unit fail, that is done.
-        self.send_out();
-        self.queue_quietly("SAVEPOINT unit", &[]);
-        let mut inner = self.inner.borrow_mut();
-        inner.has_savepoint = true;
-        inner.sendings.post_all(own);
     }
 
     /// Queues a statement that marks a place in the transaction.
@@ -248,15 +244,18 @@ impl<'a> Transaction<'a> {
         reply.rows.iter().map(|row| read(&Row::Postgres(row))).collect()
     }
 
+    /// What stands under the key of a commit that posted letters.
+    pub(super) fn posted(&self) -> Option<String> {
+        self.inner.borrow().posted.clone()
+    }
+
     /// Whether others should look after the commit.
     pub(crate) fn has_news(&self) -> bool {
         self.inner.borrow().has_news
     }
 
     fn will_write(&self) {
-        let mut inner = self.inner.borrow_mut();
-        inner.has_written = true;
-        inner.sendings.forget_agents();
+        self.inner.borrow_mut().has_written = true;
     }
 
     /// Waits until everything that was queued is done, if it may fail.
@@ -295,7 +294,6 @@ impl<'a> Transaction<'a> {
             if inner.failed.take().is_some_and(|(_, is_lost)| is_lost) {
                 return false;
             }
-            inner.sendings.forget_agents();
             drop(inner);
             self.queue_quietly(&format!("ROLLBACK TO {savepoint}"), &[]);
             self.queue_quietly(&format!("RELEASE {savepoint}"), &[]);
@@ -332,8 +330,10 @@ impl<'a> Transaction<'a> {
         if let Err(error) = finished.and_then(|()| self.require_sound()) {
             return self.roll_back(error);
         }
-        let has_written = self.inner.borrow().has_written;
-        if has_written {
+        let inner = self.inner.borrow();
+        let (has_written, has_key) = (inner.has_written, inner.posted_at.is_some());
+        drop(inner);
+        if has_written && !has_key {
             let now = Value::Integer(Some(self.now().as_millis()));
             let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, ?3)";
             let committed = Value::Integer(Some(super::COMMITTED));
@@ -353,7 +353,6 @@ impl<'a> Transaction<'a> {
         if self.is_lost() {
             return Committed::NotAndLost(error);
         }
-        self.inner.borrow_mut().sendings = Sendings::default();
         for _ in 0..2 {
             self.inner.borrow_mut().failed = None;
             self.queue_quietly("ROLLBACK", &[]);
@@ -388,10 +387,9 @@ impl<'a> Transaction<'a> {
         self.run()?.pop().ok_or_else(|| StoreError::internal("the server says nothing"))
     }
 
-    /// Queues a statement behind the mail that waits; what goes wrong with it is said when everything is run.
+    /// Queues a statement behind the lock; what goes wrong with it is said when everything is run.
     pub(super) fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
         self.take_lock();
-        self.send_out();
         self.queue_now(sql, values);
     }
 
@@ -416,7 +414,6 @@ impl<'a> Transaction<'a> {
             Err(error) => {
                 inner.fail(&error, self.server);
                 inner.clock_at = None;
-                inner.sendings = Sendings::default();
                 return Err(self.server.error(&error));
             }
         };
@@ -425,8 +422,9 @@ impl<'a> Transaction<'a> {
             let now = row.and_then(|row| row.integer(0).ok().flatten());
             inner.now = now.map(Time::from_millis);
         }
-        if let Some(now) = inner.sendings.hear(&replies)? {
-            inner.now.get_or_insert(now);
+        if let Some(at) = inner.posted_at.take() {
+            let row = replies.get(at).and_then(|reply| reply.rows.first());
+            inner.posted = row.and_then(|row| row.text(0).ok().flatten()).map(String::from);
         }
         Ok(replies)
     }
