@@ -157,6 +157,8 @@ pub(crate) enum Preview {
         word: Word,
         offers: Vec<String>,
     },
+    /// No file has such a name. The word is sent all the same: an `@` attaches nothing, the model reads what is named.
+    Missing(Word),
     /// Nobody wants to see it, until there is another word.
     Closed(Word),
 }
@@ -164,7 +166,9 @@ pub(crate) enum Preview {
 impl Preview {
     pub(crate) fn word(&self) -> Option<&Word> {
         match self {
-            Preview::Shown { word, .. } | Preview::Closed(word) => Some(word),
+            Preview::Shown { word, .. } | Preview::Missing(word) | Preview::Closed(word) => {
+                Some(word)
+            }
             Preview::None => None,
         }
     }
@@ -172,12 +176,27 @@ impl Preview {
     pub(crate) fn offers(&self) -> &[String] {
         match self {
             Preview::Shown { offers, .. } => offers,
-            Preview::None | Preview::Closed(_) => &[],
+            Preview::None | Preview::Missing(_) | Preview::Closed(_) => &[],
+        }
+    }
+
+    /// How many rows it would like to have.
+    pub(crate) fn height(&self) -> usize {
+        match self {
+            Preview::Shown { offers, .. } => offers.len(),
+            Preview::Missing(_) => 1,
+            Preview::None | Preview::Closed(_) => 0,
         }
     }
 
     pub(crate) fn rows(&self, width: usize, height: usize) -> Vec<Line<'static>> {
-        let Preview::Shown { word, offers } = self else { return Vec::new() };
+        let (word, offers) = match self {
+            Preview::Shown { word, offers } => (word, offers),
+            Preview::Missing(_) => {
+                return vec![Line::styled(fit("  (no file fits; sent as typed)", width), DIM)];
+            }
+            Preview::None | Preview::Closed(_) => return Vec::new(),
+        };
         let rows = offers.iter().map(|offer| offer_row(word.kind, offer, width));
         let mut rows: Vec<Line<'static>> = rows.take(height).collect();
         if height > 1

@@ -127,7 +127,7 @@ impl App {
             Popup::Search(_) => 1,
             Popup::Team(_) => 0,
             Popup::None if self.is_question_shown() => 0,
-            Popup::None => self.preview.offers().len().min(room),
+            Popup::None => self.preview.height().min(room),
         }
     }
 

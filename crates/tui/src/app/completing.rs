@@ -48,9 +48,25 @@ impl App {
             }
         }
         self.preview = match word {
-            Some(word) => Preview::Shown { offers: self.offers(&word), word },
+            Some(word) => self.preview_of(word),
             None => Preview::None,
         };
+    }
+
+    fn preview_of(&mut self, word: Word) -> Preview {
+        let offers = self.offers(&word);
+        match offers.is_empty() && self.is_missing(&word) {
+            true => Preview::Missing(word),
+            false => Preview::Shown { word, offers },
+        }
+    }
+
+    /// Whether no listed name fits the word, also without what ends a sentence.
+    fn is_missing(&self, word: &Word) -> bool {
+        let Kind::Listed(listing) = word.kind else { return false };
+        let name = word.typed.trim_end_matches(|c: char| c.is_ascii_punctuation());
+        let names = self.listings.get(&listing);
+        names.is_some_and(|names| matching(name, names).is_empty())
     }
 
     /// Shows nothing for the word at the cursor: it was not typed, or the person does not want to see more.
@@ -76,9 +92,8 @@ impl App {
 
     /// Offers anew after a list has changed. What is chosen stays so.
     pub(crate) fn offer_anew(&mut self) {
-        if let Preview::Shown { word, .. } = &self.preview {
-            let word = word.clone();
-            self.preview = Preview::Shown { offers: self.offers(&word), word };
+        if let Preview::Shown { word, .. } | Preview::Missing(word) = &self.preview {
+            self.preview = self.preview_of(word.clone());
         }
         let Popup::Completion(completion) = &self.popup else { return };
         let chosen = completion.text().map(str::to_owned);

@@ -319,6 +319,29 @@ fn files_are_listed_once_for_a_word_and_narrowed_with_every_key() {
     stage.lacks("late.rs");
 }
 
+/// It looked as if a file that is not there were attached.
+#[test]
+fn a_name_that_no_file_has_is_said_to_be_sent_as_it_is() {
+    let note = "(no file fits; sent as typed)";
+    let mut stage = Stage::new(80, 24);
+    stage.types("see @mian");
+    stage.lacks(note);
+    lists(&mut stage, &["src/main.rs"]);
+    stage.has("❯ see @mian\n  (no file fits; sent as typed)\ngpt-5");
+    lists(&mut stage, &["src/main.rs", "src/mian.rs"]);
+    stage.has("❯ see @mian\n  src/mian.rs\ngpt-5");
+    stage.control('u');
+    stage.types("is it in @main.rs?)");
+    stage.lacks(note);
+    stage.control('u');
+    stage.types("/nothing");
+    stage.lacks(note);
+    stage.control('u');
+    stage.enters("see @moon");
+    assert_eq!(stage.acts().pop(), Some(say("0/", "see @moon")));
+    stage.lacks(note);
+}
+
 #[test]
 fn a_text_that_nobody_typed_is_not_commented_on() {
     let mut stage = Stage::new(80, 24);
