@@ -14,7 +14,7 @@ use std::thread;
 
 use ikigai_agents::{Event, Model, Person, Seat, serve};
 use ikigai_store::StoreError;
-use ikigai_tui::{Arrivals, Effect, Farewell, Feed, Mouse, News, Options, Setup, feed};
+use ikigai_tui::{Arrivals, Effect, Farewell, Feed, Mouse, News, Options, Setup, feed, wrap_prose};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -151,14 +151,25 @@ impl Opened {
                 "The tour is over. To connect a model of your own:\n{HOW_TO_CONNECT}\n"
             ));
         }
+        let width = width();
         if let Some(answer) = last_answer {
-            print::out(print::safe(&format!("● {}\n", answer.trim_end())))?;
+            let answer = print::safe(&format!("{}\n", answer.trim_end()));
+            print::out(wrap_prose("● ", &answer, width))?;
         }
-        if has_spoken {
-            print::out(format!("{way_back}\n"))?;
+        match way_back.len() > width {
+            _ if !has_spoken => Ok(()),
+            // Only between the commands: one that is broken by us could not be copied.
+            true => print::out(format!("{}\n", way_back.replace(", or ", ",\nor "))),
+            false => print::out(format!("{way_back}\n")),
         }
-        Ok(())
     }
+}
+
+/// The columns of the terminal.
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    let columns = size.map(|size| usize::from(size.ws_col)).ok();
+    columns.filter(|columns| *columns > 0).unwrap_or(usize::MAX)
 }
 
 /// How a conversation at a seat ended.

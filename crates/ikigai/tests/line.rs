@@ -61,6 +61,29 @@ fn looking_in_leaves_nothing_behind() {
 }
 
 #[test]
+fn help_lists_the_commands_of_the_full_screen_that_work_here() {
+    let workspace = Workspace::new();
+    let mut terminal = start_talking(&workspace, &ModelServer::start([]));
+    terminal.type_line("/help");
+    terminal.wait_for("Ctrl-D leaves.");
+    let shown = terminal.text();
+    for line in
+        ["/help     this list", "/sessions earlier sessions", "/usage    tokens used, by agent"]
+    {
+        assert!(shown.contains(&format!("  {line}")), "{line} in {shown}");
+    }
+    assert!(!shown.contains("/copy"), "{shown}");
+    for name in ["agents", "mode", "mail", "model", "tools", "config", "usage"] {
+        terminal.type_line(&format!("/{name}"));
+    }
+    terminal.type_line("/copy");
+    terminal.wait_for("Unknown command '/copy'");
+    terminal.type_line("/exit");
+    let (code, shown) = terminal.finish("/exit");
+    assert_eq!((code, shown.matches("Unknown command").count()), (Some(0), 1), "{shown}");
+}
+
+#[test]
 fn what_is_typed_while_the_agent_works_goes_in_before_the_next_request() {
     let gate = Gate::new();
     let server = ModelServer::start([

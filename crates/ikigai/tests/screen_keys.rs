@@ -128,9 +128,35 @@ fn tab_completes_commands_arguments_and_files_that_git_does_not_ignore() {
     screen.types("in\r");
     wait_for_input(&screen, &["❯ look at @src/main.rs"]);
     screen.types("\x15/e\t");
-    screen.wait_for("  export");
+    screen.wait_for("  /export ");
     screen.types(ESCAPE);
-    screen.wait_until_gone("  export");
+    screen.wait_until_gone("  /export ");
+}
+
+#[test]
+fn what_tab_would_offer_is_seen_while_one_types_and_takes_no_key() {
+    let workspace = Workspace::new();
+    workspace.write("src/main.rs", "").write("notes.md", "");
+    let server = ModelServer::start([Reply::text("A long story").stall_at(Point::Text)]);
+    let mut screen = Screen::open(&workspace, &server);
+    screen.says("tell");
+    server.wait_for_stalls(1);
+    screen.types("look at @");
+    wait_for_input(&screen, &["❯ look at @", "  notes.md", "  src/main.rs"]);
+    screen.types("ma");
+    wait_for_input(&screen, &["❯ look at @ma", "  src/main.rs"]);
+    screen.types(UP);
+    wait_for_input(&screen, &["❯ tell"]);
+    screen.types("\x15/usag");
+    wait_for_input(&screen, &["❯ /usag", "  /usage     tokens used, by agent"]);
+    screen.types(ESCAPE);
+    screen.wait_for("✗ interrupted");
+    wait_for_input(&screen, &["❯ /usag"]);
+    screen.types("e");
+    wait_for_input(&screen, &["❯ /usage", "  /usage     tokens used, by agent"]);
+    screen.types("\r");
+    wait_for_input(&screen, &["❯"]);
+    screen.wait_for("❯ /usage");
 }
 
 #[test]

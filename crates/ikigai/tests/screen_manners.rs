@@ -38,6 +38,29 @@ fn an_exit_leaves_the_last_answer_and_the_way_back_on_the_normal_screen() {
     assert_eq!((left.code, left.shown.trim_end()), (Some(0), expected.as_str()));
 }
 
+/// The terminal broke it, in the middle of words.
+#[test]
+fn what_is_left_on_the_normal_screen_is_broken_between_words() {
+    let answer = "It ends too early, so that nothing behind it is read at all.\n\n```\ncode that is wider than the whole screen\n```";
+    let server = ModelServer::start([Reply::text(answer)]);
+    let workspace = Workspace::new();
+    let mut screen = Screen::start(&mut command(&workspace, &server), 38, 20);
+    screen.asks("tell", "read at all.");
+    screen.wait_until_idle();
+    let left = screen.leave();
+    let expected = "\
+● It ends too early, so that nothing
+behind it is read at all.
+
+```
+code that is wider than the whole scre
+en
+```
+To go on: ikigai -c,
+or ikigai --session ";
+    assert!(left.shown.starts_with(expected), "{}", left.shown);
+}
+
 #[test]
 fn signals_give_the_terminal_back_in_the_middle_of_work() {
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {

@@ -141,6 +141,7 @@ fn the_picture_of_the_readme_is_what_two_terminals_show() {
     }
     // The mailboxes are counted in their own time.
     one.wait_until_gone("[mail:1]");
+    two.wait_for("[mail:1]");
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = fs::read_to_string(readme).unwrap();
     let (_, rest) = readme.split_once("```text\n").unwrap();

@@ -5,7 +5,7 @@
 mod commands;
 mod completing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ikigai_agents::{Command, Event, Order};
@@ -13,7 +13,7 @@ use ikigai_conversation::{AgentId, Message};
 use ratatui_core::layout::Size;
 
 use crate::activity::TURN;
-use crate::completion::{Completion, Listing};
+use crate::completion::{Completion, Listing, Preview};
 use crate::history::History;
 use crate::keys::{Seen, Typing};
 use crate::look::Colours;
@@ -47,8 +47,12 @@ pub struct App {
     /// Whose draft is in the editor.
     pub(crate) editing: Option<AgentId>,
     pub(crate) popup: Popup,
+    /// What lies there while there is no popup.
+    pub(crate) preview: Preview,
     /// What the outside has listed for completion.
     listings: BTreeMap<Listing, Vec<String>>,
+    /// What it was asked to list, and has not yet.
+    asked: BTreeSet<Listing>,
     /// What is to be done, in this order.
     acts: Vec<Act>,
     pub(crate) focus: Focus,
@@ -118,7 +122,9 @@ impl App {
             history: History::default(),
             editing: None,
             popup: Popup::None,
+            preview: Preview::None,
             listings: BTreeMap::new(),
+            asked: BTreeSet::new(),
             acts: Vec::new(),
             focus: Focus::Here,
             typing: None,
@@ -142,6 +148,7 @@ impl App {
                 /// More files than anybody completes; a larger tree is told in part.
                 const NAMES: usize = 200_000;
                 names.truncate(NAMES);
+                self.asked.remove(&listing);
                 self.listings.insert(listing, names);
                 self.offer_anew();
             }
@@ -157,6 +164,7 @@ impl App {
         }
         self.note_question(now);
         self.tell_drafting();
+        self.close_preview_of_another_word();
     }
 
     /// What is to be done since the last time, in this order.
@@ -223,6 +231,9 @@ impl App {
     /// Looks at another agent.
     pub(crate) fn look_at(&mut self, agent: AgentId) {
         self.popup = Popup::None;
+        self.preview = Preview::None;
+        // Whoever was asked may be gone, and the answer with them.
+        self.asked.clear();
         self.history.let_go();
         self.team.meet(&agent);
         self.view = agent.clone();
@@ -334,7 +345,9 @@ impl App {
             && let Some(text) = pane.offered.take()
         {
             pane.draft.set(&text);
+            self.close_preview();
         }
+        let pane = self.pane_in_view();
         let is_drafting = !pane.draft.is_empty();
         if is_drafting != pane.is_drafting {
             pane.is_drafting = is_drafting;

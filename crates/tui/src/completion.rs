@@ -1,9 +1,16 @@
 //! What Tab offers: commands, their arguments, agents, models, marks, and files after `@`.
 
-use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
-use nucleo_matcher::{Config, Matcher};
+use std::cmp::Reverse;
 
+use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+use ratatui_core::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use crate::look::{DIM, PLAIN, REVERSED};
+use crate::safe::safe_line;
 use crate::slash::COMMANDS;
+use crate::wrap::fit;
 
 /// More is not offered: who wants something else types on.
 pub(crate) const OFFERS: usize = 50;
@@ -55,6 +62,21 @@ impl Word {
         let kind = argument(earlier.next()?, earlier.next(), earlier.next())?;
         made(kind, from, word)
     }
+
+    /// The same, if what fits it is shown before anybody asks. Models are asked of a server, and to `/export` the
+    /// files that are there are the wrong ones, so these wait for Tab.
+    pub(crate) fn shown_unasked(text: &str) -> Option<Word> {
+        Word::at_end_of(text).filter(|word| match word.kind {
+            Kind::Command | Kind::Agent | Kind::Mark | Kind::Words(_) => true,
+            Kind::Listed(Listing::Files) => text[..word.from].ends_with('@'),
+            Kind::Listed(Listing::Models) => false,
+        })
+    }
+
+    /// Whether it is the other one with letters added or taken away.
+    pub(crate) fn goes_on(&self, other: &Word) -> bool {
+        (self.kind, self.from) == (other.kind, other.from)
+    }
 }
 
 /// What stands behind a command and the words that follow it.
@@ -76,15 +98,115 @@ pub(crate) fn command_names() -> Vec<String> {
     COMMANDS.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Those that fit what was typed, the best first.
+/// Those that fit what was typed, the best first, and of equals the shortest.
 pub(crate) fn matching(typed: &str, known: &[String]) -> Vec<String> {
     if typed.is_empty() {
         return known.iter().take(OFFERS).cloned().collect();
     }
-    let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
-    let pattern = Pattern::new(typed, CaseMatching::Smart, Normalization::Smart, AtomKind::Fuzzy);
-    let found = pattern.match_list(known.iter(), &mut matcher);
-    found.into_iter().take(OFFERS).map(|(text, _)| text.clone()).collect()
+    let mut scorer = Scorer::new(typed, known.len());
+    let scored = known.iter().filter_map(|name| Some((Reverse(scorer.score(name)?), name)));
+    let mut scored: Vec<_> = scored.collect();
+    scored.sort_by_key(|(score, name)| (*score, name.len()));
+    scored.into_iter().take(OFFERS).map(|(_, name)| name.clone()).collect()
+}
+
+struct Scorer<'a> {
+    matcher: Matcher,
+    atom: Atom,
+    /// Of more names the best score is not searched for, only a good one: that would be felt with every key.
+    quickly: Option<&'a str>,
+    buffer: Vec<char>,
+}
+
+impl Scorer<'_> {
+    fn new(typed: &str, names: usize) -> Scorer<'_> {
+        /// So many are scored in some milliseconds.
+        const SLOWLY: usize = 10_000;
+        let is_plain = !typed.contains(|c: char| c.is_ascii_uppercase() || !c.is_ascii());
+        Scorer {
+            matcher: Matcher::new(Config::DEFAULT.match_paths()),
+            atom: Atom::new(
+                typed,
+                CaseMatching::Smart,
+                Normalization::Smart,
+                AtomKind::Fuzzy,
+                false,
+            ),
+            quickly: (names > SLOWLY && is_plain).then_some(typed),
+            buffer: Vec::new(),
+        }
+    }
+
+    fn score(&mut self, name: &str) -> Option<u16> {
+        let name = Utf32Str::new(name, &mut self.buffer);
+        match self.quickly {
+            Some(typed) => {
+                let typed = Utf32Str::Ascii(typed.as_bytes());
+                self.matcher.fuzzy_match_greedy(name, typed)
+            }
+            None => self.atom.score(name, &mut self.matcher),
+        }
+    }
+}
+
+/// What fits the word that is being typed. It is only shown: every key does what it would do without it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Preview {
+    None,
+    Shown {
+        word: Word,
+        offers: Vec<String>,
+    },
+    /// No file has such a name. The word is sent all the same: an `@` attaches nothing, the model reads what is named.
+    Missing(Word),
+    /// Nobody wants to see it, until there is another word.
+    Closed(Word),
+}
+
+impl Preview {
+    pub(crate) fn word(&self) -> Option<&Word> {
+        match self {
+            Preview::Shown { word, .. } | Preview::Missing(word) | Preview::Closed(word) => {
+                Some(word)
+            }
+            Preview::None => None,
+        }
+    }
+
+    pub(crate) fn offers(&self) -> &[String] {
+        match self {
+            Preview::Shown { offers, .. } => offers,
+            Preview::None | Preview::Missing(_) | Preview::Closed(_) => &[],
+        }
+    }
+
+    /// How many rows it would like to have.
+    pub(crate) fn height(&self) -> usize {
+        match self {
+            Preview::Shown { offers, .. } => offers.len(),
+            Preview::Missing(_) => 1,
+            Preview::None | Preview::Closed(_) => 0,
+        }
+    }
+
+    pub(crate) fn rows(&self, width: usize, height: usize) -> Vec<Line<'static>> {
+        let (word, offers) = match self {
+            Preview::Shown { word, offers } => (word, offers),
+            Preview::Missing(_) => {
+                return vec![Line::styled(fit("  (no file fits; sent as typed)", width), DIM)];
+            }
+            Preview::None | Preview::Closed(_) => return Vec::new(),
+        };
+        let rows = offers.iter().map(|offer| offer_row(word.kind, offer, width));
+        let mut rows: Vec<Line<'static>> = rows.take(height).collect();
+        if height > 1
+            && offers.len() > height
+            && let Some(last) = rows.last_mut()
+        {
+            *last = Line::styled(fit("  … more: type on, or Tab", width), DIM);
+        }
+        rows
+    }
 }
 
 /// The offers that are shown, one of them chosen.
@@ -114,6 +236,29 @@ impl Completion {
     pub(crate) fn text(&self) -> Option<&str> {
         self.offers.get(self.chosen).map(String::as_str)
     }
+
+    pub(crate) fn rows(&self, width: usize, height: usize) -> Vec<Line<'static>> {
+        if self.offers.is_empty() {
+            return vec![Line::styled("  (nothing fits)", DIM)];
+        }
+        let from = (self.chosen + 1).saturating_sub(height);
+        let row = |(number, offer): (usize, &String)| {
+            let row = offer_row(self.word.kind, offer, width);
+            if number == self.chosen { row.patch_style(REVERSED) } else { row }
+        };
+        self.offers.iter().enumerate().skip(from).take(height).map(row).collect()
+    }
+}
+
+/// An offer, and what a command does beside its name.
+fn offer_row(kind: Kind, offer: &str, width: usize) -> Line<'static> {
+    let help = COMMANDS.iter().find(|(name, _)| kind == Kind::Command && *name == offer);
+    let Some((name, help)) = help else {
+        return Line::styled(fit(&format!("  {}", safe_line(offer)), width), PLAIN);
+    };
+    let name = fit(&format!("  /{name:<9} "), width);
+    let help = fit(help, width.saturating_sub(name.width()));
+    Line::from(vec![Span::raw(name), Span::styled(help, DIM)])
 }
 
 #[cfg(test)]
@@ -146,5 +291,31 @@ mod tests {
         assert_eq!(matching("mbx", &files), ["src/mail/box.rs"]);
         assert_eq!(matching("readme", &files), ["README.md"]);
         assert_eq!(matching("", &files), files);
+    }
+
+    #[test]
+    fn of_equals_the_shortest_is_first() {
+        assert_eq!(matching("mode", &command_names()), ["mode", "model"]);
+        assert_eq!(matching("agent", &command_names()), ["agent", "agents"]);
+    }
+
+    #[test]
+    fn in_a_large_tree_the_same_files_are_found() {
+        let mut files: Vec<String> =
+            (0..20_000).map(|number| format!("lib/b{number}.rs")).collect();
+        files.push("src/mail/box.rs".to_owned());
+        files.push("README.md".to_owned());
+        assert_eq!(matching("mbx", &files), ["src/mail/box.rs"]);
+        assert_eq!(matching("readme", &files), ["README.md"]);
+        assert_eq!(matching("README", &files), ["README.md"]);
+        assert_eq!(matching("b19999", &files), ["lib/b19999.rs"]);
+    }
+
+    #[test]
+    fn only_what_is_known_here_or_listed_for_the_tree_is_shown_unasked() {
+        let is_shown = |text| Word::shown_unasked(text).is_some();
+        let shown = ["/", "/mo", "/mode ", "/agent ", "/rewind x", "see @", "@src/ma"];
+        let not_shown = ["", "hello", "/model ", "/export ", "/help ", "me@home", "a\n/mo"];
+        assert_eq!((shown.map(is_shown), not_shown.map(is_shown)), ([true; 7], [false; 7]));
     }
 }

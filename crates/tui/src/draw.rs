@@ -8,14 +8,14 @@ use ratatui_core::text::{Line, Span};
 
 use crate::app::{App, Popup};
 use crate::draft::DraftRows;
-use crate::look::{DIM, PERSON, PLAIN, REVERSED, WARNING, restrict};
+use crate::look::{DIM, PERSON, WARNING, restrict};
 use crate::news::Status;
 use crate::safe::safe_line;
 use crate::separator::Separator;
 use crate::transcript::Window;
 use crate::wrap::fit;
 
-/// Rows of offers that are seen at a time.
+/// Rows of offers that are seen at a time, where the screen has three times as many.
 const OFFERS: usize = 6;
 /// Rows of what waits to be said.
 const QUEUED: usize = 4;
@@ -53,7 +53,7 @@ impl App {
         let input_top = pen.row;
         let (rows, cursor) = self.input_rows(width, heights.input);
         pen.rows(rows, heights.input);
-        pen.rows(self.popup_rows(width), heights.popup);
+        pen.rows(self.popup_rows(width, heights.popup), heights.popup);
         let tokens = self.pane_in_view().tokens;
         pen.rows([status.render(tokens, self.keys(), width)], heights.status);
         restrict(pen.buffer, self.colours);
@@ -120,11 +120,14 @@ impl App {
         self.pane_in_view().draft.rows(input_width).rows.len().min(most)
     }
 
-    fn popup_height(&self) -> usize {
+    fn popup_height(&mut self) -> usize {
+        let room = OFFERS.min(usize::from(self.size.height) / 3);
         match &self.popup {
-            Popup::Completion(completion) => completion.offers.len().clamp(1, OFFERS),
+            Popup::Completion(completion) => completion.offers.len().clamp(1, room.max(1)),
             Popup::Search(_) => 1,
-            Popup::Team(_) | Popup::None => 0,
+            Popup::Team(_) => 0,
+            Popup::None if self.is_question_shown() => 0,
+            Popup::None => self.preview.height().min(room),
         }
     }
 
@@ -199,20 +202,11 @@ impl App {
         (rows, Some((cursor.0 - from, cursor.1 + 2)))
     }
 
-    fn popup_rows(&self, width: usize) -> Vec<Line<'static>> {
+    fn popup_rows(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         match &self.popup {
-            Popup::None | Popup::Team(_) => Vec::new(),
-            Popup::Completion(completion) if completion.offers.is_empty() => {
-                vec![Line::styled("  (nothing fits)", DIM)]
-            }
-            Popup::Completion(completion) => {
-                let from = (completion.chosen + 1).saturating_sub(OFFERS);
-                let row = |(number, offer): (usize, &String)| {
-                    let style = if number == completion.chosen { REVERSED } else { PLAIN };
-                    Line::styled(fit(&format!("  {}", safe_line(offer)), width), style)
-                };
-                completion.offers.iter().enumerate().skip(from).take(OFFERS).map(row).collect()
-            }
+            Popup::Team(_) => Vec::new(),
+            Popup::None => self.preview.rows(width, height),
+            Popup::Completion(completion) => completion.rows(width, height),
             Popup::Search(search) => {
                 let found = search.found.as_deref().unwrap_or("(nothing)");
                 let text = format!("search '{}': {found}", search.typed);
@@ -230,6 +224,7 @@ impl App {
             Popup::Completion(_) => "Tab next · Enter takes it · Esc closes",
             Popup::Search(_) => "Ctrl+R next · Enter takes it · Esc closes",
             Popup::None if self.is_question_shown() => "y · a · n",
+            Popup::None if !self.preview.offers().is_empty() => "Tab chooses",
             Popup::None if pane.is_some_and(|pane| !pane.questions.is_empty()) => {
                 "Enter: the question"
             }

@@ -37,6 +37,7 @@ impl App {
             Typed::FocusLost => self.focus = Focus::Away,
         }
         self.note_question(now);
+        self.preview();
         self.tell_drafting();
     }
 
@@ -64,7 +65,10 @@ impl App {
     fn press_anywhere(&mut self, key: KeyEvent, was_leaving: bool) -> Pressed {
         let is_empty = self.input().is_empty();
         match (key.code, key.modifiers) {
-            (KeyCode::Esc, _) => self.interrupt(),
+            (KeyCode::Esc, _) => {
+                self.close_preview();
+                self.interrupt();
+            }
             (KeyCode::Char('c'), CONTROL) => self.press_control_c(was_leaving),
             (KeyCode::Char('d'), CONTROL) if is_empty => self.act(Act::Leave),
             (KeyCode::Char('t'), CONTROL) => {
@@ -151,6 +155,7 @@ impl App {
             let draft = pane.draft.whole();
             if let Some(text) = self.history.earlier(&draft) {
                 self.pane_in_view().draft.set(&text);
+                self.close_preview();
             }
         }
     }
@@ -161,6 +166,7 @@ impl App {
             && let Some(text) = self.history.later()
         {
             self.pane_in_view().draft.set(&text);
+            self.close_preview();
         }
     }
 

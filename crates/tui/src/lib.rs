@@ -14,7 +14,7 @@
 //! | drawing | what goes where | `draw.rs` |
 //! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `subject.rs`, `draft.rs` |
 //! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
-//! | text | safe, wrapped, Markdown, code, diffs, looks | `safe.rs`, `wrap.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
+//! | text | safe, wrapped, Markdown, code, diffs, looks | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
 //!
 //! # Invariants
 //!
@@ -83,6 +83,7 @@ mod diff;
 mod highlight;
 mod look;
 mod markdown;
+mod prose;
 mod safe;
 mod wrap;
 
@@ -100,8 +101,9 @@ pub use completion::Listing;
 pub use feed::{Arrivals, Feed, feed};
 pub use look::Colours;
 pub use news::{Drafting, Effect, News, Status, When};
+pub use prose::wrap_prose;
 pub use run::{Options, run};
-pub use slash::Slash;
+pub use slash::{COMMANDS, Slash};
 pub use subject::{Before, Subject};
 pub use team::{Member, Place, State};
 pub use terminal::{Bell, Mouse};

@@ -28,7 +28,7 @@ pub enum Slash {
 }
 
 /// Every command with its line of help, in the order of the help.
-pub(crate) const COMMANDS: &[(&str, &str)] = &[
+pub const COMMANDS: &[(&str, &str)] = &[
     ("help", "this list"),
     ("clear", "a fresh context; the log keeps all"),
     ("model", "which model answers, or another one: /model NAME"),

@@ -1,6 +1,7 @@
 //! What can be typed with a slash before it.
 
 use ikigai_store::Direction;
+use ikigai_tui::COMMANDS;
 
 use super::{Person, lock};
 use crate::config::nearest_name;
@@ -11,29 +12,6 @@ pub(super) enum Asked {
     ToStay,
     ToLeave,
 }
-
-/// Every command with its line of help, in the order of the help.
-const COMMANDS: &[(&str, &str)] = &[
-    ("/help", "this list"),
-    ("/mail", "the mailbox: /mail read 5, /mail send 1/ text, /mail unread 5"),
-    ("/agents", "the agents of the session, as a tree"),
-    ("/agent", "talk to another agent: /agent 0/1/"),
-    ("/fork", "a child that knows the conversation: /fork, /fork TASK"),
-    ("/kill", "end an agent and its children: /kill 0/1/"),
-    ("/model", "which model answers, or another one: /model NAME"),
-    ("/mode", "what agents may touch: /mode read, /mode work, /mode full"),
-    ("/undo", "take back what your newest message did to files"),
-    ("/redo", "take the last /undo back"),
-    ("/mark", "a point to return to: /mark, /mark NAME"),
-    ("/rewind", "return to a mark: /rewind, /rewind NAME"),
-    ("/clear", "a fresh context; the log keeps all"),
-    ("/sessions", "earlier sessions"),
-    ("/export", "write the conversation to a file: FILE.md or FILE.jsonl"),
-    ("/tools", "the tools that agents have"),
-    ("/usage", "tokens of each agent"),
-    ("/config", "the settings in force"),
-    ("/exit", "leave; 'ikigai -c' goes on with the session"),
-];
 
 const UNDO_USAGE: &str =
     "Error: /undo and /redo take nothing more; 'ikigai undo --list' shows what can be taken back";
@@ -107,15 +85,19 @@ impl Person<'_> {
     }
 }
 
+/// Every command with its line of help. `/copy` is for the full screen: here a terminal copies what it shows.
+fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
+    COMMANDS.iter().copied().filter(|(name, _)| *name != "copy")
+}
+
 fn help() -> String {
-    let lines = COMMANDS.iter().map(|(name, help)| format!("  {name:<9} {help}\n"));
+    let lines = commands().map(|(name, help)| format!("  /{name:<8} {help}\n"));
     format!("{}{HELP_ON_KEYS}", lines.collect::<String>())
 }
 
 fn unknown(name: &str) -> String {
     let shown: String = name.chars().take(64).collect();
-    let names = COMMANDS.iter().map(|(name, _)| &name[1..]);
-    match nearest_name(name, names) {
+    match nearest_name(name, commands().map(|(name, _)| name)) {
         Some(nearest) => {
             format!("Error: Unknown command '/{shown}'; did you mean /{nearest}? /help lists all")
         }

@@ -1,7 +1,7 @@
 //! Completing the word at the cursor.
 
 use super::{App, Popup};
-use crate::completion::{Completion, Kind, Word, command_names, matching};
+use crate::completion::{Completion, Kind, Listing, Preview, Word, command_names, matching};
 use crate::news::Effect;
 
 impl App {
@@ -10,7 +10,7 @@ impl App {
         let Some(word) = Word::at_end_of(self.pane_in_view().draft.before_cursor()) else { return };
         if let Kind::Listed(listing) = word.kind {
             // A list may have changed since it was last told.
-            self.wish(Effect::List(listing));
+            self.ask_for(listing);
         }
         let offers = self.offers(&word);
         match offers.len() {
@@ -31,8 +31,70 @@ impl App {
         };
     }
 
+    /// Shows what fits the word that is being typed, if it is another one than before.
+    pub(crate) fn preview(&mut self) {
+        let Popup::None = self.popup else { return };
+        let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
+        if word.as_ref() == self.preview.word() {
+            return;
+        }
+        if let Some(word) = &word
+            && let Kind::Listed(listing) = word.kind
+        {
+            // Once for a word, not with every letter of it.
+            let is_new = !self.preview.word().is_some_and(|before| word.goes_on(before));
+            if is_new || !self.listings.contains_key(&listing) {
+                self.ask_for(listing);
+            }
+        }
+        self.preview = match word {
+            Some(word) => self.preview_of(word),
+            None => Preview::None,
+        };
+    }
+
+    fn preview_of(&mut self, word: Word) -> Preview {
+        let offers = self.offers(&word);
+        match offers.is_empty() && self.is_missing(&word) {
+            true => Preview::Missing(word),
+            false => Preview::Shown { word, offers },
+        }
+    }
+
+    /// Whether no listed name fits the word, also without what ends a sentence.
+    fn is_missing(&self, word: &Word) -> bool {
+        let Kind::Listed(listing) = word.kind else { return false };
+        let name = word.typed.trim_end_matches(|c: char| c.is_ascii_punctuation());
+        let names = self.listings.get(&listing);
+        names.is_some_and(|names| matching(name, names).is_empty())
+    }
+
+    /// Shows nothing for the word at the cursor: it was not typed, or the person does not want to see more.
+    pub(crate) fn close_preview(&mut self) {
+        let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
+        self.preview = word.map_or(Preview::None, Preview::Closed);
+    }
+
+    /// The same after something else than a key, which may have brought another text.
+    pub(crate) fn close_preview_of_another_word(&mut self) {
+        let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
+        if matches!(self.popup, Popup::None) && word.as_ref() != self.preview.word() {
+            self.close_preview();
+        }
+    }
+
+    /// A list is made once at a time.
+    fn ask_for(&mut self, listing: Listing) {
+        if self.asked.insert(listing) {
+            self.wish(Effect::List(listing));
+        }
+    }
+
     /// Offers anew after a list has changed. What is chosen stays so.
     pub(crate) fn offer_anew(&mut self) {
+        if let Preview::Shown { word, .. } | Preview::Missing(word) = &self.preview {
+            self.preview = self.preview_of(word.clone());
+        }
         let Popup::Completion(completion) = &self.popup else { return };
         let chosen = completion.text().map(str::to_owned);
         self.refresh_completion();

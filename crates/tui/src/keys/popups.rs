@@ -40,7 +40,10 @@ impl App {
         key: KeyEvent,
     ) -> Pressed {
         match (key.code, key.modifiers) {
-            (KeyCode::Esc, _) => return Pressed::Taken,
+            (KeyCode::Esc, _) => {
+                self.close_preview();
+                return Pressed::Taken;
+            }
             (KeyCode::Enter, NONE) if completion.text().is_some() => {
                 self.put(&completion);
                 return Pressed::Taken;
@@ -77,6 +80,7 @@ impl App {
                 if let Some(found) = search.found {
                     self.pane_in_view().draft.set(&found);
                     self.history.let_go();
+                    self.close_preview();
                 }
                 return;
             }

@@ -189,8 +189,7 @@ fn tab_completes_commands_agents_and_files() {
     stage.types("see @ma");
     stage.key(KeyCode::Tab);
     assert_eq!(stage.acts(), [Act::Effect(Effect::List(Listing::Files))]);
-    let files = ["src/main.rs", "Makefile"].map(str::to_owned).to_vec();
-    stage.app.take(News::Listed(Listing::Files, files), stage.now);
+    lists(&mut stage, &["src/main.rs", "Makefile"]);
     stage.has("  src/main.rs");
     stage.types("in");
     stage.lacks("Makefile");
@@ -199,18 +198,176 @@ fn tab_completes_commands_agents_and_files() {
     assert_eq!(stage.acts(), []);
 }
 
+fn lists(stage: &mut Stage, names: &[&str]) {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    stage.app.take(News::Listed(Listing::Files, names), stage.now);
+}
+
+const SEPARATOR: &str =
+    "── ↑- ←- [0/] →- ↓- ────────────────────────────────────────────────────────────";
+
+#[test]
+fn commands_are_offered_with_what_they_do_as_soon_as_one_is_typed() {
+    let mut stage = Stage::new(80, 24);
+    stage.types("/");
+    let status = "gpt-5 · work (landlock) · 0192ab · $0.12 · ~/project · Tab chooses";
+    stage.shows(&[
+        SEPARATOR,
+        "❯ /",
+        "  /help      this list",
+        "  /clear     a fresh context; the log keeps all",
+        "  /model     which model answers, or another one: /model NAME",
+        "  /mail      the mailbox: /mail read 5, /mail send 1/ text, /mail unread 5",
+        "  /fork      a child that knows the conversation: /fork, /fork TASK",
+        "  … more: type on, or Tab",
+        status,
+    ]);
+    stage.types("mode");
+    stage.shows(&[
+        SEPARATOR,
+        "❯ /mode",
+        "  /mode      what agents may touch: /mode read, /mode work, /mode full",
+        "  /model     which model answers, or another one: /model NAME",
+        status,
+    ]);
+    stage.types(" ");
+    stage.shows(&[SEPARATOR, "❯ /mode", "  read", "  work", "  full", status]);
+    stage.control('u');
+    stage.types("/etc/hosts");
+    stage.lacks("  /");
+}
+
+#[test]
+fn a_small_screen_keeps_its_input_and_shows_fewer_offers() {
+    let mut stage = Stage::new(40, 10);
+    stage.types("/");
+    let rows = stage.rows();
+    assert_eq!(
+        rows[5..9],
+        [
+            "❯ /",
+            "  /help      this list",
+            "  /clear     a fresh context; the log k…",
+            "  … more: type on, or Tab"
+        ]
+    );
+    let mut stage = Stage::new(10, 2);
+    stage.types("/");
+    stage.has("❯ /");
+}
+
+#[test]
+fn what_is_only_shown_takes_no_key() {
+    let mut stage = Stage::new(80, 24);
+    knows(&mut stage, &["old"]);
+    stage.types("/usage");
+    stage.has("  /usage     tokens");
+    stage.key(KeyCode::Enter);
+    let command = Slash::Usage;
+    assert_eq!(stage.acts(), [Act::Effect(Effect::Obey { agent: agent("0/"), command })]);
+    stage.types("/mo");
+    stage.key(KeyCode::Up);
+    stage.key(KeyCode::Up);
+    stage.has("❯ old");
+    stage.key(KeyCode::Down);
+    stage.key(KeyCode::Down);
+    stage.has("❯ /mo\n");
+    stage.lacks("  /mode");
+    stage.types("d");
+    stage.has("  /mode");
+    stage.starts("0/");
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+    stage.lacks("  /mode");
+}
+
+#[test]
+fn escape_closes_what_tab_has_opened_and_then_interrupts() {
+    let mut stage = Stage::new(80, 24);
+    stage.starts("0/");
+    stage.types("/mo");
+    stage.key(KeyCode::Tab);
+    stage.has("Esc closes");
+    stage.key(KeyCode::Esc);
+    stage.lacks("  /mode");
+    assert_eq!(stage.acts(), []);
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.acts(), [order("0/", Command::Interrupt)]);
+}
+
+#[test]
+fn files_are_listed_once_for_a_word_and_narrowed_with_every_key() {
+    let mut stage = Stage::new(80, 24);
+    let list = || Act::Effect(Effect::List(Listing::Files));
+    stage.types("see @m");
+    assert_eq!(stage.acts(), [list()]);
+    lists(&mut stage, &["Makefile", "src/main.rs", "src/other.rs"]);
+    stage.has("❯ see @m\n  Makefile\n  src/main.rs");
+    stage.types("ai");
+    stage.key(KeyCode::Backspace);
+    stage.types("in");
+    stage.has("❯ see @main\n  src/main.rs\ngpt-5");
+    assert_eq!(stage.acts(), []);
+    stage.types(" and @");
+    assert_eq!(stage.acts(), [list()]);
+    stage.has("  src/other.rs");
+    stage.control('u');
+    stage.types("@");
+    assert_eq!(stage.acts(), [], "the list is being made");
+    stage.key(KeyCode::Esc);
+    lists(&mut stage, &["late.rs"]);
+    stage.lacks("late.rs");
+}
+
+/// It looked as if a file that is not there were attached.
+#[test]
+fn a_name_that_no_file_has_is_said_to_be_sent_as_it_is() {
+    let note = "(no file fits; sent as typed)";
+    let mut stage = Stage::new(80, 24);
+    stage.types("see @mian");
+    stage.lacks(note);
+    lists(&mut stage, &["src/main.rs"]);
+    stage.has("❯ see @mian\n  (no file fits; sent as typed)\ngpt-5");
+    lists(&mut stage, &["src/main.rs", "src/mian.rs"]);
+    stage.has("❯ see @mian\n  src/mian.rs\ngpt-5");
+    stage.control('u');
+    stage.types("is it in @main.rs?)");
+    stage.lacks(note);
+    stage.control('u');
+    stage.types("/nothing");
+    stage.lacks(note);
+    stage.control('u');
+    stage.enters("see @moon");
+    assert_eq!(stage.acts().pop(), Some(say("0/", "see @moon")));
+    stage.lacks(note);
+}
+
+#[test]
+fn a_text_that_nobody_typed_is_not_commented_on() {
+    let mut stage = Stage::new(80, 24);
+    stage.app.take(News::Draft { agent: agent("0/"), text: "/mo".to_owned() }, stage.now);
+    stage.key(KeyCode::PageUp);
+    stage.lacks("  /mode");
+    stage.control('g');
+    stage.app.take(News::Edited(Some("/und".to_owned())), stage.now);
+    stage.lacks("  /undo");
+    stage.types("o");
+    stage.has("  /undo");
+    stage.app.take(News::Edited(None), stage.now);
+    stage.has("  /undo");
+    stage.app.take(News::View(agent("1/")), stage.now);
+    stage.lacks("  /undo");
+}
+
 /// The first offer was chosen again, and Enter took another file than the one that was seen.
 #[test]
 fn a_list_that_comes_late_leaves_what_is_chosen() {
     let mut stage = Stage::new(80, 24);
-    let files = |names: &[&str]| {
-        News::Listed(Listing::Files, names.iter().map(|name| (*name).to_owned()).collect())
-    };
-    stage.app.take(files(&["b", "c"]), stage.now);
+    lists(&mut stage, &["b", "c"]);
     stage.types("@");
     stage.key(KeyCode::Tab);
     stage.key(KeyCode::Down);
-    stage.app.take(files(&["a", "b", "c"]), stage.now);
+    lists(&mut stage, &["a", "b", "c"]);
     stage.key(KeyCode::Enter);
     stage.has("❯ @c");
     stage.control('u');
