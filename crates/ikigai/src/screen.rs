@@ -156,12 +156,13 @@ impl Opened {
             let answer = print::safe(&format!("{}\n", answer.trim_end()));
             print::out(wrap_prose("● ", &answer, width))?;
         }
-        match way_back.len() > width {
-            _ if !has_spoken => Ok(()),
-            // Only between the commands: one that is broken by us could not be copied.
-            true => print::out(format!("{}\n", way_back.replace(", or ", ",\nor "))),
-            false => print::out(format!("{way_back}\n")),
+        if !has_spoken {
+            return Ok(());
         }
+        // Only between the commands: one that is broken by us could not be copied.
+        let is_wide = way_back.len() > width;
+        let between = if is_wide { ",\nor " } else { ", or " };
+        print::out(format!("{}\n", way_back.replace(", or ", between)))
     }
 }
 

@@ -246,7 +246,7 @@ fn all(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
 }
 
 /// An agent's row and what most units need of it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct AgentRow {
     pub(crate) key: i64,
     pub(crate) session: i64,

@@ -1,5 +1,5 @@
-//! Letters: mail that a command sends in the name of an agent, to an agent whose id it knows and who is not its parent.
-//! All that this takes is known beforehand, so a server is asked once for many of them.
+//! Letters: mail that a command sends in the name of an agent, to an agent whose id it knows. All that this takes is known
+//! beforehand, so a server is asked once for many of them.
 
 use ikigai_conversation::{AgentId, SessionId};
 
@@ -9,7 +9,7 @@ use crate::mailbox::{mail_id, send};
 use crate::steps::{Actor, Address, Outcome};
 use crate::unit::Unit;
 
-/// A letter.
+/// Mail that is still to be sent.
 #[derive(Debug)]
 pub(crate) struct Letter {
     pub(crate) session: SessionId,
@@ -21,6 +21,11 @@ pub(crate) struct Letter {
 }
 
 impl Letter {
+    /// Whether a letter is all that such mail is. With mail to its parent a child also pays the report that it owes.
+    pub(crate) fn is_all(from: &AgentId, to: &AgentId) -> bool {
+        from.parent().as_ref() != Some(to)
+    }
+
     /// Sends it by a unit, which knows all that may be against it.
     pub(crate) fn send(self, unit: &Unit<'_>) -> Result<Outcome, StoreError> {
         let sender = agent_by_id(unit, &self.session, &self.from)?;

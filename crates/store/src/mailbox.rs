@@ -164,6 +164,7 @@ pub(crate) fn make_unread(
     }))
 }
 
+/// Sends mail. What is against it, and what else happens with it, stands in `postgres/posting.rs` once more, for letters.
 pub(crate) fn send(
     unit: &Unit<'_>,
     sender: &AgentRow,

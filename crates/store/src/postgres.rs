@@ -58,6 +58,22 @@ pub enum Locks {
     LeftOut,
 }
 
+/// Why a transaction was not committed, as far as that is known.
+enum NotCommitted {
+    /// The server would not have it.
+    Refused(StoreError),
+    /// The connection is lost.
+    Lost(StoreError),
+}
+
+impl NotCommitted {
+    fn into_error(self) -> StoreError {
+        match self {
+            NotCommitted::Refused(error) | NotCommitted::Lost(error) => error,
+        }
+    }
+}
+
 /// What the writer's thread works on.
 pub(crate) struct Postgres {
     server: Arc<Server>,
@@ -105,7 +121,7 @@ impl Postgres {
         scope: &Scope,
         key: &str,
         work: impl for<'a> FnOnce(&'a Transaction<'a>) -> Result<(), StoreError>,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<String>, NotCommitted> {
         let transaction = Transaction::begin(&mut client, &self.server, &self.clock);
         if self.locks == Locks::Taken {
             transaction.lock(scope);
@@ -124,12 +140,12 @@ impl Postgres {
             }
             Committed::No(error) => {
                 self.client = Some(client);
-                return Err(error);
+                return Err(NotCommitted::Refused(error));
             }
-            Committed::NotAndLost(error) => return Err(error),
+            Committed::NotAndLost(error) => return Err(NotCommitted::Lost(error)),
             Committed::Unknown(error) => {
                 drop(client);
-                Some(self.find_out(key, error)?)
+                Some(self.find_out(key, error).map_err(NotCommitted::Lost)?)
             }
         };
         if has_news || posted.as_ref().is_some_and(|posted| !posted.is_empty()) {
@@ -138,9 +154,9 @@ impl Postgres {
         Ok(posted)
     }
 
-    /// Finds out whether a commit happened whose answer was lost, and which letters were posted in it. The key is written once more, with an outcome
-    /// that says so: while the old transaction is still under way, that waits for its end; after it, only one of
-    /// the two can be there, also when the answer to this question is lost and it is asked again.
+    /// Finds out whether a commit happened whose answer was lost, and which letters were posted in it. The key is written
+    /// once more, with an outcome that says so: while the old transaction is still under way, that waits for its end;
+    /// after it, only one of the two can be there, also when the answer to this question is lost and it is asked again.
     fn find_out(&mut self, key: &str, lost: StoreError) -> Result<String, StoreError> {
         let found = self.ask_until_known(key, lost);
         self.doubt.send_replace(None);
@@ -154,9 +170,7 @@ impl Postgres {
             match self.ask_outcome(key) {
                 Ok(Some((COMMITTED, posted))) => return Ok(posted),
                 Ok(_) => return Err(lost),
-                Err(_) if started.elapsed() > UNCERTAINTY => {
-                    return Err(StoreError::Uncertain { server: self.server.shown() });
-                }
+                Err(_) if started.elapsed() > UNCERTAINTY => return Err(self.uncertain()),
                 Err(error) => {
                     self.doubt.send_if_modified(|doubt| doubt.replace(error).is_none());
                     std::thread::sleep(pause);
@@ -185,6 +199,10 @@ impl Postgres {
         };
         self.client = Some(client);
         Ok(outcome)
+    }
+
+    fn uncertain(&self) -> StoreError {
+        StoreError::Uncertain { server: self.server.shown() }
     }
 
     /// Tells other processes that something changed.
@@ -216,7 +234,7 @@ impl Database for Postgres {
             work(&unit);
             unit.finish()
         });
-        commit.map(drop)
+        commit.map(drop).map_err(NotCommitted::into_error)
     }
 
     fn sharing(&self) -> Sharing {
@@ -234,9 +252,15 @@ impl Database for Postgres {
             transaction.post(&key, session, letters);
             Ok(())
         });
-        match commit? {
-            Some(posted) => ids_of(&posted, letters.len()),
-            None => Err(StoreError::internal("the server does not say what was posted")),
+        match commit {
+            Ok(posted) => posted
+                .and_then(|posted| ids_of(&posted, letters.len()))
+                .ok_or_else(|| self.uncertain()),
+            // Of which of them it will not have their units find out, each for itself.
+            Err(NotCommitted::Refused(error)) if !error.is_passing() => {
+                Ok(vec![None; letters.len()])
+            }
+            Err(error) => Err(error.into_error()),
         }
     }
 

@@ -164,12 +164,14 @@ impl Store {
         step: Step,
         refill: Option<Budget>,
     ) -> Result<Outcome, StoreError> {
-        if let (Step::Send { to: Address::Id(to), given, body }, None) = (&step, refill)
-            && agent.parent().as_ref() != Some(to)
-        {
-            let (to, given, body) = (to.clone(), given.clone(), body.clone());
-            return self.post(Letter { session, from: agent, to, given, body }).await;
-        }
+        let step = match step {
+            Step::Send { to: Address::Id(to), given, body }
+                if refill.is_none() && Letter::is_all(&agent, &to) =>
+            {
+                return self.post(Letter { session, from: agent, to, given, body }).await;
+            }
+            step => step,
+        };
         self.commit(Scope::Session(session), move |unit| {
             let agent = agent_by_id(unit, &session, &agent)?;
             Ok(perform(unit, &agent, step, Actor::of_hand(refill))?.outcome)

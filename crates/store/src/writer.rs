@@ -38,7 +38,8 @@ pub(crate) trait Database: Send {
     fn sharing(&self) -> Sharing;
 
     /// Posts letters of one session in one transaction, and returns the ids of their mail. Whatever is against one of
-    /// them is for a unit to find out: it has no id, and nothing of it happened.
+    /// them is for a unit to find out: it has no id, and nothing of it happened. Where everything is shared, all letters
+    /// are units.
     fn post(
         &mut self,
         _session: &SessionId,

@@ -1,4 +1,5 @@
-//! What Tab offers: commands, their arguments, agents, models, marks, and files after `@`.
+//! What is offered for the word at the cursor, by itself or by Tab: commands, their arguments, agents, models, marks, and
+//! files after `@`.
 
 use std::cmp::Reverse;
 
@@ -66,7 +67,10 @@ impl Word {
     /// The same, if what fits it is shown before anybody asks. Models are asked of a server, and to `/export` the
     /// files that are there are the wrong ones, so these wait for Tab.
     pub(crate) fn shown_unasked(text: &str) -> Option<Word> {
-        Word::at_end_of(text).filter(|word| match word.kind {
+        /// Nothing has a longer name; it is a text that was pasted.
+        const LONGEST: usize = 1_024;
+        let word = Word::at_end_of(text).filter(|word| word.typed.len() <= LONGEST);
+        word.filter(|word| match word.kind {
             Kind::Command | Kind::Agent | Kind::Mark | Kind::Words(_) => true,
             Kind::Listed(Listing::Files) => text[..word.from].ends_with('@'),
             Kind::Listed(Listing::Models) => false,
@@ -106,8 +110,13 @@ pub(crate) fn matching(typed: &str, known: &[String]) -> Vec<String> {
     let mut scorer = Scorer::new(typed, known.len());
     let scored = known.iter().filter_map(|name| Some((Reverse(scorer.score(name)?), name)));
     let mut scored: Vec<_> = scored.collect();
-    scored.sort_by_key(|(score, name)| (*score, name.len()));
-    scored.into_iter().take(OFFERS).map(|(_, name)| name.clone()).collect()
+    let order = |(score, name): &(Reverse<u16>, &String)| (*score, name.len());
+    if scored.len() > OFFERS {
+        scored.select_nth_unstable_by_key(OFFERS, |found| (order(found), found.1));
+        scored.truncate(OFFERS);
+    }
+    scored.sort_by_key(|found| (order(found), found.1));
+    scored.into_iter().map(|(_, name)| name.clone()).collect()
 }
 
 struct Scorer<'a> {
@@ -122,9 +131,10 @@ impl Scorer<'_> {
     fn new(typed: &str, names: usize) -> Scorer<'_> {
         /// So many are scored in some milliseconds.
         const SLOWLY: usize = 10_000;
-        let is_plain = !typed.contains(|c: char| c.is_ascii_uppercase() || !c.is_ascii());
+        let mut config = Config::DEFAULT.match_paths();
+        config.ignore_case = !typed.contains(|c: char| c.is_ascii_uppercase());
         Scorer {
-            matcher: Matcher::new(Config::DEFAULT.match_paths()),
+            matcher: Matcher::new(config),
             atom: Atom::new(
                 typed,
                 CaseMatching::Smart,
@@ -132,7 +142,7 @@ impl Scorer<'_> {
                 AtomKind::Fuzzy,
                 false,
             ),
-            quickly: (names > SLOWLY && is_plain).then_some(typed),
+            quickly: (names > SLOWLY && typed.is_ascii()).then_some(typed),
             buffer: Vec::new(),
         }
     }
@@ -309,13 +319,17 @@ mod tests {
         assert_eq!(matching("readme", &files), ["README.md"]);
         assert_eq!(matching("README", &files), ["README.md"]);
         assert_eq!(matching("b19999", &files), ["lib/b19999.rs"]);
+        assert_eq!(matching("REAdme", &files), [""; 0]);
+        assert_eq!(matching("lib", &files).len(), OFFERS);
     }
 
     #[test]
     fn only_what_is_known_here_or_listed_for_the_tree_is_shown_unasked() {
         let is_shown = |text| Word::shown_unasked(text).is_some();
         let shown = ["/", "/mo", "/mode ", "/agent ", "/rewind x", "see @", "@src/ma"];
-        let not_shown = ["", "hello", "/model ", "/export ", "/help ", "me@home", "a\n/mo"];
-        assert_eq!((shown.map(is_shown), not_shown.map(is_shown)), ([true; 7], [false; 7]));
+        let pasted = format!("@{}", "x".repeat(2_000));
+        let not_shown =
+            ["", "hello", "/model ", "/export ", "/help ", "me@home", "a\n/mo", &pasted];
+        assert_eq!((shown.map(is_shown), not_shown.map(is_shown)), ([true; 7], [false; 8]));
     }
 }

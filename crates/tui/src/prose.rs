@@ -41,13 +41,15 @@ fn is_laid_out(line: &str) -> bool {
 /// Breaks a line, before which some columns are taken.
 fn push_wrapped(wrapped: &mut String, before: usize, line: &str, width: usize) {
     let indent = line.len() - line.trim_start_matches(' ').len();
-    let hanging = indent + marker(&line[indent..]);
+    let begin = indent + marker(&line[indent..]);
+    // Deeper than half a line there would be more space than text.
+    let hanging = if begin * 2 > width { 0 } else { begin };
     let mut used = 0;
-    for (number, word) in line[hanging..].split(' ').enumerate() {
+    for (number, word) in line[begin..].split(' ').enumerate() {
         let wide = word.trim_end_matches('\n').width();
         if number == 0 {
-            wrapped.push_str(&line[..hanging]);
-            used = before + hanging;
+            wrapped.push_str(&line[..begin]);
+            used = before + begin;
         } else if used + 1 + wide > width && !word.trim_end().is_empty() {
             let end = wrapped.trim_end_matches(' ').len();
             wrapped.truncate(end);
@@ -90,6 +92,12 @@ mod tests {
         check("  10. one two three", "  10. one\n      two\n      three");
         check("ends here  \nlike that", "ends here  \nlike that");
         check("", "");
+    }
+
+    #[test]
+    fn a_deep_list_does_not_hang_deeper_than_there_is_room() {
+        let deep = format!("{}- one two three four", " ".repeat(20));
+        check(&deep, &format!("{}- one\ntwo three\nfour", " ".repeat(20)));
     }
 
     #[test]

@@ -243,7 +243,7 @@ impl Runner {
 /// Whether there is a shell that could continue us: it gives each job a group of its own. The group that a session begins
 /// with has nobody around it (`ssh -t host ikigai`, `xterm -e ikigai`, a container), nor has one whose parent is gone.
 ///
-/// What lives outside of a container has the number 0 inside.
+/// What lives outside of a container has the number 0 inside, which rustix takes for impossible.
 fn can_be_continued() -> bool {
     let parent = getppid();
     let own = getsid(None).ok();

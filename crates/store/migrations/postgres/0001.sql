@@ -32,8 +32,8 @@ CREATE TABLE agents (
     task                 TEXT NOT NULL DEFAULT '',
     next_child           BIGINT NOT NULL DEFAULT 0,
     -- How many unread messages are in its mailbox, and of how many of these its model was not told: kept by
-    -- the triggers of the mail table alone, so that a full mailbox and mail that may wake are seen without
-    -- counting.
+    -- the triggers of the mail table, or by who posts letters, so that a full mailbox and mail that may wake
+    -- are seen without counting.
     unread               BIGINT NOT NULL DEFAULT 0,
     untold               BIGINT NOT NULL DEFAULT 0,
     -- From a notification until the agent looks into its mailbox.

@@ -4,7 +4,6 @@
 use ikigai_conversation::{SessionId, Time};
 use ikigai_postgres::Value;
 
-use crate::error::StoreError;
 use crate::letters::Letter;
 use crate::mailbox::MAILBOX_LIMIT;
 
@@ -39,18 +38,15 @@ impl Transaction<'_> {
     }
 }
 
-/// The ids of the mail of so many letters, from what stands under the key of their commit.
-pub(super) fn ids_of(posted: &str, count: usize) -> Result<Vec<Option<i64>>, StoreError> {
-    let numbers: Result<Vec<i64>, _> = posted.split_whitespace().map(str::parse).collect();
+/// The ids of the mail of so many letters, from what stands under the key of their commit; nothing if that is not it.
+pub(super) fn ids_of(posted: &str, count: usize) -> Option<Vec<Option<i64>>> {
     let mut ids = vec![None; count];
-    for pair in numbers.map_err(StoreError::internal)?.chunks(2) {
-        if let &[number, id] = pair
-            && let Some(place) = usize::try_from(number).ok().and_then(|number| ids.get_mut(number))
-        {
-            *place = Some(id);
-        }
+    let mut words = posted.split_whitespace();
+    while let Some(number) = words.next() {
+        let place = ids.get_mut(number.parse::<usize>().ok()?)?;
+        *place = Some(words.next()?.parse().ok()?);
     }
-    Ok(ids)
+    Some(ids)
 }
 
 /// Inserts the letters in so many places whose sender and recipient live, unless the mailbox is full, all under one key;

@@ -25,9 +25,9 @@ pub(super) struct Inner<'a> {
     /// How many statements were queued since the last question.
     pub(super) queued: usize,
     /// What is to be locked before anything else.
-    pub(super) unlocked: Option<Scope>,
+    unlocked: Option<Scope>,
     /// Whether one of them may fail although what was asked before did not. A mark cannot.
-    pub(super) is_doubtful: bool,
+    is_doubtful: bool,
     /// Which of them asks for the time.
     clock_at: Option<usize>,
     pub(super) now: Option<Time>,
@@ -35,12 +35,12 @@ pub(super) struct Inner<'a> {
     pub(super) posted_at: Option<usize>,
     posted: Option<String>,
     /// Whether the unit has a savepoint: it gets one before its first statement.
-    pub(super) has_savepoint: bool,
+    has_savepoint: bool,
     /// Why the server refuses everything until the savepoint, and whether the connection is lost with it.
     failed: Option<(StoreError, bool)>,
     pub(super) has_written: bool,
     /// Whether some of what was written is worth telling others.
-    pub(super) has_news: bool,
+    has_news: bool,
 }
 
 /// What became of a commit.
@@ -125,7 +125,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Takes the lock, if it is due.
+    /// Takes the lock and says so, if it is due.
     pub(super) fn queue_lock(&self) -> bool {
         let Some(scope) = self.inner.borrow_mut().unlocked.take() else { return false };
         match scope {
@@ -367,7 +367,7 @@ impl<'a> Transaction<'a> {
         matches!(self.inner.borrow().failed, Some((_, true)))
     }
 
-    pub(super) fn require_sound(&self) -> Result<(), StoreError> {
+    fn require_sound(&self) -> Result<(), StoreError> {
         match &self.inner.borrow().failed {
             Some((error, _)) => Err(error.clone()),
             None => Ok(()),
@@ -388,7 +388,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Queues a statement behind the lock; what goes wrong with it is said when everything is run.
-    pub(super) fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
+    fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
         self.take_lock();
         self.queue_now(sql, values);
     }
@@ -401,7 +401,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    pub(super) fn run(&self) -> Result<Vec<Reply>, StoreError> {
+    fn run(&self) -> Result<Vec<Reply>, StoreError> {
         self.require_sound()?;
         let mut inner = self.inner.borrow_mut();
         if std::mem::take(&mut inner.queued) == 0 {
@@ -413,7 +413,7 @@ impl<'a> Transaction<'a> {
             Ok(replies) => replies,
             Err(error) => {
                 inner.fail(&error, self.server);
-                inner.clock_at = None;
+                (inner.clock_at, inner.posted_at) = (None, None);
                 return Err(self.server.error(&error));
             }
         };

@@ -61,12 +61,12 @@ impl App {
         }
     }
 
-    /// Whether no listed name fits the word, also without what ends a sentence.
+    /// Whether a word that fits nothing does so without what ends a sentence, too.
     fn is_missing(&self, word: &Word) -> bool {
         let Kind::Listed(listing) = word.kind else { return false };
         let name = word.typed.trim_end_matches(|c: char| c.is_ascii_punctuation());
         let names = self.listings.get(&listing);
-        names.is_some_and(|names| matching(name, names).is_empty())
+        names.is_some_and(|names| name == word.typed || matching(name, names).is_empty())
     }
 
     /// Shows nothing for the word at the cursor: it was not typed, or the person does not want to see more.
