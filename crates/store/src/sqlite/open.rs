@@ -70,6 +70,7 @@ pub(crate) fn open_writer(
     connection
         .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(failed)?;
+    keep_plans(&connection).map_err(failed)?;
     // Before anything is set up: that alone would change another program's file.
     let found = version(&connection.unchecked_transaction().map_err(failed)?, path)?;
     patiently(|| set_up(&connection, path))?;
@@ -113,7 +114,14 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
             false => StoreError::Vanished { path: path.to_owned() },
         })?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
+    keep_plans(&connection).map_err(failed)?;
     Ok(connection)
+}
+
+/// A statement keeps its plan whatever its values are: to plan it anew for each takes longer than to run it.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    let keep_plans = rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
+    connection.set_db_config(keep_plans, true).map(drop)
 }
 
 /// Beside a file that is not there or empty SQLite deletes the write-ahead log, and with it all mail that is
@@ -296,6 +304,24 @@ mod tests {
     use super::*;
 
     /// The connection that the writer gets: what it is set to is what every commit is kept by.
+    #[test]
+    fn a_statement_is_planned_once_whatever_its_values_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let (writer, _) = open_writer(&path, |_| None).unwrap();
+        for connection in [&writer, &open_reader(&path).unwrap()] {
+            let sql = "SELECT a.key FROM agents a JOIN sessions s ON s.key = a.session
+                WHERE s.id = ?1 AND a.id = ?2";
+            for id in ["0/", "1/", "2/"] {
+                let mut statement = connection.prepare_cached(sql).unwrap();
+                assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+                statement.raw_bind_parameter(1, "session").unwrap();
+                statement.raw_bind_parameter(2, id).unwrap();
+                assert!(statement.raw_query().next().unwrap().is_none());
+            }
+        }
+    }
+
     #[test]
     fn m1_the_writers_own_connection_flushes_every_commit() {
         let folder = tempfile::tempdir().unwrap();
