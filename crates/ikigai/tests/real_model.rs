@@ -28,7 +28,7 @@ fn real_run(workspace: &Workspace, format: Format, prompt: &str) -> Option<Comma
         .env("ANTHROPIC_BASE_URL", &server)
         .env("OPENAI_API_KEY", "none")
         .env("ANTHROPIC_API_KEY", "none")
-        .args(["run", "-c", "--json", "--model"])
+        .args(["run", "--json", "--model"])
         .arg(format!("{provider}/{model}"))
         .arg(prompt);
     Some(command)
@@ -46,7 +46,7 @@ fn a_real_model_mails_another_agent_which_is_told_of_it() {
         workspace.print(["agents", "add"]);
         let prompt = r#"Call mail with {"action": "send", "to": "1/", "body": "hello"}"#;
         let Some(mut command) = real_run(&workspace, Format::Chat, prompt) else { return };
-        let mut child = command.args(["--timeout", "120"]).spawn().unwrap();
+        let mut child = command.args(["-c", "--timeout", "120"]).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let told = lines.find(|line| line.contains(r#""type":"notification""#));
         // It may go on talking for long. Where it has ended, there is nobody to be told.
@@ -68,6 +68,7 @@ fn a_real_model_calls_a_tool_gets_its_result_and_ends_the_turn() {
     for format in Format::BOTH {
         let workspace = Workspace::new();
         workspace.write("notes.txt", "hello");
+        workspace.write_config("[tools]\nenabled = [\"glob\"]\n");
         let prompt = "List the files with the glob tool";
         let Some(mut command) = real_run(&workspace, format, prompt) else { return };
         let (code, stdout, stderr) = ended(command.args(["--timeout", "900"]));
