@@ -48,7 +48,7 @@ pub(crate) struct Options {
     /// Read FILE instead of the user's configuration file
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// Use the database at URL (sqlite://PATH; postgres://… is not possible yet)
+    /// Use the database at URL (sqlite://PATH or postgres://…)
     #[arg(long, value_name = "URL", global = true)]
     pub(crate) db: Option<String>,
     /// Go on with the newest session of the directory
@@ -99,7 +99,7 @@ pub(crate) enum Command {
     Mail(MailArguments),
     /// List the agents of the session, or add one
     Agents(AgentsArguments),
-    /// List the sessions, or delete one
+    /// List the sessions, delete one, or copy one to another database
     Sessions(SessionsArguments),
     /// Take back what your newest message set going, in files; commands are not undone
     #[command(after_help = UNDO_EXAMPLES)]

@@ -114,7 +114,11 @@ impl Question {
         }
         if let Some(rule) = rule {
             rows.extend(line("  never asked again with this in your config.toml:".to_owned(), DIM));
-            rows.extend(wrap(&[Span::styled(safe_line(rule), DIM)], width, &margin, Breaks::Words));
+            // In lines of its own, as it would stand there.
+            for part in rule.lines() {
+                let part = Span::styled(safe_line(part), DIM);
+                rows.extend(wrap(&[part], width, &margin, Breaks::Words));
+            }
         }
         rows
     }

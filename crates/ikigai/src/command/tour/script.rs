@@ -118,7 +118,7 @@ const SCENES: &[Scene] = &[
             "file_write",
             r##"{"path":".git/hooks/pre-commit","content":"#!/bin/sh\nexec bash test.sh\n"}"##,
         )],
-        answer: "Done: git runs the test before every commit now.",
+        answer: "Done. After `chmod +x .git/hooks/pre-commit` git runs the test before every commit.",
         otherwise: "You said no, so I left it as it was.",
     },
     Scene {
