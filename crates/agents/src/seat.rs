@@ -4,8 +4,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{AgentLimits, Budget, Lease, Outcome, Place, Process, Step, Store, StoreError};
-use tokio::time::timeout;
+use ikigai_store::{
+    AgentLimits, Budget, Changes, Lease, Outcome, Place, Process, Step, Store, StoreError,
+};
+use tokio::time::{sleep, timeout};
 use tracing::warn;
 use uuid::Uuid;
 
@@ -164,6 +166,38 @@ impl Seat {
                 None => std::future::pending().await,
             }
         }
+    }
+
+    /// Whether somebody has spoken, so that the session is there.
+    pub fn is_made(&self) -> bool {
+        self.tenure.get().is_some()
+    }
+
+    /// Waits until another process runs a session in this place while the own one is still to be made, and returns it.
+    pub async fn overtaken(&self) -> SessionId {
+        let mut changes = None;
+        while !self.is_made() {
+            // Before the look: what comes after it is noticed.
+            if changes.is_none() {
+                changes = self.store.changes(self.session).ok();
+            }
+            // A database that cannot be reached for now is a matter of who speaks first.
+            if let Ok(Some(other)) = self.store.running_session(self.place(), self.process()).await
+                && other != self.session
+                && !self.is_made()
+            {
+                return other;
+            }
+            let waited = match &mut changes {
+                Some(changes) => changes.wait(Changes::SWEEP).await,
+                None => Err(StoreError::Closed),
+            };
+            if waited.is_err() {
+                changes = None;
+                sleep(Changes::SWEEP).await;
+            }
+        }
+        std::future::pending().await
     }
 
     /// Does for the person what a step says, in view of an agent of this seat's tree.

@@ -11,6 +11,7 @@ mod typed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_agents::{Answer, Command, Event, Model, Order, Person as Whom, Seat, serve};
+use ikigai_conversation::SessionId;
 use ikigai_store::StoreError;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,9 @@ use tokio_util::sync::CancellationToken;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::hand::{Choice, Hand, way_back};
-use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
+use crate::opening::{
+    Otherwise, equip, join, session_to_join, take_seat, take_seat_beside, toolbox,
+};
 use crate::print;
 use crate::question::HOW_TO_ANSWER;
 use crate::signals::{self, Caught, Signals};
@@ -45,13 +48,19 @@ pub(crate) async fn talk(environment: &Environment, model: Model) -> anyhow::Res
     let mut choice = Choice { mode: environment.settings.mode(), model };
     let mut keyboard = Keyboard { lines: read_lines()?, signals: Signals::listen()? };
     loop {
-        let (store, session) = (seat.store(), seat.session());
+        let own = seat.clone();
         match talk_at(environment, choice, seat, &mut keyboard).await? {
             Parted::Left(exit) => return Ok(exit),
+            Parted::Overtaken(other, last) => {
+                (seat, choice) = (join(environment, &own, other).await?, last);
+                continue;
+            }
             Parted::AgentIsGone(last) => choice = last,
         }
         match keyboard.wait_for_enter().await {
-            Asked::ToStay => seat = take_seat_beside(environment, store, session).await?,
+            Asked::ToStay => {
+                seat = take_seat_beside(environment, own.store(), own.session()).await?;
+            }
             Asked::ToLeave => return Ok(Exit::Done),
         }
     }
@@ -63,6 +72,8 @@ enum Parted {
     Left(Exit),
     /// Another process has taken the agent over, or somebody has killed it. That was said.
     AgentIsGone(Choice),
+    /// Before anything was said here, another terminal has begun a session that can be joined.
+    Overtaken(SessionId, Choice),
 }
 
 /// What comes from the person, whoever they talk to.
@@ -127,6 +138,7 @@ async fn talk_at(
     let (models, permissions) = (Arc::clone(&hand.models), Arc::clone(&hand.permissions));
     let last = || Choice { mode: permissions.mode(), model: models.of(&agent) };
     let person = Person { hand, screen, leaving: false };
+    let own = seat.clone();
     let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));
     let exit = tokio::select! {
         served = &mut serving => return match served {
@@ -138,6 +150,12 @@ async fn talk_at(
             Err(error) => Err(error.into()),
         },
         exit = person.listen(keyboard) => exit?,
+        other = session_to_join(environment, &own) => {
+            shutdown.cancel();
+            serving.await?;
+            lock(&for_the_end).leave_line();
+            return Ok(Parted::Overtaken(other, last()));
+        }
     };
     // What goes on when the person leaves is interrupted, and so it is told. Whoever cannot wait presses Ctrl-C.
     shutdown.cancel();

@@ -62,6 +62,26 @@ pub(crate) async fn take_seat(
     Ok(seat)
 }
 
+/// Waits until a session runs here that could be joined. A seat that was taken before anybody had spoken anywhere has none
+/// of its own yet.
+pub(crate) async fn session_to_join(environment: &Environment, seat: &Seat) -> SessionId {
+    match environment.chosen.new {
+        true => std::future::pending().await,
+        false => seat.overtaken().await,
+    }
+}
+
+/// Joins such a session, unless somebody has spoken here in this very moment.
+pub(crate) async fn join(
+    environment: &Environment,
+    seat: &Seat,
+    other: SessionId,
+) -> anyhow::Result<Seat> {
+    let which = if seat.is_made() { Which::Named(seat.session()) } else { Which::Beside(other) };
+    let limits = environment.settings.agent_limits();
+    Ok(Seat::take(seat.store(), place(environment), which, None, limits).await?)
+}
+
 /// Takes a seat as a further agent of a session.
 pub(crate) async fn take_seat_beside(
     environment: &Environment,

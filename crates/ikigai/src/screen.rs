@@ -22,7 +22,9 @@ use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::hand::{Choice, Hand, way_back};
 use crate::model::HOW_TO_CONNECT;
-use crate::opening::{Otherwise, equip, take_seat, take_seat_beside, toolbox};
+use crate::opening::{
+    Otherwise, equip, join, session_to_join, take_seat, take_seat_beside, toolbox,
+};
 use crate::print;
 use crate::signals::{self, Heeded, Signals};
 use crate::temporary::TemporaryFolder;
@@ -76,7 +78,7 @@ pub(crate) async fn talk(
 ) -> anyhow::Result<Exit> {
     let mut seat = take_seat(environment, Otherwise::Join).await?;
     let mut choice = Choice { mode: environment.settings.mode(), model };
-    let (session, mut top) = (seat.session(), seat.agent().top());
+    let (mut session, mut top) = (seat.session(), seat.agent().top());
     let (feed, arrivals) = feed();
     // Before the terminal is taken: a signal that nobody listens to would end us with it.
     let mut signals = Signals::listen()?;
@@ -89,7 +91,7 @@ pub(crate) async fn talk(
             Ok(Parted::Left(exit)) => break Ok(exit),
             Ok(Parted::Reseated(other)) => {
                 (seat, choice) = *other;
-                top = seat.agent().top();
+                (session, top) = (seat.session(), seat.agent().top());
             }
             Err(error) => break Err(error),
         }
@@ -177,7 +179,8 @@ fn width() -> usize {
 enum Parted {
     /// By the person.
     Left(Exit),
-    /// Another process has taken the agent over, or somebody has killed it; the person goes on here.
+    /// Another process has taken the agent over, or somebody has killed it, or there is a session to join; the person
+    /// goes on here.
     Reseated(Box<(Seat, Choice)>),
 }
 
@@ -226,6 +229,13 @@ impl Talk<'_> {
         let mut desk = Desk { hand, feed, history, greeting, status };
         let shutdown = CancellationToken::new();
         let watching = watch_members(Arc::clone(&store), session, seat.agent().top(), feed.clone());
+        let own = seat.clone();
+        let joining = async {
+            match occasion {
+                Occasion::Work => session_to_join(environment, &own).await,
+                Occasion::Tour { .. } => std::future::pending().await,
+            }
+        };
         let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));
         let left = tokio::select! {
             served = &mut serving => match served {
@@ -237,6 +247,11 @@ impl Talk<'_> {
             },
             left = desk.listen(&mut opened.effects, signals) => left,
             never = watching => match never {},
+            other = joining => {
+                shutdown.cancel();
+                serving.await?;
+                return Ok(desk.move_to(join(environment, &own, other).await?));
+            }
         };
         // The terminal is the person's again while the agents come to their end. Whoever cannot wait presses Ctrl-C.
         opened.ending.cancel();
@@ -256,11 +271,17 @@ async fn begin_anew(
     match desk.wait_for_a_wish(&mut opened.effects, signals).await {
         Left::Stays => {
             let Hand { environment, store, session, .. } = &desk.hand;
-            let seat = take_seat_beside(environment, Arc::clone(store), *session).await?;
-            desk.feed.give(News::View(seat.agent().clone()));
-            Ok(Parted::Reseated(Box::new((seat, desk.hand.choice()))))
+            Ok(desk.move_to(take_seat_beside(environment, Arc::clone(store), *session).await?))
         }
         Left::By(exit) => Ok(Parted::Left(exit)),
+    }
+}
+
+impl Desk<'_> {
+    /// The person goes on at another seat.
+    fn move_to(&self, seat: Seat) -> Parted {
+        self.feed.give(News::View(seat.agent().clone()));
+        Parted::Reseated(Box::new((seat, self.hand.choice())))
     }
 }
 

@@ -159,7 +159,7 @@ impl App {
             News::Model { agent, model, context_tokens } => {
                 self.pane(&agent).model = Some((model, context_tokens));
             }
-            News::View(agent) => self.look_at(agent),
+            News::View(agent) => self.move_to(agent),
             News::Missed => self.begin_again(),
         }
         self.note_question(now);
@@ -241,6 +241,16 @@ impl App {
         if !pane.is_recalled {
             pane.is_recalled = true;
             self.wish(Effect::Recall(agent));
+        }
+    }
+
+    /// Goes on with another agent, to whom what was being typed is then meant.
+    fn move_to(&mut self, agent: AgentId) {
+        let draft = std::mem::take(&mut self.pane_in_view().draft);
+        self.look_at(agent);
+        let pane = self.pane_in_view();
+        if pane.draft.is_empty() {
+            pane.draft = draft;
         }
     }
 
