@@ -10,12 +10,27 @@ use ikigai_providers::{
 
 use crate::config::{ChosenModel, Format, NoModel};
 use crate::environment::Environment;
+use crate::session::last_model;
 
 /// The model to talk to. Nothing is connected yet.
 pub(crate) fn connect(environment: &Environment) -> Result<Model, NoModel> {
-    let chosen = environment.settings.chosen_model()?;
+    Ok(connect_chosen(environment, &environment.settings.chosen_model()?))
+}
+
+/// The same for a session that may go on: where no model is chosen, it keeps its own.
+pub(crate) async fn connect_again(environment: &Environment) -> Result<Model, NoModel> {
+    let why = match connect(environment) {
+        Err(why @ (NoModel::Nothing | NoModel::NoName { .. })) => why,
+        connected => return connected,
+    };
+    let last = last_model(environment).await;
+    let chosen = last.and_then(|label| environment.settings.model_named(&label).ok());
+    chosen.map(|chosen| connect_chosen(environment, &chosen)).ok_or(why)
+}
+
+fn connect_chosen(environment: &Environment, chosen: &ChosenModel) -> Model {
     let key = chosen.key_variable.as_deref().and_then(|name| environment.variable(name));
-    Ok(connect_with(environment, &chosen, key.map(Secret::new)))
+    connect_with(environment, chosen, key.map(Secret::new))
 }
 
 /// The model to talk to, with this key.

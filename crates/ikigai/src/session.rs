@@ -209,6 +209,27 @@ pub(crate) async fn find_agent(
     agents.iter().find(is_meant).map_or(parsed, |agent| Ok(agent.id.clone()))
 }
 
+/// The model that last answered in the session that is to go on, if one is and it had any.
+pub(crate) async fn last_model(environment: &Environment) -> Option<String> {
+    let chosen = &environment.chosen;
+    if chosen.inside_agent || !(chosen.continues || chosen.session.is_some()) {
+        return None;
+    }
+    // Whatever is wrong with it is said when the seat is taken.
+    let store = Store::open(environment.settings.database_url().ok()?, Options::default()).ok()?;
+    let session = match chosen.session.as_deref() {
+        Some(named) => find_session(&store, named).await.ok()?,
+        None => store.newest_session(place(environment)).await.ok()??,
+    };
+    let named = match chosen.agent.as_deref() {
+        Some(named) => Some(find_agent(&store, Some(session), named).await.ok()?),
+        None => None,
+    };
+    let agents = store.agents(session).await.ok()?;
+    let is_meant = |agent: &&Agent| named.as_ref().is_none_or(|named| agent.id == *named);
+    agents.iter().filter(is_meant).find_map(|agent| agent.model.clone())
+}
+
 /// An agent's id as it is typed, with its last slash or without.
 fn parse_agent(named: &str) -> anyhow::Result<AgentId> {
     let slashed = format!("{}/", named.trim_end_matches('/'));

@@ -54,7 +54,7 @@ pub(crate) fn run(environment: &Environment, looks: Looks) -> anyhow::Result<Exi
         return Ok(Exit::WrongUsage);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let model = match model::connect(environment) {
+    let model = match runtime.block_on(model::connect_again(environment)) {
         Ok(model) => model,
         Err(why) => match runtime.block_on(connect::offer(environment, &why))? {
             Choice::Talk(model) => model,

@@ -123,7 +123,7 @@ fn a_terminal_that_was_opened_before_anybody_spoke_joins_as_well() {
     let server = correspondents();
     let workspace = Workspace::new();
     let mut first = start_talking(&workspace, &server);
-    let mut second = start_talking(&workspace, &server);
+    let second = start_talking(&workspace, &server);
     second.wait_for("agent 0/");
     first.type_line("hi");
     first.wait_for("● Hello.\r\n❯ ");

@@ -24,6 +24,27 @@ fn failed(text: &str) -> Ended {
     (1, String::new(), format!("ikigai: {text}\n"))
 }
 
+/// A local server has no usual model: who named one once need not do it again.
+#[test]
+fn a_session_that_goes_on_keeps_its_model_where_none_is_chosen() {
+    let server = server();
+    let workspace = Workspace::new();
+    let run = |arguments: &[&str]| {
+        let mut command = workspace.ikigai();
+        command.env("OPENAI_BASE_URL", server.base_url()).args(["run", "--json"]).args(arguments);
+        let (code, stdout, stderr) = ended(&mut command);
+        let model = events(&stdout).first().map(|event| event["model"].clone());
+        (code, model.unwrap_or_default(), stderr)
+    };
+    let kept = (0, json!("openai/tiny-1"), String::new());
+    assert_eq!(run(&["--model", "openai/tiny-1", "one"]), kept);
+    assert_eq!(run(&["-c", "two"]), kept);
+    assert_eq!(run(&["-c", "--model", "openai/tiny-2", "three"]).1, "openai/tiny-2");
+    assert_eq!(run(&["-c", "four"]).1, "openai/tiny-2");
+    let (code, _, told) = run(&["five"]);
+    assert!(code == 1 && told.contains("no model is chosen"), "{told}");
+}
+
 /// What the person said to an agent of a session.
 fn said_in(workspace: &Workspace, session: &str, agent: &str) -> Vec<String> {
     let lines = workspace.print(["log", "--json", "--session", session, "--agent", agent]);

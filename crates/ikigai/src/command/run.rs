@@ -30,8 +30,8 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
         print::note("ikigai: the prompt is empty: say what is to be done");
         return Ok(Exit::WrongUsage);
     }
-    let model = model::connect(environment).map_err(model::explain)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let model = runtime.block_on(model::connect_again(environment)).map_err(model::explain)?;
     let interrupt = CancellationToken::new();
     signals::cancel(interrupt.clone())?;
     let stop = runtime.block_on(async {
