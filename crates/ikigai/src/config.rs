@@ -45,7 +45,6 @@ pub(crate) use error::ConfigError;
 use ikigai_agents::Notify;
 use ikigai_store::{AgentLimits, Budget};
 use ikigai_tools::{Decision, Mode, OutputSize, Rule};
-pub(crate) use nearest::name as nearest_name;
 
 use address::Address;
 use file::{Document, Lookup};

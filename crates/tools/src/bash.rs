@@ -95,7 +95,7 @@ impl Bash {
         }
         if let Some(sandbox) = &context.sandbox
             && matches!(end, End::Own(Status::Exited(1..)))
-            && let Some(line) = hint(sandbox, &output.text)
+            && let Some(line) = hint(sandbox, &self.command, exit_code, &output.text)
         {
             output.add_line(line);
         }

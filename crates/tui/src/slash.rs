@@ -90,7 +90,7 @@ impl Slash {
             "copy" => Slash::Copy,
             "config" => Slash::Config,
             "exit" | "quit" => Slash::Exit,
-            _ => return Err(unknown(name)),
+            _ => return Err(unknown_command(name)),
         })
     }
 }
@@ -107,15 +107,28 @@ pub(crate) fn help() -> String {
     format!("{lines}{KEYS}")
 }
 
-fn unknown(name: &str) -> String {
+/// How other programs call what is meant.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("new", "clear"),
+    ("compact", "clear"),
+    ("resume", "sessions"),
+    ("permissions", "mode"),
+    ("cost", "usage"),
+    ("status", "usage"),
+];
+
+/// The answer to a command that there is not: the one that may be meant.
+pub fn unknown_command(name: &str) -> String {
     /// Names that are less alike are not meant.
     const ALIKE: f64 = 0.5;
     let shown: String = name.chars().take(64).collect();
     let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&shown, known);
-    let nearest = COMMANDS.iter().map(|(known, _)| (likeness(known), known));
+    let nearest = COMMANDS.iter().map(|(known, _)| (likeness(known), *known));
     let nearest = nearest.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(alike, _)| *alike >= ALIKE);
-    match nearest {
-        Some((_, nearest)) => {
+    let elsewhere = ELSEWHERE.iter().find(|(theirs, _)| *theirs == shown);
+    let meant = elsewhere.map(|(_, ours)| *ours).or(nearest.map(|(_, nearest)| nearest));
+    match meant {
+        Some(nearest) => {
             format!("Error: Unknown command '/{shown}'; did you mean /{nearest}? /help lists all")
         }
         None => format!("Error: Unknown command '/{shown}'; /help lists all"),
@@ -142,6 +155,7 @@ mod tests {
     #[test]
     fn an_unknown_command_is_answered_with_the_nearest() {
         check("/mial", Err("Error: Unknown command '/mial'; did you mean /mail? /help lists all"));
+        check("/new", Err("Error: Unknown command '/new'; did you mean /clear? /help lists all"));
         check("/xyzzy", Err("Error: Unknown command '/xyzzy'; /help lists all"));
         check("/", Err("Error: Unknown command '/'; /help lists all"));
     }

@@ -1,10 +1,9 @@
 //! What can be typed with a slash before it.
 
 use ikigai_store::Direction;
-use ikigai_tui::COMMANDS;
+use ikigai_tui::{COMMANDS, unknown_command};
 
 use super::{Person, lock};
-use crate::config::nearest_name;
 
 /// Whether the person wants to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +64,7 @@ impl Person<'_> {
             "tools" => hand.tools(),
             "usage" => hand.usage().await,
             "config" => hand.config(),
-            _ => unknown(name),
+            _ => unknown_command(name),
         })
     }
 
@@ -93,14 +92,4 @@ fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
 fn help() -> String {
     let lines = commands().map(|(name, help)| format!("  /{name:<8} {help}\n"));
     format!("{}{HELP_ON_KEYS}", lines.collect::<String>())
-}
-
-fn unknown(name: &str) -> String {
-    let shown: String = name.chars().take(64).collect();
-    match nearest_name(name, commands().map(|(name, _)| name)) {
-        Some(nearest) => {
-            format!("Error: Unknown command '/{shown}'; did you mean /{nearest}? /help lists all")
-        }
-        None => format!("Error: Unknown command '/{shown}'; /help lists all"),
-    }
 }

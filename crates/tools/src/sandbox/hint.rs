@@ -25,6 +25,9 @@ const NO_NETWORK: [&str; 19] = [
     "No matching distribution found",
 ];
 
+/// By which exit codes programs that were told to be quiet say it.
+const NO_NETWORK_QUIETLY: [(&str, i32); 3] = [("curl", 5), ("curl", 6), ("wget", 4)];
+
 /// A server of the command's own that is not up is no matter of the sandbox.
 const AT_HOME: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -43,10 +46,21 @@ const FAST: [&str; 3] = ["Read-only file system", "Device or resource busy", "EB
 /// What is named in the same line when it is such a part (see `guarded.rs`).
 const GUARDED: [&str; 7] = [".git/", ".git'", "config file", ".ikigai", "rc:", "rc'", "profile"];
 
-/// The line to add to `output`, that of a command which failed.
-pub(crate) fn hint(sandbox: &Sandbox, output: &str) -> Option<&'static str> {
+/// The line to add to the output of a command which failed.
+pub(crate) fn hint(
+    sandbox: &Sandbox,
+    command: &str,
+    exit_code: i32,
+    output: &str,
+) -> Option<&'static str> {
     let mut lines = output.lines();
-    if !sandbox.network && lines.any(|line| says(line, &NO_NETWORK) && !says(line, &AT_HOME)) {
+    let is_quiet = output.trim().is_empty()
+        && NO_NETWORK_QUIETLY
+            .iter()
+            .any(|(name, code)| exit_code == *code && command.contains(name))
+        && !says(command, &AT_HOME);
+    let is_said = lines.any(|line| says(line, &NO_NETWORK) && !says(line, &AT_HOME));
+    if !sandbox.network && (is_quiet || is_said) {
         return Some(
             r#"[ikigai sandbox: no network; call bash with "sandbox": false to ask for it]"#,
         );
@@ -71,7 +85,7 @@ mod tests {
 
     #[track_caller]
     fn check(network: bool, output: &str, begins: Option<&str>) {
-        let line = hint(&Sandbox { network, ..Sandbox::default() }, output);
+        let line = hint(&Sandbox { network, ..Sandbox::default() }, "make", 1, output);
         let begins = begins.map(|begins| format!("[ikigai sandbox: {begins}"));
         let is_right = match (line, begins) {
             (Some(line), Some(begins)) => line.starts_with(&begins),
@@ -101,5 +115,17 @@ mod tests {
         check(false, "mount: Device or resource busy", None);
         check(false, "error[E0308]: mismatched types", None);
         check(false, "", None);
+    }
+
+    #[test]
+    fn a_hint_is_given_for_a_quiet_failure_of_a_download() {
+        let given =
+            |command, code, output| hint(&Sandbox::default(), command, code, output).is_some();
+        assert!(given("curl -s https://example.org", 6, ""));
+        assert!(given("wget -q https://example.org", 4, "\n"));
+        assert!(!given("curl -s http://127.0.0.1:8080", 7, ""));
+        assert!(!given("wget -q http://localhost:8080", 4, ""));
+        assert!(!given("./curl-test", 6, "2 of 8 failed"));
+        assert!(!given("make", 6, ""));
     }
 }
