@@ -4,9 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{
-    AgentLimits, Budget, Changes, Lease, Outcome, Place, Process, Step, Store, StoreError,
-};
+use ikigai_store::{AgentLimits, Budget, Lease, Outcome, Place, Process, Step, Store, StoreError};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 use uuid::Uuid;
@@ -175,12 +173,9 @@ impl Seat {
 
     /// Waits until another process runs a session in this place while the own one is still to be made, and returns it.
     pub async fn overtaken(&self) -> SessionId {
-        let mut changes = None;
+        /// Between two looks: a person who opens a second terminal takes longer to type.
+        const PAUSE: Duration = Duration::from_secs(1);
         while !self.is_made() {
-            // Before the look: what comes after it is noticed.
-            if changes.is_none() {
-                changes = self.store.changes(self.session).ok();
-            }
             // A database that cannot be reached for now is a matter of who speaks first.
             if let Ok(Some(other)) = self.store.running_session(self.place(), self.process()).await
                 && other != self.session
@@ -188,14 +183,7 @@ impl Seat {
             {
                 return other;
             }
-            let waited = match &mut changes {
-                Some(changes) => changes.wait(Changes::SWEEP).await,
-                None => Err(StoreError::Closed),
-            };
-            if waited.is_err() {
-                changes = None;
-                sleep(Changes::SWEEP).await;
-            }
+            sleep(PAUSE).await;
         }
         std::future::pending().await
     }
