@@ -6,6 +6,7 @@
 #![allow(missing_docs, reason = "nobody links against a bench")]
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use ikigai_tools::{
 };
 use tokio_util::sync::CancellationToken;
 
+const TREE: &str = "work/tree";
 const ROUNDS: usize = 40;
 /// A model takes longer than this between two commands.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -32,6 +34,7 @@ fn main() {
     let mut times = [const { [const { Vec::new() }; 3] }; 3];
     runtime.block_on(async {
         let folder = tempfile::tempdir().unwrap();
+        make_home(folder.path());
         for _ in 0..ROUNDS {
             // One after the other, so that what else the machine does hits all of them.
             for (kind, times) in KINDS.into_iter().zip(&mut times) {
@@ -58,11 +61,11 @@ fn main() {
 }
 
 /// How long each of [`WHICH`] takes, in a process of their own.
-async fn three_commands(folder: &Path, kind: Option<SandboxKind>) -> [Duration; 3] {
+async fn three_commands(home: &Path, kind: Option<SandboxKind>) -> [Duration; 3] {
     let path = ("PATH".into(), "/usr/bin:/bin".into());
     let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
     let commands = Arc::new(Commands::new(program, OsStr::new("__watchdog"), vec![path]));
-    let context = context(&commands, folder, kind);
+    let context = context(&commands, home, kind);
     let first = run(&context).await;
     tokio::time::sleep(PAUSE).await;
     let times = [first, run(&context).await, run(&context).await];
@@ -70,15 +73,30 @@ async fn three_commands(folder: &Path, kind: Option<SandboxKind>) -> [Duration; 
     times
 }
 
-fn context(commands: &Arc<Commands>, folder: &Path, kind: Option<SandboxKind>) -> Context {
+/// A home with secrets among other things, and a tree to work in.
+fn make_home(home: &Path) {
+    for secret in [TREE, ".ssh", ".config/gh", ".docker"] {
+        fs::create_dir_all(home.join(secret)).unwrap();
+    }
+    for number in 0..100 {
+        fs::create_dir(home.join(format!("folder{number}"))).unwrap();
+        fs::create_dir(home.join(format!(".config/program{number}"))).unwrap();
+    }
+}
+
+fn context(commands: &Arc<Commands>, home: &Path, kind: Option<SandboxKind>) -> Context {
     let size = OutputSize::new(10_000).unwrap();
-    let context = Context::new(folder, size, Arc::clone(commands), CancellationToken::new());
+    let tree = home.join(TREE);
+    let context = Context::new(&tree, size, Arc::clone(commands), CancellationToken::new());
     let Some(kind) = kind else { return context };
+    // All of it lies among the temporary files of others, which are not to matter.
+    let hidden = [secret_places(home), vec![std::env::temp_dir()]].concat();
     context.with_sandbox(Arc::new(Sandbox {
-        write: vec![folder.to_owned()],
-        hidden: secret_places(folder),
+        write: vec![tree],
+        read: vec![home.to_owned()],
+        hidden,
+        network: false,
         kind: Some(kind),
-        ..Sandbox::default()
     }))
 }
 

@@ -1,19 +1,20 @@
-//! The helpers that wait for the next commands in a sandbox.
+//! The helpers that wait for the next commands in bubblewrap.
 
 use std::fs;
 use std::time::Instant;
 
+use ikigai_tools::SandboxKind;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::PATIENCE;
-use crate::support::enclosed::{Enclosed, Walls, in_each_sandbox};
+use crate::support::enclosed::{Enclosed, Walls, in_sandbox};
 
 /// How many wait.
 const AHEAD: usize = 2;
 
 #[test]
 fn helpers_wait_for_the_next_commands() {
-    in_each_sandbox(|enclosed| {
+    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
         let watchdog = watchdog(&enclosed);
         assert_eq!(children(watchdog), [], "nobody asked for a sandbox");
         enclosed.prints("true");
@@ -21,13 +22,13 @@ fn helpers_wait_for_the_next_commands() {
         enclosed.prints("true");
         let after = waiting(watchdog);
         let left = before.iter().filter(|helper| after.contains(helper)).count();
-        assert_eq!(left, AHEAD - 1, "{}: one helper is one command", enclosed.kind);
+        assert_eq!(left, AHEAD - 1, "one helper is one command");
     });
 }
 
 #[test]
 fn helpers_are_ready_before_a_long_command_ends() {
-    in_each_sandbox(|enclosed| {
+    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
         let watchdog = watchdog(&enclosed);
         let path = enclosed.workspace.path("go");
         let seen = std::thread::spawn(move || {
@@ -41,20 +42,20 @@ fn helpers_are_ready_before_a_long_command_ends() {
 
 #[test]
 fn helpers_that_were_killed_are_not_missed() {
-    in_each_sandbox(|enclosed| {
+    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
         let watchdog = watchdog(&enclosed);
         enclosed.prints("true");
         for helper in waiting(watchdog) {
             kill_process(helper, Signal::KILL).unwrap();
             wait_for(|| !is_alive(helper));
         }
-        assert_eq!(enclosed.prints("echo ran"), "ran\n", "{}", enclosed.kind);
+        assert_eq!(enclosed.prints("echo ran"), "ran\n");
     });
 }
 
 #[test]
 fn helpers_end_with_the_program_and_with_the_watchdog() {
-    in_each_sandbox(|enclosed| {
+    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
         let first = watchdog(&enclosed);
         enclosed.prints("true");
         let helpers = waiting(first);
@@ -64,7 +65,7 @@ fn helpers_end_with_the_program_and_with_the_watchdog() {
         enclosed.prints("true");
         let helpers = waiting(second);
         enclosed.close();
-        assert!(!helpers.into_iter().any(is_alive) && !is_alive(second), "{}", enclosed.kind);
+        assert!(!helpers.into_iter().any(is_alive) && !is_alive(second));
     });
 }
 

@@ -94,6 +94,20 @@ fn hidden_places_are_not_read() {
 }
 
 #[test]
+fn walls_are_those_of_the_moment_in_which_a_command_begins() {
+    in_each_sandbox(|enclosed| {
+        assert_eq!(enclosed.prints("cat ~/notes"), "open\n");
+        enclosed.workspace.write("../home/later", "later\n").write("../home/.pypirc", "SECRET\n");
+        fs::rename(enclosed.root().join("outside"), enclosed.root().join("home/.ssh/put-away"))
+            .unwrap();
+        assert_eq!(enclosed.prints("cat ~/later ~/notes"), "later\nopen\n", "{}", enclosed.kind);
+        for secret in ["~/.pypirc", "~/.ssh/put-away/file"] {
+            enclosed.refuses(&format!("grep -q . {secret} && echo {REACHED}"));
+        }
+    });
+}
+
+#[test]
 fn a_read_setting_opens_a_hidden_place_and_a_write_setting_a_closed_one() {
     in_each_sandbox(|mut enclosed| {
         enclosed.sandbox.read.push(enclosed.workspace.home().join(".ssh"));

@@ -1,12 +1,12 @@
 //! The sandbox of commands: what a command may reach of the machine, and by which means it is kept to it.
 //!
-//! A [`Sandbox`] is plain data. It travels with the request to the watchdog, which hands it to a helper:
-//! this same program once more (`helper.rs`). The helper encloses itself and becomes bash, so nothing is
-//! ever done between a fork and an exec.
+//! A [`Sandbox`] is plain data. It travels with the request to the watchdog. For bubblewrap that hands it to a
+//! helper, this same program once more (`helper.rs`), which becomes `bwrap` and by that bash. For landlock a
+//! thread of the watchdog encloses itself and starts bash (`watchdog/enclosed.rs`). So nothing is ever done
+//! between a fork and an exec.
 //!
-//! The watchdog could enclose itself instead, once, and save every command a process. But then commands
-//! would be within the same walls as it and as one another, free to signal both, and a folder that comes to
-//! be beside a hidden one would stay out of reach until the end.
+//! Every command has walls of its own: within common ones commands could signal each other, and a folder that
+//! comes to be beside a hidden one would stay out of reach until the end.
 //!
 //! | | bubblewrap | landlock with seccomp |
 //! | --- | --- | --- |
@@ -36,8 +36,9 @@ mod bubblewrap;
 mod guarded;
 mod helper;
 mod hint;
+mod inherited;
 #[cfg(target_os = "linux")]
-mod landlock;
+pub(crate) mod landlock;
 #[cfg(target_os = "linux")]
 mod places;
 #[cfg(target_os = "linux")]
@@ -53,6 +54,7 @@ use std::path::PathBuf;
 pub(crate) use helper::Report;
 pub use helper::enter;
 pub(crate) use hint::hint;
+pub(crate) use inherited::Inherited;
 pub use secrets::secret_places;
 pub(crate) use wire::Enclosure;
 

@@ -8,6 +8,8 @@
 //!
 //! A command's control socket is its life line: when the other end closes, its group is ended. So
 //! nothing has to be registered, and there is no moment in which a command runs unwatched.
+#[cfg(target_os = "linux")]
+mod enclosed;
 mod groups;
 mod helpers;
 mod start;
@@ -31,9 +33,8 @@ use tokio::task::JoinSet;
 
 use groups::{Group, Sessions};
 pub use helpers::Helper;
-use helpers::Helpers;
 pub(crate) use start::SHELL_OPTIONS;
-use start::Started;
+use start::{Started, Starter};
 pub(crate) use wire::{Request, STATUS_LIMIT, Status};
 
 /// Sent down a control socket: end the command.
@@ -50,7 +51,7 @@ const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 const SHORT: Duration = Duration::from_millis(10);
 
 /// Serves commands until the program at the other end of `socket` closes it, then ends what is left.
-/// Those that are to be in a sandbox are started by `helper`.
+/// Those that are to be within walls of bubblewrap are started by `helper`.
 ///
 /// # Errors
 /// When the runtime or the socket cannot be set up.
@@ -64,15 +65,15 @@ pub fn serve(socket: OwnedFd, helper: Helper) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let socket = UnixStream::from_std(socket)?;
         let _ignored = ignore_signals()?;
-        let helpers = Rc::new(Helpers::new(helper));
+        let starter = Rc::new(Starter::new(helper));
         let mut commands = JoinSet::new();
         // An error is as good as the program's end: nobody will ever ask for anything again.
         while let Ok(Some((output, control))) = receive_fds(&socket).await {
-            commands.spawn_local(watch(Rc::clone(&helpers), output, control));
+            commands.spawn_local(watch(Rc::clone(&starter), output, control));
             while commands.try_join_next().is_some() {}
         }
         while commands.join_next().await.is_some() {}
-        helpers.close().await;
+        starter.helpers.close().await;
         end_rest().await;
         Ok(())
     })
@@ -127,12 +128,12 @@ async fn receive_fds(socket: &UnixStream) -> io::Result<Option<(OwnedFd, OwnedFd
 }
 
 /// The life of one command, from its request to the end of its group.
-async fn watch(helpers: Rc<Helpers>, output: OwnedFd, control: OwnedFd) -> io::Result<()> {
+async fn watch(starter: Rc<Starter>, output: OwnedFd, control: OwnedFd) -> io::Result<()> {
     let control = StdUnixStream::from(control);
     control.set_nonblocking(true)?;
     let mut control = UnixStream::from_std(control)?;
     let request = Request::read(&mut control).await?;
-    let mut command = match Started::new(&request, &helpers, output).await {
+    let mut command = match starter.start(&request, output).await {
         Ok(started) => started,
         Err(error) => {
             return control.write_all(&Status::NotStarted(error.to_string()).encode()).await;
@@ -141,13 +142,11 @@ async fn watch(helpers: Rc<Helpers>, output: OwnedFd, control: OwnedFd) -> io::R
     let status = tokio::select! {
         status = command.child.wait() => status?,
         () = told_to_end(&mut control) => end(&mut command).await?,
-        never = get_helper_ready(&helpers, &request) => match never {},
+        never = get_helper_ready(&starter, &request) => match never {},
     };
     // Fails when the program is gone; what is left of the group is ended all the same.
     let _ = control.write_all(&command.status(status).encode()).await;
-    if let Some(enclosure) = &request.enclosure {
-        helpers.get_ready(enclosure);
-    }
+    starter.get_ready(&request);
     while command.group.is_alive() {
         tokio::select! {
             () = tokio::time::sleep(BACKGROUND_LOOK) => {}
@@ -161,11 +160,9 @@ async fn watch(helpers: Rc<Helpers>, output: OwnedFd, control: OwnedFd) -> io::R
 
 /// Has a helper wait for the next command, when this one takes longer. Not at once: it would be in the way
 /// of a short one.
-async fn get_helper_ready(helpers: &Helpers, request: &Request) -> Infallible {
-    if let Some(enclosure) = &request.enclosure {
-        tokio::time::sleep(SHORT).await;
-        helpers.get_ready(enclosure);
-    }
+async fn get_helper_ready(starter: &Starter, request: &Request) -> Infallible {
+    tokio::time::sleep(SHORT).await;
+    starter.get_ready(request);
     std::future::pending().await
 }
 

@@ -27,21 +27,25 @@ pub(crate) struct Enclosed {
 }
 
 /// Runs a test in each kind of sandbox that works here.
+#[track_caller]
+pub(crate) fn in_each_sandbox(test: impl Fn(Enclosed)) {
+    SandboxKind::ALL.into_iter().for_each(|kind| in_sandbox(kind, &test));
+}
+
+/// Runs a test in a sandbox of this kind, if that works here.
 ///
 /// One that does not is passed over aloud, unless `IKIGAI_NEED_SANDBOX` names it: `./check` does.
 #[track_caller]
-pub(crate) fn in_each_sandbox(test: impl Fn(Enclosed)) {
+pub(crate) fn in_sandbox(kind: SandboxKind, test: impl Fn(Enclosed)) {
     let needed = std::env::var("IKIGAI_NEED_SANDBOX").unwrap_or_default();
-    for kind in SandboxKind::ALL {
-        let enclosed = Enclosed::new(kind);
-        let trial = enclosed.bash(":", Walls::Up);
-        if trial["data"]["exit_code"] == 0 {
-            test(enclosed);
-        } else if needed.contains(&kind.to_string()) {
-            panic!("{kind} is needed, but: {trial}");
-        } else {
-            skip(&format!("{kind} does not work here: {trial}"));
-        }
+    let enclosed = Enclosed::new(kind);
+    let trial = enclosed.bash(":", Walls::Up);
+    if trial["data"]["exit_code"] == 0 {
+        test(enclosed);
+    } else if needed.contains(&kind.to_string()) {
+        panic!("{kind} is needed, but: {trial}");
+    } else {
+        skip(&format!("{kind} does not work here: {trial}"));
     }
 }
 

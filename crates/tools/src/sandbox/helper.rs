@@ -1,12 +1,11 @@
-//! The helper: a process that encloses itself and becomes the command.
+//! The helper: a process that becomes bubblewrap, which puts up walls and becomes the command.
 //!
 //! It speaks with the watchdog over its standard input: the request comes down, with the pipe for the
 //! command's output, and what goes up is a [`Report`] on whether the command was ever started. A command's
 //! own exit code says nothing about that. The request may be a long time coming (see `watchdog/helpers.rs`).
 
 use std::convert::Infallible;
-use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::ffi::OsString;
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -14,12 +13,11 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use rustix::fs::OFlags;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 use super::wire::is_loaders;
-use super::{Enclosure, Kind};
-use crate::watchdog::{Request, SHELL_OPTIONS};
+use super::{Enclosure, Inherited};
+use crate::watchdog::Request;
 
 /// What the helper's own report begins with.
 const FAILED: &str = "failed ";
@@ -43,7 +41,7 @@ pub fn enter(socket: OwnedFd) -> io::Result<Infallible> {
 }
 
 fn become_command(socket: &mut UnixStream) -> io::Result<Infallible> {
-    let inherited = inherited_fds()?;
+    let inherited = Inherited::find()?;
     let output = receive_output(socket)?;
     let mut bytes = Vec::new();
     socket.take(LONGEST_REQUEST).read_to_end(&mut bytes)?;
@@ -52,7 +50,7 @@ fn become_command(socket: &mut UnixStream) -> io::Result<Infallible> {
     std::env::set_current_dir(&request.directory)?;
     // What is in the second half is to be open in the process that this one becomes.
     let (mut command, _fds) = enclose(enclosure, &request, socket)?;
-    command.args(shell_arguments(&inherited, &request.command));
+    command.args(inherited.shell_arguments(&request.command));
     let output_twice = (output.try_clone()?, output);
     command.stdin(Stdio::null()).stdout(output_twice.0).stderr(output_twice.1);
     Err(command.exec())
@@ -78,64 +76,18 @@ fn own_variables(request: &Request) -> impl Iterator<Item = (&OsString, &OsStrin
     harmless.map(|(name, value)| (name, value))
 }
 
-/// The numbers of what somebody left open for us: all of our own would close by itself.
-///
-/// An open folder would lead around every wall that is about paths.
-fn inherited_fds() -> io::Result<Vec<u32>> {
-    let mut inherited = Vec::new();
-    for entry in fs::read_dir("/proc/self/fdinfo")? {
-        let entry = entry?;
-        let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        let Some(number) = number.filter(|number| *number > 2) else { continue };
-        // One that is gone was that of this loop.
-        let info = fs::read_to_string(entry.path()).unwrap_or_default();
-        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-        if flags.is_some_and(|flags| flags & OFlags::CLOEXEC.bits() == 0) {
-            inherited.push(number);
-        }
-    }
-    Ok(inherited)
-}
-
-/// What bash is called with. It closes what was inherited, as only unsafe code could do here; with `-p` it
-/// runs nothing before that. Usually there is nothing to close, and no first bash.
-fn shell_arguments(inherited: &[u32], command: &OsStr) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = Vec::new();
-    if !inherited.is_empty() {
-        let closing: String = inherited.iter().map(|number| format!(" {number}>&-")).collect();
-        let script = format!(r#"exec{closing}; exec bash "$@""#);
-        arguments.extend(["-p".into(), "-c".into(), script.into(), "bash".into()]);
-    }
-    arguments.extend(SHELL_OPTIONS.map(OsString::from));
-    arguments.push(command.to_owned());
-    arguments
-}
-
 #[cfg(target_os = "linux")]
 fn enclose(
     enclosure: &Enclosure,
     request: &Request,
     socket: &UnixStream,
 ) -> io::Result<(Command, Vec<OwnedFd>)> {
-    match enclosure.kind {
-        Kind::Bubblewrap => {
-            let report = socket.try_clone()?.into();
-            let call = super::bubblewrap::enclose(enclosure, &request.directory, report)?;
-            #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
-            let mut command = Command::new(call.program);
-            command.args(&call.arguments).arg("bash").envs(own_variables(request));
-            Ok((command, call.fds))
-        }
-        Kind::Landlock => {
-            super::landlock::enclose(&enclosure.sandbox)?;
-            #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
-            let mut command = Command::new("bash");
-            command.envs(own_variables(request));
-            command.envs(enclosure.loader.iter().map(|(name, value)| (name, value)));
-            Ok((command, Vec::new()))
-        }
-    }
+    let report = socket.try_clone()?.into();
+    let call = super::bubblewrap::enclose(enclosure, &request.directory, report)?;
+    #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
+    let mut command = Command::new(call.program);
+    command.args(&call.arguments).arg("bash").envs(own_variables(request));
+    Ok((command, call.fds))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -149,43 +101,37 @@ fn enclose(
 
 /// What has come up from the helper when it, or what it became, has ended.
 #[derive(Debug)]
-pub(crate) struct Report<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) bytes: &'a [u8],
-}
+pub(crate) struct Report<'a>(pub(crate) &'a [u8]);
 
 impl Report<'_> {
     /// Why the command was not even started, although a process ran and ended by itself.
     pub(crate) fn failure(&self) -> Option<String> {
-        let text = String::from_utf8_lossy(self.bytes);
+        let text = String::from_utf8_lossy(self.0);
         if let Some(reason) = text.strip_prefix(FAILED) {
             return Some(reason.to_owned());
         }
         // Bubblewrap tells of an exit code only when there was a command that could have one.
-        let began = self.kind == Kind::Landlock || text.contains("\"exit-code\"");
+        let began = text.contains("\"exit-code\"");
         (!began).then(|| "bubblewrap could not set up the sandbox".to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Report};
+    use super::Report;
 
     #[track_caller]
-    fn check(kind: Kind, bytes: &str, expected: Option<&str>) {
-        let failure = Report { kind, bytes: bytes.as_bytes() }.failure();
-        assert_eq!(failure.as_deref(), expected, "{kind}: {bytes:?}");
+    fn check(bytes: &str, expected: Option<&str>) {
+        let failure = Report(bytes.as_bytes()).failure();
+        assert_eq!(failure.as_deref(), expected, "{bytes:?}");
     }
 
     #[test]
     fn a_command_that_failed_is_told_from_one_that_never_began() {
         let no_exit_code = Some("bubblewrap could not set up the sandbox");
-        check(Kind::Bubblewrap, "{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n", None);
-        check(Kind::Bubblewrap, "{ \"child-pid\": 7 }\n", no_exit_code);
-        check(Kind::Bubblewrap, "", no_exit_code);
-        check(Kind::Landlock, "", None);
-        for kind in Kind::ALL {
-            check(kind, "failed not installed", Some("not installed"));
-        }
+        check("{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n", None);
+        check("{ \"child-pid\": 7 }\n", no_exit_code);
+        check("", no_exit_code);
+        check("failed not installed", Some("not installed"));
     }
 }

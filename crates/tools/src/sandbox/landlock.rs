@@ -1,8 +1,10 @@
-//! Enclosing the current process by landlock and a filter of system calls.
+//! Enclosing the current thread, and what it starts, by landlock and a filter of system calls.
 //!
 //! Landlock only allows, and what it allows holds for all that lies below. So a hidden place is one that
 //! nothing above it was allowed for: its siblings are allowed one by one, and so are those of the folders
 //! around it. Those folders themselves cannot be listed, since that right would reach into the hidden one.
+
+mod kept;
 
 use std::fs;
 use std::io;
@@ -14,6 +16,9 @@ use landlock::{
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
+use kept::Ground;
+pub(crate) use kept::KeptRules;
+
 use super::places::{Place, Places};
 use super::{Kind, Sandbox, seccomp};
 
@@ -22,6 +27,7 @@ const LEAST: ABI = ABI::V3;
 /// What is known here; an older kernel does what it can of it.
 const NEWEST: ABI = ABI::V7;
 
+const DEVICE_FOLDER: &str = "/dev";
 /// The only devices. A disk or the memory would show what is hidden, a terminal what the person types.
 const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
@@ -29,19 +35,19 @@ const DEVICES: [&str; 6] =
 /// Each is opened once per command; a home with more entries than this beside its secrets is not usual.
 const MOST_SIBLINGS: usize = 50_000;
 
-pub(super) fn enclose(sandbox: &Sandbox) -> io::Result<()> {
-    let mut places = Places::of(sandbox);
-    places.hide(PathBuf::from("/dev"));
-    let allowed = Allowed::of(&places)?;
-    let rules = rules(sandbox).map_err(io::Error::other)?;
-    let rules = allowed.add_to(rules).map_err(io::Error::other)?;
+/// The half of the walls that is the same for all commands. It still allows to [`enclose`].
+pub(crate) fn filter_calls(network: bool) -> io::Result<()> {
+    let filter = seccomp::filter(Kind::Landlock, network)?;
+    seccompiler::apply_filter(&filter).map_err(io::Error::other)
+}
+
+/// The other half.
+pub(crate) fn enclose(rules: RulesetCreated) -> io::Result<()> {
     let status = rules.restrict_self().map_err(io::Error::other)?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err(io::Error::other("the kernel did not take the rules"));
     }
-    drop_capabilities()?;
-    let filter = seccomp::filter(Kind::Landlock, sandbox.network)?;
-    seccompiler::apply_filter_all_threads(&filter).map_err(io::Error::other)
+    drop_capabilities()
 }
 
 /// Whether the kernel takes such rules.
@@ -70,24 +76,30 @@ struct Allowed {
 }
 
 impl Allowed {
-    fn of(places: &Places) -> io::Result<Allowed> {
-        let mut allowed = Allowed::default();
-        allowed.read_around(places, Path::new("/"))?;
-        for (path, place) in places.iter() {
-            match place {
-                Place::Hidden => {}
-                Place::Read => allowed.read_around(places, path)?,
-                Place::Write => match places.hidden_below(path) {
-                    None => allowed.write.push(path.to_owned()),
-                    Some(hidden) => return Err(cannot_hide(hidden, path)),
-                },
+    /// Also what it was made from.
+    fn of(places: &Places) -> io::Result<(Allowed, Vec<Ground>)> {
+        let (mut allowed, mut ground) = (Allowed::default(), Vec::new());
+        allowed.read_around(places, Path::new("/"), &mut ground)?;
+        for (path, place) in places.iter().filter(|(_, place)| *place != Place::Hidden) {
+            ground.extend(Ground::ruled(path));
+            if place == Place::Read {
+                allowed.read_around(places, path, &mut ground)?;
+            } else if let Some(hidden) = places.hidden_below(path) {
+                return Err(cannot_hide(hidden, path));
+            } else {
+                allowed.write.push(path.to_owned());
             }
         }
-        Ok(allowed)
+        Ok((allowed, ground))
     }
 
     /// Allows to read `folder`, or where something in it is hidden, all the rest of it.
-    fn read_around(&mut self, places: &Places, folder: &Path) -> io::Result<()> {
+    fn read_around(
+        &mut self,
+        places: &Places,
+        folder: &Path,
+        ground: &mut Vec<Ground>,
+    ) -> io::Result<()> {
         if places.hidden_below(folder).is_none() {
             self.read.push(folder.to_owned());
             return if self.read.len() <= MOST_SIBLINGS {
@@ -96,6 +108,7 @@ impl Allowed {
                 Err(io::Error::other("too many files beside hidden ones"))
             };
         }
+        ground.extend(Ground::listed(folder));
         // Who may not list it now could not do so in the sandbox.
         let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
         for entry in entries.filter_map(Result::ok) {
@@ -103,7 +116,7 @@ impl Allowed {
             // What a link leads to has a path of its own.
             let is_link = entry.file_type().map_or(true, |kind| kind.is_symlink());
             if !is_link && places.at(&path) == Place::Read {
-                self.read_around(places, &path)?;
+                self.read_around(places, &path, ground)?;
             }
         }
         Ok(())

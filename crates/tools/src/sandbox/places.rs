@@ -18,7 +18,7 @@ pub(super) enum Place {
 }
 
 /// Places that differ from what they lie in. What lies in none of them can be read.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Places(BTreeMap<PathBuf, Place>);
 
 impl Places {

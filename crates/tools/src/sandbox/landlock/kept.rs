@@ -1,0 +1,233 @@
+//! Rules that are kept from one command to the next.
+//!
+//! A rule is about an open file, and a home has hundreds of them beside its secrets: to open them all takes longer
+//! than to start bash. So rules are used again while they would come out the same. That is seen by a look at the
+//! places they are about, at the folders that were listed for them, and at the mounts.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use landlock::RulesetCreated;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+
+use super::{Allowed, DEVICE_FOLDER, rules};
+use crate::sandbox::Sandbox;
+use crate::sandbox::places::Places;
+
+/// A change of a folder may carry the same time as one just before it, since the clock of the kernel makes steps.
+/// What changed within twice the longest of them is looked at again.
+const STEP: Duration = Duration::from_millis(20);
+/// The same for a file system that counts whole seconds, or every other one.
+const LONG_STEP: Duration = Duration::from_secs(4);
+
+/// The rules of the last command.
+#[derive(Debug, Default)]
+pub(crate) struct KeptRules(Option<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    rules: RulesetCreated,
+    network: bool,
+    places: Places,
+    ground: Vec<Ground>,
+    /// Can be asked whether anything was mounted since it was opened.
+    mounts: File,
+}
+
+impl KeptRules {
+    /// The rules of a command in this sandbox.
+    pub(crate) fn of(&mut self, sandbox: &Sandbox) -> io::Result<RulesetCreated> {
+        self.of_then(sandbox, SystemTime::now())
+    }
+
+    fn of_then(&mut self, sandbox: &Sandbox, now: SystemTime) -> io::Result<RulesetCreated> {
+        let places = all_places(sandbox);
+        if let Some(kept) = &self.0
+            && kept.is_good(sandbox, &places)
+        {
+            return kept.rules.try_clone();
+        }
+        // All of the ground is looked at after this, so that no change falls in between.
+        let mounts = File::open("/proc/self/mountinfo")?;
+        let (allowed, mut ground) = Allowed::of(&places)?;
+        ground.extend(Ground::listed(Path::new(DEVICE_FOLDER)));
+        let rules = rules(sandbox).and_then(|rules| allowed.add_to(rules));
+        let rules = rules.map_err(io::Error::other)?;
+        let copy = rules.try_clone()?;
+        let kept = Kept { rules, network: sandbox.network, places, ground, mounts };
+        self.0 = kept.is_settled(now).then_some(kept);
+        Ok(copy)
+    }
+}
+
+fn all_places(sandbox: &Sandbox) -> Places {
+    let mut places = Places::of(sandbox);
+    places.hide(PathBuf::from(DEVICE_FOLDER));
+    places
+}
+
+impl Kept {
+    /// Whether the same rules would be made now.
+    fn is_good(&self, sandbox: &Sandbox, places: &Places) -> bool {
+        self.network == sandbox.network
+            && self.places == *places
+            && self.ground.iter().all(Ground::is_unchanged)
+            && !self.has_new_mounts()
+    }
+
+    fn has_new_mounts(&self) -> bool {
+        let mut asked = [PollFd::new(&self.mounts, PollFlags::PRI)];
+        poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) != Ok(0)
+    }
+
+    /// Whether every later change of a folder will be seen by its time.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.ground.iter().filter(|ground| ground.is_listed).all(|ground| {
+            let (seconds, nanoseconds) = ground.changed();
+            let step = if nanoseconds == 0 { LONG_STEP } else { STEP };
+            let settled = now.saturating_sub(step);
+            (seconds, nanoseconds)
+                < (settled.as_secs().cast_signed(), settled.subsec_nanos().into())
+        })
+    }
+}
+
+/// A place or folder that rules were made from, as it was before that.
+#[derive(Debug)]
+pub(super) struct Ground {
+    path: PathBuf,
+    seen: Metadata,
+    /// Whether it matters what is in it.
+    is_listed: bool,
+    /// While it is open no other file gets its number.
+    _open: OwnedFd,
+}
+
+impl Ground {
+    /// A folder whose entries have rules of their own.
+    pub(super) fn listed(path: &Path) -> Option<Ground> {
+        Ground::find(path, true)
+    }
+
+    /// A place that has a rule.
+    pub(super) fn ruled(path: &Path) -> Option<Ground> {
+        Ground::find(path, false)
+    }
+
+    /// `None` when there is nothing: then there is no rule either.
+    fn find(path: &Path, is_listed: bool) -> Option<Ground> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+        let seen = open.metadata().ok()?;
+        Some(Ground { path: path.to_owned(), seen, is_listed, _open: open.into() })
+    }
+
+    fn is_unchanged(&self) -> bool {
+        let Ok(now) = fs::symlink_metadata(&self.path) else { return false };
+        let is_same = (now.dev(), now.ino()) == (self.seen.dev(), self.seen.ino());
+        is_same && (!self.is_listed || (now.ctime(), now.ctime_nsec()) == self.changed())
+    }
+
+    /// When an entry last came or went, in seconds and nanoseconds.
+    fn changed(&self) -> (i64, i64) {
+        (self.seen.ctime(), self.seen.ctime_nsec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::{Path, PathBuf};
+    use std::time::{Duration, SystemTime};
+
+    use super::super::is_there;
+    use super::{KeptRules, LONG_STEP, STEP, Sandbox, all_places};
+
+    /// Makes rules for a home with a secret, changes something, and looks whether they are still good.
+    #[track_caller]
+    fn check(what: &str, is_good: bool, change: impl FnOnce(&Path, &mut Sandbox)) {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, mut sandbox) = ground(folder.path());
+        until(last_change(&home) + STEP);
+        let mut rules = KeptRules::default();
+        rules.of(&sandbox).unwrap();
+        let kept = rules.0.expect("all has settled");
+        change(&home, &mut sandbox);
+        assert_eq!(kept.is_good(&sandbox, &all_places(&sandbox)), is_good, "{what}");
+    }
+
+    fn ground(folder: &Path) -> (PathBuf, Sandbox) {
+        let home = folder.canonicalize().unwrap();
+        for name in [".ssh", "around/tree", "other"] {
+            fs::create_dir_all(home.join(name)).unwrap();
+        }
+        let secrets = [".ssh", ".netrc", "other/.netrc"].map(|name| home.join(name));
+        let sandbox = Sandbox {
+            write: vec![home.join("around/tree")],
+            read: vec![home.clone()],
+            // What other tests do beside our home is not to matter.
+            hidden: [secrets.to_vec(), vec![std::env::temp_dir()]].concat(),
+            ..Sandbox::default()
+        };
+        (home, sandbox)
+    }
+
+    fn last_change(folder: &Path) -> SystemTime {
+        let seen = folder.metadata().unwrap();
+        let since = Duration::new(seen.ctime() as u64, seen.ctime_nsec() as u32);
+        SystemTime::UNIX_EPOCH + since
+    }
+
+    /// Only a change in a later step of the clock can be told from the last one.
+    fn until(time: SystemTime) {
+        while SystemTime::now() <= time {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn rules_are_kept_until_they_would_come_out_differently() {
+        if !is_there() {
+            return;
+        }
+        let write = |path: &Path| fs::write(path, "").unwrap();
+        check("nothing", true, |_, _| {});
+        check("work in the tree", true, |home, _| write(&home.join("around/tree/new")));
+        check("a file elsewhere", true, |home, _| write(&home.join("other/new")));
+        check("in a secret place", true, |home, _| write(&home.join(".ssh/new")));
+        check("beside a secret place", false, |home, _| write(&home.join("new")));
+        check("a new secret", false, |home, _| write(&home.join("other/.netrc")));
+        check("no secret any more", false, |home, _| fs::remove_dir(home.join(".ssh")).unwrap());
+        check("a folder put away", false, |home, _| {
+            fs::rename(home.join("other"), home.join(".ssh/other")).unwrap();
+        });
+        // Where nobody looks at the folder around it, and it may get the same number again.
+        check("the tree made anew", false, |home, _| {
+            fs::remove_dir(home.join("around/tree")).unwrap();
+            fs::create_dir(home.join("around/tree")).unwrap();
+        });
+        check("one more tree", false, |home, sandbox| sandbox.write.push(home.join("other")));
+        check("a network", false, |_, sandbox| sandbox.network = true);
+    }
+
+    #[test]
+    fn rules_of_a_folder_that_changed_just_now_are_not_kept() {
+        if !is_there() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (home, sandbox) = ground(folder.path());
+        for (age, is_kept) in [(Duration::ZERO, false), (LONG_STEP + STEP, true)] {
+            let mut rules = KeptRules::default();
+            rules.of_then(&sandbox, last_change(&home) + age).unwrap();
+            assert_eq!(rules.0.is_some(), is_kept, "{age:?}");
+        }
+    }
+}

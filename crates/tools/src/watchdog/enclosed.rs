@@ -1,0 +1,93 @@
+//! Starting commands from threads that are enclosed.
+//!
+//! Rules of landlock, a filter of system calls and the loss of capabilities hold for the one thread that takes
+//! them upon itself, and for all that it starts. So a command's walls are put up around a thread that starts
+//! the command and ends. No process has to be begun for that, and nothing is done between a fork and an exec.
+//!
+//! The kernel takes longer to read the filter than for all the rest. So a thread that has it, and nothing else to
+//! do, is the parent of those threads, which inherit it.
+//!
+//! For the moment in which a thread is on its way out the command has company within its walls, and rules
+//! allow that company to be traced: so nobody may trace the watchdog.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::sandbox::landlock::{KeptRules, enclose, filter_calls};
+use crate::sandbox::{Inherited, Sandbox};
+
+/// Far more than starting a process takes.
+const STACK: usize = 256 * 1024;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Starts commands within walls of landlock.
+#[derive(Debug)]
+pub(super) struct Enclosed {
+    pub(super) inherited: Inherited,
+    rules: Arc<Mutex<KeptRules>>,
+    /// Those with a filter, without and with a network.
+    filtered: [RefCell<Option<mpsc::Sender<Work>>>; 2],
+}
+
+impl Enclosed {
+    pub(super) fn new() -> io::Result<Enclosed> {
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        let inherited = Inherited::find()?;
+        Ok(Enclosed { inherited, rules: Arc::default(), filtered: Default::default() })
+    }
+
+    /// Starts a command in this sandbox.
+    pub(super) async fn spawn(&self, command: Command, sandbox: Sandbox) -> io::Result<Child> {
+        let filtered = self.filtered(sandbox.network).await?;
+        let (started, child) = oneshot::channel();
+        let (rules, runtime) = (Arc::clone(&self.rules), Handle::current());
+        let work = move || {
+            let _runtime = runtime.enter();
+            // Whoever asked waits for it.
+            let _ = started.send(spawn_enclosed(command, &sandbox, &rules));
+        };
+        let gone = "the thread that is to start the command is gone";
+        filtered.send(Box::new(work)).map_err(|_| io::Error::other(gone))?;
+        child.await.map_err(|_| io::Error::other(gone))?
+    }
+
+    /// The way to the thread that has the filter.
+    async fn filtered(&self, network: bool) -> io::Result<mpsc::Sender<Work>> {
+        let slot = &self.filtered[usize::from(network)];
+        if let Some(filtered) = &*slot.borrow() {
+            return Ok(filtered.clone());
+        }
+        let (sender, queue) = mpsc::channel::<Work>();
+        let (ready, is_ready) = oneshot::channel();
+        let serve = move || {
+            let _ = ready.send(filter_calls(network));
+            for work in queue {
+                // One that cannot be begun is dropped, and that is noticed.
+                let _ = thread::Builder::new().stack_size(STACK).spawn(work);
+            }
+        };
+        thread::Builder::new().stack_size(STACK).spawn(serve)?;
+        is_ready.await.map_err(io::Error::other)??;
+        Ok(slot.borrow_mut().insert(sender).clone())
+    }
+}
+
+/// Nothing but to end is left to the thread after this.
+fn spawn_enclosed(
+    mut command: Command,
+    sandbox: &Sandbox,
+    rules: &Mutex<KeptRules>,
+) -> io::Result<Child> {
+    // Whatever panicked while it held them, they are looked over before they are used.
+    let rules = rules.lock().unwrap_or_else(PoisonError::into_inner).of(sandbox)?;
+    enclose(rules)?;
+    command.spawn()
+}
