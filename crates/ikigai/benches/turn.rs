@@ -50,6 +50,12 @@ fn main() {
     });
     let text = Server::start("text");
     let alone = bench.row("a text turn", || bench.ikigai(&text.base_url, &["run", "hi"]));
+    let once = Server::start("once");
+    for mode in ["full", "work"] {
+        bench.row(&format!("a turn with one `bash` call, mode {mode}"), || {
+            bench.ikigai(&once.base_url, &["run", "--mode", mode, "hi"])
+        });
+    }
     bench.calls("bash", "full", alone);
     bench.calls("bash", "work", alone);
     bench.calls("file_read", "work", alone);
@@ -104,6 +110,7 @@ fn serve(scenario: &str) {
     let server = match scenario {
         "bash" => calling(CALLS, "bash", json!({"command": "true"})),
         "file_read" => calling(CALLS, "file_read", json!({"path": "file.txt"})),
+        "once" => calling(1, "bash", json!({"command": "true"})),
         "print" => calling(1, "bash", json!({"command": PRINT})),
         "deltas" => {
             ModelServer::choosing(|_| Reply::pieces((0..5_000).map(|n| format!("word{n} "))))

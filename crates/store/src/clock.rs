@@ -18,6 +18,11 @@ pub enum Clock {
 }
 
 impl Clock {
+    /// The time by a clock that somebody turns; nothing if it is a machine's.
+    pub(crate) fn turned(&self) -> Option<Time> {
+        matches!(self, Clock::Manual(_)).then(|| self.now())
+    }
+
     pub(crate) fn now(&self) -> Time {
         Time::from_millis(match self {
             Clock::Machine => SystemTime::now()

@@ -31,7 +31,7 @@ use crate::unit::{Connection, Unit};
 use crate::writer::{Database, Scope, Sharing};
 
 use notifier::Notifier;
-use posting::ids_of;
+use posting::{ids_of, post_alone};
 use transaction::{CLOCK, Committed};
 
 pub(crate) use listener::Listener;
@@ -122,12 +122,13 @@ impl Postgres {
         key: &str,
         work: impl for<'a> FnOnce(&'a Transaction<'a>) -> Result<(), StoreError>,
     ) -> Result<Option<String>, NotCommitted> {
+        let is_time_to_clean = self.is_time_to_clean();
         let transaction = Transaction::begin(&mut client, &self.server, &self.clock);
         if self.locks == Locks::Taken {
             transaction.lock(scope);
         }
         let finished = work(&transaction);
-        if self.commits % CLEANING == CLEANING - 1 {
+        if is_time_to_clean {
             transaction.clean_up();
         }
         let committed = transaction.commit(key, finished);
@@ -148,10 +149,59 @@ impl Postgres {
                 Some(self.find_out(key, error).map_err(NotCommitted::Lost)?)
             }
         };
-        if has_news || posted.as_ref().is_some_and(|posted| !posted.is_empty()) {
+        if has_news {
             self.news = Some(notifier::news_of(scope));
         }
         Ok(posted)
+    }
+
+    fn is_time_to_clean(&self) -> bool {
+        self.commits % CLEANING == CLEANING - 1
+    }
+
+    /// Posts letters of one session, and returns what stands under the key of their commit.
+    fn commit_letters(
+        &mut self,
+        client: Client,
+        session: &SessionId,
+        letters: &[Letter],
+    ) -> Result<Option<String>, NotCommitted> {
+        let key = Uuid::now_v7().to_string();
+        let is_long = self.locks != Locks::Taken || client.is_behind_pooler();
+        match letters {
+            [letter] if !is_long && !self.is_time_to_clean() => {
+                self.commit_alone(client, &key, letter)
+            }
+            letters => self.commit(client, &Scope::Session(*session), &key, |transaction| {
+                transaction.post(&key, session, letters);
+                Ok(())
+            }),
+        }
+    }
+
+    /// The same for one letter, by a statement that is a transaction of its own.
+    fn commit_alone(
+        &mut self,
+        mut client: Client,
+        key: &str,
+        letter: &Letter,
+    ) -> Result<Option<String>, NotCommitted> {
+        let posted = post_alone(&mut client, key, letter, self.clock.turned());
+        self.commits += 1;
+        let failed = match posted {
+            Ok(posted) => {
+                self.client = Some(client);
+                return Ok(Some(posted.unwrap_or_default()));
+            }
+            Err(error) => error,
+        };
+        let error = self.server.error(&failed);
+        if failed.is_final() {
+            drop(client);
+            return self.find_out(key, error).map(Some).map_err(NotCommitted::Lost);
+        }
+        self.client = Some(client);
+        Err(NotCommitted::Refused(error))
     }
 
     /// Finds out whether a commit happened whose answer was lost, and which letters were posted in it. The key is written
@@ -247,15 +297,15 @@ impl Database for Postgres {
         letters: &[Letter],
     ) -> Result<Vec<Option<i64>>, StoreError> {
         let client = self.connected()?;
-        let key = Uuid::now_v7().to_string();
-        let commit = self.commit(client, &Scope::Session(*session), &key, |transaction| {
-            transaction.post(&key, session, letters);
-            Ok(())
-        });
-        match commit {
-            Ok(posted) => posted
-                .and_then(|posted| ids_of(&posted, letters.len()))
-                .ok_or_else(|| self.uncertain()),
+        match self.commit_letters(client, session, letters) {
+            Ok(posted) => {
+                let posted = posted.and_then(|posted| ids_of(&posted, letters.len()));
+                let ids = posted.ok_or_else(|| self.uncertain())?;
+                if ids.iter().any(Option::is_some) {
+                    self.news = Some(notifier::news_of(&Scope::Session(*session)));
+                }
+                Ok(ids)
+            }
             // Of which of them it will not have their units find out, each for itself.
             Err(NotCommitted::Refused(error)) if !error.is_passing() => {
                 Ok(vec![None; letters.len()])

@@ -94,6 +94,44 @@ async fn m7_whoever_sends_later_gets_a_larger_id_although_the_first_has_not_comm
     }
 }
 
+/// Sends a letter from `0/` to `1/` that has to wait for the lock, while this is done; returns what is in the database then.
+async fn send_behind(meanwhile: &str) -> (Result<Outcome, StoreError>, TestStore) {
+    let store = postgres();
+    let session = free_agents(&store, 2).await;
+    let first = store.raw();
+    first
+        .script(&format!("BEGIN; SELECT 1 FROM sessions WHERE id = '{session}' FOR NO KEY UPDATE"));
+    first.script(meanwhile);
+    let second = store.open_again();
+    let sending = tokio::spawn(async move {
+        second.perform(session, agent("0/"), send_to(&agent("1/"), "person"), None).await
+    });
+    let looking = store.raw();
+    tokio::task::spawn_blocking(move || await_waiting(&looking)).await.unwrap();
+    first.script("COMMIT");
+    (sending.await.unwrap(), store)
+}
+
+#[tokio::test]
+async fn a_letter_that_waited_for_the_lock_knows_what_was_committed_meanwhile() {
+    for meanwhile in [
+        "UPDATE agents SET state = 'dead' WHERE id = '0/'",
+        "UPDATE agents SET state = 'dead' WHERE id = '1/'",
+        "UPDATE agents SET unread = 1000 WHERE id = '1/'",
+    ] {
+        let (told, store) = send_behind(meanwhile).await;
+        assert!(!matches!(told, Ok(Outcome::Sent { .. })), "{meanwhile}: {told:?}");
+        assert_eq!(store.number("SELECT count(*) FROM mail"), 0, "{meanwhile}");
+    }
+    let cause = "INSERT INTO causes (key, session, title, created_at) SELECT 7, session, '', 0
+            FROM agents WHERE id = '0/';
+        UPDATE agents SET cause = 7 WHERE id = '0/'; UPDATE agents SET unread = 5 WHERE id = '1/'";
+    let (told, store) = send_behind(cause).await;
+    assert!(matches!(told, Ok(Outcome::Sent { .. })), "{told:?}");
+    assert_eq!(store.number("SELECT cause FROM mail"), 7);
+    assert_eq!(store.number("SELECT unread FROM agents WHERE id = '1/'"), 6);
+}
+
 /// Sends to these from `0/` while nobody can write, so that all wait together. Returns what they were told.
 async fn send_together(
     place: &TestStore,
@@ -204,9 +242,10 @@ async fn m11_a_connection_cut_at_any_point_of_a_unit_doubles_and_loses_nothing()
     let session = free_agents(&store, 2).await;
     let proxy = Proxy::before(store.database());
     let cut = Store::open(&proxy.address(store.database()), Options::default()).unwrap();
-    let points = (1..=5).map(Cut::Request).chain([Cut::AnswerOfCommit; 3]);
+    let answers = [Cut::AnswerOfCommit, Cut::AnswerOfInsert].repeat(2);
+    let points = (1..=5).map(Cut::Request).chain(answers);
     let mut sent = 0;
-    for point in points.cycle().take(24) {
+    for point in points.cycle().take(27) {
         proxy.cut(point);
         let before = proxy.cuts();
         // Until it was cut: a unit has fewer requests when others joined it.
@@ -231,8 +270,9 @@ async fn m11_a_commit_whose_answer_was_lost_is_not_reported_as_failed() {
     let session = free_agents(&store, 2).await;
     let proxy = Proxy::before(store.database());
     let cut = Store::open(&proxy.address(store.database()), Options::default()).unwrap();
-    for (cuts, by_hand) in [(1, None), (2, Some(PLENTY))] {
-        proxy.cut(Cut::AnswerOfCommit);
+    let lone_letter = (1, Cut::AnswerOfInsert, None);
+    for (cuts, answer, by_hand) in [lone_letter, (2, Cut::AnswerOfCommit, Some(PLENTY))] {
+        proxy.cut(answer);
         let step = send_to(&agent("1/"), "person");
         let sent = cut.perform(session, agent("0/"), step, by_hand).await.unwrap();
         let Outcome::Sent { id, .. } = sent else { panic!("{sent:?}") };
@@ -268,15 +308,21 @@ async fn m11_a_lost_commit_is_not_reported_as_done_when_the_answer_to_the_questi
     let session = free_agents(&store, 2).await;
     let proxy = Proxy::before(store.database());
     let cut = Store::open(&proxy.address(store.database()), Options::default()).unwrap();
-    proxy.cut_all([Cut::Commit, Cut::AnswerOfInsert]);
-    let step = send_to(&agent("1/"), "person");
-    let lost = cut.perform(session, agent("0/"), step.clone(), None).await.unwrap_err();
-    assert!(matches!(lost, StoreError::ServerAway { .. }), "{lost}");
-    assert_eq!((proxy.cuts(), store.number("SELECT count(*) FROM mail")), (2, 0));
-    proxy.cut_all([Cut::AnswerOfCommit, Cut::AnswerOfInsert]);
-    let sent = cut.perform(session, agent("0/"), step, None).await.unwrap();
-    assert!(matches!(sent, Outcome::Sent { .. }), "{sent:?}");
-    assert_eq!((proxy.cuts(), store.number("SELECT count(*) FROM mail")), (4, 1));
+    let lone_letter = (Cut::Request(1), Cut::AnswerOfInsert, None);
+    let unit = (Cut::Commit, Cut::AnswerOfCommit, Some(PLENTY));
+    for (mails, (commit, answer, by_hand)) in (1..).zip([lone_letter, unit]) {
+        let step = send_to(&agent("1/"), "person");
+        let send = || cut.perform(session, agent("0/"), step.clone(), by_hand);
+        let state = || (i64::from(proxy.cuts()), store.number("SELECT count(*) FROM mail"));
+        proxy.cut_all([commit, Cut::AnswerOfInsert]);
+        let lost = send().await.unwrap_err();
+        assert!(matches!(lost, StoreError::ServerAway { .. }), "{lost}");
+        assert_eq!(state(), (4 * mails - 2, mails - 1));
+        proxy.cut_all([answer, Cut::AnswerOfInsert]);
+        let sent = send().await.unwrap();
+        assert!(matches!(sent, Outcome::Sent { .. }), "{sent:?}");
+        assert_eq!(state(), (4 * mails, mails));
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ikigai_postgres::{Client, Error, Value};
 
@@ -15,8 +15,10 @@ use crate::writer::Scope;
 
 use super::server::Server;
 
-/// So long nothing more is said: a burst of commits is one word.
+/// So long nothing more is said: a burst of commits is one word. Every word takes the server as long as a commit, so
+/// the longer a burst goes on, the fewer are made of it.
 const BREATH: Duration = Duration::from_millis(2);
+const LONGEST_BREATH: Duration = Duration::from_millis(10);
 /// Whoever leaves waits no longer for a server that does not answer: what is told may be lost.
 const PARTING: Duration = Duration::from_millis(500);
 /// The setting ends with the statement, which is a transaction of its own.
@@ -70,11 +72,15 @@ impl Notifier {
             let speak = move || {
                 let _end: SyncSender<()> = end;
                 let mut client = None;
+                let (mut breath, mut rested) = (BREATH, Instant::now());
                 while heard.recv().is_ok() {
+                    let is_burst = rested.elapsed() < BREATH;
+                    breath = if is_burst { LONGEST_BREATH.min(breath * 2) } else { BREATH };
                     let news =
                         std::mem::take(&mut *unsaid.lock().unwrap_or_else(PoisonError::into_inner));
                     speak(&server, &mut client, &news);
-                    thread::sleep(BREATH);
+                    thread::sleep(breath);
+                    rested = Instant::now();
                 }
             };
             let started = thread::Builder::new().name("notifier".to_owned()).spawn(speak);

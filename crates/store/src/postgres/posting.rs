@@ -1,8 +1,9 @@
 //! Letters go to the server in one statement, which inserts what nothing is against: with the lock before it and the
-//! commit behind it, that is one question and one answer.
+//! commit behind it, that is one question and one answer. One that is alone takes the lock in its own statement, which
+//! is all of its transaction.
 
 use ikigai_conversation::{SessionId, Time};
-use ikigai_postgres::Value;
+use ikigai_postgres::{Client, Error, Value};
 
 use crate::letters::Letter;
 use crate::mailbox::MAILBOX_LIMIT;
@@ -36,6 +37,53 @@ impl Transaction<'_> {
         values.resize(BEFORE + places * WIDTH, Value::Text(None));
         self.queue_now(&statement(places), &values);
     }
+}
+
+/// Posts one letter in a transaction of its own, and says what stands under the key of the commit; nothing if there is
+/// no such session.
+pub(super) fn post_alone(
+    client: &mut Client,
+    key: &str,
+    letter: &Letter,
+    now: Option<Time>,
+) -> Result<Option<String>, Error> {
+    let session = letter.session.to_string();
+    let (from, to) = (letter.from.to_string(), letter.to.to_string());
+    let [session, key, from, to, body] =
+        [&session, key, &from, &to, &letter.body].map(|text| Value::Text(Some(text)));
+    let now = Value::Integer(now.map(Time::as_millis));
+    let reply = client.ask(&alone(), &[session, key, now, from, to, body])?;
+    let posted = reply.rows.first().map(|row| row.text(0)).transpose()?.flatten();
+    Ok(posted.map(String::from))
+}
+
+/// Locks the session and does the same as [`statement`]. The lock may have to be waited for, and what was committed
+/// meanwhile is not in sight of the rest: so the sender is locked and the recipient changed before anything is known
+/// of them, which both show a row as it is by then.
+fn alone() -> String {
+    format!(
+        "WITH locked AS MATERIALIZED (
+            SELECT key FROM sessions WHERE id = ?1 FOR NO KEY UPDATE),
+        clock AS MATERIALIZED (
+            SELECT key AS session, coalesce(?3, {CLOCK}) AS now FROM locked
+            WHERE set_config('ikigai.counts_mail', 'yes', true) = 'yes'),
+        living AS MATERIALIZED (
+            SELECT f.key, f.cause, c.session, c.now FROM clock c JOIN agents f ON f.session = c.session
+            WHERE f.id = ?4 AND f.state <> 'dead' FOR NO KEY UPDATE OF f),
+        counted AS (
+            UPDATE agents t SET unread = t.unread + 1, untold = t.untold + 1 FROM living f
+            WHERE t.session = f.session AND t.id = ?5 AND t.state <> 'dead' AND t.unread < {MAILBOX_LIMIT}
+            RETURNING t.key AS recipient, f.key AS sender, f.cause, f.session, f.now),
+        arrived AS (
+            INSERT INTO mail (recipient, sender, body, sent_at, cause)
+            SELECT recipient, sender, ?6, now, cause FROM counted RETURNING id),
+        noted AS (
+            UPDATE sessions SET updated_at = now FROM counted WHERE key = session AND updated_at < now),
+        told AS (SELECT coalesce((SELECT '0 ' || id FROM arrived), '') AS posted)
+        INSERT INTO units (key, outcome, created_at, posted)
+        SELECT ?2, {}, now, posted FROM clock, told RETURNING posted",
+        super::COMMITTED
+    )
 }
 
 /// The ids of the mail of so many letters, from what stands under the key of their commit; nothing if that is not it.

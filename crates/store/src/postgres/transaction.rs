@@ -92,17 +92,13 @@ impl<'a> Transaction<'a> {
     }
 
     fn new(client: &'a mut Client, server: &'a Server, clock: &Clock) -> Transaction<'a> {
-        let now = match clock {
-            Clock::Machine => None,
-            Clock::Manual(_) => Some(clock.now()),
-        };
         let inner = Inner {
             client,
             queued: 0,
             unlocked: None,
             is_doubtful: true,
             clock_at: None,
-            now,
+            now: clock.turned(),
             posted_at: None,
             posted: None,
             has_savepoint: false,
