@@ -32,7 +32,7 @@ use crate::writer::{Database, Scope, Sharing};
 
 use notifier::Notifier;
 use posting::{ids_of, post_alone};
-use transaction::{CLOCK, Committed};
+use transaction::{CLOCK, Committed, cleaning};
 
 pub(crate) use listener::Listener;
 pub(crate) use readers::Readers;
@@ -122,13 +122,12 @@ impl Postgres {
         key: &str,
         work: impl for<'a> FnOnce(&'a Transaction<'a>) -> Result<(), StoreError>,
     ) -> Result<Option<String>, NotCommitted> {
-        let is_time_to_clean = self.is_time_to_clean();
         let transaction = Transaction::begin(&mut client, &self.server, &self.clock);
         if self.locks == Locks::Taken {
             transaction.lock(scope);
         }
         let finished = work(&transaction);
-        if is_time_to_clean {
+        if self.is_time_to_clean() {
             transaction.clean_up();
         }
         let committed = transaction.commit(key, finished);
@@ -167,11 +166,10 @@ impl Postgres {
         letters: &[Letter],
     ) -> Result<Option<String>, NotCommitted> {
         let key = Uuid::now_v7().to_string();
-        let is_long = self.locks != Locks::Taken || client.is_behind_pooler();
+        // Behind a pooler the settings are those of a transaction.
+        let needs_transaction = client.is_behind_pooler() || self.locks == Locks::LeftOut;
         match letters {
-            [letter] if !is_long && !self.is_time_to_clean() => {
-                self.commit_alone(client, &key, letter)
-            }
+            [letter] if !needs_transaction => self.commit_alone(client, &key, letter),
             letters => self.commit(client, &Scope::Session(*session), &key, |transaction| {
                 transaction.post(&key, session, letters);
                 Ok(())
@@ -186,9 +184,13 @@ impl Postgres {
         key: &str,
         letter: &Letter,
     ) -> Result<Option<String>, NotCommitted> {
-        let posted = post_alone(&mut client, key, letter, self.clock.turned());
+        let cleaned = match self.is_time_to_clean() {
+            true => client.queue(&cleaning(), &[]),
+            false => Ok(()),
+        };
         self.commits += 1;
-        let failed = match posted {
+        let now = self.clock.turned();
+        let failed = match cleaned.and_then(|()| post_alone(&mut client, key, letter, now)) {
             Ok(posted) => {
                 self.client = Some(client);
                 return Ok(Some(posted.unwrap_or_default()));

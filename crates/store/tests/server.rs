@@ -94,9 +94,14 @@ async fn m7_whoever_sends_later_gets_a_larger_id_although_the_first_has_not_comm
     }
 }
 
-/// Sends a letter from `0/` to `1/` that has to wait for the lock, while this is done; returns what is in the database then.
+/// Sends a letter from `0/` to `1/` that has to wait for the lock, while this is done; returns what its sender is
+/// told.
 async fn send_behind(meanwhile: &str) -> (Result<Outcome, StoreError>, TestStore) {
     let store = postgres();
+    let name = store.raw().text("SELECT current_database()::text");
+    // In such a transaction nothing that was committed meanwhile would be in sight.
+    let isolation = "default_transaction_isolation = 'repeatable read'";
+    store.raw().script(&format!("ALTER DATABASE {name} SET {isolation}"));
     let session = free_agents(&store, 2).await;
     let first = store.raw();
     first

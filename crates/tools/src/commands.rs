@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::file_error::without_number;
 use crate::sandbox;
-use crate::sandbox::{Enclosure, Kind, NoSandbox, Sandbox};
+use crate::sandbox::{Enclosure, Kind, NoSandbox, Sandbox, is_loaders};
 use crate::watchdog::{END, GRACE, Request, STATUS_LIMIT, Status};
 use crate::words::Variables;
 
@@ -179,10 +179,11 @@ impl Commands {
         let enclosure = order.walls.map(|(sandbox, kind)| {
             Enclosure::new(kind, sandbox, &[&self.environment, order.variables].concat())
         });
+        let loaders = self.environment.iter().filter(|(name, _)| is_loaders(name));
         Request {
             command: order.command.into(),
             directory: order.directory.into(),
-            variables: order.variables.to_vec(),
+            variables: loaders.chain(order.variables).cloned().collect(),
             enclosure,
         }
     }
@@ -214,11 +215,13 @@ impl Commands {
     fn start_watchdog(&self) -> io::Result<Link> {
         let (socket, watchdogs_end) = StdUnixStream::pair()?;
         let (program, argument) = &self.watchdog;
+        // A library of the working tree would be run in it, outside of all walls.
+        let harmless = self.environment.iter().filter(|(name, _)| !is_loaders(name));
         #[expect(clippy::disallowed_methods, reason = "this is the one place")]
         let process = Command::new(program)
             .arg(argument)
             .env_clear()
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .envs(harmless.map(|(name, value)| (name, value)))
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(watchdogs_end)))
             .stdout(Stdio::null())

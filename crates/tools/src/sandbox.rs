@@ -56,7 +56,7 @@ pub use helper::enter;
 pub(crate) use hint::hint;
 pub(crate) use inherited::Inherited;
 pub use secrets::secret_places;
-pub(crate) use wire::Enclosure;
+pub(crate) use wire::{Enclosure, is_loaders};
 
 /// What a command may reach. Everything that is not named can be read and not be written.
 ///
@@ -82,7 +82,7 @@ pub struct Sandbox {
 pub enum Kind {
     /// Namespaces, set up by `bwrap`.
     Bubblewrap,
-    /// Rules and a filter of system calls, which a process lays upon itself.
+    /// Rules and a filter of system calls, which a thread takes upon itself and what it starts.
     Landlock,
 }
 

@@ -133,7 +133,11 @@ async fn watch(starter: Rc<Starter>, output: OwnedFd, control: OwnedFd) -> io::R
     control.set_nonblocking(true)?;
     let mut control = UnixStream::from_std(control)?;
     let request = Request::read(&mut control).await?;
-    let mut command = match starter.start(&request, output).await {
+    let started = tokio::select! {
+        started = starter.start(&request, output) => started,
+        () = told_to_end(&mut control) => Err(io::Error::other("it was ended before it began")),
+    };
+    let mut command = match started {
         Ok(started) => started,
         Err(error) => {
             return control.write_all(&Status::NotStarted(error.to_string()).encode()).await;

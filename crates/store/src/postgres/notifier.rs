@@ -18,6 +18,7 @@ use super::server::Server;
 /// So long nothing more is said: a burst of commits is one word. Every word takes the server as long as a commit, so
 /// the longer a burst goes on, the fewer are made of it.
 const BREATH: Duration = Duration::from_millis(2);
+/// Nobody notices it among the seconds in which models answer.
 const LONGEST_BREATH: Duration = Duration::from_millis(10);
 /// Whoever leaves waits no longer for a server that does not answer: what is told may be lost.
 const PARTING: Duration = Duration::from_millis(500);
@@ -72,15 +73,15 @@ impl Notifier {
             let speak = move || {
                 let _end: SyncSender<()> = end;
                 let mut client = None;
-                let (mut breath, mut rested) = (BREATH, Instant::now());
-                while heard.recv().is_ok() {
-                    let is_burst = rested.elapsed() < BREATH;
-                    breath = if is_burst { LONGEST_BREATH.min(breath * 2) } else { BREATH };
+                let mut breath = BREATH;
+                let mut is_over = heard.recv().is_err();
+                while !is_over {
                     let news =
                         std::mem::take(&mut *unsaid.lock().unwrap_or_else(PoisonError::into_inner));
                     speak(&server, &mut client, &news);
-                    thread::sleep(breath);
-                    rested = Instant::now();
+                    let more = breathe(&heard, breath);
+                    breath = if more { LONGEST_BREATH.min(breath * 2) } else { BREATH };
+                    is_over = !more && heard.recv().is_err();
                 }
             };
             let started = thread::Builder::new().name("notifier".to_owned()).spawn(speak);
@@ -103,6 +104,15 @@ impl Drop for Notifier {
             let _ = has_ended.recv_timeout(PARTING);
         }
     }
+}
+
+/// Says nothing for so long, unless whoever has news is leaving; and returns whether there is more to say.
+fn breathe(heard: &Receiver<()>, breath: Duration) -> bool {
+    let (rested, mut more) = (Instant::now() + breath, false);
+    while let Ok(()) = heard.recv_timeout(rested.saturating_duration_since(Instant::now())) {
+        more = true;
+    }
+    more
 }
 
 fn speak(server: &Server, kept: &mut Option<Client>, news: &BTreeSet<String>) {

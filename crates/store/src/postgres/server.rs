@@ -14,6 +14,8 @@ const OLDEST: i64 = 120_000;
 const LIMITS: &str =
     "set_config('lock_timeout', '30s', ?1 = 1), set_config('statement_timeout', '45s', ?1 = 1),
     set_config('idle_in_transaction_session_timeout', '20s', ?1 = 1)";
+/// For what is a transaction of its own; a longer one says it itself.
+const ISOLATION: &str = "set_config('default_transaction_isolation', 'read committed', ?1 = 1)";
 /// Every commit is on the disk before it is answered (M1); what is stronger stays.
 const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply')
     THEN current_setting('synchronous_commit') ELSE set_config('synchronous_commit', 'on', ?1 = 1) END";
@@ -40,7 +42,7 @@ impl Server {
 
     /// The settings of a transaction, as a statement. Behind a pooler they last for one transaction only.
     pub(crate) fn settings() -> String {
-        format!("SELECT {DURABLE}, {LIMITS}")
+        format!("SELECT {DURABLE}, {LIMITS}, {ISOLATION}")
     }
 
     /// A connection that only reads or listens.

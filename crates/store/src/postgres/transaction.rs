@@ -300,13 +300,9 @@ impl<'a> Transaction<'a> {
         false
     }
 
-    /// Forgets the keys of old commits. What another process is about to forget is left to it.
+    /// Forgets the keys of old commits.
     pub(crate) fn clean_up(&self) {
-        let sql = format!(
-            "DELETE FROM units WHERE key IN (SELECT key FROM units
-                WHERE created_at < {CLOCK} - 3600000 LIMIT 2000 FOR UPDATE SKIP LOCKED)"
-        );
-        self.queue_quietly(&sql, &[]);
+        self.queue_quietly(&cleaning(), &[]);
     }
 
     /// Ends a transaction that only read. Nobody waits for that.
@@ -424,6 +420,14 @@ impl<'a> Transaction<'a> {
         }
         Ok(replies)
     }
+}
+
+/// Forgets the keys of old commits. What another process is about to forget is left to it.
+pub(super) fn cleaning() -> String {
+    format!(
+        "DELETE FROM units WHERE key IN (SELECT key FROM units
+            WHERE created_at < {CLOCK} - 3600000 LIMIT 2000 FOR UPDATE SKIP LOCKED)"
+    )
 }
 
 impl Inner<'_> {

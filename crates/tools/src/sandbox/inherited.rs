@@ -21,8 +21,11 @@ impl Inherited {
             let entry = entry?;
             let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let Some(number) = number.filter(|number| *number > 2) else { continue };
-            // One that is gone was that of this loop.
-            let info = fs::read_to_string(entry.path()).unwrap_or_default();
+            let info = match fs::read_to_string(entry.path()) {
+                // It was that of this loop.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                info => info?,
+            };
             let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
             let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
             if flags.is_some_and(|flags| flags & OFlags::CLOEXEC.bits() == 0) {

@@ -32,7 +32,7 @@ const DEVICE_FOLDER: &str = "/dev";
 const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// Each is opened once per command; a home with more entries than this beside its secrets is not usual.
+/// Each is opened whenever the rules are made; a home with more entries than this beside its secrets is not usual.
 const MOST_SIBLINGS: usize = 50_000;
 
 /// The half of the walls that is the same for all commands. It still allows to [`enclose`].
@@ -77,11 +77,11 @@ struct Allowed {
 
 impl Allowed {
     /// Also what it was made from.
-    fn of(places: &Places) -> io::Result<(Allowed, Vec<Ground>)> {
+    fn of(places: &Places) -> io::Result<(Allowed, Vec<Option<Ground>>)> {
         let (mut allowed, mut ground) = (Allowed::default(), Vec::new());
         allowed.read_around(places, Path::new("/"), &mut ground)?;
         for (path, place) in places.iter().filter(|(_, place)| *place != Place::Hidden) {
-            ground.extend(Ground::ruled(path));
+            ground.push(Ground::ruled(path));
             if place == Place::Read {
                 allowed.read_around(places, path, &mut ground)?;
             } else if let Some(hidden) = places.hidden_below(path) {
@@ -98,7 +98,7 @@ impl Allowed {
         &mut self,
         places: &Places,
         folder: &Path,
-        ground: &mut Vec<Ground>,
+        ground: &mut Vec<Option<Ground>>,
     ) -> io::Result<()> {
         if places.hidden_below(folder).is_none() {
             self.read.push(folder.to_owned());
@@ -108,10 +108,14 @@ impl Allowed {
                 Err(io::Error::other("too many files beside hidden ones"))
             };
         }
-        ground.extend(Ground::listed(folder));
-        // Who may not list it now could not do so in the sandbox.
-        let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
-        for entry in entries.filter_map(Result::ok) {
+        ground.push(Ground::listed(folder));
+        let entries = match fs::read_dir(folder) {
+            // Who may not list it now could not do so in the sandbox.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
             let path = entry.path();
             // What a link leads to has a path of its own.
             let is_link = entry.file_type().map_or(true, |kind| kind.is_symlink());

@@ -12,8 +12,8 @@ use crate::words::{Variables, push_list, push_variables, take_list, take_variabl
 pub(crate) struct Enclosure {
     pub(crate) kind: Kind,
     pub(crate) sandbox: Sandbox,
-    /// Variables that only the command itself may have. Those of the dynamic loader could name a library
-    /// in the working tree, and that would be run in the helper, before there are any walls.
+    /// Variables that bubblewrap gives to the command, and may not have itself. Those of the dynamic loader could
+    /// name a library in the working tree, and that would be run in the helper, before there are any walls.
     pub(crate) loader: Variables,
 }
 
@@ -51,7 +51,7 @@ impl Enclosure {
 }
 
 /// Whether a variable is one of the dynamic loader.
-pub(super) fn is_loaders(name: &OsStr) -> bool {
+pub(crate) fn is_loaders(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"LD_")
 }
 

@@ -8,7 +8,8 @@
 //! do, is the parent of those threads, which inherit it.
 //!
 //! For the moment in which a thread is on its way out the command has company within its walls, and rules
-//! allow that company to be traced: so nobody may trace the watchdog.
+//! allow that company to be traced: so nobody may trace the watchdog. That it is signalled then, and the watchdog
+//! with it, is not prevented; who is so fast ends its own supervision, and stays within its walls.
 
 use std::cell::RefCell;
 use std::io;
@@ -23,7 +24,7 @@ use tokio::sync::oneshot;
 use crate::sandbox::landlock::{KeptRules, enclose, filter_calls};
 use crate::sandbox::{Inherited, Sandbox};
 
-/// Far more than starting a process takes.
+/// Far more than making rules and starting a process take.
 const STACK: usize = 256 * 1024;
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -33,14 +34,14 @@ type Work = Box<dyn FnOnce() + Send>;
 pub(super) struct Enclosed {
     pub(super) inherited: Inherited,
     rules: Arc<Mutex<KeptRules>>,
-    /// Those with a filter, without and with a network.
+    /// Those with a filter, without and with a network. What waits there is bounded by the commands that begin.
     filtered: [RefCell<Option<mpsc::Sender<Work>>>; 2],
 }
 
 impl Enclosed {
     pub(super) fn new() -> io::Result<Enclosed> {
-        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let inherited = Inherited::find()?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         Ok(Enclosed { inherited, rules: Arc::default(), filtered: Default::default() })
     }
 
@@ -51,8 +52,9 @@ impl Enclosed {
         let (rules, runtime) = (Arc::clone(&self.rules), Handle::current());
         let work = move || {
             let _runtime = runtime.enter();
-            // Whoever asked waits for it.
-            let _ = started.send(spawn_enclosed(command, &sandbox, &rules));
+            let child = spawn_enclosed(command, &sandbox, &rules, || !started.is_closed());
+            // Whoever asked may be gone, and the command ends with the last hold of it.
+            let _ = started.send(child);
         };
         let gone = "the thread that is to start the command is gone";
         filtered.send(Box::new(work)).map_err(|_| io::Error::other(gone))?;
@@ -85,9 +87,13 @@ fn spawn_enclosed(
     mut command: Command,
     sandbox: &Sandbox,
     rules: &Mutex<KeptRules>,
+    is_wanted: impl Fn() -> bool,
 ) -> io::Result<Child> {
     // Whatever panicked while it held them, they are looked over before they are used.
     let rules = rules.lock().unwrap_or_else(PoisonError::into_inner).of(sandbox)?;
     enclose(rules)?;
-    command.spawn()
+    if !is_wanted() {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    command.kill_on_drop(true).spawn()
 }

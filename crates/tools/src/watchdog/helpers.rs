@@ -21,7 +21,6 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use super::wire::Request;
-use crate::sandbox::Enclosure;
 
 /// The program and its argument that [`enter_sandbox`](crate::enter_sandbox): this same program, told to.
 #[derive(Debug, Clone)]
@@ -54,36 +53,33 @@ impl Helpers {
         Helpers { helper, waiting: RefCell::default() }
     }
 
-    /// A helper for a command with these walls: the one that has waited longest, if there is one.
-    pub(super) fn take(&self, enclosure: &Enclosure) -> io::Result<Waiting> {
+    /// A helper for a command: the one that has waited longest, if there is one.
+    pub(super) fn take(&self) -> io::Result<Waiting> {
         while let Some(mut waiting) = self.waiting.borrow_mut().pop_front() {
             if matches!(waiting.child.try_wait(), Ok(None)) {
                 return Ok(waiting);
             }
         }
-        self.start(enclosure)
+        self.start()
     }
 
-    /// Sees to it that helpers wait for the commands after one with these walls.
-    pub(super) fn get_ready(&self, enclosure: &Enclosure) {
+    /// Sees to it that helpers wait for the next commands.
+    pub(super) fn get_ready(&self) {
         while self.waiting.borrow().len() < AHEAD {
             // Without one the next command starts its own, and says what is wrong.
-            let Ok(started) = self.start(enclosure) else { return };
+            let Ok(started) = self.start() else { return };
             self.waiting.borrow_mut().push_back(started);
         }
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the place where helpers are started")]
-    fn start(&self, enclosure: &Enclosure) -> io::Result<Waiting> {
+    fn start(&self) -> io::Result<Waiting> {
         let (socket, helpers_end) = StdUnixStream::pair()?;
         socket.set_nonblocking(true)?;
         let mut command = Command::new(&self.helper.program);
         command.arg(&self.helper.argument).stdin(Stdio::from(OwnedFd::from(helpers_end)));
-        // What is to be kept from a helper is the same for all commands: it is in our own environment.
-        for (name, _) in &enclosure.loader {
-            command.env_remove(name);
-        }
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()?;
+        command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let child = command.kill_on_drop(true).spawn()?;
         Ok(Waiting { child, socket: UnixStream::from_std(socket)? })
     }
 

@@ -39,6 +39,9 @@ impl Starter {
     }
 
     /// Starts what is asked for; its output goes to `output`.
+    ///
+    /// # Cancel safety
+    /// What was started is ended when the future is dropped.
     pub(super) async fn start(&self, request: &Request, output: OwnedFd) -> io::Result<Started> {
         let Some(walls) = &request.enclosure else {
             let shell = shell(request, SHELL_OPTIONS, output)?.arg(&request.command).spawn()?;
@@ -46,7 +49,7 @@ impl Starter {
         };
         match walls.kind {
             Kind::Bubblewrap => {
-                let mut helper = self.helpers.take(walls)?;
+                let mut helper = self.helpers.take()?;
                 // A helper that is gone already says more by its end than an error here could.
                 let _ = helper.hand_over(request, &output).await;
                 Started::of(helper.child, Some(helper.socket))
@@ -77,8 +80,8 @@ impl Starter {
     /// Has helpers wait for the commands after this one, if it needs one.
     pub(super) fn get_ready(&self, request: &Request) {
         let walls = request.enclosure.as_ref();
-        if let Some(walls) = walls.filter(|walls| walls.kind == Kind::Bubblewrap) {
-            self.helpers.get_ready(walls);
+        if walls.is_some_and(|walls| walls.kind == Kind::Bubblewrap) {
+            self.helpers.get_ready();
         }
     }
 }
