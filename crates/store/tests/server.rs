@@ -106,13 +106,14 @@ async fn send_behind(meanwhile: &str) -> (Result<Outcome, StoreError>, TestStore
     let first = store.raw();
     first
         .script(&format!("BEGIN; SELECT 1 FROM sessions WHERE id = '{session}' FOR NO KEY UPDATE"));
-    first.script(meanwhile);
     let second = store.open_again();
     let sending = tokio::spawn(async move {
         second.perform(session, agent("0/"), send_to(&agent("1/"), "person"), None).await
     });
     let looking = store.raw();
     tokio::task::spawn_blocking(move || await_waiting(&looking)).await.unwrap();
+    // Nothing else is locked yet: else the two would wait for each other.
+    first.script(meanwhile);
     first.script("COMMIT");
     (sending.await.unwrap(), store)
 }
