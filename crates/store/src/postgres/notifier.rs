@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ikigai_postgres::{Client, Error, Value};
 
@@ -42,8 +42,17 @@ pub(crate) struct Notifier {
     has_spoken: bool,
     /// What is to be said, for the thread to take.
     unsaid: Arc<Mutex<BTreeSet<String>>>,
-    /// Where it is told that there is news, and where one hears that it has ended.
-    thread: Option<(SyncSender<()>, Receiver<()>)>,
+    thread: Option<Speaker>,
+}
+
+/// The thread that speaks.
+#[derive(Debug)]
+struct Speaker {
+    /// Where it is told that there is news.
+    news: SyncSender<()>,
+    /// Nothing is ever sent here: each side hears when the other lets go.
+    leaving: SyncSender<()>,
+    has_ended: Receiver<()>,
 }
 
 impl Notifier {
@@ -68,6 +77,7 @@ impl Notifier {
         drop(unsaid);
         if self.thread.is_none() {
             let (news, heard) = sync_channel(1);
+            let (leaving, has_left) = sync_channel(1);
             let (end, has_ended) = sync_channel(1);
             let (server, unsaid) = (Arc::clone(&self.server), Arc::clone(&self.unsaid));
             let speak = move || {
@@ -79,17 +89,18 @@ impl Notifier {
                     let news =
                         std::mem::take(&mut *unsaid.lock().unwrap_or_else(PoisonError::into_inner));
                     speak(&server, &mut client, &news);
-                    let more = breathe(&heard, breath);
+                    let _: Result<(), _> = has_left.recv_timeout(breath);
+                    let more = heard.try_recv().is_ok();
                     breath = if more { LONGEST_BREATH.min(breath * 2) } else { BREATH };
                     is_over = !more && heard.recv().is_err();
                 }
             };
             let started = thread::Builder::new().name("notifier".to_owned()).spawn(speak);
-            self.thread = started.ok().map(|_| (news, has_ended));
+            self.thread = started.ok().map(|_| Speaker { news, leaving, has_ended });
         }
-        if let Some((news, _)) = &self.thread {
+        if let Some(speaker) = &self.thread {
             // Full: it is about to be said anyway.
-            let _ = news.try_send(());
+            let _ = speaker.news.try_send(());
         }
         Ok(())
     }
@@ -98,21 +109,11 @@ impl Notifier {
 /// Whoever leaves has said everything, unless the server does not listen.
 impl Drop for Notifier {
     fn drop(&mut self) {
-        if let Some((news, has_ended)) = self.thread.take() {
-            drop(news);
-            // Nothing is ever sent: what ends the waiting is that the thread lets go of the other side.
+        if let Some(Speaker { news, leaving, has_ended }) = self.thread.take() {
+            drop((news, leaving));
             let _ = has_ended.recv_timeout(PARTING);
         }
     }
-}
-
-/// Says nothing for so long, unless whoever has news is leaving; and returns whether there is more to say.
-fn breathe(heard: &Receiver<()>, breath: Duration) -> bool {
-    let (rested, mut more) = (Instant::now() + breath, false);
-    while let Ok(()) = heard.recv_timeout(rested.saturating_duration_since(Instant::now())) {
-        more = true;
-    }
-    more
 }
 
 fn speak(server: &Server, kept: &mut Option<Client>, news: &BTreeSet<String>) {
