@@ -271,25 +271,32 @@ fn there_are_no_capabilities_and_no_disks() {
     });
 }
 
-/// A library of the working tree would be run in the helper, before there are walls.
+/// A library of the working tree would be run in the watchdog and the helper, where there are no walls.
 #[test]
 fn a_library_of_the_tree_is_loaded_by_nobody_but_the_command() {
     in_each_sandbox(|mut enclosed| {
-        let source = r#"#include <stdio.h>
+        let source = format!(
+            r#"#include <stdio.h>
 #include <unistd.h>
-__attribute__((constructor)) static void loaded(void) {
-    char name[999] = {0};
+__attribute__((constructor)) static void loaded(void) {{
+    char name[999] = {{0}};
     readlink("/proc/self/exe", name, 998);
-    printf("loaded by %s\n", name);
-    fflush(stdout);
-}"#;
-        enclosed.workspace.write("own.c", source);
+    FILE *list = fopen("{}", "a");
+    fprintf(list, "%s\n", name);
+    fclose(list);
+}}"#,
+            enclosed.workspace.text("loaded")
+        );
+        enclosed.workspace.write("own.c", &source);
         enclosed.prints("cc -shared -fPIC -o own.so own.c 2>/dev/null");
-        enclosed.reopen_with("LD_PRELOAD", &enclosed.workspace.text("own.so"));
-        let output = enclosed.prints("echo ran");
-        assert!(output.contains("loaded by ") && output.ends_with("ran\n"), "{output}");
-        for line in output.lines().filter(|line| line.starts_with("loaded by")) {
-            assert!(line.ends_with("/bash"), "{}: {output}", enclosed.kind);
+        for walls in [Walls::Up, Walls::Down] {
+            enclosed.reopen_with("LD_PRELOAD", &enclosed.workspace.text("own.so"));
+            let ran = enclosed.bash("echo ran", walls);
+            assert_eq!(ran["data"]["output"], "ran\n", "{}", enclosed.kind);
+            let loaded = content(enclosed.workspace.path("loaded"));
+            assert!(!loaded.is_empty(), "{walls:?}");
+            assert!(loaded.lines().all(|line| line.ends_with("/bash")), "{walls:?}: {loaded}");
+            fs::remove_file(enclosed.workspace.path("loaded")).unwrap();
         }
     });
 }
