@@ -133,7 +133,13 @@ impl Address {
             },
             "sslrootcert" if value == "system" => {}
             "sslrootcert" => self.root_certificates = Some(value.into()),
-            "host" => self.hosts = parse_hosts(value)?,
+            "host" => {
+                let before = self.hosts.first().map(Host::port).filter(|port| *port != PORT);
+                self.hosts = parse_hosts(value)?;
+                // A port that stood before the options is meant for this host.
+                let unset = self.hosts.iter_mut().filter(|host| host.port() == PORT);
+                unset.for_each(|host| host.set_port(before.unwrap_or(PORT)));
+            }
             "user" => self.user = value.to_owned(),
             "password" => self.password = Some(value.to_owned()),
             "dbname" => self.database = value.to_owned(),
@@ -182,6 +188,11 @@ impl Host {
                 name == "localhost" || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
             }
         }
+    }
+
+    fn port(&self) -> u16 {
+        let (Host::Socket(_, port) | Host::Network(_, port)) = self;
+        *port
     }
 
     fn set_port(&mut self, number: u16) {
@@ -294,6 +305,9 @@ mod tests {
     fn a_port_is_obeyed_wherever_it_stands() {
         check("postgres://me@/w?port=7&host=/tmp/here", "postgres://me@/tmp/here:7/w");
         check("postgres://me@/w?port=7&host=a,b", "postgres://me@a:7,b:7/w");
+        check("postgres://me@localhost:7/w?host=/tmp/here", "postgres://me@/tmp/here:7/w");
+        check("postgres://me@:7/w?host=/tmp/here", "postgres://me@/tmp/here:7/w");
+        check("postgres://me@a:7/w?host=b:8,c", "postgres://me@b:8,c:7/w");
         let hosts = Address::parse("postgres://me@/w?port=7").unwrap().hosts;
         assert!(matches!(hosts[..], [Host::Socket(_, 7) | Host::Network(_, 7)]), "{hosts:?}");
     }
