@@ -26,7 +26,7 @@ const NO_NETWORK: [&str; 19] = [
 ];
 
 /// By which exit codes programs that were told to be quiet say it.
-const NO_NETWORK_QUIETLY: [(&str, i32); 3] = [("curl", 5), ("curl", 6), ("wget", 4)];
+const NO_NETWORK_QUIETLY: [(&str, i32); 4] = [("curl", 5), ("curl", 6), ("curl", 7), ("wget", 4)];
 
 /// A server of the command's own that is not up is no matter of the sandbox.
 const AT_HOME: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -122,6 +122,7 @@ mod tests {
         let given =
             |command, code, output| hint(&Sandbox::default(), command, code, output).is_some();
         assert!(given("curl -s https://example.org", 6, ""));
+        assert!(given("curl -s http://192.0.2.1", 7, ""));
         assert!(given("wget -q https://example.org", 4, "\n"));
         assert!(!given("curl -s http://127.0.0.1:8080", 7, ""));
         assert!(!given("wget -q http://localhost:8080", 4, ""));
