@@ -11,12 +11,20 @@ use std::io;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    SeccompRule, TargetArch, sock_filter,
 };
 
 use super::Kind;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Steps of such a program.
+const LOAD_WORD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+/// Where a filter sees the number of a call.
+const NUMBER: u32 = 0;
 
 /// Calls that are refused with any arguments.
 const REFUSED: [i64; 36] = [
@@ -82,18 +90,32 @@ const TIOCLINUX: u64 = 0x541C;
 
 /// The program that the kernel runs at every call.
 pub(super) fn filter(kind: Kind, network: bool) -> io::Result<BpfProgram> {
-    let errors = [
-        (libc::EPERM, refused(kind)?),
-        (libc::ENOSYS, UNKNOWN.map(|call| (call, Vec::new())).into()),
-        (libc::EAFNOSUPPORT, sockets(kind, network)?),
-    ];
-    let mut whole = BpfProgram::new();
-    for (error, rules) in errors {
-        // Behind the last call of a part comes one instruction that allows: the next part takes its place.
-        whole.pop();
+    let mut whole = without_x32();
+    let by_arguments =
+        [(libc::EPERM, by_arguments(kind)?), (libc::EAFNOSUPPORT, sockets(kind, network)?)];
+    for (error, rules) in by_arguments {
         whole.extend(part(error, rules)?);
+        // Behind the last call of a part comes one step that allows: the next part takes its place.
+        whole.pop();
     }
-    Ok([without_x32(), whole].concat())
+    let tracing = if kind == Kind::Landlock { &TRACING[..] } else { &[] };
+    whole.extend(refuse(libc::EPERM, &[&REFUSED, tracing].concat()));
+    whole.extend(refuse(libc::ENOSYS, &UNKNOWN));
+    whole.push(step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
+    Ok(whole)
+}
+
+/// Refuses up to 256 calls, whatever their arguments are. One step for each: the kernel goes through all of them for
+/// every number there is before it takes a filter.
+fn refuse(error: i32, calls: &[i64]) -> BpfProgram {
+    let mut program = vec![step(LOAD_WORD, 0, 0, NUMBER)];
+    let calls = calls.iter().enumerate().rev();
+    program.extend(calls.map(|(left, call)| {
+        let past_refusal = u8::from(left == 0);
+        step(JUMP_IF_EQUAL, left as u8, past_refusal, *call as u32)
+    }));
+    program.push(step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | error.cast_unsigned()));
+    program
 }
 
 fn part(error: i32, rules: Rules) -> io::Result<BpfProgram> {
@@ -103,10 +125,10 @@ fn part(error: i32, rules: Rules) -> io::Result<BpfProgram> {
     filter.and_then(BpfProgram::try_from).map_err(io::Error::other)
 }
 
-fn refused(kind: Kind) -> io::Result<Rules> {
-    let mut rules: Rules = REFUSED.map(|call| (call, Vec::new())).into();
+/// Calls that are refused with some arguments.
+fn by_arguments(kind: Kind) -> io::Result<Rules> {
+    let mut rules = Rules::new();
     if kind == Kind::Landlock {
-        rules.extend(TRACING.map(|call| (call, Vec::new())));
         // The limits of others; zero is the process itself.
         rules.insert(libc::SYS_prlimit64, vec![all([(0, SeccompCmpOp::Ne, 0)])?]);
     }
@@ -161,24 +183,109 @@ fn all(comparisons: impl IntoIterator<Item = (u8, SeccompCmpOp, u64)>) -> io::Re
 /// any system has programs of that kind. Rules for each of them would make the filter twice as long, and
 /// the kernel goes through all of it for every number there is before it takes it.
 fn without_x32() -> BpfProgram {
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
     const X32: u32 = 0x4000_0000;
     if !cfg!(target_arch = "x86_64") {
         return BpfProgram::new();
     }
-    let step = |code, jf, k| seccompiler::sock_filter { code, jt: 0, jf, k };
     let refusal = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-    // The number is the first word of what a filter sees.
-    vec![step(LOAD_WORD, 0, 0), step(JUMP_IF_AT_LEAST, 1, X32), step(RETURN, 0, refusal)]
+    vec![
+        step(LOAD_WORD, 0, 0, NUMBER),
+        step(JUMP_IF_AT_LEAST, 0, 1, X32),
+        step(RETURN, 0, 0, refusal),
+    ]
+}
+
+/// A comparison goes on behind `jt` more steps when it holds, else behind `jf`.
+fn step(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code, jt, jf, k }
 }
 
 /// As `bwrap` takes it.
 pub(super) fn bytes(program: &BpfProgram) -> Vec<u8> {
-    let instruction = |step: &seccompiler::sock_filter| {
+    let instruction = |step: &sock_filter| {
         let [code, number] = [step.code.to_ne_bytes().to_vec(), step.k.to_ne_bytes().to_vec()];
         [code, vec![step.jt, step.jf], number].concat()
     };
     program.iter().flat_map(instruction).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use seccompiler::sock_filter;
+
+    use super::{Kind, REFUSED, TRACING, UNKNOWN, filter};
+
+    const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
+
+    /// What the filter makes of a call on this machine, as the kernel would run it.
+    fn verdict(program: &[sock_filter], call: i64, arguments: [u64; 2]) -> u32 {
+        let architecture: u32 =
+            if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
+        let mut data = [call as u32, architecture, 0, 0].to_vec();
+        data.extend(arguments.iter().flat_map(|value| [*value as u32, (*value >> 32) as u32]));
+        let (mut next, mut loaded) = (0, 0);
+        loop {
+            let step = &program[next];
+            let jump = |holds: bool| usize::from(if holds { step.jt } else { step.jf });
+            next += 1;
+            match step.code {
+                0x20 => loaded = data[step.k as usize / 4],
+                0x54 => loaded &= step.k,
+                0x05 => next += step.k as usize,
+                0x15 => next += jump(loaded == step.k),
+                0x25 => next += jump(loaded > step.k),
+                0x35 => next += jump(loaded >= step.k),
+                0x06 => return step.k,
+                other => panic!("no such step: {other:#x}"),
+            }
+        }
+    }
+
+    fn refused_with(error: i32) -> u32 {
+        libc::SECCOMP_RET_ERRNO | error.cast_unsigned()
+    }
+
+    #[test]
+    fn calls_are_refused_as_they_are_listed_and_all_others_are_allowed() {
+        for (kind, network) in [(Kind::Bubblewrap, false), (Kind::Landlock, true)] {
+            let program = filter(kind, network).unwrap();
+            for call in 0..1_000 {
+                let is_tracing = TRACING.contains(&call) && kind == Kind::Landlock;
+                let expected = if REFUSED.contains(&call) || is_tracing {
+                    refused_with(libc::EPERM)
+                } else if UNKNOWN.contains(&call) {
+                    refused_with(libc::ENOSYS)
+                } else {
+                    ALLOWED
+                };
+                let family = match call {
+                    libc::SYS_socket => libc::AF_INET,
+                    libc::SYS_socketpair => libc::AF_UNIX,
+                    _ => 0,
+                };
+                let found = verdict(&program, call, [family as u64, 1]);
+                assert_eq!(found, expected, "{kind}, call {call}");
+            }
+        }
+    }
+
+    #[test]
+    fn some_calls_are_refused_by_their_arguments() {
+        let program = filter(Kind::Landlock, false).unwrap();
+        let check = |call, arguments, expected: Option<i32>| {
+            let expected = expected.map_or(ALLOWED, refused_with);
+            assert_eq!(verdict(&program, call, arguments), expected, "{call} {arguments:?}");
+        };
+        let new_user = libc::CLONE_NEWUSER as u64;
+        let above = 1 << 32;
+        check(libc::SYS_unshare, [new_user | 1, 0], Some(libc::EPERM));
+        check(libc::SYS_clone, [new_user | above, 0], Some(libc::EPERM));
+        check(libc::SYS_ioctl, [0, super::TIOCSTI | above], Some(libc::EPERM));
+        check(libc::SYS_ioctl, [0, super::TIOCLINUX], Some(libc::EPERM));
+        check(libc::SYS_prlimit64, [7, 0], Some(libc::EPERM));
+        check(libc::SYS_socket, [libc::AF_UNIX as u64, 1], Some(libc::EAFNOSUPPORT));
+        check(libc::SYS_socketpair, [libc::AF_UNIX as u64, 2], Some(libc::EAFNOSUPPORT));
+        check(libc::SYS_socketpair, [libc::AF_UNIX as u64, 1 | 0x800], None);
+        check(libc::SYS_unshare, [0x2_0000, 0], None);
+    }
 }
