@@ -27,6 +27,15 @@ const IKIGAI: &str = env!("CARGO_BIN_EXE_ikigai");
 const ROUNDS: usize = 30;
 const CALLS: usize = 20;
 
+/// Runs a program where no bubblewrap is to be found, so that landlock takes its place.
+const WITHOUT_BUBBLEWRAP: [&str; 5] = [
+    "unshare",
+    "-rm",
+    "bash",
+    "-c",
+    r#"mount --bind /dev/null "$(command -v bwrap)" && exec "$0" "$@""#,
+];
+
 fn main() {
     if let Some(scenario) = std::env::var_os(SERVE) {
         return serve(&scenario.to_string_lossy());
@@ -69,6 +78,7 @@ fn main() {
     let printing = Server::start("print");
     bench.row("a turn with that command", || bench.ikigai(&printing.base_url, &["run", "hi"]));
     bench.long_session(&text);
+    bench.sandboxes();
     let here = ModelServer::choosing(|_| Reply::text("Hello."));
     run(&mut bench.ikigai(&here.base_url(), &["run", "hi"]));
     println!();
@@ -129,8 +139,14 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn ikigai(&self, base_url: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(IKIGAI);
-        command.args(arguments).current_dir(self.folder).env_clear();
+        self.ikigai_by(&[], base_url, arguments)
+    }
+
+    /// Started by another program.
+    fn ikigai_by(&self, by: &[&str], base_url: &str, arguments: &[&str]) -> Command {
+        let mut words = by.iter().chain([&IKIGAI]).chain(arguments);
+        let mut command = Command::new(words.next().expect("there is one"));
+        command.args(words).current_dir(self.folder).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.home).env("OPENAI_API_KEY", "none");
         command.env("OPENAI_BASE_URL", base_url);
@@ -161,6 +177,37 @@ impl Bench<'_> {
         let servers = bare_request(&server.base_url);
         println!("| … one of them | {one:.2} | | | |");
         println!("| … without the server's own time ({servers:.2}) | {:.2} | | | |", one - servers);
+    }
+
+    /// What each sandbox adds to a call.
+    fn sandboxes(&self) {
+        println!();
+        println!("| what `--mode work` adds to a `bash` call | bubblewrap ms | landlock ms |");
+        println!("| --- | --- | --- |");
+        for (what, scenario, calls) in
+            [("the only one of a turn", "once", 1), ("one of many", "bash", CALLS)]
+        {
+            let server = Server::start(scenario);
+            let [bubblewrap, landlock] = [&[][..], &WITHOUT_BUBBLEWRAP]
+                .map(|by| self.sandbox_adds(by, &server) / calls as f64);
+            println!("| {what} | {bubblewrap:.1} | {landlock:.1} |");
+        }
+    }
+
+    /// How much longer a turn takes with a sandbox, in milliseconds; with and without one in turn.
+    fn sandbox_adds(&self, by: &[&str], server: &Server) -> f64 {
+        let [mut with, mut without] = [const { Vec::new() }; 2];
+        for _ in 0..ROUNDS {
+            for (mode, times) in [("work", &mut with), ("full", &mut without)] {
+                let arguments = ["run", "--mode", mode, "hi"];
+                times.push(run(&mut self.ikigai_by(by, &server.base_url, &arguments)).wall);
+            }
+        }
+        let [with, without] = [&mut with, &mut without].map(|times| {
+            times.sort();
+            times[ROUNDS / 2].as_secs_f64() * 1e3
+        });
+        with - without
     }
 
     /// `-c` on a session of 10,000 messages. Each run adds two.

@@ -8,7 +8,6 @@ pub(crate) mod log;
 pub(crate) mod mail;
 pub(crate) mod man;
 pub(crate) mod run;
-pub(crate) mod sandbox;
 pub(crate) mod sessions;
 pub(crate) mod tool;
 pub(crate) mod tools;

@@ -14,9 +14,6 @@ use crate::config::{Flag, Settings, Sources};
 /// The argument by which the program is told to be its own watchdog.
 pub(crate) const WATCHDOG: &str = "__watchdog";
 
-/// The argument by which the program is told to become a command in a sandbox.
-pub(crate) const SANDBOX: &str = "__sandbox";
-
 /// The variables by which a command of an agent knows whose it is.
 pub(crate) const AGENT: &str = "IKIGAI_AGENT";
 const SESSION: &str = "IKIGAI_SESSION";
@@ -196,23 +193,9 @@ fn added_folder(named: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// What the program is when it starts itself.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Part {
-    /// It watches over commands.
-    Watchdog,
-    /// It becomes a command in a sandbox.
-    Sandbox,
-}
-
-/// The part for which the program was started; `None` when a person did it.
-pub(crate) fn part() -> Option<Part> {
-    let argument = std::env::args_os().nth(1)?;
-    match argument.to_str() {
-        Some(WATCHDOG) => Some(Part::Watchdog),
-        Some(SANDBOX) => Some(Part::Sandbox),
-        _ => None,
-    }
+/// Whether the program was started by itself, to watch over commands.
+pub(crate) fn is_watchdog() -> bool {
+    std::env::args_os().nth(1).is_some_and(|argument| argument == WATCHDOG)
 }
 
 /// Where programs put what they need only for a while.

@@ -33,7 +33,7 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 use crate::config::ConfigError;
-use crate::environment::{Environment, Part};
+use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::talk::Looks;
 
@@ -50,10 +50,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    match environment::part() {
-        Some(Part::Watchdog) => return command::watchdog::run(),
-        Some(Part::Sandbox) => return command::sandbox::run(),
-        None => {}
+    if environment::is_watchdog() {
+        return command::watchdog::run();
     }
     let cli = Cli::parse();
     let load = || {

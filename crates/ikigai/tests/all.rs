@@ -50,7 +50,6 @@ mod sandbox_commands;
 mod sandbox_doors;
 mod sandbox_everyday;
 mod sandbox_guarded;
-mod sandbox_helpers;
 mod sandbox_hints;
 mod sandbox_walls;
 mod schemas;

@@ -48,7 +48,7 @@ fn the_environment_of_the_program_and_its_watchdog_is_not_read() {
             enclosed.refuses(&format!("cat /proc/{pid}/environ >/dev/null && echo {REACHED}"));
             enclosed.refuses(&format!("head -c1 /proc/{pid}/maps >/dev/null && echo {REACHED}"));
         }
-        // Everything that is in sight, the watchdog and a helper that waits among it.
+        // Everything that is in sight, the watchdog among it.
         let all = "for p in /proc/[0-9]*; do tr '\\0' '\\n' < $p/environ; done 2>/dev/null";
         let seen = enclosed.bash(&format!("{all} | grep -c ^CARGO_MANIFEST_DIR; true"), Walls::Up);
         assert_eq!(seen["data"]["output"], "0\n", "{}", enclosed.kind);

@@ -13,7 +13,9 @@ use ikigai_tools::SandboxKind;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::geteuid;
 
-use crate::support::enclosed::{Enclosed, REACHED, Walls, content, in_each_sandbox, python};
+use crate::support::enclosed::{
+    Enclosed, REACHED, Walls, content, in_each_sandbox, in_sandbox, python,
+};
 use crate::support::skip;
 
 #[test]
@@ -271,7 +273,7 @@ fn there_are_no_capabilities_and_no_disks() {
     });
 }
 
-/// A library of the working tree would be run in the watchdog and the helper, where there are no walls.
+/// A library of the working tree would be run in the watchdog and in `bwrap`, where there are no walls.
 #[test]
 fn a_library_of_the_tree_is_loaded_by_nobody_but_the_command() {
     in_each_sandbox(|mut enclosed| {
@@ -329,6 +331,30 @@ fn a_folder_that_was_left_open_is_closed() {
         enclosed.refuses(&format!("echo new > /proc/self/fd/{number}/file && echo {REACHED}"));
         let open = "ls -l /proc/1/fd /proc/$PPID/fd 2>&1 | grep outside; true";
         assert_eq!(enclosed.prints(open), "");
+    });
+}
+
+/// A socket that comes up in it later could not be covered.
+#[test]
+fn a_folder_for_sockets_that_was_made_after_the_last_command_is_hidden() {
+    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
+        enclosed.prints(":");
+        let folder = tempfile::Builder::new().prefix("tmux-").tempdir_in("/tmp").unwrap();
+        fs::write(folder.path().join("socket"), "").unwrap();
+        assert_eq!(enclosed.prints(&format!("ls -A {}", folder.path().display())), "");
+    });
+}
+
+/// What is open for `bwrap` would be inherited by a command that begins at the same moment.
+#[test]
+fn commands_that_begin_at_once_have_nothing_open_of_each_other() {
+    in_each_sandbox(|enclosed| {
+        let open = |walls| ("echo /proc/self/fd/*", walls);
+        let alone = [Walls::Up, Walls::Down].map(|walls| enclosed.print_at_once(&[open(walls)]));
+        let at_once = [open(Walls::Up), open(Walls::Down)].repeat(30);
+        for printed in enclosed.print_at_once(&at_once) {
+            assert!(alone.concat().contains(&printed), "{}: {printed}", enclosed.kind);
+        }
     });
 }
 

@@ -176,9 +176,8 @@ impl Commands {
     }
 
     fn request(&self, order: &Order<'_>) -> Request {
-        let enclosure = order.walls.map(|(sandbox, kind)| {
-            Enclosure::new(kind, sandbox, &[&self.environment, order.variables].concat())
-        });
+        let enclosure =
+            order.walls.map(|(sandbox, kind)| Enclosure { kind, sandbox: sandbox.clone() });
         let loaders = self.environment.iter().filter(|(name, _)| is_loaders(name));
         Request {
             command: order.command.into(),

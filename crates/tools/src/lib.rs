@@ -90,10 +90,10 @@ pub use memory::FileMemory;
 pub use output::{OutputSize, cut};
 pub use restore::{Found, Restored, Wanted, find, restore};
 pub use result::{Ran, Refusal, ToolResult};
-pub use sandbox::{Kind as SandboxKind, NoSandbox, Sandbox, enter as enter_sandbox, secret_places};
+pub use sandbox::{Kind as SandboxKind, NoSandbox, Sandbox, secret_places};
 pub use touched::{Before, Change, Content, Sight, Stale, Touched};
 pub use tree::Tree;
-pub use watchdog::{Helper as SandboxHelper, serve as serve_watchdog};
+pub use watchdog::serve as serve_watchdog;
 
 /// What the [`tool!`] macro needs where it is used.
 #[doc(hidden)]

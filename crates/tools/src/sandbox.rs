@@ -1,9 +1,8 @@
 //! The sandbox of commands: what a command may reach of the machine, and by which means it is kept to it.
 //!
-//! A [`Sandbox`] is plain data. It travels with the request to the watchdog. For bubblewrap that hands it to a
-//! helper, this same program once more (`helper.rs`), which becomes `bwrap` and by that bash. For landlock a
-//! thread of the watchdog encloses itself and starts bash (`watchdog/enclosed.rs`). So nothing is ever done
-//! between a fork and an exec.
+//! A [`Sandbox`] is plain data. It travels with the request to the watchdog, of which a thread starts the command
+//! (`watchdog/enclosed.rs`): by way of `bwrap`, or enclosed by landlock itself. So nothing is ever done between a
+//! fork and an exec.
 //!
 //! Every command has walls of its own: within common ones commands could signal each other, and a folder that
 //! comes to be beside a hidden one would stay out of reach until the end.
@@ -31,10 +30,11 @@
 //! it works.
 
 #[cfg(target_os = "linux")]
-mod bubblewrap;
+pub(crate) mod bubblewrap;
+#[cfg(target_os = "linux")]
+mod ground;
 #[cfg(target_os = "linux")]
 mod guarded;
-mod helper;
 mod hint;
 mod inherited;
 #[cfg(target_os = "linux")]
@@ -45,14 +45,12 @@ mod places;
 mod seccomp;
 mod secrets;
 #[cfg(target_os = "linux")]
-mod sockets;
+pub(crate) mod sockets;
 mod wire;
 
 use std::fmt;
 use std::path::PathBuf;
 
-pub(crate) use helper::Report;
-pub use helper::enter;
 pub(crate) use hint::hint;
 pub(crate) use inherited::Inherited;
 pub use secrets::secret_places;

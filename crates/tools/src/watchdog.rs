@@ -11,14 +11,13 @@
 #[cfg(target_os = "linux")]
 mod enclosed;
 mod groups;
-mod helpers;
+mod spawning;
 mod start;
 mod wire;
 
-use std::convert::Infallible;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::ExitStatus;
 use std::rc::Rc;
@@ -32,7 +31,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use groups::{Group, Sessions};
-pub use helpers::Helper;
 pub(crate) use start::SHELL_OPTIONS;
 use start::{Started, Starter};
 pub(crate) use wire::{Request, STATUS_LIMIT, Status};
@@ -47,15 +45,14 @@ const LOOK: Duration = Duration::from_millis(5);
 /// again, by a stranger, within one such pause.
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 
-/// A command that takes no longer than this is not disturbed by the start of the next one's helper.
-const SHORT: Duration = Duration::from_millis(10);
-
-/// Serves commands until the program at the other end of `socket` closes it, then ends what is left.
-/// Those that are to be within walls of bubblewrap are started by `helper`.
+/// Serves commands until the program at the other end of the socket that is standard input closes it, then ends
+/// what is left. To be called before this process opens anything itself.
 ///
 /// # Errors
 /// When the runtime or the socket cannot be set up.
-pub fn serve(socket: OwnedFd, helper: Helper) -> io::Result<()> {
+pub fn serve() -> io::Result<()> {
+    let starter = Rc::new(Starter::new());
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
     // Fails when this already leads a session, which is as good.
     let _ = setsid();
     adopt_orphans();
@@ -65,7 +62,6 @@ pub fn serve(socket: OwnedFd, helper: Helper) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let socket = UnixStream::from_std(socket)?;
         let _ignored = ignore_signals()?;
-        let starter = Rc::new(Starter::new(helper));
         let mut commands = JoinSet::new();
         // An error is as good as the program's end: nobody will ever ask for anything again.
         while let Ok(Some((output, control))) = receive_fds(&socket).await {
@@ -73,7 +69,6 @@ pub fn serve(socket: OwnedFd, helper: Helper) -> io::Result<()> {
             while commands.try_join_next().is_some() {}
         }
         while commands.join_next().await.is_some() {}
-        starter.helpers.close().await;
         end_rest().await;
         Ok(())
     })
@@ -146,11 +141,9 @@ async fn watch(starter: Rc<Starter>, output: OwnedFd, control: OwnedFd) -> io::R
     let status = tokio::select! {
         status = command.child.wait() => status?,
         () = told_to_end(&mut control) => end(&mut command).await?,
-        never = get_helper_ready(&starter, &request) => match never {},
     };
     // Fails when the program is gone; what is left of the group is ended all the same.
     let _ = control.write_all(&command.status(status).encode()).await;
-    starter.get_ready(&request);
     while command.group.is_alive() {
         tokio::select! {
             () = tokio::time::sleep(BACKGROUND_LOOK) => {}
@@ -160,14 +153,6 @@ async fn watch(starter: Rc<Starter>, output: OwnedFd, control: OwnedFd) -> io::R
         }
     }
     Ok(())
-}
-
-/// Has a helper wait for the next command, when this one takes longer. Not at once: it would be in the way
-/// of a short one.
-async fn get_helper_ready(starter: &Starter, request: &Request) -> Infallible {
-    tokio::time::sleep(SHORT).await;
-    starter.get_ready(request);
-    std::future::pending().await
 }
 
 /// Returns when the program asks for the end, or is gone.

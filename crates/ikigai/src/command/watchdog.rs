@@ -1,11 +1,5 @@
 //! The program as its own watchdog; never started by a person.
 
-use std::io;
-use std::os::fd::AsFd;
-
-use ikigai_tools::SandboxHelper;
-
-use crate::environment;
 use crate::exit::Exit;
 
 /// Serves the socket on standard input.
@@ -15,11 +9,6 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
         // Only for those who list processes; the system cuts it at 15 characters.
         let _ = rustix::thread::set_name(c"ikigai-watchdog");
     }
-    let socket = io::stdin().as_fd().try_clone_to_owned()?;
-    let helper = SandboxHelper {
-        program: environment::own_program()?,
-        argument: environment::SANDBOX.into(),
-    };
-    ikigai_tools::serve_watchdog(socket, helper)?;
+    ikigai_tools::serve_watchdog()?;
     Ok(Exit::Done)
 }

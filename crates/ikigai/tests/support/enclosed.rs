@@ -119,13 +119,20 @@ impl Enclosed {
     }
 
     fn call_in(&self, context: &Context, arguments: &Value) -> Value {
-        let arguments = arguments.to_string();
-        let dispatcher = Dispatcher::<()>::new(Vec::new());
-        let Ok(Prepared::Call(call)) = dispatcher.dispatch("bash", arguments.as_bytes()) else {
-            panic!("refused: {arguments}");
-        };
-        let result = self.runtime.block_on(call.run(context)).result.to_string();
-        serde_json::from_str(&result).unwrap()
+        self.runtime.block_on(run(context, arguments))
+    }
+
+    /// What commands print that run at the same time.
+    pub(crate) fn print_at_once(&self, commands: &[(&str, Walls)]) -> Vec<String> {
+        self.runtime.block_on(async {
+            let mut running = tokio::task::JoinSet::new();
+            for (command, walls) in commands {
+                let (context, arguments) = (self.context(*walls), json!({ "command": command }));
+                running.spawn(async move { run(&context, &arguments).await });
+            }
+            let results = running.join_all().await;
+            results.iter().map(|result| result["data"]["output"].as_str().unwrap().into()).collect()
+        })
     }
 
     /// What a command prints in the sandbox when all is well.
@@ -167,6 +174,16 @@ impl Enclosed {
     pub(crate) fn works(&self) -> Result<SandboxKind, ikigai_tools::NoSandbox> {
         self.runtime.block_on(self.commands.sandbox_kind())
     }
+}
+
+async fn run(context: &Context, arguments: &Value) -> Value {
+    let arguments = arguments.to_string();
+    let dispatcher = Dispatcher::<()>::new(Vec::new());
+    let Ok(Prepared::Call(call)) = dispatcher.dispatch("bash", arguments.as_bytes()) else {
+        panic!("refused: {arguments}");
+    };
+    let result = call.run(context).await.result.to_string();
+    serde_json::from_str(&result).unwrap()
 }
 
 fn commands(environment: Vec<(OsString, OsString)>) -> Arc<Commands> {

@@ -5,13 +5,15 @@ use std::fs;
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, Scope};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
-use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::places::{Place, Places};
-use super::{Enclosure, Kind, guarded, seccomp, sockets};
+use super::sockets::SocketFolders;
+use super::{Kind, Sandbox, guarded, seccomp, sockets};
+use crate::words::Variables;
 
 /// Looked for in these places only. In a folder of `PATH` that a command can write, the next `bwrap`
 /// could be the command's own.
@@ -43,45 +45,55 @@ const BASE: [&str; 15] = [
 
 /// A call of `bwrap`.
 #[derive(Debug)]
-pub(super) struct Bubblewrap {
-    pub(super) program: &'static str,
-    pub(super) arguments: Vec<OsString>,
-    /// What the arguments name by number; to be kept open until `bwrap` is there.
-    pub(super) fds: Vec<OwnedFd>,
+pub(crate) struct Bubblewrap {
+    pub(crate) arguments: Vec<OsString>,
+    /// What the arguments name by number; to be open in `bwrap`.
+    pub(crate) fds: Vec<OwnedFd>,
 }
 
-/// Makes the call that leads to a command in `directory`. It is to be followed by the command's words.
-pub(super) fn enclose(
-    enclosure: &Enclosure,
-    directory: &OsStr,
+/// A command that is to be enclosed.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) directory: OsString,
+    /// Variables that `bwrap` gives to the command, and may not have itself. Those of the dynamic loader could
+    /// name a library in the working tree, and that would be run before there are any walls.
+    pub(crate) loader: Variables,
+}
+
+/// Makes the call that leads to a command. It is to be followed by the command's words, and to be made by this
+/// thread, which is good for nothing else after that. What `bwrap` tells of the command goes to `report`.
+pub(crate) fn enclose(
+    Inside { sandbox, directory, loader }: &Inside,
+    folders: &Mutex<SocketFolders>,
     report: OwnedFd,
 ) -> io::Result<Bubblewrap> {
-    let program = program().ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
     let mut view = View { arguments: BASE.map(OsString::from).into(), fds: Vec::new() };
     view.arguments.push(directory.into());
-    if enclosure.sandbox.network {
+    if sandbox.network {
         close_abstract_sockets()?;
     } else {
         view.arguments.push("--unshare-net".into());
     }
-    let mut places = Places::of(&enclosure.sandbox);
-    sockets::hide(&mut places)?;
+    let mut places = Places::of(sandbox);
+    // Whatever panicked while it held them, they are looked over before they are used.
+    sockets::hide(&mut places, &mut folders.lock().unwrap_or_else(PoisonError::into_inner))?;
     places.pin_around_hidden();
-    guarded::guard(&mut places, &enclosure.sandbox.write);
+    guarded::guard(&mut places, &sandbox.write);
     view.show(&places)?;
     // To root the settings of the kernel are files like any other, and some of them lead to a program that it runs.
     view.add("--remount-ro", &["/proc"]);
-    for (name, value) in &enclosure.loader {
+    for (name, value) in loader {
         view.add("--setenv", &[name, value]);
     }
-    view.add_fd("--seccomp", filter(enclosure.sandbox.network)?, None)?;
-    view.add_fd("--json-status-fd", report, None)?;
+    view.add_fd("--seccomp", filter(sandbox.network)?, None);
+    view.add_fd("--json-status-fd", report, None);
     view.arguments.push("--".into());
-    Ok(Bubblewrap { program, arguments: view.arguments, fds: view.fds })
+    Ok(Bubblewrap { arguments: view.arguments, fds: view.fds })
 }
 
 /// The file of `bwrap`.
-pub(super) fn program() -> Option<&'static str> {
+pub(crate) fn program() -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| Path::new(program).is_file())
 }
 
@@ -124,7 +136,7 @@ impl View {
                 Place::Hidden if path.is_file() => {
                     let nothing =
                         open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-                    self.add_fd("--ro-bind-data", nothing, Some(path))?;
+                    self.add_fd("--ro-bind-data", nothing, Some(path));
                 }
                 Place::Hidden => self.add("--ro-bind", &[Path::new("/dev/null"), path]),
             }
@@ -141,12 +153,10 @@ impl View {
         self.arguments.extend(values.iter().map(|value| value.as_ref().to_owned()));
     }
 
-    fn add_fd(&mut self, option: &str, fd: OwnedFd, target: Option<&Path>) -> io::Result<()> {
-        fcntl_setfd(&fd, FdFlags::empty())?;
+    fn add_fd(&mut self, option: &str, fd: OwnedFd, target: Option<&Path>) {
         let number = fd.as_raw_fd().to_string();
         self.arguments.extend([option.into(), number.into()]);
         self.arguments.extend(target.map(Into::into));
         self.fds.push(fd);
-        Ok(())
     }
 }

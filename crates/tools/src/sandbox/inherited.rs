@@ -4,35 +4,28 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 
-use rustix::fs::OFlags;
-
 use crate::watchdog::SHELL_OPTIONS;
 
-/// The numbers of what was left open: all of our own would close by itself.
+/// Has an entry for everything that is open.
+const OPEN: &str = "/proc/self/fd";
+
+/// The numbers of what was left open.
 ///
 /// An open folder would lead around every wall that is about paths.
 #[derive(Debug)]
 pub(crate) struct Inherited(Vec<u32>);
 
 impl Inherited {
+    /// To be called before this process opens anything itself.
     pub(crate) fn find() -> io::Result<Inherited> {
-        let mut inherited = Vec::new();
-        for entry in fs::read_dir("/proc/self/fdinfo")? {
-            let entry = entry?;
-            let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            let Some(number) = number.filter(|number| *number > 2) else { continue };
-            let info = match fs::read_to_string(entry.path()) {
-                // It was that of this loop.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                info => info?,
-            };
-            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-            let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-            if flags.is_some_and(|flags| flags & OFlags::CLOEXEC.bits() == 0) {
-                inherited.push(number);
-            }
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(OPEN)? {
+            let number = entry?.file_name().to_str().and_then(|name| name.parse().ok());
+            numbers.extend(number.filter(|number: &u32| *number > 2));
         }
-        Ok(Inherited(inherited))
+        // The folder that was just listed was open, too.
+        numbers.retain(|number| fs::symlink_metadata(format!("{OPEN}/{number}")).is_ok());
+        Ok(Inherited(numbers))
     }
 
     /// What bash is called with for a command. It closes what was inherited, as only unsafe code could do

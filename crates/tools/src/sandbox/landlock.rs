@@ -16,9 +16,9 @@ use landlock::{
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
-use kept::Ground;
 pub(crate) use kept::KeptRules;
 
+use super::ground::Ground;
 use super::places::{Place, Places};
 use super::{Kind, Sandbox, seccomp};
 
@@ -81,7 +81,7 @@ impl Allowed {
         let (mut allowed, mut ground) = (Allowed::default(), Vec::new());
         allowed.read_around(places, Path::new("/"), &mut ground)?;
         for (path, place) in places.iter().filter(|(_, place)| *place != Place::Hidden) {
-            ground.push(Ground::ruled(path));
+            ground.push(Ground::itself(path));
             if place == Place::Read {
                 allowed.read_around(places, path, &mut ground)?;
             } else if let Some(hidden) = places.hidden_below(path) {

@@ -1,39 +1,26 @@
-//! How the walls of a command are written down for the watchdog and the helper.
+//! How the walls of a command are written down for the watchdog.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::{Kind, Sandbox};
-use crate::words::{Variables, push_list, push_variables, take_list, take_variables};
+use crate::words::{push_list, take_list};
 
 /// The walls of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Enclosure {
     pub(crate) kind: Kind,
     pub(crate) sandbox: Sandbox,
-    /// Variables that bubblewrap gives to the command, and may not have itself. Those of the dynamic loader could
-    /// name a library in the working tree, and that would be run in the helper, before there are any walls.
-    pub(crate) loader: Variables,
 }
 
 impl Enclosure {
-    pub(crate) fn new(
-        kind: Kind,
-        sandbox: &Sandbox,
-        environment: &[(OsString, OsString)],
-    ) -> Enclosure {
-        let loader = environment.iter().filter(|(name, _)| is_loaders(name)).cloned().collect();
-        Enclosure { kind, sandbox: sandbox.clone(), loader }
-    }
-
     pub(crate) fn encode(&self) -> Vec<u8> {
         let Sandbox { write, read, hidden, network, kind: _ } = &self.sandbox;
         let mut bytes = vec![u8::from(self.kind == Kind::Landlock), u8::from(*network)];
         for paths in [write, read, hidden] {
             push_list(&mut bytes, paths.iter().map(|path| path.as_os_str()));
         }
-        push_variables(&mut bytes, &self.loader);
         bytes
     }
 
@@ -44,9 +31,8 @@ impl Enclosure {
         let mut paths =
             || Some(take_list(&mut rest)?.into_iter().map(PathBuf::from).collect::<Vec<_>>());
         let (write, read, hidden) = (paths()?, paths()?, paths()?);
-        let loader = take_variables(&mut rest)?;
         let sandbox = Sandbox { write, read, hidden, network: network != 0, kind: Some(kind) };
-        rest.is_empty().then_some(Enclosure { kind, sandbox, loader })
+        rest.is_empty().then_some(Enclosure { kind, sandbox })
     }
 }
 
@@ -57,8 +43,6 @@ pub(crate) fn is_loaders(name: &OsStr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
-
     use super::{Enclosure, Kind, Sandbox};
 
     fn enclosure(kind: Kind) -> Enclosure {
@@ -69,9 +53,7 @@ mod tests {
             network: true,
             kind: Some(kind),
         };
-        let pair = |name: &str| (OsString::from(name), OsString::from("x"));
-        let environment = [pair("PATH"), pair("LD_LIBRARY_PATH"), pair("OLD_X")];
-        Enclosure::new(kind, &sandbox, &environment)
+        Enclosure { kind, sandbox }
     }
 
     #[test]
@@ -90,11 +72,5 @@ mod tests {
         }
         assert_eq!(Enclosure::decode(&[whole, vec![0]].concat()), None);
         assert_eq!(Enclosure::decode(&[0xff; 40]), None);
-    }
-
-    #[test]
-    fn only_the_loaders_variables_are_kept_from_the_helper() {
-        let names = enclosure(Kind::Landlock).loader;
-        assert_eq!(names, [("LD_LIBRARY_PATH".into(), "x".into())]);
     }
 }

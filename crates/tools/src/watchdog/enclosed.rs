@@ -1,99 +1,89 @@
-//! Starting commands from threads that are enclosed.
+//! Starting commands behind walls.
 //!
-//! Rules of landlock, a filter of system calls and the loss of capabilities hold for the one thread that takes
-//! them upon itself, and for all that it starts. So a command's walls are put up around a thread that starts
-//! the command and ends. No process has to be begun for that, and nothing is done between a fork and an exec.
-//!
-//! The kernel takes longer to read the filter than for all the rest. So a thread that has it, and nothing else to
-//! do, is the parent of those threads, which inherit it.
-//!
-//! For the moment in which a thread is on its way out the command has company within its walls, and rules
-//! allow that company to be traced: so nobody may trace the watchdog. That it is signalled then, and the watchdog
-//! with it, is not prevented; who is so fast ends its own supervision, and stays within its walls.
+//! Nothing of that is done by the watchdog's own thread: the places that a command may reach are looked up anew
+//! for each, and where one lies on another machine that may hang.
 
-use std::cell::RefCell;
+mod ruled;
+mod wrapped;
+
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::sandbox::landlock::{KeptRules, enclose, filter_calls};
-use crate::sandbox::{Inherited, Sandbox};
+use ruled::Ruled;
+use wrapped::Wrapped;
 
-/// Far more than making rules and starting a process take.
+use super::spawning::Spawning;
+use super::start::{Started, shell};
+use super::wire::Request;
+use crate::sandbox::sockets::SocketFolders;
+use crate::sandbox::{Enclosure, Inherited, Kind};
+
+/// The stack of a thread that starts a command: far more than looking around and starting a process take.
 const STACK: usize = 256 * 1024;
 
-type Work = Box<dyn FnOnce() + Send>;
-
-/// Starts commands within walls of landlock.
+/// Starts commands behind walls.
 #[derive(Debug)]
 pub(super) struct Enclosed {
-    pub(super) inherited: Inherited,
-    rules: Arc<Mutex<KeptRules>>,
-    /// Those with a filter, without and with a network. What waits there is bounded by the commands that begin.
-    filtered: [RefCell<Option<mpsc::Sender<Work>>>; 2],
+    inherited: Inherited,
+    spawning: Spawning,
+    ruled: Ruled,
+    socket_folders: Arc<Mutex<SocketFolders>>,
 }
 
 impl Enclosed {
-    pub(super) fn new() -> io::Result<Enclosed> {
+    /// To be called before this process opens anything itself.
+    pub(super) fn new(spawning: Spawning) -> io::Result<Enclosed> {
         let inherited = Inherited::find()?;
-        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        Ok(Enclosed { inherited, rules: Arc::default(), filtered: Default::default() })
+        let ruled = Ruled::new(spawning.clone())?;
+        Ok(Enclosed { inherited, spawning, ruled, socket_folders: Arc::default() })
     }
 
-    /// Starts a command in this sandbox.
-    pub(super) async fn spawn(&self, command: Command, sandbox: Sandbox) -> io::Result<Child> {
-        let filtered = self.filtered(sandbox.network).await?;
-        let (started, child) = oneshot::channel();
-        let (rules, runtime) = (Arc::clone(&self.rules), Handle::current());
-        let work = move || {
-            let _runtime = runtime.enter();
-            let child = spawn_enclosed(command, &sandbox, &rules, || !started.is_closed());
-            // Whoever asked may be gone, and the command ends with the last hold of it.
-            let _ = started.send(child);
-        };
-        let gone = "the thread that is to start the command is gone";
-        filtered.send(Box::new(work)).map_err(|_| io::Error::other(gone))?;
-        child.await.map_err(|_| io::Error::other(gone))?
-    }
-
-    /// The way to the thread that has the filter.
-    async fn filtered(&self, network: bool) -> io::Result<mpsc::Sender<Work>> {
-        let slot = &self.filtered[usize::from(network)];
-        if let Some(filtered) = &*slot.borrow() {
-            return Ok(filtered.clone());
-        }
-        let (sender, queue) = mpsc::channel::<Work>();
-        let (ready, is_ready) = oneshot::channel();
-        let serve = move || {
-            let _ = ready.send(filter_calls(network));
-            for work in queue {
-                // One that cannot be begun is dropped, and that is noticed.
-                let _ = thread::Builder::new().stack_size(STACK).spawn(work);
+    /// Starts what is asked for; its output goes to `output`.
+    ///
+    /// # Cancel safety
+    /// What was started is ended when the future is dropped.
+    pub(super) async fn start(
+        &self,
+        request: &Request,
+        walls: &Enclosure,
+        output: OwnedFd,
+    ) -> io::Result<Started> {
+        let arguments = self.inherited.shell_arguments(&request.command);
+        match walls.kind {
+            Kind::Bubblewrap => {
+                let wrapped = Wrapped::new(request, &walls.sandbox, arguments, output)?;
+                wrapped.spawn(Arc::clone(&self.socket_folders), self.spawning.clone()).await
             }
-        };
-        thread::Builder::new().stack_size(STACK).spawn(serve)?;
-        is_ready.await.map_err(io::Error::other)??;
-        Ok(slot.borrow_mut().insert(sender).clone())
+            Kind::Landlock => {
+                let mut command = shell(request, output)?;
+                command.args(arguments);
+                Started::of(self.ruled.spawn(command, walls.sandbox.clone()).await?, None)
+            }
+        }
     }
 }
 
-/// Nothing but to end is left to the thread after this.
-fn spawn_enclosed(
-    mut command: Command,
-    sandbox: &Sandbox,
-    rules: &Mutex<KeptRules>,
-    is_wanted: impl Fn() -> bool,
-) -> io::Result<Child> {
-    // Whatever panicked while it held them, they are looked over before they are used.
-    let rules = rules.lock().unwrap_or_else(PoisonError::into_inner).of(sandbox)?;
-    enclose(rules)?;
-    if !is_wanted() {
-        return Err(io::ErrorKind::Interrupted.into());
-    }
-    command.kill_on_drop(true).spawn()
+/// What a thread is to do.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Makes a thread's work of the start of a command, and a future of what comes of it. The work can ask whether
+/// that is still wanted.
+fn work(
+    start: impl FnOnce(&dyn Fn() -> bool) -> io::Result<Child> + Send + 'static,
+) -> (Work, impl Future<Output = io::Result<Child>>) {
+    let (sender, started) = oneshot::channel();
+    let runtime = Handle::current();
+    let work = move || {
+        let _runtime = runtime.enter();
+        let started = start(&|| !sender.is_closed());
+        // Whoever asked may be gone, and the command ends with the last hold of it.
+        let _ = sender.send(started);
+    };
+    let gone = |_| io::Error::other("the thread that is to start the command is gone");
+    (Box::new(work), async move { started.await.map_err(gone)? })
 }

@@ -1,20 +1,20 @@
 //! Starting a command, as it is or behind walls.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::Pid;
-use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 #[cfg(target_os = "linux")]
 use super::enclosed::Enclosed;
 use super::groups::{Group, Sessions};
-use super::helpers::{Helper, Helpers};
+use super::spawning::Spawning;
 use super::wire::{Request, Status};
-use crate::sandbox::{Kind, Report, Sandbox};
+use crate::sandbox::Enclosure;
 
 /// What comes before a command. Without the dashes, one that begins with a dash would be taken for an option.
 pub(crate) const SHELL_OPTIONS: [&str; 2] = ["-c", "--"];
@@ -22,19 +22,20 @@ pub(crate) const SHELL_OPTIONS: [&str; 2] = ["-c", "--"];
 /// Starts commands.
 #[derive(Debug)]
 pub(super) struct Starter {
-    /// For walls of bubblewrap.
-    pub(super) helpers: Helpers,
-    /// For walls of landlock; comes with the first command that has them.
+    spawning: Spawning,
+    /// An error is one of all commands with walls.
     #[cfg(target_os = "linux")]
-    enclosed: tokio::sync::OnceCell<Enclosed>,
+    enclosed: io::Result<Enclosed>,
 }
 
 impl Starter {
-    pub(super) fn new(helper: Helper) -> Starter {
+    /// To be called before this process opens anything itself.
+    pub(super) fn new() -> Starter {
+        let spawning = Spawning::default();
         Starter {
-            helpers: Helpers::new(helper),
             #[cfg(target_os = "linux")]
-            enclosed: tokio::sync::OnceCell::new(),
+            enclosed: Enclosed::new(spawning.clone()),
+            spawning,
         }
     }
 
@@ -43,46 +44,35 @@ impl Starter {
     /// # Cancel safety
     /// What was started is ended when the future is dropped.
     pub(super) async fn start(&self, request: &Request, output: OwnedFd) -> io::Result<Started> {
-        let Some(walls) = &request.enclosure else {
-            let shell = shell(request, SHELL_OPTIONS, output)?.arg(&request.command).spawn()?;
-            return Started::of(shell, None);
-        };
-        match walls.kind {
-            Kind::Bubblewrap => {
-                let mut helper = self.helpers.take()?;
-                // A helper that is gone already says more by its end than an error here could.
-                let _ = helper.hand_over(request, &output).await;
-                Started::of(helper.child, Some(helper.socket))
-            }
-            Kind::Landlock => {
-                Started::of(self.start_enclosed(request, &walls.sandbox, output).await?, None)
-            }
+        if let Some(walls) = &request.enclosure {
+            return self.start_enclosed(request, walls, output).await;
         }
+        let mut shell = shell(request, output)?;
+        let child = self.spawning.spawn(shell.args(SHELL_OPTIONS).arg(&request.command))?;
+        Started::of(child, None)
     }
 
     #[cfg(target_os = "linux")]
     async fn start_enclosed(
         &self,
         request: &Request,
-        sandbox: &Sandbox,
+        walls: &Enclosure,
         output: OwnedFd,
-    ) -> io::Result<Child> {
-        let enclosed = self.enclosed.get_or_try_init(async || Enclosed::new()).await?;
-        let arguments = enclosed.inherited.shell_arguments(&request.command);
-        enclosed.spawn(shell(request, arguments, output)?, sandbox.clone()).await
+    ) -> io::Result<Started> {
+        match &self.enclosed {
+            Ok(enclosed) => enclosed.start(request, walls, output).await,
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        }
     }
 
     #[cfg(not(target_os = "linux"))]
-    async fn start_enclosed(&self, _: &Request, _: &Sandbox, _: OwnedFd) -> io::Result<Child> {
+    async fn start_enclosed(
+        &self,
+        _request: &Request,
+        _walls: &Enclosure,
+        _output: OwnedFd,
+    ) -> io::Result<Started> {
         Err(io::Error::other("there is no sandbox for this system"))
-    }
-
-    /// Has helpers wait for the commands after this one, if it needs one.
-    pub(super) fn get_ready(&self, request: &Request) {
-        let walls = request.enclosure.as_ref();
-        if walls.is_some_and(|walls| walls.kind == Kind::Bubblewrap) {
-            self.helpers.get_ready();
-        }
     }
 }
 
@@ -91,20 +81,21 @@ impl Starter {
 pub(super) struct Started {
     pub(super) child: Child,
     pub(super) group: Group,
-    /// What its helper says, if it has one, comes out of here.
-    helper: Option<UnixStream>,
+    /// What `bwrap` tells of a command in it comes out of here.
+    report: Option<UnixStream>,
 }
 
 impl Started {
-    fn of(child: Child, helper: Option<UnixStream>) -> io::Result<Started> {
+    /// A `report` is read without waiting.
+    pub(super) fn of(child: Child, report: Option<UnixStream>) -> io::Result<Started> {
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let id = id.ok_or_else(|| io::Error::other("the command has no process number"))?;
-        Ok(Started { child, group: Group(id), helper })
+        Ok(Started { child, group: Group(id), report })
     }
 
     /// The groups of what the command has begun, its own left out.
     pub(super) fn groups_below(&self) -> Vec<Group> {
-        let sessions = if self.helper.is_some() { Sessions::Any } else { Sessions::Own };
+        let sessions = if self.report.is_some() { Sessions::Any } else { Sessions::Own };
         Group::below(self.group.0, sessions)
     }
 
@@ -112,31 +103,54 @@ impl Started {
     pub(super) fn status(&self, ended: ExitStatus) -> Status {
         /// Longer than any report.
         const LIMIT: usize = 4_096;
-        let Some(socket) = &self.helper else { return ended.into() };
+        let Some(report) = &self.report else { return ended.into() };
         let mut bytes = [0; LIMIT];
-        let length = rustix::io::read(socket, &mut bytes).unwrap_or(0);
-        match Report(&bytes[..length]).failure() {
-            // A signal came from outside, or from us: there is nothing to be told apart.
-            Some(reason) if ended.code().is_some() => Status::NotStarted(reason),
-            _ => ended.into(),
+        let length = rustix::io::read(report, &mut bytes).unwrap_or(0);
+        // A signal came from outside, or from us: there is nothing to be told apart.
+        if ended.code().is_none() || did_begin(&bytes[..length]) {
+            return ended.into();
         }
+        Status::NotStarted("bubblewrap could not set up the sandbox".to_owned())
     }
 }
 
+/// Bubblewrap tells of an exit code only when there was a command that could have one. The code that it ends with
+/// itself says nothing about that.
+fn did_begin(report: &[u8]) -> bool {
+    String::from_utf8_lossy(report).contains("\"exit-code\"")
+}
+
+/// The shell that is to run the command, which is still to be given to it.
+pub(super) fn shell(request: &Request, output: OwnedFd) -> io::Result<Command> {
+    command("bash", &request.directory, &request.variables, output)
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the place where commands are started")]
-fn shell(
-    request: &Request,
-    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+pub(super) fn command(
+    program: &str,
+    directory: &OsStr,
+    variables: &[(OsString, OsString)],
     output: OwnedFd,
 ) -> io::Result<Command> {
-    let mut command = Command::new("bash");
+    let mut command = Command::new(program);
     command
-        .args(arguments)
-        .envs(request.variables.iter().map(|(name, value)| (name, value)))
-        .current_dir(&request.directory)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::from(output.try_clone()?))
         .stderr(Stdio::from(output))
         .process_group(0);
     Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::did_begin;
+
+    #[test]
+    fn a_command_that_failed_is_told_from_one_that_never_began() {
+        assert!(did_begin(b"{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n"));
+        assert!(!did_begin(b"{ \"child-pid\": 7 }\n"));
+        assert!(!did_begin(b""));
+    }
 }

@@ -38,18 +38,6 @@ impl Request {
         bytes
     }
 
-    /// `None` when it is not what `encode` makes.
-    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Request> {
-        let mut field = || {
-            let (length, rest) = bytes.split_first_chunk()?;
-            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-            let (field, rest) = rest.split_at_checked(length)?;
-            bytes = rest;
-            Some(field.to_vec())
-        };
-        Request::of_fields(field()?, field()?, &field()?, &field()?)
-    }
-
     pub(super) async fn read(control: &mut UnixStream) -> io::Result<Request> {
         let command = read_field(control).await?;
         let directory = read_field(control).await?;
@@ -145,7 +133,7 @@ mod tests {
     use crate::sandbox::{Kind, Sandbox};
 
     /// What the watchdog makes of the bytes that come down a control socket.
-    fn received(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    fn received(bytes: &[u8]) -> Option<Request> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (mut program, mut watchdog) = UnixStream::pair().unwrap();
@@ -154,7 +142,7 @@ mod tests {
                 drop(program);
             };
             let ((), request) = tokio::join!(send, Request::read(&mut watchdog));
-            request.ok().map(|request| (request.command.into_vec(), request.directory.into_vec()))
+            request.ok()
         })
     }
 
@@ -168,8 +156,9 @@ mod tests {
     fn a_request_arrives_as_it_was_sent() {
         #[track_caller]
         fn check(command: &[u8], directory: &[u8]) {
-            let expected = Some((command.to_vec(), directory.to_vec()));
-            assert!(received(&request(command, directory)) == expected);
+            let received = received(&request(command, directory)).unwrap();
+            assert!(received.command.into_vec() == command);
+            assert!(received.directory.into_vec() == directory);
         }
         check(b"", b"");
         check(b"echo 'a\nb' \"$x\"", b"/tmp");
@@ -188,11 +177,9 @@ mod tests {
 
     #[test]
     fn walls_that_cannot_be_read_are_not_the_same_as_none() {
-        let walls = Enclosure::new(
-            Kind::Landlock,
-            &Sandbox { kind: Some(Kind::Landlock), ..Sandbox::default() },
-            &[],
-        );
+        let kind = Kind::Landlock;
+        let sandbox = Sandbox { kind: Some(kind), ..Sandbox::default() };
+        let walls = Enclosure { kind, sandbox };
         let mut request = Request {
             command: "x".into(),
             directory: "/".into(),
@@ -200,15 +187,15 @@ mod tests {
             enclosure: Some(walls.clone()),
         };
         let bytes = request.encode();
-        let decoded = Request::decode(&bytes).unwrap();
-        assert_eq!((decoded.enclosure, decoded.variables), (Some(walls), request.variables));
+        let whole = received(&bytes).unwrap();
+        assert_eq!((whole.enclosure, whole.variables), (Some(walls), request.variables));
         request.variables = Vec::new();
         request.enclosure = None;
-        assert_eq!(Request::decode(&request.encode()).unwrap().enclosure, None);
+        assert_eq!(received(&request.encode()).unwrap().enclosure, None);
         let broken = [request.encode()[..42].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
-        assert!(Request::decode(&broken.concat()).is_none());
+        assert!(received(&broken.concat()).is_none());
         for length in 0..bytes.len() {
-            assert!(Request::decode(&bytes[..length]).is_none(), "{length} bytes");
+            assert!(received(&bytes[..length]).is_none(), "{length} bytes");
         }
     }
 
