@@ -1,5 +1,7 @@
 //! Doing what the screen wants: orders to agents, commands, lists, files, the editor.
 
+use std::time::{Duration, Instant};
+
 use ikigai_agents::{Command, Model, Order};
 use ikigai_conversation::{AgentId, ToolCall};
 use ikigai_store::{Content, Direction, Kept};
@@ -14,6 +16,9 @@ use crate::hand::{Hand, offered_models};
 use crate::model::context_tokens;
 use crate::question::{SHOWN_BYTES, present};
 use crate::signals::{Caught, Signals};
+
+/// A Ctrl-C that ends the editor is one of ours, too: it may be heard only after the editor's end.
+const LATE: Duration = Duration::from_secs(2);
 
 pub(super) struct Desk<'a> {
     pub(super) hand: Hand<'a>,
@@ -39,17 +44,22 @@ impl Desk<'_> {
         effects: &mut mpsc::Receiver<Effect>,
         signals: &mut Signals,
     ) -> Exit {
+        let mut editor_left = None::<Instant>;
         loop {
             tokio::select! {
                 effect = effects.recv() => match effect {
                     Some(Effect::Edit(text)) => match self.edit(text, signals).await {
-                        Some(edited) => self.feed.give(News::Edited(edited)),
+                        Some(edited) => {
+                            editor_left = Some(Instant::now());
+                            self.feed.give(News::Edited(edited));
+                        }
                         None => return Exit::Interrupted,
                     },
                     Some(effect) => self.take(effect).await,
                     None => return Exit::Done,
                 },
                 caught = signals.next() => match caught {
+                    Caught::Interrupt if editor_left.is_some_and(|at| at.elapsed() < LATE) => {}
                     Caught::Interrupt | Caught::Ending => return Exit::Interrupted,
                 },
             }
