@@ -6,6 +6,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -328,7 +329,10 @@ fn a_folder_that_was_left_open_is_closed() {
         let number = folder.as_raw_fd();
         // The watchdog is to begin with it.
         enclosed.reopen_with("X", "");
-        enclosed.refuses(&format!("echo new > /proc/self/fd/{number}/file && echo {REACHED}"));
+        let attempt = format!("echo new > /proc/self/fd/{number}/file && echo {REACHED}");
+        assert!(![Walls::Up, Walls::Down].iter().any(|walls| enclosed.try_to(&attempt, *walls)));
+        let inherits = Command::new("bash").args(["-c", &attempt]).output().unwrap();
+        assert!(String::from_utf8_lossy(&inherits.stdout).contains(REACHED), "no attempt");
         let open = "ls -l /proc/1/fd /proc/$PPID/fd 2>&1 | grep outside; true";
         assert_eq!(enclosed.prints(open), "");
     });

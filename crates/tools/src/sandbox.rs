@@ -36,7 +36,6 @@ mod ground;
 #[cfg(target_os = "linux")]
 mod guarded;
 mod hint;
-mod inherited;
 #[cfg(target_os = "linux")]
 pub(crate) mod landlock;
 #[cfg(target_os = "linux")]
@@ -52,7 +51,6 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use hint::hint;
-pub(crate) use inherited::Inherited;
 pub use secrets::secret_places;
 pub(crate) use wire::{Enclosure, is_loaders};
 

@@ -31,7 +31,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use groups::{Group, Sessions};
-pub(crate) use start::SHELL_OPTIONS;
 use start::{Started, Starter};
 pub(crate) use wire::{Request, STATUS_LIMIT, Status};
 
@@ -46,11 +45,12 @@ const LOOK: Duration = Duration::from_millis(5);
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 
 /// Serves commands until the program at the other end of the socket that is standard input closes it, then ends
-/// what is left. To be called before this process opens anything itself.
+/// what is left.
 ///
 /// # Errors
 /// When the runtime or the socket cannot be set up.
 pub fn serve() -> io::Result<()> {
+    keep_to_ourselves();
     let starter = Rc::new(Starter::new());
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     // Fails when this already leads a session, which is as good.
@@ -72,6 +72,14 @@ pub fn serve() -> io::Result<()> {
         end_rest().await;
         Ok(())
     })
+}
+
+/// Whoever started the program may have left something open for it. No command gets it: an open folder leads around
+/// every wall that is about paths.
+fn keep_to_ourselves() {
+    /// Behind the three that a command has of its own.
+    const FIRST: i32 = 3;
+    close_fds::set_fds_cloexec(FIRST, &[]);
 }
 
 /// Lives on when somebody ends "all of ikigai", or a command tries to end its parent: whoever ends the

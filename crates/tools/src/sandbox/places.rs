@@ -1,6 +1,7 @@
 //! Which part of the file system is what: the paths of a sandbox, resolved and put in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::Sandbox;
@@ -99,6 +100,12 @@ impl Places {
     /// From the outside in.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, Place)> {
         self.0.iter().map(|(path, place)| (path.as_path(), *place))
+    }
+
+    /// The names in `folder` that lead to places.
+    pub(super) fn names_in(&self, folder: &Path) -> BTreeSet<&OsStr> {
+        let below = self.0.keys().filter_map(|path| path.strip_prefix(folder).ok());
+        below.filter_map(|rest| rest.iter().next()).collect()
     }
 
     /// A hidden place inside of `folder`, which is not hidden itself.

@@ -21,7 +21,7 @@ use super::spawning::Spawning;
 use super::start::{Started, shell};
 use super::wire::Request;
 use crate::sandbox::sockets::SocketFolders;
-use crate::sandbox::{Enclosure, Inherited, Kind};
+use crate::sandbox::{Enclosure, Kind};
 
 /// The stack of a thread that starts a command: far more than looking around and starting a process take.
 const STACK: usize = 256 * 1024;
@@ -29,18 +29,15 @@ const STACK: usize = 256 * 1024;
 /// Starts commands behind walls.
 #[derive(Debug)]
 pub(super) struct Enclosed {
-    inherited: Inherited,
     spawning: Spawning,
     ruled: Ruled,
     socket_folders: Arc<Mutex<SocketFolders>>,
 }
 
 impl Enclosed {
-    /// To be called before this process opens anything itself.
     pub(super) fn new(spawning: Spawning) -> io::Result<Enclosed> {
-        let inherited = Inherited::find()?;
         let ruled = Ruled::new(spawning.clone())?;
-        Ok(Enclosed { inherited, spawning, ruled, socket_folders: Arc::default() })
+        Ok(Enclosed { spawning, ruled, socket_folders: Arc::default() })
     }
 
     /// Starts what is asked for; its output goes to `output`.
@@ -53,37 +50,32 @@ impl Enclosed {
         walls: &Enclosure,
         output: OwnedFd,
     ) -> io::Result<Started> {
-        let arguments = self.inherited.shell_arguments(&request.command);
         match walls.kind {
             Kind::Bubblewrap => {
-                let wrapped = Wrapped::new(request, &walls.sandbox, arguments, output)?;
+                let wrapped = Wrapped::new(request, &walls.sandbox, output)?;
                 wrapped.spawn(Arc::clone(&self.socket_folders), self.spawning.clone()).await
             }
             Kind::Landlock => {
-                let mut command = shell(request, output)?;
-                command.args(arguments);
+                let command = shell(request, output)?;
                 Started::of(self.ruled.spawn(command, walls.sandbox.clone()).await?, None)
             }
         }
     }
 }
 
-/// What a thread is to do.
-type Work = Box<dyn FnOnce() + Send>;
-
-/// Makes a thread's work of the start of a command, and a future of what comes of it. The work can ask whether
-/// that is still wanted.
+/// Makes a thread's work of the start of a command, and a future of what comes of it. The work is told whether it
+/// can be begun, and can ask whether that is still wanted.
 fn work(
     start: impl FnOnce(&dyn Fn() -> bool) -> io::Result<Child> + Send + 'static,
-) -> (Work, impl Future<Output = io::Result<Child>>) {
+) -> (impl FnOnce(io::Result<()>) + Send + 'static, impl Future<Output = io::Result<Child>>) {
     let (sender, started) = oneshot::channel();
     let runtime = Handle::current();
-    let work = move || {
+    let work = move |can_begin: io::Result<()>| {
         let _runtime = runtime.enter();
-        let started = start(&|| !sender.is_closed());
+        let started = can_begin.and_then(|()| start(&|| !sender.is_closed()));
         // Whoever asked may be gone, and the command ends with the last hold of it.
         let _ = sender.send(started);
     };
     let gone = |_| io::Error::other("the thread that is to start the command is gone");
-    (Box::new(work), async move { started.await.map_err(gone)? })
+    (work, async move { started.await.map_err(gone)? })
 }

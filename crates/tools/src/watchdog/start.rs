@@ -16,8 +16,8 @@ use super::spawning::Spawning;
 use super::wire::{Request, Status};
 use crate::sandbox::Enclosure;
 
-/// What comes before a command. Without the dashes, one that begins with a dash would be taken for an option.
-pub(crate) const SHELL_OPTIONS: [&str; 2] = ["-c", "--"];
+/// What runs a command, which follows. Without the dashes, one that begins with a dash would be taken for an option.
+pub(super) const SHELL: [&str; 3] = ["bash", "-c", "--"];
 
 /// Starts commands.
 #[derive(Debug)]
@@ -29,7 +29,6 @@ pub(super) struct Starter {
 }
 
 impl Starter {
-    /// To be called before this process opens anything itself.
     pub(super) fn new() -> Starter {
         let spawning = Spawning::default();
         Starter {
@@ -47,9 +46,7 @@ impl Starter {
         if let Some(walls) = &request.enclosure {
             return self.start_enclosed(request, walls, output).await;
         }
-        let mut shell = shell(request, output)?;
-        let child = self.spawning.spawn(shell.args(SHELL_OPTIONS).arg(&request.command))?;
-        Started::of(child, None)
+        Started::of(self.spawning.spawn(&mut shell(request, output)?)?, None)
     }
 
     #[cfg(target_os = "linux")]
@@ -120,9 +117,12 @@ fn did_begin(report: &[u8]) -> bool {
     String::from_utf8_lossy(report).contains("\"exit-code\"")
 }
 
-/// The shell that is to run the command, which is still to be given to it.
+/// The shell that is to run the command.
 pub(super) fn shell(request: &Request, output: OwnedFd) -> io::Result<Command> {
-    command("bash", &request.directory, &request.variables, output)
+    let [program, options @ ..] = SHELL;
+    let mut shell = command(program, &request.directory, &request.variables, output)?;
+    shell.args(options).arg(&request.command);
+    Ok(shell)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place where commands are started")]

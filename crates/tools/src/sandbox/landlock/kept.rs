@@ -6,13 +6,12 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use landlock::RulesetCreated;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Allowed, DEVICE_FOLDER, rules};
+use super::rules::{make_rules, places_of};
 use crate::sandbox::Sandbox;
 use crate::sandbox::ground::Ground;
 use crate::sandbox::places::Places;
@@ -38,7 +37,7 @@ impl KeptRules {
     }
 
     fn of_then(&mut self, sandbox: &Sandbox, now: SystemTime) -> io::Result<RulesetCreated> {
-        let places = all_places(sandbox);
+        let places = places_of(sandbox);
         // That something was mounted is only told once.
         if let Some(kept) = self.0.take_if(|kept| kept.is_good(sandbox, &places)) {
             return self.0.insert(kept).rules.try_clone();
@@ -46,10 +45,7 @@ impl KeptRules {
         self.0 = None;
         // All of the ground is looked at after this, so that no change falls in between.
         let mounts = File::open("/proc/self/mountinfo")?;
-        let (allowed, mut ground) = Allowed::of(&places)?;
-        ground.push(Ground::listed(Path::new(DEVICE_FOLDER)));
-        let rules = rules(sandbox).and_then(|rules| allowed.add_to(rules));
-        let rules = rules.map_err(io::Error::other)?;
+        let (rules, ground) = make_rules(&places, sandbox.network)?;
         // Without a look at all of it, nobody would see that it changes.
         if let Some(ground) = ground.into_iter().collect::<Option<Vec<Ground>>>()
             && ground.iter().all(|ground| ground.will_show_changes(now))
@@ -59,12 +55,6 @@ impl KeptRules {
         }
         Ok(rules)
     }
-}
-
-fn all_places(sandbox: &Sandbox) -> Places {
-    let mut places = Places::of(sandbox);
-    places.hide(PathBuf::from(DEVICE_FOLDER));
-    places
 }
 
 impl Kept {
@@ -90,7 +80,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::super::is_there;
-    use super::{KeptRules, Sandbox, all_places};
+    use super::{KeptRules, Sandbox, places_of};
     use crate::sandbox::ground::STEP;
 
     /// Makes rules for a home with a secret, changes something, and looks whether they are still good. What
@@ -106,7 +96,7 @@ mod tests {
             rules.of(&sandbox).unwrap();
             let Some(kept) = rules.0 else { return false };
             change(&home, &mut sandbox);
-            kept.is_good(&sandbox, &all_places(&sandbox)) == is_good
+            kept.is_good(&sandbox, &places_of(&sandbox)) == is_good
         });
         assert!(came_out, "{what}");
     }

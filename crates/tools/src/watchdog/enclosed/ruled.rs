@@ -11,18 +11,17 @@
 //! allow that company to be traced: so nobody may trace the watchdog. That it is signalled then, and the watchdog
 //! with it, is not prevented; who is so fast ends its own supervision, and stays within its walls.
 
-use std::cell::RefCell;
+use std::cell::OnceCell;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::process::{Child, Command};
-use tokio::sync::oneshot;
 
-use super::{STACK, Work, work};
-use crate::sandbox::Sandbox;
+use super::{STACK, work};
 use crate::sandbox::landlock::{KeptRules, enclose, filter_calls};
+use crate::sandbox::{Kind, Sandbox};
 use crate::watchdog::spawning::Spawning;
 
 /// Starts commands within walls of landlock.
@@ -30,19 +29,27 @@ use crate::watchdog::spawning::Spawning;
 pub(super) struct Ruled {
     spawning: Spawning,
     rules: Arc<Mutex<KeptRules>>,
-    /// Those with a filter, without and with a network. What waits there is bounded by the commands that begin.
-    filtered: [RefCell<Option<mpsc::Sender<Work>>>; 2],
+    /// The ways to the threads that have a filter, without and with a network.
+    filtered: [OnceCell<mpsc::Sender<Work>>; 2],
 }
+
+/// What a thread is to do that has the filter, or could not get it. What waits is bounded by the commands that begin.
+type Work = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 impl Ruled {
     pub(super) fn new(spawning: Spawning) -> io::Result<Ruled> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        Ok(Ruled { spawning, rules: Arc::default(), filtered: Default::default() })
+        let ruled = Ruled { spawning, rules: Arc::default(), filtered: Default::default() };
+        // Then the first command is likely to need it, and this process has other things to begin with meanwhile.
+        if !Kind::Bubblewrap.is_installed() {
+            ruled.filtered(false)?;
+        }
+        Ok(ruled)
     }
 
     /// Starts a command in this sandbox.
     pub(super) async fn spawn(&self, mut command: Command, sandbox: Sandbox) -> io::Result<Child> {
-        let filtered = self.filtered(sandbox.network).await?;
+        let filtered = self.filtered(sandbox.network)?;
         let (rules, spawning) = (Arc::clone(&self.rules), self.spawning.clone());
         // Nothing but to end is left to the thread after this.
         let (work, child) = work(move |is_wanted| {
@@ -55,27 +62,26 @@ impl Ruled {
             spawning.spawn(command.kill_on_drop(true))
         });
         let gone = "the thread with the filter is gone";
-        filtered.send(work).map_err(|_| io::Error::other(gone))?;
+        filtered.send(Box::new(work)).map_err(|_| io::Error::other(gone))?;
         child.await
     }
 
-    /// The way to the thread that has the filter.
-    async fn filtered(&self, network: bool) -> io::Result<mpsc::Sender<Work>> {
+    /// The way to the thread that has the filter, or is about to take it.
+    fn filtered(&self, network: bool) -> io::Result<&mpsc::Sender<Work>> {
         let slot = &self.filtered[usize::from(network)];
-        if let Some(filtered) = &*slot.borrow() {
-            return Ok(filtered.clone());
+        if let Some(filtered) = slot.get() {
+            return Ok(filtered);
         }
         let (sender, queue) = mpsc::channel::<Work>();
-        let (ready, is_ready) = oneshot::channel();
         let serve = move || {
-            let _ = ready.send(filter_calls(network));
+            let filtered = filter_calls(network).map_err(|error| error.to_string());
             for work in queue {
+                let filtered = filtered.clone().map_err(io::Error::other);
                 // One that cannot be begun is dropped, and that is noticed.
-                let _ = thread::Builder::new().stack_size(STACK).spawn(work);
+                let _ = thread::Builder::new().stack_size(STACK).spawn(move || work(filtered));
             }
         };
         thread::Builder::new().stack_size(STACK).spawn(serve)?;
-        is_ready.await.map_err(io::Error::other)??;
-        Ok(slot.borrow_mut().insert(sender).clone())
+        Ok(slot.get_or_init(|| sender))
     }
 }

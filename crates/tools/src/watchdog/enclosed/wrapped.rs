@@ -14,15 +14,16 @@ use crate::sandbox::bubblewrap::{Inside, enclose, program};
 use crate::sandbox::sockets::SocketFolders;
 use crate::sandbox::{Sandbox, is_loaders};
 use crate::watchdog::spawning::Spawning;
-use crate::watchdog::start::{Started, command};
+use crate::watchdog::start::{SHELL, Started, command};
 use crate::watchdog::wire::Request;
 use crate::words::Variables;
 
 /// A command that is to be started.
 #[derive(Debug)]
 pub(super) struct Wrapped {
-    command: Command,
-    shell_arguments: Vec<OsString>,
+    /// Calls `bwrap`; what that is to do is still to be added.
+    bwrap: Command,
+    command: OsString,
     inside: Inside,
 }
 
@@ -30,17 +31,16 @@ impl Wrapped {
     pub(super) fn new(
         request: &Request,
         sandbox: &Sandbox,
-        shell_arguments: Vec<OsString>,
         output: OwnedFd,
     ) -> io::Result<Wrapped> {
         let program = program().ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
         let variables = request.variables.iter().cloned();
         let (loader, harmless): (Variables, Variables) =
             variables.partition(|(name, _)| is_loaders(name));
-        let command = command(program, &request.directory, &harmless, output)?;
+        let bwrap = command(program, &request.directory, &harmless, output)?;
         let (sandbox, directory) = (sandbox.clone(), request.directory.clone());
         let inside = Inside { sandbox, directory, loader };
-        Ok(Wrapped { command, shell_arguments, inside })
+        Ok(Wrapped { bwrap, command: request.command.clone(), inside })
     }
 
     pub(super) async fn spawn(
@@ -50,16 +50,16 @@ impl Wrapped {
     ) -> io::Result<Started> {
         let (report, bwraps_end) = UnixStream::pair()?;
         report.set_nonblocking(true)?;
-        let Wrapped { mut command, shell_arguments, inside } = self;
+        let Wrapped { mut bwrap, command, inside } = self;
         let (work, child) = work(move |is_wanted| {
             let call = enclose(&inside, &folders, bwraps_end.into())?;
-            command.args(call.arguments).arg("bash").args(shell_arguments);
+            bwrap.args(call.arguments).args(SHELL).arg(command);
             if !is_wanted() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            spawning.spawn_with(command.kill_on_drop(true), call.fds)
+            spawning.spawn_with(bwrap.kill_on_drop(true), call.fds)
         });
-        thread::Builder::new().stack_size(STACK).spawn(work)?;
+        thread::Builder::new().stack_size(STACK).spawn(|| work(Ok(())))?;
         Started::of(child.await?, Some(report))
     }
 }

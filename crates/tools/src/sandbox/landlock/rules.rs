@@ -1,0 +1,175 @@
+//! The rules of landlock that make a sandbox.
+//!
+//! Landlock only allows, and what it allows holds for all that lies below. So a hidden place is one that
+//! nothing above it was allowed for: its siblings are allowed one by one, and so are those of the folders
+//! around it. Those folders themselves cannot be listed, since that right would reach into the hidden one.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+};
+use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, open, openat, statat};
+use rustix::io::Errno;
+
+use crate::sandbox::Sandbox;
+use crate::sandbox::ground::Ground;
+use crate::sandbox::places::{Place, Places};
+
+/// Without the right to truncate (Linux 6.2) every file of the user could be emptied.
+const LEAST: ABI = ABI::V3;
+/// What is known here; an older kernel does what it can of it.
+const NEWEST: ABI = ABI::V7;
+
+const DEVICE_FOLDER: &str = "/dev";
+/// The only devices. A disk or the memory would show what is hidden, a terminal what the person types.
+const DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Each is opened whenever the rules are made; a home with more entries than this beside its secrets is not usual.
+const MOST_SIBLINGS: usize = 50_000;
+
+/// Rules that allow nothing yet.
+pub(super) fn no_rules(network: bool) -> Result<RulesetCreated, RulesetError> {
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(LEAST))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?;
+    if !network {
+        rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    rules.create()
+}
+
+/// The places of a sandbox as the rules see them: devices are allowed one by one.
+pub(super) fn places_of(sandbox: &Sandbox) -> Places {
+    let mut places = Places::of(sandbox);
+    places.hide(PathBuf::from(DEVICE_FOLDER));
+    places
+}
+
+/// Makes the rules, and tells what they were made from: nobody would see a change of what is `None` there.
+pub(super) fn make_rules(
+    places: &Places,
+    network: bool,
+) -> io::Result<(RulesetCreated, Vec<Option<Ground>>)> {
+    let rules = no_rules(network).map_err(io::Error::other)?;
+    let mut making = Making { places, rules, ground: Vec::new(), siblings: 0 };
+    making.read_around(Path::new("/"))?;
+    for (path, place) in places.iter() {
+        making.allow_place(path, place)?;
+    }
+    for device in DEVICES {
+        let doing = AccessFs::from_file(NEWEST) & !BitFlags::from(AccessFs::Execute);
+        making.allow(at(CWD, Path::new(device)), doing)?;
+    }
+    making.ground.push(Ground::listed(Path::new(DEVICE_FOLDER)));
+    Ok((making.rules, making.ground))
+}
+
+struct Making<'a> {
+    places: &'a Places,
+    rules: RulesetCreated,
+    ground: Vec<Option<Ground>>,
+    /// How many were allowed to be read one by one.
+    siblings: usize,
+}
+
+impl Making<'_> {
+    fn allow_place(&mut self, path: &Path, place: Place) -> io::Result<()> {
+        if place == Place::Hidden {
+            return Ok(());
+        }
+        self.ground.push(Ground::itself(path));
+        if place == Place::Read {
+            return self.read_around(path);
+        }
+        match self.places.hidden_below(path) {
+            Some(hidden) => Err(cannot_hide(hidden, path)),
+            None => self.allow(at(CWD, path), writing()),
+        }
+    }
+
+    /// Allows to read `folder`, or where something in it is hidden, all the rest of it.
+    fn read_around(&mut self, folder: &Path) -> io::Result<()> {
+        if self.places.hidden_below(folder).is_none() {
+            return self.read(at(CWD, folder));
+        }
+        self.ground.push(Ground::listed(folder));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let listed = match open(folder, flags, Mode::empty()) {
+            // Who may not list it now could not do so in the sandbox.
+            Err(Errno::ACCESS) => return Ok(()),
+            listed => listed?,
+        };
+        let leading = self.places.names_in(folder);
+        for entry in Dir::read_from(&listed)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            // What a link leads to has a path of its own.
+            if [".", ".."].map(OsStr::new).contains(&name) || is_link(&listed, &entry) {
+                continue;
+            }
+            if !leading.contains(name) {
+                self.read(at(&listed, Path::new(name)))?;
+            } else if self.places.at(&folder.join(name)) == Place::Read {
+                self.read_around(&folder.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, path: rustix::io::Result<OwnedFd>) -> io::Result<()> {
+        self.siblings += 1;
+        if self.siblings > MOST_SIBLINGS {
+            return Err(io::Error::other("too many files beside hidden ones"));
+        }
+        self.allow(path, AccessFs::from_read(NEWEST))
+    }
+
+    /// What is gone by now, or cannot be reached, needs no rule.
+    fn allow(
+        &mut self,
+        path: rustix::io::Result<OwnedFd>,
+        doing: BitFlags<AccessFs>,
+    ) -> io::Result<()> {
+        let Ok(path) = path else { return Ok(()) };
+        let allowed = (&mut self.rules).add_rule(PathBeneath::new(path, doing));
+        allowed.map(drop).map_err(io::Error::other)
+    }
+}
+
+/// Something that a rule can be about.
+fn at(folder: impl std::os::fd::AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    openat(folder, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn is_link(folder: &OwnedFd, entry: &DirEntry) -> bool {
+    let kind = match entry.file_type() {
+        // Not every file system tells while it is listed.
+        FileType::Unknown => statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+            .map_or(FileType::Unknown, |seen| FileType::from_raw_mode(seen.st_mode)),
+        kind => kind,
+    };
+    matches!(kind, FileType::Symlink | FileType::Unknown)
+}
+
+/// All but to make devices and to speak to them.
+fn writing() -> BitFlags<AccessFs> {
+    let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
+    AccessFs::from_all(NEWEST) & !devices
+}
+
+fn cannot_hide(hidden: &Path, writable: &Path) -> io::Error {
+    let (hidden, writable) = (hidden.display(), writable.display());
+    io::Error::other(format!(
+        "landlock cannot hide {hidden} while {writable} can be written; install bubblewrap, or work in a folder without it"
+    ))
+}
