@@ -36,6 +36,23 @@ fn the_sandbox_that_works_is_named_with_the_mode() {
 }
 
 #[test]
+fn a_place_of_the_sandbox_that_is_not_there_is_named() {
+    let workspace = Workspace::new();
+    workspace
+        .write_config("sandbox.write = [\"~/none\", \"~\"]\nsandbox.read = [\"/nowhere/x\"]\n");
+    let found = workspace.print(["doctor"]);
+    let home = workspace.home();
+    for place in [
+        "sandbox.read names /nowhere/x".to_owned(),
+        format!("sandbox.write names {}/none", home.display()),
+    ] {
+        let line = format!("\n--  sandbox        {place}, which is not there\n");
+        assert!(found.contains(&line), "{found}");
+    }
+    assert_eq!(found.matches("which is not there").count(), 2, "{found}");
+}
+
+#[test]
 fn a_healthy_installation_has_nothing_bad() {
     let workspace = Workspace::with_agents(2);
     workspace.print(["mail", "send", "1/", "x"]);

@@ -1,11 +1,26 @@
 //! A command that fails for want of something outside says how to ask for it.
 
+use ikigai_tools::SandboxKind;
+
 use crate::support::enclosed::{Enclosed, Walls, in_each_sandbox};
 use crate::support::skip;
 
-const PATHS: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#;
 const NETWORK: &str =
     r#"[ikigai sandbox: no network; call bash with "sandbox": false to ask for it]"#;
+
+const LOCALHOST: &str = r#"[ikigai sandbox: no network, also on localhost no server but the command's own; call bash with "sandbox": false to ask for it]"#;
+const SECRETS: &str = r#"[ikigai sandbox: places of secrets cannot be read from here and may look empty; call bash with "sandbox": false to ask for it]"#;
+
+fn refused(kind: SandboxKind) -> &'static str {
+    match kind {
+        SandboxKind::Bubblewrap => {
+            r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#
+        }
+        SandboxKind::Landlock => {
+            r#"[ikigai sandbox: only the working tree and $TMPDIR can be written, places of secrets cannot be read, nor the folders around them be listed; call bash with "sandbox": false to ask for more]"#
+        }
+    }
+}
 
 fn last_line(enclosed: &Enclosed, command: &str) -> String {
     let result = enclosed.bash(command, Walls::Up);
@@ -25,7 +40,7 @@ fn a_place_that_cannot_be_written_is_explained() {
             "python3 -c \"open('../outside/file', 'w')\"",
             "git init -q ../outside/repository",
         ] {
-            assert_eq!(line(command), PATHS, "{}: {command}", enclosed.kind);
+            assert_eq!(line(command), refused(enclosed.kind), "{}: {command}", enclosed.kind);
         }
         assert_eq!(line("echo x > ../outside/file; echo done"), "done");
         assert_eq!(line("echo failed; exit 1"), "failed");
@@ -57,12 +72,50 @@ fn a_network_that_is_not_there_is_explained() {
             "ssh -o BatchMode=yes example.invalid true",
         ] {
             let program = command.split(' ').next().unwrap();
-            if enclosed.bash(&format!("type {program}"), Walls::Up)["data"]["exit_code"] != 0 {
+            if !enclosed.has(program) {
                 skip(&format!("{program} is not installed"));
                 continue;
             }
             let line = last_line(&enclosed, command);
             assert_eq!(line, NETWORK, "{}: {command}", enclosed.kind);
         }
+    });
+}
+
+/// A server that somebody runs on this machine is not reached, and it is not the server's fault.
+#[test]
+fn a_server_on_localhost_that_cannot_be_reached_is_explained() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let port = address.port();
+    in_each_sandbox(|enclosed| {
+        for command in [
+            format!("exec 3<>/dev/tcp/127.0.0.1/{port}"),
+            format!("curl -sS http://localhost:{port}/"),
+            format!("curl -s http://{address}/"),
+        ] {
+            if command.starts_with("curl") && !enclosed.has("curl") {
+                skip("curl is not installed");
+                continue;
+            }
+            let line = last_line(&enclosed, &command);
+            // With landlock there is not even a socket, and bash does not tell for whom it wanted one.
+            let is_right = match enclosed.kind {
+                SandboxKind::Bubblewrap => line == LOCALHOST,
+                SandboxKind::Landlock => [LOCALHOST, NETWORK].contains(&&*line),
+            };
+            assert!(is_right, "{}: {command}: {line}", enclosed.kind);
+        }
+    });
+}
+
+#[test]
+fn a_place_of_secrets_that_was_asked_for_is_explained() {
+    in_each_sandbox(|enclosed| {
+        for command in ["cat ~/.ssh/id", "cat \"$HOME/.aws/key\"", "ls ~/.ssh"] {
+            let line = last_line(&enclosed, command);
+            assert_eq!(line, SECRETS, "{}: {command}", enclosed.kind);
+        }
+        assert_eq!(last_line(&enclosed, "cat ~/notes"), "open");
     });
 }

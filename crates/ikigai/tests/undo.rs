@@ -171,6 +171,29 @@ fn every_message_is_taken_back_by_itself_the_newest_first() {
     assert_eq!(workspace.print(["undo", "--list"]).matches("make it").count(), 3);
 }
 
+/// Every `run` begins a session, and the newest is the one that is meant.
+#[test]
+fn where_the_newest_session_changed_nothing_an_older_one_is_named() {
+    let workspace = Workspace::new();
+    workspace.write("a", "0");
+    turn(&workspace, ["make it 1"], &[edit("a", "0", "1")]);
+    turn(&workspace, ["only look"], &[read("a")]);
+    let said = "There is nothing to take back.\n";
+    for ended in [workspace.run(["undo"]), workspace.run(["undo", "--list"])] {
+        let (code, stdout, stderr) = ended;
+        let older = stderr.trim_end().rsplit(' ').next().unwrap();
+        let told = format!(
+            "An older session of this directory has something to take back: ikigai undo --session {older}\n"
+        );
+        assert_eq!((code, &*stdout, &stderr), (0, said, &told));
+        assert!(workspace.print(["undo", "--list", "--session", older]).contains("make it 1"));
+    }
+    assert_eq!(workspace.run(["undo", "--redo"]).2, "");
+    let sessions: Value = serde_json::from_str(&workspace.print(["sessions", "--json"])).unwrap();
+    let newest = sessions[0]["id"].as_str().unwrap();
+    assert_eq!(workspace.run(["undo", "--session", newest]).2, "");
+}
+
 #[test]
 fn what_somebody_has_changed_since_is_left_alone_and_named() {
     let workspace = Workspace::new();

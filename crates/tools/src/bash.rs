@@ -14,7 +14,7 @@ use crate::file_error::without_number;
 use crate::gate::Subject;
 use crate::output::{Capture, Output};
 use crate::result::{Outcome, Refusal};
-use crate::sandbox::{Kind, Sandbox, hint};
+use crate::sandbox::{Ended, Kind, Sandbox, hint};
 use crate::watchdog::{GRACE, Status};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &Bash::DECLARATION, prepare };
@@ -94,12 +94,23 @@ impl Bash {
             output.add_line(&format!("[Time limit of {seconds} s reached: the command was ended]"));
         }
         if let Some(sandbox) = &context.sandbox
-            && matches!(end, End::Own(Status::Exited(1..)))
-            && let Some(line) = hint(sandbox, &self.command, exit_code, &output.text)
+            && matches!(end, End::Own(Status::Exited(_)))
+            && let Some(line) = self.hint(context, sandbox, exit_code, &output)
         {
             output.add_line(line);
         }
         Outcome::success(output).with("exit_code", exit_code)
+    }
+
+    fn hint(
+        &self,
+        context: &Context,
+        sandbox: &Sandbox,
+        exit_code: i32,
+        output: &Output,
+    ) -> Option<&'static str> {
+        let kind = context.commands.likely_kind(sandbox);
+        hint(sandbox, kind, Ended { command: &self.command, exit_code, output: &output.text })
     }
 
     fn check(&self) -> Result<(), String> {

@@ -50,7 +50,7 @@ mod wire;
 use std::fmt;
 use std::path::PathBuf;
 
-pub(crate) use hint::hint;
+pub(crate) use hint::{Ended, hint};
 pub use secrets::secret_places;
 pub(crate) use wire::{Enclosure, is_loaders};
 

@@ -12,14 +12,10 @@ use crate::model;
 use crate::print;
 
 pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
-    let findings = [
-        configuration(),
-        keys(environment),
-        model(environment)?,
-        sandbox(environment)?,
-        terminal(environment),
-        database(environment),
-    ];
+    let mut findings =
+        vec![configuration(), keys(environment), model(environment)?, sandbox(environment)?];
+    findings.extend(missing_places(environment));
+    findings.extend([terminal(environment), database(environment)]);
     let text: String = findings.iter().map(Finding::render).collect();
     print::out(print::safe(&text))?;
     let is_bad = findings.iter().any(|finding| finding.health == Health::Bad);
@@ -162,6 +158,17 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
             Health::Missing,
             format!("{none}, so every command is asked for: install bubblewrap"),
         ),
+    })
+}
+
+/// What the sandbox is to be widened by and is not there: no command is told of that.
+fn missing_places(environment: &Environment) -> impl Iterator<Item = Finding> {
+    let named = ["sandbox.read", "sandbox.write"].into_iter().flat_map(|setting| {
+        environment.settings.paths(setting).into_iter().map(move |place| (setting, place))
+    });
+    named.filter(|(_, place)| !place.exists()).map(|(setting, place)| {
+        let text = format!("{setting} names {}, which is not there", place.display());
+        Finding { what: "sandbox", health: Health::Missing, text }
     })
 }
 

@@ -8,7 +8,7 @@ use crate::command::now;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print;
-use crate::session::OpenSession;
+use crate::session::{OpenSession, place};
 use crate::undo::{has_failed, nothing, render, render_list};
 
 pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyhow::Result<Exit> {
@@ -19,6 +19,9 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
     if arguments.list {
         let undoable = session.wait(session.store().undoable(session.id))?;
         print::out(render_list(&undoable, directory, now()))?;
+        if undoable.is_empty() {
+            tell_of_older(environment, &session)?;
+        }
         return Ok(Exit::Done);
     }
     let (direction, again) = match arguments.redo {
@@ -26,7 +29,12 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
         false => (Direction::Undo, "ikigai undo"),
     };
     match session.wait(undo(session.store(), session.id, direction))? {
-        Undone::Nothing => print::out(format!("{}\n", nothing(direction)))?,
+        Undone::Nothing => {
+            print::out(format!("{}\n", nothing(direction)))?;
+            if direction == Direction::Undo {
+                tell_of_older(environment, &session)?;
+            }
+        }
         Undone::AtWork(agent) => {
             anyhow::bail!("agent {agent} is at work: interrupt it first, or wait for its end")
         }
@@ -40,4 +48,25 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
         }
     }
     Ok(Exit::Done)
+}
+
+/// Every `ikigai run` begins a session: what is to be taken back may be in the one before. A session that was named is
+/// the one that was meant.
+fn tell_of_older(environment: &Environment, session: &OpenSession<'_>) -> anyhow::Result<()> {
+    /// A directory may have thousands.
+    const LOOKED_AT: usize = 20;
+    if environment.chosen.session.is_some() {
+        return Ok(());
+    }
+    let (here, store) = (place(environment), session.store());
+    let sessions = session.wait(store.sessions())?.into_iter();
+    let older = sessions.filter(|other| other.place == here && other.id != session.id);
+    for older in older.take(LOOKED_AT) {
+        if !session.wait(store.undoable(older.id))?.is_empty() {
+            let told = "An older session of this directory has something to take back";
+            print::note(&format!("{told}: ikigai undo --session {}", older.id));
+            break;
+        }
+    }
+    Ok(())
 }

@@ -143,6 +143,11 @@ impl Enclosed {
         result["data"]["output"].as_str().unwrap().to_owned()
     }
 
+    /// Whether a program is installed.
+    pub(crate) fn has(&self, program: &str) -> bool {
+        self.bash(&format!("type {program}"), Walls::Up)["data"]["exit_code"] == 0
+    }
+
     /// Whether a command that says [`REACHED`] when it got what it wanted does so.
     pub(crate) fn try_to(&self, command: &str, walls: Walls) -> bool {
         self.bash(command, walls)["data"]["output"].as_str().unwrap().contains(REACHED)
