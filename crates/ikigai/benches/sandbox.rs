@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on fails")]
 #![allow(missing_docs, reason = "nobody links against a bench")]
 
+mod home;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -34,7 +36,8 @@ fn main() {
     let mut times = [const { [const { Vec::new() }; 3] }; 3];
     runtime.block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        make_home(folder.path());
+        home::furnish(folder.path());
+        fs::create_dir_all(folder.path().join(TREE)).unwrap();
         for _ in 0..ROUNDS {
             // One after the other, so that what else the machine does hits all of them.
             for (kind, times) in KINDS.into_iter().zip(&mut times) {
@@ -71,17 +74,6 @@ async fn three_commands(home: &Path, kind: Option<SandboxKind>) -> [Duration; 3]
     let times = [first, run(&context).await, run(&context).await];
     commands.close().await;
     times
-}
-
-/// A home with secrets among other things, and a tree to work in.
-fn make_home(home: &Path) {
-    for secret in [TREE, ".ssh", ".config/gh", ".docker"] {
-        fs::create_dir_all(home.join(secret)).unwrap();
-    }
-    for number in 0..100 {
-        fs::create_dir(home.join(format!("folder{number}"))).unwrap();
-        fs::create_dir(home.join(format!(".config/program{number}"))).unwrap();
-    }
 }
 
 fn context(commands: &Arc<Commands>, home: &Path, kind: Option<SandboxKind>) -> Context {

@@ -9,6 +9,7 @@
 )]
 #![allow(missing_docs, reason = "nobody links against a bench")]
 
+mod home;
 mod measure;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -45,6 +46,7 @@ fn main() {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
+    home::furnish(folder.path());
     let work = folder.path().join("work");
     std::fs::create_dir(&work).expect("it can be made");
     std::fs::write(work.join("file.txt"), "a line\n".repeat(100)).expect("it can be written");
