@@ -1,11 +1,16 @@
 //! One request to the model.
 
-use ikigai_providers::{Fault, Progress, Request, Response, ToolUse};
+use std::time::Duration;
 
+use ikigai_providers::{Fault, Progress, Request, Response, ToolUse};
+use ikigai_tools::Mode;
 use tracing::{debug, info, warn};
 
 use crate::agent::Agent;
 use crate::event::Happening;
+
+/// Models take longer. From one that does not there is no time to be had.
+const SOME_TIME: Duration = Duration::from_millis(20);
 
 /// What became of a request.
 pub(crate) enum Asked {
@@ -44,7 +49,7 @@ impl Agent {
             }
         };
         debug!(agent, model = model.label, seen = view.len(), "asking");
-        let asked = model.client.ask(&request, &mut on_progress);
+        let asked = self.with_time_to_get_ready(model.client.ask(&request, &mut on_progress));
         match interrupt.run_until_cancelled(asked).await {
             Some(Ok(response)) => {
                 let (calls, bytes) = (response.calls.len(), response.text.len());
@@ -60,5 +65,24 @@ impl Agent {
                 Asked::Interrupted(arrived)
             }
         }
+    }
+
+    /// Uses the time until the model has answered, if it takes some, to get ready for what it may ask for.
+    async fn with_time_to_get_ready<T>(&self, asked: impl Future<Output = T>) -> T {
+        let get_ready = async {
+            tokio::time::sleep(SOME_TIME).await;
+            if self.toolbox().permissions.mode() == Mode::Work && self.is_offered("bash") {
+                self.context().get_ready().await;
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            answer = asked => answer,
+            never = get_ready => never,
+        }
+    }
+
+    fn is_offered(&self, name: &str) -> bool {
+        self.declared().iter().any(|tool| tool.name == name)
     }
 }

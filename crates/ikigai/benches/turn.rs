@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ikigai_conversation::{NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{Budget, Ending, Input, Next, Options, Place, Process, Store};
@@ -27,6 +27,8 @@ use serde_json::{Value, json};
 const IKIGAI: &str = env!("CARGO_BIN_EXE_ikigai");
 const ROUNDS: usize = 30;
 const CALLS: usize = 20;
+/// Shorter than that of any model.
+const THOUGHT: Duration = Duration::from_millis(50);
 
 /// Runs a program where no bubblewrap is to be found, so that landlock takes its place.
 const WITHOUT_BUBBLEWRAP: [&str; 5] = [
@@ -119,11 +121,21 @@ impl Drop for Server {
 
 /// Serves until standard input ends, which it does with the bench.
 fn serve(scenario: &str) {
+    let bash = |count, command| calling(count, "bash", json!({ "command": command }));
     let server = match scenario {
-        "bash" => calling(CALLS, "bash", json!({"command": "true"})),
-        "file_read" => calling(CALLS, "file_read", json!({"path": "file.txt"})),
-        "once" => calling(1, "bash", json!({"command": "true"})),
-        "print" => calling(1, "bash", json!({"command": PRINT})),
+        "bash" => ModelServer::choosing(bash(CALLS, "true")),
+        "file_read" => {
+            ModelServer::choosing(calling(CALLS, "file_read", json!({"path": "file.txt"})))
+        }
+        "once" => ModelServer::choosing(bash(1, "true")),
+        "once after a thought" => {
+            let reply = bash(1, "true");
+            ModelServer::choosing(move |request| {
+                std::thread::sleep(THOUGHT);
+                reply(request)
+            })
+        }
+        "print" => ModelServer::choosing(bash(1, PRINT)),
         "deltas" => {
             ModelServer::choosing(|_| Reply::pieces((0..5_000).map(|n| format!("word{n} "))))
         }
@@ -159,7 +171,7 @@ impl Bench<'_> {
     fn row(&self, what: &str, command: impl Fn() -> Command) -> f64 {
         let mut measures: Vec<Measure> = (0..ROUNDS).map(|_| run(&mut command())).collect();
         measures.sort_by_key(|measure| measure.wall);
-        let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
         let median = ms(measures[ROUNDS / 2].wall);
         let fastest = ms(measures[0].wall);
         let peak =
@@ -186,9 +198,11 @@ impl Bench<'_> {
         println!();
         println!("| what `--mode work` adds to a `bash` call | bubblewrap ms | landlock ms |");
         println!("| --- | --- | --- |");
-        for (what, scenario, calls) in
-            [("the only one of a turn", "once", 1), ("one of many", "bash", CALLS)]
-        {
+        for (what, scenario, calls) in [
+            ("the only one of a turn, from a model that takes 50 ms", "once after a thought", 1),
+            ("the only one of a turn, from one that answers at once", "once", 1),
+            ("one of many, from one that answers at once", "bash", CALLS),
+        ] {
             let server = Server::start(scenario);
             let [bubblewrap, landlock] = [&[][..], &WITHOUT_BUBBLEWRAP]
                 .map(|by| self.sandbox_adds(by, &server) / calls as f64);
@@ -265,12 +279,16 @@ fn ask(stream: &mut TcpStream, request: &[u8]) -> f64 {
     started.elapsed().as_secs_f64() * 1e3
 }
 
-/// A server that asks for so many calls, one a response, and then answers.
-fn calling(count: usize, name: &'static str, arguments: Value) -> ModelServer {
-    ModelServer::choosing(move |request: &Captured| match request.results_since_user() {
+/// Asks for so many calls, one a response, and then answers.
+fn calling(
+    count: usize,
+    name: &'static str,
+    arguments: Value,
+) -> impl Fn(&Captured) -> Reply + Send + Sync + 'static {
+    move |request| match request.results_since_user() {
         done if done < count => Reply::call(&format!("call_{done}"), name, arguments.clone()),
         _ => Reply::text("Done."),
-    })
+    }
 }
 
 /// A session of `count` messages: prompts, calls with results, answers.

@@ -51,6 +51,7 @@ mod sandbox_doors;
 mod sandbox_everyday;
 mod sandbox_guarded;
 mod sandbox_hints;
+mod sandbox_landlock;
 mod sandbox_walls;
 mod schemas;
 mod screen_agents;

@@ -40,6 +40,8 @@ pub struct Commands {
     link: Mutex<Option<Link>>,
     /// The kind of sandbox that works, once that was tried.
     sandbox: OnceCell<Kind>,
+    /// Whether it was made ready for commands.
+    ready: OnceCell<()>,
     /// Cancelled when the program ends: nothing goes on in the background after that.
     closing: CancellationToken,
 }
@@ -76,6 +78,7 @@ impl Commands {
             environment,
             link: Mutex::new(None),
             sandbox: OnceCell::new(),
+            ready: OnceCell::new(),
             closing: CancellationToken::new(),
         }
     }
@@ -157,6 +160,26 @@ impl Commands {
             return Ok(None);
         }
         Ok(Some(self.sandbox_kind().await?).filter(|works| *works != failed))
+    }
+
+    /// Makes ready for commands in this sandbox, once: the first one of a process has to wait for the watchdog, and for
+    /// landlock's rules, which take as long as bash. One that does nothing waits for them instead.
+    pub(crate) async fn get_ready(&self, sandbox: &Sandbox) {
+        let kind = self.likely_kind(sandbox);
+        if kind != Kind::Landlock {
+            return;
+        }
+        // Not even what the user has bash do at its start.
+        let variables = &[("BASH_ENV".into(), OsString::new())];
+        let walls = Some((sandbox, kind));
+        let nothing = Order { command: ":", directory: Path::new("/"), variables, walls };
+        let run = async || {
+            // What is wrong is for the first command to tell.
+            if let Ok(mut running) = self.start(&nothing).await {
+                let _ = running.control.status().await;
+            }
+        };
+        self.ready.get_or_init(run).await;
     }
 
     /// Starts a command with `bash -c`.

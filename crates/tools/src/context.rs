@@ -97,6 +97,16 @@ impl Context {
         }
     }
 
+    /// Lets the next command begin sooner. For when there is time.
+    ///
+    /// # Cancel safety
+    /// What is not ready then is made ready by the next call.
+    pub async fn get_ready(&self) {
+        if let Some(sandbox) = &self.sandbox {
+            self.commands.get_ready(sandbox).await;
+        }
+    }
+
     pub(crate) fn memory(&self) -> Option<&FileMemory> {
         self.memory.as_deref()
     }

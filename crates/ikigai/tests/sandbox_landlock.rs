@@ -1,0 +1,71 @@
+//! The program where there is no bubblewrap: landlock takes its place.
+
+use std::fs;
+use std::process::Command;
+
+use ikigai_testkit::{ModelServer, Reply};
+use serde_json::json;
+
+use crate::full_disk::unshare;
+use crate::support::model::{Format, Running};
+use crate::support::{Workspace, ended, pid, skip, wait_for};
+
+/// Hides every `bwrap` that could be taken.
+const SCRIPT: &str = r#"
+    for bwrap in /usr/bin/bwrap /bin/bwrap /usr/local/bin/bwrap /run/current-system/sw/bin/bwrap; do
+        if [ -f "$bwrap" ]; then mount --bind /dev/null "$bwrap" || exit 9; fi
+    done
+    exec "$0" "$@"
+"#;
+
+/// The program without bubblewrap; `None`, and that is said, where landlock does not work either.
+fn without_bubblewrap(workspace: &Workspace) -> Option<Command> {
+    let options = unshare().unwrap_or_default();
+    let program = || workspace.under("unshare", &[&options[..], &["bash", "-c", SCRIPT]].concat());
+    let (_, found, stderr) = ended(program().arg("doctor"));
+    if found.contains("ok  sandbox        landlock, in mode work") {
+        return Some(program());
+    }
+    let needed = std::env::var("IKIGAI_NEED_SANDBOX").unwrap_or_default();
+    assert!(!needed.contains("landlock"), "landlock is needed, but: {found}{stderr}");
+    skip(&format!("landlock does not work here: {found}{stderr}"));
+    None
+}
+
+fn run_with(server: &ModelServer, mut program: Command) -> Command {
+    program.env("OPENAI_BASE_URL", server.base_url()).env("OPENAI_API_KEY", "key");
+    program.env("IKIGAI_MODEL", Format::Chat.model()).args(["run", "--json", "go"]);
+    program
+}
+
+#[test]
+fn a_turn_without_bubblewrap_keeps_its_commands_in_the_tree() {
+    let workspace = Workspace::new();
+    let Some(program) = without_bubblewrap(&workspace) else { return };
+    workspace.write("../outside", "old\n");
+    let server = ModelServer::start([
+        Reply::call("c", "bash", json!({"command": "echo new > inside; echo new > ../outside"})),
+        Reply::text("Done."),
+    ]);
+    let (code, events, _) = Running::start(&mut run_with(&server, program)).finish();
+    assert_eq!(code, 0, "{events:?}");
+    assert_eq!(server.requests()[1].tool_output("c")["data"]["exit_code"], 1);
+    let files = ["inside", "../outside"].map(|name| workspace.read_text(name));
+    assert_eq!(files, ["new\n", "old\n"]);
+}
+
+/// The first command has enough to wait for.
+#[test]
+fn while_a_model_takes_its_time_the_watchdog_is_started() {
+    let workspace = Workspace::new();
+    let Some(program) = without_bubblewrap(&workspace) else { return };
+    let server = ModelServer::start([Reply::silence()]);
+    let mut run = Running::start(&mut run_with(&server, program));
+    let children = format!("/proc/{0}/task/{0}/children", pid(&run.child));
+    wait_for("the watchdog", || {
+        let children = fs::read_to_string(&children).ok()?;
+        let name = |child| fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+        children.split_whitespace().any(|child| name(child) == "ikigai-watchdog\n").then_some(())
+    });
+    run.child.kill().unwrap();
+}
