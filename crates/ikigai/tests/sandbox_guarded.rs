@@ -109,6 +109,24 @@ fn a_git_file_and_the_settings_of_a_submodule_are_guarded_too() {
     });
 }
 
+/// A command can make folders of any depth and number where submodules are looked for. That once ended the watchdog,
+/// and with it the supervision of all commands.
+#[test]
+fn folders_that_a_command_makes_among_the_submodules_neither_end_the_watchdog_nor_hide_one() {
+    in_a_repository(|enclosed| {
+        enclosed
+            .bash("mkdir -p .git/modules/lib/hooks && touch .git/modules/lib/HEAD", Walls::Down);
+        let attempt = format!("echo x > .git/modules/lib/hooks/new && echo {REACHED}");
+        for folders in ["deep$(printf /a%.0s {1..1000})", "many/{1..2000}"] {
+            enclosed.prints(&format!("mkdir -p .git/modules/{folders}"));
+            assert!(!enclosed.try_to(&attempt, Walls::Up), "{folders}");
+            enclosed.prints("git status --short && echo y >> file && git commit -qam more");
+            enclosed.bash("rm -r .git/modules/[dm]*", Walls::Down);
+        }
+        enclosed.refuses(&attempt);
+    });
+}
+
 #[test]
 fn a_guarded_place_that_is_asked_for_by_its_path_can_be_written() {
     in_a_repository(|mut enclosed| {

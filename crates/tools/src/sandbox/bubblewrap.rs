@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, Scope};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
@@ -76,8 +76,7 @@ pub(crate) fn enclose(
         view.arguments.push("--unshare-net".into());
     }
     let mut places = Places::of(sandbox);
-    // Whatever panicked while it held them, they are looked over before they are used.
-    sockets::hide(&mut places, &mut folders.lock().unwrap_or_else(PoisonError::into_inner))?;
+    sockets::hide(&mut places, folders)?;
     places.pin_around_hidden();
     guarded::guard(&mut places, &sandbox.write);
     view.show(&places)?;

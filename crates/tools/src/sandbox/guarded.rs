@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use super::places::Places;
 use crate::gate::{OF_GIT, START_UP};
 
-/// More mounts would make every command slow. Each submodule has one or two such places.
-const MOST: usize = 100;
+/// Each submodule has one or two such places, and more mounts would make every command slow.
+const MOST_SUBMODULES: usize = 50;
+/// A command could have made any number of them, and each is looked at before the next one.
+const MOST_FOLDERS: usize = 1_000;
 
 /// Lets nothing be written there, unless one of the `writable` is just that place.
 pub(super) fn guard(places: &mut Places, writable: &[PathBuf]) {
@@ -42,7 +44,7 @@ struct Guarded {
 impl Guarded {
     fn add(&mut self, path: PathBuf) {
         let is_own = fs::symlink_metadata(&path).is_ok_and(|found| !found.is_symlink());
-        if is_own && self.read_only.len() < MOST {
+        if is_own {
             self.read_only.push(path);
         }
     }
@@ -59,26 +61,39 @@ impl Guarded {
         }
     }
 
-    fn add_repository(&mut self, folder: &Path) {
-        for name in OF_GIT {
-            self.add(folder.join(name));
+    /// A repository with its submodules, and theirs; where there are too many of them, they can all only be read.
+    fn add_repository(&mut self, git: &Path) {
+        self.add_settings(git);
+        let modules = git.join("modules");
+        let mut folders = vec![modules.clone()];
+        let (mut looked_at, mut submodules) = (0, 0);
+        while let Some(folder) = folders.pop() {
+            for path in folders_in(&folder) {
+                looked_at += 1;
+                if looked_at > MOST_FOLDERS || submodules == MOST_SUBMODULES {
+                    return self.add(modules);
+                }
+                // The name of a submodule may have slashes in it.
+                if path.join("HEAD").exists() {
+                    self.add_settings(&path);
+                    submodules += 1;
+                    folders.push(path.join("modules"));
+                } else {
+                    folders.push(path);
+                }
+            }
         }
-        self.add_submodules(&folder.join("modules"));
     }
 
-    /// The name of a submodule may have slashes in it.
-    fn add_submodules(&mut self, folder: &Path) {
-        let Ok(entries) = fs::read_dir(folder) else { return };
-        for entry in entries.filter_map(Result::ok) {
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if !is_folder || self.read_only.len() >= MOST {
-                continue;
-            }
-            let path = entry.path();
-            match path.join("HEAD").exists() {
-                true => self.add_repository(&path),
-                false => self.add_submodules(&path),
-            }
+    fn add_settings(&mut self, repository: &Path) {
+        for name in OF_GIT {
+            self.add(repository.join(name));
         }
     }
+}
+
+fn folders_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path())
 }

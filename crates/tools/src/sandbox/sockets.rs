@@ -11,6 +11,7 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::ground::Ground;
@@ -40,11 +41,13 @@ const FOLDERS: [&str; 13] = [
 const AROUND: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Hides all sockets that lie in what can only be read.
-pub(super) fn hide(places: &mut Places, folders: &mut SocketFolders) -> io::Result<()> {
-    for folder in folders.find() {
+pub(super) fn hide(places: &mut Places, folders: &Mutex<SocketFolders>) -> io::Result<()> {
+    // Whatever panicked while it held them, they are looked over before they are used.
+    let found = folders.lock().unwrap_or_else(PoisonError::into_inner).find();
+    for folder in found {
         // What can be written there was asked for.
-        if places.at(folder) == Place::Read {
-            places.hide(folder.clone());
+        if places.at(&folder) == Place::Read {
+            places.hide(folder);
         }
     }
     let mut count = 0;
@@ -80,14 +83,14 @@ struct Listed {
 }
 
 impl SocketFolders {
-    fn find(&mut self) -> impl Iterator<Item = &PathBuf> {
+    fn find(&mut self) -> Vec<PathBuf> {
         for (listed, around) in self.0.iter_mut().zip(AROUND) {
             let around = Path::new(around).canonicalize().ok();
             if !listed.as_ref().is_some_and(|listed| listed.is_good(around.as_deref())) {
                 *listed = around.and_then(|around| Listed::of(&around, SystemTime::now()));
             }
         }
-        self.0.iter().flatten().flat_map(|listed| &listed.found)
+        self.0.iter().flatten().flat_map(|listed| listed.found.clone()).collect()
     }
 }
 
@@ -96,7 +99,9 @@ impl Listed {
     fn of(around: &Path, now: SystemTime) -> Option<Listed> {
         let ground = Ground::listed(around).filter(|ground| ground.will_show_changes(now));
         let entries = fs::read_dir(around).ok()?.flatten();
-        let found = entries.filter(|entry| is_known(&entry.file_name()) && entry.path().is_dir());
+        // Not a link: nothing can be mounted on it, and what it leads to may come and go unseen.
+        let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let found = entries.filter(|entry| is_known(&entry.file_name()) && is_folder(entry));
         Some(Listed { found: found.map(|entry| entry.path()).collect(), ground })
     }
 
@@ -138,6 +143,7 @@ mod tests {
         let path = folder.path().canonicalize().unwrap();
         fs::create_dir_all(path.join("tmux-0/deep")).unwrap();
         fs::write(path.join("ssh-file"), "").unwrap();
+        std::os::unix::fs::symlink(path.join("tmux-0"), path.join("ssh-link")).unwrap();
         let later = SystemTime::now() + Duration::from_secs(1);
         let listed = Listed::of(&path, later).unwrap();
         assert_eq!(listed.found, [path.join("tmux-0")]);
