@@ -31,13 +31,8 @@ const CALLS: usize = 20;
 const THOUGHT: Duration = Duration::from_millis(50);
 
 /// Runs a program where no bubblewrap is to be found, so that landlock takes its place.
-const WITHOUT_BUBBLEWRAP: [&str; 5] = [
-    "unshare",
-    "-rm",
-    "bash",
-    "-c",
-    r#"mount --bind /dev/null "$(command -v bwrap)" && exec "$0" "$@""#,
-];
+const WITHOUT_BUBBLEWRAP: [&str; 5] =
+    ["unshare", "-rm", "bash", "-c", include_str!("../tests/support/without-bubblewrap.sh")];
 
 fn main() {
     if let Some(scenario) = std::env::var_os(SERVE) {
@@ -195,6 +190,11 @@ impl Bench<'_> {
 
     /// What each sandbox adds to a call.
     fn sandboxes(&self) {
+        for (by, kind) in [(&[][..], "bubblewrap"), (&WITHOUT_BUBBLEWRAP, "landlock")] {
+            let doctor = self.ikigai_by(by, "", &["doctor"]).output().expect("it starts");
+            let found = String::from_utf8_lossy(&doctor.stdout);
+            assert!(found.contains(&format!("sandbox        {kind},")), "no {kind}: {found}");
+        }
         println!();
         println!("| what `--mode work` adds to a `bash` call | bubblewrap ms | landlock ms |");
         println!("| --- | --- | --- |");

@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::Read;
+use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use ikigai_tools::SandboxKind;
 use serde_json::{Value, json};
 
 use crate::support::enclosed::{Enclosed, Walls, in_each_sandbox};
-use crate::support::{PATIENCE, failure, success};
+use crate::support::{PATIENCE, failure, success, wait_for};
 
 fn ran(output: &str, exit_code: i32) -> Value {
     success(json!({"output": output, "exit_code": exit_code}))
@@ -86,6 +88,22 @@ impl Lifeline {
     fn next(&self) -> String {
         self.0.recv_timeout(PATIENCE).unwrap()
     }
+}
+
+/// Also while its walls are put up, or when nobody was told yet that it runs.
+#[test]
+fn a_command_that_is_interrupted_while_it_begins_is_ended() {
+    in_each_sandbox(|enclosed| {
+        let name = format!("sleeper-{}", std::process::id());
+        let command = format!("exec -a {name} sleep 1000");
+        for step in 0..40 {
+            enclosed.interrupt_after(Duration::from_micros(200) * step, &command);
+        }
+        wait_for("the end of what was begun", || {
+            let found = Command::new("pgrep").args(["-f", &format!("^{name}")]).output().unwrap();
+            found.stdout.is_empty().then_some(())
+        });
+    });
 }
 
 #[test]

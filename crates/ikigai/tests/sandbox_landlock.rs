@@ -10,13 +10,7 @@ use crate::full_disk::unshare;
 use crate::support::model::{Format, Running};
 use crate::support::{Workspace, ended, pid, skip, wait_for};
 
-/// Hides every `bwrap` that could be taken.
-const SCRIPT: &str = r#"
-    for bwrap in /usr/bin/bwrap /bin/bwrap /usr/local/bin/bwrap /run/current-system/sw/bin/bwrap; do
-        if [ -f "$bwrap" ]; then mount --bind /dev/null "$bwrap" || exit 9; fi
-    done
-    exec "$0" "$@"
-"#;
+const SCRIPT: &str = include_str!("support/without-bubblewrap.sh");
 
 /// The program without bubblewrap; `None`, and that is said, where landlock does not work either.
 fn without_bubblewrap(workspace: &Workspace) -> Option<Command> {

@@ -26,9 +26,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::file_error::without_number;
 use crate::sandbox;
-use crate::sandbox::{Enclosure, Kind, NoSandbox, Sandbox, is_loaders};
+use crate::sandbox::{Enclosure, Kind, NoSandbox, Sandbox};
 use crate::watchdog::{END, GRACE, Request, STATUS_LIMIT, Status};
-use crate::words::Variables;
+use crate::words::{Variables, is_loaders};
 
 /// Starts commands. The watchdog comes with the first one, since many runs need none.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct Commands {
     link: Mutex<Option<Link>>,
     /// The kind of sandbox that works, once that was tried.
     sandbox: OnceCell<Kind>,
-    /// Whether it was made ready for commands.
+    /// Whether what the first command needs was made ready.
     ready: OnceCell<()>,
     /// Cancelled when the program ends: nothing goes on in the background after that.
     closing: CancellationToken,

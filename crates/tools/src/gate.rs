@@ -120,11 +120,7 @@ impl fmt::Display for Question {
             Some(rule) => {
                 write!(f, "{}. What would allow it, before other rules:\n{rule}", self.why)
             }
-            None => write!(
-                f,
-                "{}. No rule can allow it; --add-dir DIR, sandbox.write and sandbox.network widen what needs none",
-                self.why
-            ),
+            None => write!(f, "{}. No rule for this alone can be named", self.why),
         }
     }
 }

@@ -52,7 +52,7 @@ use std::path::PathBuf;
 
 pub(crate) use hint::{Ended, hint};
 pub use secrets::secret_places;
-pub(crate) use wire::{Enclosure, is_loaders};
+pub(crate) use wire::Enclosure;
 
 /// What a command may reach. Everything that is not named can be read and not be written.
 ///

@@ -17,7 +17,7 @@ mod wire;
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::ExitStatus;
 use std::rc::Rc;
@@ -44,15 +44,13 @@ const LOOK: Duration = Duration::from_millis(5);
 /// again, by a stranger, within one such pause.
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 
-/// Serves commands until the program at the other end of the socket that is standard input closes it, then ends
-/// what is left.
+/// Serves commands until the program at the other end of `socket` closes it, then ends what is left.
 ///
 /// # Errors
 /// When the runtime or the socket cannot be set up.
-pub fn serve() -> io::Result<()> {
+pub fn serve(socket: OwnedFd) -> io::Result<()> {
     keep_to_ourselves();
     let starter = Rc::new(Starter::new());
-    let socket = io::stdin().as_fd().try_clone_to_owned()?;
     // Fails when this already leads a session, which is as good.
     let _ = setsid();
     adopt_orphans();
@@ -69,6 +67,7 @@ pub fn serve() -> io::Result<()> {
             while commands.try_join_next().is_some() {}
         }
         while commands.join_next().await.is_some() {}
+        starter.close();
         end_rest().await;
         Ok(())
     })

@@ -7,6 +7,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// The variables of an environment, or some of them: names with their values.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 
+/// Whether a variable is one of the dynamic loader.
+pub(crate) fn is_loaders(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"LD_")
+}
+
 pub(crate) fn push_list<'a>(bytes: &mut Vec<u8>, words: impl ExactSizeIterator<Item = &'a OsStr>) {
     bytes.extend_from_slice(&(words.len() as u64).to_le_bytes());
     for word in words {

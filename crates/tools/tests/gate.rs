@@ -264,7 +264,7 @@ fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
         .to_string()
     );
     let refusal = asked(judge_leaving(&[], "make $(x)")).refusal().to_string();
-    assert!(refusal.contains("No rule can allow it"), "{refusal}");
+    assert!(refusal.contains("No rule for this alone can be named"), "{refusal}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The program as its own watchdog; never started by a person.
 
+use std::os::fd::AsFd;
+
 use crate::exit::Exit;
 
 /// Serves the socket on standard input.
@@ -9,6 +11,6 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
         // Only for those who list processes; the system cuts it at 15 characters.
         let _ = rustix::thread::set_name(c"ikigai-watchdog");
     }
-    ikigai_tools::serve_watchdog()?;
+    ikigai_tools::serve_watchdog(std::io::stdin().as_fd().try_clone_to_owned()?)?;
     Ok(Exit::Done)
 }

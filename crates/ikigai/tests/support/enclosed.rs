@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ikigai_tools::{
     Commands, Context, Dispatcher, OutputSize, Prepared, Sandbox, SandboxKind, secret_places,
@@ -108,14 +109,29 @@ impl Enclosed {
     }
 
     fn context(&self, walls: Walls) -> Context {
+        self.context_until(CancellationToken::new(), walls)
+    }
+
+    fn context_until(&self, interrupt: CancellationToken, walls: Walls) -> Context {
         let size = OutputSize::new(100_000).unwrap();
         let directory = self.workspace.directory();
-        let interrupt = CancellationToken::new();
         let context = Context::new(&directory, size, self.commands.clone(), interrupt);
         match walls {
             Walls::Up => context.with_sandbox(Arc::new(self.sandbox.clone())),
             Walls::Down => context,
         }
+    }
+
+    /// Begins a command, and interrupts it so much later.
+    pub(crate) fn interrupt_after(&self, time: Duration, command: &str) {
+        let interrupt = CancellationToken::new();
+        let context = self.context_until(interrupt.clone(), Walls::Up);
+        let arguments = json!({ "command": command });
+        let interrupted = async {
+            tokio::time::sleep(time).await;
+            interrupt.cancel();
+        };
+        self.runtime.block_on(async { tokio::join!(run(&context, &arguments), interrupted) });
     }
 
     fn call_in(&self, context: &Context, arguments: &Value) -> Value {

@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
+use super::secrets::home_of;
 use super::{Kind, Sandbox};
 
 const NETWORK: &str =
     r#"[ikigai sandbox: no network; call bash with "sandbox": false to ask for it]"#;
-const LOCALHOST: &str = r#"[ikigai sandbox: no network, also on localhost no server but the command's own; call bash with "sandbox": false to ask for it]"#;
+const LOCALHOST: &str = r#"[ikigai sandbox: a command reaches only servers on localhost that it has started itself; call bash with "sandbox": false to ask for others]"#;
 const SECRETS: &str = r#"[ikigai sandbox: places of secrets cannot be read from here and may look empty; call bash with "sandbox": false to ask for it]"#;
 const SETTINGS: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
 const PLACES: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#;
-
 /// Landlock refuses also what bubblewrap shows as empty.
 const PLACES_AND_SECRETS: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written, places of secrets cannot be read, nor the folders around them be listed; call bash with "sandbox": false to ask for more]"#;
 
 /// What programs say when there is no network. Where sockets are refused it is the address family.
-const NO_NETWORK: [&str; 19] = [
+const NO_NETWORK: [&str; 18] = [
     "Could not resolve host",
     "could not resolve host",
     "Temporary failure in name resolution",
@@ -29,7 +29,6 @@ const NO_NETWORK: [&str; 19] = [
     "EAI_AGAIN",
     "unable to resolve host address",
     "ENOTFOUND",
-    "getaddrinfo",
     "UnknownHostException",
     "dns error",
     "dial tcp",
@@ -37,13 +36,13 @@ const NO_NETWORK: [&str; 19] = [
     "No matching distribution found",
 ];
 
-/// What they say when nobody listens. Outside that is no matter of ours: with a network it is said out there, too.
+/// What they say when nobody listens, which matters on localhost only: elsewhere it cannot be known from in here.
 const NOBODY_LISTENS: [&str; 2] = ["onnection refused", "ECONNREFUSED"];
 
 /// By which exit codes programs that were told to be quiet say either.
 const NO_NETWORK_QUIETLY: [(&str, i32); 4] = [("curl", 5), ("curl", 6), ("curl", 7), ("wget", 4)];
 
-const AT_HOME: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+const AT_HOME: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 const REFUSED: [&str; 6] = [
     "Read-only file system",
@@ -54,14 +53,24 @@ const REFUSED: [&str; 6] = [
     "EACCES",
 ];
 
+/// What is said of a place that looks empty.
+const MISSING: [&str; 2] = ["No such file", "ENOENT"];
+
+/// What bash ends with when a file is not executable, as most are that nobody made so.
+const NOT_EXECUTABLE: i32 = 126;
+
 /// What is said of a part of the tree that is a mount of its own and can only be read.
 const FAST: [&str; 3] = ["Read-only file system", "Device or resource busy", "EBUSY"];
 
 /// What is named in the same line when it is such a part (see `guarded.rs`).
-const GUARDED: [&str; 7] = [".git/", ".git'", "config file", ".ikigai", "rc:", "rc'", "profile"];
+const GUARDED: [&str; 8] =
+    [".git/", "'.git'", "config file", ".ikigai", "AGENTS.md", "rc:", "rc'", "profile"];
 
 /// How the home directory is named in a command.
 const HOME: [&str; 3] = ["~/", "$HOME/", "${HOME}/"];
+
+/// Commands that only look, and may print nothing where there is nothing to see.
+const LOOKING: [&str; 6] = ["ls", "cat", "find", "head", "tail", "test"];
 
 /// A command that has ended.
 #[derive(Debug, Clone, Copy)]
@@ -74,51 +83,72 @@ pub(crate) struct Ended<'a> {
 /// The line to add to the output.
 pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: Ended<'_>) -> Option<&'static str> {
     let Ended { command, exit_code, output } = ended;
-    let is_silent = output.trim().is_empty();
+    if output.trim().is_empty() && is_look(command) && names_secret(sandbox, command) {
+        return Some(SECRETS);
+    }
     if exit_code == 0 {
-        // Where secrets are hidden by nothing, a list of them is empty and no error.
-        return (is_silent && names_secret(sandbox, command)).then_some(SECRETS);
+        return None;
     }
     if !sandbox.network
-        && let Some(line) = network(ended)
+        && let Some(line) = network(kind, ended)
     {
         return Some(line);
     }
     if output.lines().any(|line| says(line, &FAST) && says(line, &GUARDED)) {
         return Some(SETTINGS);
     }
-    if names_secret(sandbox, command) || names_secret(sandbox, output) {
+    let is_refused = |line: &str| says(line, &REFUSED) || says(line, &MISSING);
+    if output.lines().any(|line| is_refused(line) && names_secret(sandbox, line)) {
         return Some(SECRETS);
     }
-    says(output, &REFUSED).then_some(match kind {
+    (exit_code != NOT_EXECUTABLE && says(output, &REFUSED)).then_some(match kind {
         Kind::Bubblewrap => PLACES,
         Kind::Landlock => PLACES_AND_SECRETS,
     })
 }
 
-fn network(Ended { command, exit_code, output }: Ended<'_>) -> Option<&'static str> {
+fn network(kind: Kind, ended: Ended<'_>) -> Option<&'static str> {
+    let Ended { command, exit_code, output } = ended;
+    let at_home = match kind {
+        Kind::Bubblewrap => LOCALHOST,
+        // There are no sockets at all.
+        Kind::Landlock => NETWORK,
+    };
     let quietly = |(name, code): &(&str, i32)| exit_code == *code && command.contains(name);
     if output.trim().is_empty() && NO_NETWORK_QUIETLY.iter().any(quietly) {
-        return Some(if says(command, &AT_HOME) { LOCALHOST } else { NETWORK });
+        return Some(if says(command, &AT_HOME) { at_home } else { NETWORK });
     }
     output.lines().find_map(|line| match says(line, &AT_HOME) {
-        true => (says(line, &NO_NETWORK) || says(line, &NOBODY_LISTENS)).then_some(LOCALHOST),
+        true => (says(line, &NO_NETWORK) || says(line, &NOBODY_LISTENS)).then_some(at_home),
         false => says(line, &NO_NETWORK).then_some(NETWORK),
     })
 }
 
+fn is_look(command: &str) -> bool {
+    command.split_whitespace().next().is_some_and(|program| LOOKING.contains(&program))
+}
+
 /// Whether a text has the path of a hidden place in it, from the root or from the home directory.
 fn names_secret(sandbox: &Sandbox, text: &str) -> bool {
-    // All that lie in the home directory lie there together (see `secret_places`).
-    let home =
-        sandbox.hidden.iter().find(|place| place.ends_with(".ssh")).and_then(|ssh| ssh.parent());
-    let from_home =
-        |place: &Path| Some(place.strip_prefix(home?).ok()?.to_string_lossy().into_owned());
-    let hidden = sandbox.hidden.iter().filter(|place| !sandbox.read.contains(place));
-    hidden.into_iter().any(|place| {
-        let named = |rest: String| HOME.iter().any(|home| text.contains(&format!("{home}{rest}")));
-        text.contains(&*place.to_string_lossy()) || from_home(place).is_some_and(named)
-    })
+    let Sandbox { write, read, hidden, .. } = sandbox;
+    let home = home_of(hidden);
+    let hidden = hidden.iter().filter(|place| !write.contains(place) && !read.contains(place));
+    hidden.into_iter().any(|place| names(text, home, place))
+}
+
+fn names(text: &str, home: Option<&Path>, place: &Path) -> bool {
+    let from_home = home.and_then(|home| place.strip_prefix(home).ok());
+    let ways = from_home.into_iter().flat_map(|rest| HOME.map(|home| Path::new(home).join(rest)));
+    ways.chain([place.to_owned()]).any(|path| has_path(text, &path.to_string_lossy()))
+}
+
+/// Whether a path stands in a text, and is not only the beginning of another name.
+fn has_path(text: &str, path: &str) -> bool {
+    let goes_on = |rest: &str| {
+        let next = rest.chars().next();
+        next.is_some_and(|next| next.is_alphanumeric() || ['-', '_', '.'].contains(&next))
+    };
+    text.match_indices(path).any(|(start, _)| !goes_on(&text[start + path.len()..]))
 }
 
 fn says(text: &str, words: &[&str]) -> bool {
@@ -127,23 +157,31 @@ fn says(text: &str, words: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ended, Kind, LOCALHOST, NETWORK, PLACES, SECRETS, SETTINGS, Sandbox, hint};
+    use super::{
+        Ended, Kind, LOCALHOST, NETWORK, PLACES, PLACES_AND_SECRETS, SECRETS, SETTINGS, Sandbox,
+        hint,
+    };
+
+    fn sandbox() -> Sandbox {
+        Sandbox {
+            write: vec!["/home/me/.kube".into()],
+            read: vec!["/home/me/.docker".into()],
+            hidden: crate::sandbox::secret_places("/home/me".as_ref()),
+            ..Sandbox::default()
+        }
+    }
 
     #[track_caller]
     fn check(command: &str, exit_code: i32, output: &str, expected: Option<&str>) {
-        let hidden = crate::sandbox::secret_places("/home/me".as_ref());
-        let read = vec!["/home/me/.docker".into()];
-        let sandbox = Sandbox { hidden, read, ..Sandbox::default() };
         let ended = Ended { command, exit_code, output };
-        let line = hint(&sandbox, Kind::Bubblewrap, ended);
+        let line = hint(&sandbox(), Kind::Bubblewrap, ended);
         assert_eq!(line, expected, "{command}: {output:?}");
     }
 
     #[test]
     fn a_hint_is_given_where_the_sandbox_is_the_likely_reason() {
         let said = |output: &str, expected| check("make", 1, output, expected);
-        let host = "curl: (6) Could not resolve host: example.org";
-        said(host, Some(NETWORK));
+        said("curl: (6) Could not resolve host: example.org", Some(NETWORK));
         let refused = |host: &str| {
             format!(
                 "curl: (7) Failed to connect to {host} port 80 after 0 ms: Couldn't connect to server"
@@ -152,14 +190,18 @@ mod tests {
         said(&refused("192.0.2.1"), Some(NETWORK));
         said(&refused("localhost"), Some(LOCALHOST));
         said("Error: connect ECONNREFUSED 127.0.0.1:5432", Some(LOCALHOST));
+        said("Error: connect ECONNREFUSED ::1:3000", Some(LOCALHOST));
         said("database: Connection refused", None);
         said("pip: ERROR: No matching distribution found for x", Some(NETWORK));
         said("touch: cannot touch '/x': Read-only file system", Some(PLACES));
         let config = "error: could not write config file .git/config: Device or resource busy";
         said(config, Some(SETTINGS));
+        said("mv: cannot move 'AGENTS.md' to 'b': Device or resource busy", Some(SETTINGS));
+        said("fatal: could not create '../side/.git': Read-only file system", Some(PLACES));
         said("mount: Device or resource busy", None);
-        said("error[E0308]: mismatched types", None);
+        said("error[E0425]: cannot find function `getaddrinfo`", None);
         said("", None);
+        check("./script", 126, "bash: ./script: Permission denied", None);
     }
 
     #[test]
@@ -171,6 +213,15 @@ mod tests {
         assert_eq!(said("curl: (6) Could not resolve host: example.org"), None);
         assert_eq!(said("Error: connect ECONNREFUSED 127.0.0.1:5432"), None);
         assert_eq!(said("touch: cannot touch '/x': Read-only file system"), Some(PLACES));
+    }
+
+    #[test]
+    fn with_landlock_there_is_no_localhost_and_more_is_refused() {
+        let said = |output: &str| {
+            hint(&sandbox(), Kind::Landlock, Ended { command: "make", exit_code: 1, output })
+        };
+        assert_eq!(said("Error: connect ECONNREFUSED 127.0.0.1:5432"), Some(NETWORK));
+        assert_eq!(said("ls: '/': Permission denied"), Some(PLACES_AND_SECRETS));
     }
 
     #[test]
@@ -189,11 +240,23 @@ mod tests {
         let missing = "cat: /home/me/.ssh/config: No such file or directory";
         check("cat ~/.ssh/config", 1, missing, Some(SECRETS));
         check("./deploy", 1, "deploy: /home/me/.aws/credentials: Permission denied", Some(SECRETS));
+        check("./deploy", 1, "deploy: cannot open ~/.netrc: EACCES", Some(SECRETS));
         check("ls \"$HOME/.config/gh\"", 0, "", Some(SECRETS));
         check("ls ${HOME}/.config/gh", 0, "\n", Some(SECRETS));
+        check("test -f ~/.ssh/id", 1, "", Some(SECRETS));
+    }
+
+    #[test]
+    fn a_command_that_only_speaks_of_secrets_is_left_alone() {
         check("ls ~/notes", 0, "", None);
+        check("ls ~/.docker ~/.kube", 0, "", None);
+        check("ls ~/.config/ghostty ~/.aws-sam", 0, "", None);
+        check("sed -i 's#~/.ssh/config#x#' a.c", 0, "", None);
+        check("git commit -qm 'docs: where ~/.ssh is'", 0, "", None);
+        check("grep -rn '~/.ssh/config' a.c", 1, "", None);
         check("grep -r '~/.ssh' docs", 0, "docs/a:~/.ssh", None);
+        let other = "make: *** No rule to make target 'x'.";
+        check("export KUBECONFIG=$HOME/.aws/config; make x", 2, other, None);
         check("cat .ssh/config", 1, "cat: .ssh/config: No such file or directory", None);
-        check("ls ~/.docker", 0, "", None);
     }
 }

@@ -51,6 +51,11 @@ const SECRETS: [&str; 42] = [
     ".var/app",
 ];
 
+/// The home directory to which hidden places belong.
+pub(super) fn home_of(hidden: &[PathBuf]) -> Option<&Path> {
+    hidden.iter().find(|place| place.ends_with(SECRETS[0])).and_then(|place| place.parent())
+}
+
 /// The places below the home directory where secrets are. Those of ikigai itself are for the caller to
 /// add, who knows where they are.
 pub fn secret_places(home: &Path) -> Vec<PathBuf> {

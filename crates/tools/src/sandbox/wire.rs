@@ -1,7 +1,5 @@
 //! How the walls of a command are written down for the watchdog.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::{Kind, Sandbox};
@@ -34,11 +32,6 @@ impl Enclosure {
         let sandbox = Sandbox { write, read, hidden, network: network != 0, kind: Some(kind) };
         rest.is_empty().then_some(Enclosure { kind, sandbox })
     }
-}
-
-/// Whether a variable is one of the dynamic loader.
-pub(crate) fn is_loaders(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b"LD_")
 }
 
 #[cfg(test)]

@@ -8,19 +8,16 @@ mod wrapped;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
 
-use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use ruled::Ruled;
 use wrapped::Wrapped;
 
-use super::spawning::Spawning;
-use super::start::{Started, shell};
+use super::spawning::{Spawned, Spawning};
+use super::start::Started;
 use super::wire::Request;
-use crate::sandbox::sockets::SocketFolders;
 use crate::sandbox::{Enclosure, Kind};
 
 /// The stack of a thread that starts a command: far more than looking around and starting a process take.
@@ -29,15 +26,13 @@ const STACK: usize = 256 * 1024;
 /// Starts commands behind walls.
 #[derive(Debug)]
 pub(super) struct Enclosed {
-    spawning: Spawning,
+    wrapped: Wrapped,
     ruled: Ruled,
-    socket_folders: Arc<Mutex<SocketFolders>>,
 }
 
 impl Enclosed {
     pub(super) fn new(spawning: Spawning) -> io::Result<Enclosed> {
-        let ruled = Ruled::new(spawning.clone())?;
-        Ok(Enclosed { spawning, ruled, socket_folders: Arc::default() })
+        Ok(Enclosed { wrapped: Wrapped::new(spawning.clone()), ruled: Ruled::new(spawning)? })
     }
 
     /// Starts what is asked for; its output goes to `output`.
@@ -50,15 +45,10 @@ impl Enclosed {
         walls: &Enclosure,
         output: OwnedFd,
     ) -> io::Result<Started> {
+        let sandbox = walls.sandbox.clone();
         match walls.kind {
-            Kind::Bubblewrap => {
-                let wrapped = Wrapped::new(request, &walls.sandbox, output)?;
-                wrapped.spawn(Arc::clone(&self.socket_folders), self.spawning.clone()).await
-            }
-            Kind::Landlock => {
-                let command = shell(request, output)?;
-                Started::of(self.ruled.spawn(command, walls.sandbox.clone()).await?, None)
-            }
+            Kind::Bubblewrap => self.wrapped.start(request, sandbox, output).await,
+            Kind::Landlock => self.ruled.start(request, sandbox, output).await,
         }
     }
 }
@@ -66,14 +56,14 @@ impl Enclosed {
 /// Makes a thread's work of the start of a command, and a future of what comes of it. The work is told whether it
 /// can be begun, and can ask whether that is still wanted.
 fn work(
-    start: impl FnOnce(&dyn Fn() -> bool) -> io::Result<Child> + Send + 'static,
-) -> (impl FnOnce(io::Result<()>) + Send + 'static, impl Future<Output = io::Result<Child>>) {
+    start: impl FnOnce(&dyn Fn() -> bool) -> io::Result<Spawned> + Send + 'static,
+) -> (impl FnOnce(io::Result<()>) + Send + 'static, impl Future<Output = io::Result<Spawned>>) {
     let (sender, started) = oneshot::channel();
     let runtime = Handle::current();
     let work = move |can_begin: io::Result<()>| {
         let _runtime = runtime.enter();
         let started = can_begin.and_then(|()| start(&|| !sender.is_closed()));
-        // Whoever asked may be gone, and the command ends with the last hold of it.
+        // Whoever asked may be gone; then nobody takes the command over.
         let _ = sender.send(started);
     };
     let gone = |_| io::Error::other("the thread that is to start the command is gone");

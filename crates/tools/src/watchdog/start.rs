@@ -6,13 +6,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::Pid;
 use tokio::process::{Child, Command};
 
 #[cfg(target_os = "linux")]
 use super::enclosed::Enclosed;
 use super::groups::{Group, Sessions};
-use super::spawning::Spawning;
+use super::spawning::{Spawned, Spawning};
 use super::wire::{Request, Status};
 use crate::sandbox::Enclosure;
 
@@ -46,7 +45,12 @@ impl Starter {
         if let Some(walls) = &request.enclosure {
             return self.start_enclosed(request, walls, output).await;
         }
-        Started::of(self.spawning.spawn(&mut shell(request, output)?)?, None)
+        Ok(Started::of(self.spawning.spawn(&mut shell(request, output)?)?, None))
+    }
+
+    /// Starts nothing any more. What was started is a child of this process by now.
+    pub(super) fn close(&self) {
+        self.spawning.close();
     }
 
     #[cfg(target_os = "linux")]
@@ -84,10 +88,9 @@ pub(super) struct Started {
 
 impl Started {
     /// A `report` is read without waiting.
-    pub(super) fn of(child: Child, report: Option<UnixStream>) -> io::Result<Started> {
-        let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let id = id.ok_or_else(|| io::Error::other("the command has no process number"))?;
-        Ok(Started { child, group: Group(id), report })
+    pub(super) fn of(spawned: Spawned, report: Option<UnixStream>) -> Started {
+        let (child, group) = spawned.take_over();
+        Started { child, group, report }
     }
 
     /// The groups of what the command has begun, its own left out.

@@ -13,22 +13,24 @@
 
 use std::cell::OnceCell;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use tokio::process::{Child, Command};
 
 use super::{STACK, work};
 use crate::sandbox::landlock::{KeptRules, enclose, filter_calls};
 use crate::sandbox::{Kind, Sandbox};
 use crate::watchdog::spawning::Spawning;
+use crate::watchdog::start::{Started, shell};
+use crate::watchdog::wire::Request;
 
 /// Starts commands within walls of landlock.
 #[derive(Debug)]
 pub(super) struct Ruled {
     spawning: Spawning,
-    rules: Arc<Mutex<KeptRules>>,
+    rules: Arc<KeptRules>,
     /// The ways to the threads that have a filter, without and with a network.
     filtered: [OnceCell<mpsc::Sender<Work>>; 2],
 }
@@ -40,30 +42,35 @@ impl Ruled {
     pub(super) fn new(spawning: Spawning) -> io::Result<Ruled> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let ruled = Ruled { spawning, rules: Arc::default(), filtered: Default::default() };
-        // Then the first command is likely to need it, and this process has other things to begin with meanwhile.
+        // Then the first command is likely to need it, and this process has other things to begin with meanwhile. If it
+        // cannot be had now, that command tries again.
         if !Kind::Bubblewrap.is_installed() {
-            ruled.filtered(false)?;
+            let _ = ruled.filtered(false);
         }
         Ok(ruled)
     }
 
-    /// Starts a command in this sandbox.
-    pub(super) async fn spawn(&self, mut command: Command, sandbox: Sandbox) -> io::Result<Child> {
+    /// Starts what is asked for in this sandbox.
+    pub(super) async fn start(
+        &self,
+        request: &Request,
+        sandbox: Sandbox,
+        output: OwnedFd,
+    ) -> io::Result<Started> {
         let filtered = self.filtered(sandbox.network)?;
+        let mut shell = shell(request, output)?;
         let (rules, spawning) = (Arc::clone(&self.rules), self.spawning.clone());
         // Nothing but to end is left to the thread after this.
-        let (work, child) = work(move |is_wanted| {
-            // Whatever panicked while it held them, they are looked over before they are used.
-            let rules = rules.lock().unwrap_or_else(PoisonError::into_inner).of(&sandbox)?;
-            enclose(rules)?;
+        let (work, spawned) = work(move |is_wanted| {
+            enclose(rules.of(&sandbox)?)?;
             if !is_wanted() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            spawning.spawn(command.kill_on_drop(true))
+            spawning.spawn(&mut shell)
         });
         let gone = "the thread with the filter is gone";
         filtered.send(Box::new(work)).map_err(|_| io::Error::other(gone))?;
-        child.await
+        Ok(Started::of(spawned.await?, None))
     }
 
     /// The way to the thread that has the filter, or is about to take it.
