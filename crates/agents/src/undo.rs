@@ -44,6 +44,8 @@ pub enum Fate {
     Restored,
     /// It is removed.
     Removed,
+    /// It has another content now; what comes next to be done was left alone, for this reason.
+    InPart(Reason),
     /// It was left alone, for this reason.
     Left(Reason),
     /// It could not be changed, in words. Doing the same again tries it again.
@@ -167,10 +169,10 @@ async fn settle(
     let settled = match (direction, fate) {
         (_, Fate::Failed(_)) => return Ok(()),
         (Direction::Undo, Fate::Restored | Fate::Removed) => Settled::Undone,
-        (Direction::Undo, Fate::Left(_)) => Settled::Left,
+        (Direction::Undo, Fate::Left(_) | Fate::InPart(_)) => Settled::Left,
         (Direction::Redo, Fate::Restored | Fate::Removed) => Settled::Redone,
         // It is taken back still.
-        (Direction::Redo, Fate::Left(_)) => return Ok(()),
+        (Direction::Redo, Fate::Left(_) | Fate::InPart(_)) => return Ok(()),
     };
     store.settle(undo, id, settled).await
 }
@@ -187,14 +189,20 @@ impl Files {
     fn obstacle(&self, path: &Path) -> Option<Fate> {
         let (_, fate) = &self.fates[*self.places.get(path)?];
         match fate {
-            Fate::Left(_) | Fate::Failed(_) => Some(fate.clone()),
+            Fate::Left(_) | Fate::InPart(_) | Fate::Failed(_) => Some(fate.clone()),
             Fate::Restored | Fate::Removed => None,
         }
     }
 
     fn note(&mut self, path: PathBuf, fate: Fate) {
         match self.places.get(&path) {
-            Some(place) => self.fates[*place].1 = fate,
+            Some(place) => {
+                let so_far = &mut self.fates[*place].1;
+                *so_far = match (&*so_far, fate) {
+                    (Fate::Restored | Fate::Removed, Fate::Left(reason)) => Fate::InPart(reason),
+                    (_, fate) => fate,
+                };
+            }
             None => {
                 self.places.insert(path.clone(), self.fates.len());
                 self.fates.push((path, fate));

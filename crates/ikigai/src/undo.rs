@@ -22,7 +22,9 @@ pub(crate) fn nothing(direction: Direction) -> &'static str {
 
 /// What happened, a line per file. Paths are told from `directory`.
 pub(crate) fn render(report: &Report, direction: Direction, directory: &Path, now: Time) -> String {
-    let changed = |(_, fate): &(PathBuf, Fate)| matches!(fate, Fate::Restored | Fate::Removed);
+    let changed = |(_, fate): &(PathBuf, Fate)| {
+        matches!(fate, Fate::Restored | Fate::Removed | Fate::InPart(_))
+    };
     let (done, restored) = match (direction, report.files.iter().any(changed)) {
         (Direction::Undo, true) => ("Taken back", "restored"),
         (Direction::Undo, false) => ("Nothing could be taken back of", "restored"),
@@ -35,6 +37,9 @@ pub(crate) fn render(report: &Report, direction: Direction, directory: &Path, no
         match fate {
             Fate::Restored => format!("  {restored:<10} {path}\n"),
             Fate::Removed => format!("  {:<10} {path}\n", "removed"),
+            Fate::InPart(reason) => {
+                format!("  in part    {path}: {}\n", why_no_further(*reason, direction))
+            }
             Fate::Left(reason) => format!("  left alone {path}: {}\n", why(*reason, direction)),
             Fate::Failed(error) => format!("  {:<10} {error}\n", "failed"),
         }
@@ -84,6 +89,15 @@ fn why(reason: LeftFor, direction: Direction) -> &'static str {
     }
 }
 
+fn why_no_further(reason: LeftFor, direction: Direction) -> &'static str {
+    match reason {
+        LeftFor::ChangedSince | LeftFor::Gone => {
+            "a command or somebody else had changed it in between, and that stays"
+        }
+        LeftFor::NotKept => why(reason, direction),
+    }
+}
+
 /// The working directory, as it was named and without links.
 struct Here<'a> {
     named: &'a Path,
@@ -116,6 +130,7 @@ mod tests {
                 file("/nowhere/work/a", Fate::Restored),
                 file("/nowhere/work/new/b", Fate::Removed),
                 file("/elsewhere/c", Fate::Left(LeftFor::ChangedSince)),
+                file("/nowhere/work/e", Fate::InPart(LeftFor::ChangedSince)),
                 file("/nowhere/work/d", Fate::Failed("Permission denied: d".to_owned())),
             ],
         };
@@ -124,6 +139,7 @@ mod tests {
         };
         let expected = "Taken back: \"fix \u{fffd}it\" (2 minutes ago)\n  restored   a\n  \
             removed    new/b\n  left alone /elsewhere/c: somebody has changed it since\n  \
+            in part    e: a command or somebody else had changed it in between, and that stays\n  \
             failed     Permission denied: d\nCommands are not undone.\n";
         assert_eq!(text(Direction::Undo), expected);
         let expected = expected.replace("Taken back", "Made again").replace("undone", "run again");

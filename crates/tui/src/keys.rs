@@ -210,8 +210,7 @@ impl App {
             let room = self.question_room();
             let (view, width) = (self.view.clone(), usize::from(self.size.width));
             if let Some(question) = self.pane_in_view().questions.front_mut() {
-                let last = question.height(&view, width).saturating_sub(room);
-                question.scrolled = question.scrolled.saturating_add_signed(rows).min(last);
+                question.scroll(&view, width, room, rows);
             }
             return;
         }
@@ -225,9 +224,14 @@ impl App {
 
     /// A screen, with one row to find one's place by.
     fn page(&mut self) -> isize {
-        let height =
-            if self.is_question_shown() { self.question_room() } else { self.window().height };
-        isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1)
+        let (room, width) = (self.question_room(), usize::from(self.size.width));
+        let is_asked = self.is_question_shown();
+        let question = self.pane_in_view().questions.front().filter(|_| is_asked);
+        let rows = match question {
+            Some(question) => question.page(width, room),
+            None => self.window().height.saturating_sub(1).max(1),
+        };
+        isize::try_from(rows).unwrap_or(1)
     }
 }
 

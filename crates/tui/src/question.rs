@@ -1,5 +1,7 @@
 //! A call that needs a yes: the whole of what it would do, whose it is, and what set it going.
 
+use std::ops::Range;
+
 use ikigai_agents::{Answer, Asking};
 use ikigai_conversation::{AgentId, Decision};
 use ratatui_core::text::{Line, Span};
@@ -14,13 +16,19 @@ use crate::wrap::{Breaks, Margin, wrap};
 const CHOICES: &str =
     "y yes, once · a always in this session · n no · Esc later · PgUp, PgDn scroll";
 
+/// Instead of them, when a yes came too soon.
+const WARNING: &str =
+    "You have not seen all of it: PgDn shows more · the same key again says yes · n no · Esc later";
+
 /// A call that waits for a yes.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) asking: Asking,
     pub(crate) stage: Stage,
     /// The first row that is seen.
-    pub(crate) scrolled: usize,
+    scrolled: usize,
+    /// Whether the person was told that a yes would be to more than was seen.
+    is_warned: bool,
     subject: Subject,
     /// The rows above the choices: a question may be as long as a file, and it is drawn with every frame.
     layout: Option<Layout>,
@@ -30,6 +38,10 @@ pub(crate) struct Question {
 struct Layout {
     width: usize,
     rows: Vec<Line<'static>>,
+    /// How many of them are about what the call would do, and come before the rest.
+    subject: usize,
+    /// How many were seen: nobody gets further without having seen what comes before.
+    seen: usize,
 }
 
 #[derive(Debug)]
@@ -45,7 +57,8 @@ pub(crate) enum Stage {
 impl Question {
     pub(crate) fn new(asking: Asking) -> Question {
         let subject = Subject::of(&asking.call, &Before::Unknown);
-        Question { asking, stage: Stage::Choice, scrolled: 0, subject, layout: None }
+        let stage = Stage::Choice;
+        Question { asking, stage, scrolled: 0, is_warned: false, subject, layout: None }
     }
 
     /// Takes what the file holds that the call would replace.
@@ -58,6 +71,26 @@ impl Question {
         Answer { call: self.asking.call.tool_call_id.clone(), decision, reason }
     }
 
+    /// Whether a yes is to what was seen. Whoever says it once more means all the same.
+    pub(crate) fn takes_yes(&mut self, agent: &AgentId, width: usize, height: usize) -> bool {
+        self.note_seen(agent, width, height);
+        let layout = self.layout(agent, width);
+        layout.seen >= layout.subject || std::mem::replace(&mut self.is_warned, true)
+    }
+
+    /// Scrolls what is seen of it in `height` rows: down for positive numbers.
+    pub(crate) fn scroll(&mut self, agent: &AgentId, width: usize, height: usize, rows: isize) {
+        let last = self.height(agent, width).saturating_sub(height);
+        self.scrolled = self.scrolled.saturating_add_signed(rows).min(last);
+        self.note_seen(agent, width, height);
+    }
+
+    /// How many rows a page goes on in `height` rows: what was the last one is then the first.
+    pub(crate) fn page(&self, width: usize, height: usize) -> usize {
+        let told_of_more = 1;
+        height.saturating_sub(self.foot(width).len() + told_of_more + 1).max(1)
+    }
+
     /// The question in at most `height` rows, the choices always among them.
     pub(crate) fn rows(
         &mut self,
@@ -65,37 +98,50 @@ impl Question {
         width: usize,
         height: usize,
     ) -> Vec<Line<'static>> {
-        let foot = self.foot(width);
-        let room = height.saturating_sub(foot.len());
-        let scrolled = self.scrolled;
-        let body = self.body(agent, width);
-        let from = scrolled.min(body.len().saturating_sub(room));
-        let to = body.len().min(from + room);
-        let left = body.len() - to;
-        let mut rows = body[from..to].to_vec();
+        let shown = self.shown(agent, width, height);
+        let body = &self.layout(agent, width).rows;
+        let mut rows = body[shown.clone()].to_vec();
+        let left = body.len() - shown.end;
         if left > 0 {
-            rows.pop();
-            rows.push(Line::styled(format!("  … {} more rows: PgDn", left + 1), DANGER));
+            rows.push(Line::styled(format!("  … {left} more rows: PgDn"), DANGER));
         }
-        rows.extend(foot);
+        rows.extend(self.foot(width));
         rows
+    }
+
+    /// Which rows above the choices are seen in `height` rows. The last one tells of more, if there is more.
+    fn shown(&mut self, agent: &AgentId, width: usize, height: usize) -> Range<usize> {
+        let room = height.saturating_sub(self.foot(width).len());
+        let scrolled = self.scrolled;
+        let count = self.layout(agent, width).rows.len();
+        let from = scrolled.min(count.saturating_sub(room));
+        match count.min(from + room) {
+            to if to == count => from..count,
+            to => from..to.saturating_sub(1).max(from),
+        }
+    }
+
+    fn note_seen(&mut self, agent: &AgentId, width: usize, height: usize) {
+        let shown = self.shown(agent, width, height);
+        let layout = self.layout(agent, width);
+        layout.seen = layout.seen.max(shown.end);
     }
 
     /// How many rows there are in all.
     pub(crate) fn height(&mut self, agent: &AgentId, width: usize) -> usize {
-        self.body(agent, width).len() + self.foot(width).len()
+        self.layout(agent, width).rows.len() + self.foot(width).len()
     }
 
-    /// The rows above the choices, laid out once for a width.
-    fn body(&mut self, agent: &AgentId, width: usize) -> &[Line<'static>] {
-        let rows = match self.layout.take() {
-            Some(layout) if layout.width == width => layout.rows,
+    /// What comes above the choices, laid out once for a width.
+    fn layout(&mut self, agent: &AgentId, width: usize) -> &mut Layout {
+        let layout = match self.layout.take() {
+            Some(layout) if layout.width == width => layout,
             Some(_) | None => self.lay_out(agent, width),
         };
-        &self.layout.insert(Layout { width, rows }).rows
+        self.layout.insert(layout)
     }
 
-    fn lay_out(&self, agent: &AgentId, width: usize) -> Vec<Line<'static>> {
+    fn lay_out(&self, agent: &AgentId, width: usize) -> Layout {
         let Asking { call, why, rule, cause } = &self.asking;
         let line = |text: String, style| {
             wrap(&[Span::styled(safe_line(&text), style)], width, &Margin::default(), Breaks::Words)
@@ -107,6 +153,7 @@ impl Question {
                 subject.spans.iter().map(|span| span.clone().patch_style(subject.style)).collect();
             rows.extend(wrap(&spans, width, &margin, Breaks::Anywhere));
         }
+        let subject = rows.len();
         if !cause.is_empty() {
             let cause = safe_line(&format!("set going by: {cause}"));
             let margin = Margin::hanging("  ", PLAIN);
@@ -120,13 +167,14 @@ impl Question {
                 rows.extend(wrap(&[part], width, &margin, Breaks::Words));
             }
         }
-        rows
+        Layout { width, rows, subject, seen: 0 }
     }
 
     fn foot(&self, width: usize) -> Vec<Line<'static>> {
         match &self.stage {
             Stage::Choice | Stage::Aside => {
-                wrap(&[Span::styled(CHOICES, DANGER)], width, &Margin::default(), Breaks::Words)
+                let choices = if self.is_warned { WARNING } else { CHOICES };
+                wrap(&[Span::styled(choices, DANGER)], width, &Margin::default(), Breaks::Words)
             }
             Stage::Reason(reason) => {
                 let margin = Margin::hanging("why not? ", DANGER);

@@ -84,8 +84,8 @@ impl App {
                     self.press_in_input(key);
                 }
             }
-            (KeyCode::Char('y' | 'Y'), NONE | SHIFT) => self.answer(Decision::Once, None),
-            (KeyCode::Char('a' | 'A'), NONE | SHIFT) => self.answer(Decision::Always, None),
+            (KeyCode::Char('y' | 'Y'), NONE | SHIFT) => self.agree(Decision::Once),
+            (KeyCode::Char('a' | 'A'), NONE | SHIFT) => self.agree(Decision::Always),
             (KeyCode::Char('n' | 'N'), NONE | SHIFT) => {
                 self.set_stage(Stage::Reason(Draft::default()));
             }
@@ -122,6 +122,15 @@ impl App {
         match (&self.typing, &self.seen) {
             (Some(typing), Some(seen)) => typing.since <= seen.since,
             (None, _) | (_, None) => false,
+        }
+    }
+
+    fn agree(&mut self, decision: Decision) {
+        let (room, view) = (self.question_room(), self.view.clone());
+        let width = usize::from(self.size.width);
+        let question = self.pane_in_view().questions.front_mut();
+        if question.is_some_and(|question| question.takes_yes(&view, width, room)) {
+            self.answer(decision, None);
         }
     }
 

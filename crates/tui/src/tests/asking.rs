@@ -138,11 +138,32 @@ fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
     stage.happens("0/", Happening::Asks(long));
     stage.has("more rows: PgDn");
     stage.has("y yes, once");
-    for _ in 0..20 {
-        stage.key(KeyCode::PageDown);
+    for step in 0..30 {
+        // A page begins with the last row of the one before, so that nothing is passed over.
+        let row = format!("    step{step}");
+        if !stage.rows().iter().any(|seen| seen.trim_end() == row) {
+            stage.key(KeyCode::PageDown);
+            stage.has(&row);
+        }
     }
-    stage.has("step29");
     stage.has("y yes, once");
+    stage.types("y");
+    assert_eq!(stage.acts(), [answer(Decision::Once, None)]);
+}
+
+/// A command of which the end was pushed out of sight was agreed to by one key.
+#[test]
+fn a_yes_to_what_was_not_seen_is_asked_for_again() {
+    let mut stage = Stage::new(80, 24);
+    let Happening::Asks(mut long) = asking() else { unreachable!("it is one") };
+    let command = format!("echo safe{}; touch ../outside", " ".repeat(3000));
+    long.call.arguments = serde_json::json!({ "command": command }).to_string();
+    stage.happens("0/", Happening::Asks(long));
+    stage.types("y");
+    assert_eq!(stage.acts(), []);
+    stage.has("You have not seen all of it");
+    stage.types("a");
+    assert_eq!(stage.acts(), [answer(Decision::Always, None)]);
 }
 
 /// Each of these changed the draft behind the question, or offered completions for it.
