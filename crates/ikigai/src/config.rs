@@ -44,7 +44,7 @@ pub(crate) use chosen::{ChosenModel, Format, NoModel};
 pub(crate) use error::ConfigError;
 use ikigai_agents::Notify;
 use ikigai_store::{AgentLimits, Budget};
-use ikigai_tools::{Decision, Mode, OutputSize, Rule};
+use ikigai_tools::{Decision, Mode, OutputSize, Rule, path_pattern};
 
 use address::Address;
 use file::{Document, Lookup};
@@ -153,9 +153,22 @@ impl Settings {
         let Some(Value::Rules(rules)) = self.layers.value("rules") else { return Ok(Vec::new()) };
         let rule = |rule: &rules::Rule| {
             let decision = Decision::parse(&rule.decision).unwrap_or(Decision::Ask);
-            Rule::new(&rule.tool, &rule.pattern, decision).map_err(anyhow::Error::msg)
+            let pattern = self.rule_pattern(rule);
+            Rule::new(&rule.tool, &pattern, decision).map_err(anyhow::Error::msg)
         };
         rules.iter().map(rule).collect()
+    }
+
+    /// The pattern of a rule; `~` is replaced in one of paths. Commands are matched as they are written.
+    fn rule_pattern(&self, rule: &rules::Rule) -> String {
+        let in_home = rule.pattern.strip_prefix("~/").filter(|_| rule.tool != "bash");
+        let (Some(rest), Some(home)) = (in_home, &self.home) else { return rule.pattern.clone() };
+        // A file is known by where it really is, and may be denied by how it is named.
+        let real = home.canonicalize().unwrap_or_else(|_| home.clone());
+        match (path_pattern(home), path_pattern(&real)) {
+            (home, real) if home == real => format!("{home}/{rest}"),
+            (home, real) => format!("{{{home},{real}}}/{rest}"),
+        }
     }
 
     /// The home directory, if there is one.

@@ -289,6 +289,22 @@ fn rules_deny_and_trust_in_their_order() {
     assert!(not_permitted(&run("ls /")).contains("says ask"));
 }
 
+/// Rules with `~` were taken, and matched nothing.
+#[test]
+fn a_rule_about_paths_may_begin_at_the_home_directory() {
+    let workspace = Workspace::new();
+    workspace.write("../home/notes/open", "x").write("../home/notes/closed", "y").write_config(
+        "[[rules]]\ntool = 'file_read'\nmatch = '~/notes/closed'\ndecision = 'deny'\n\
+         [[rules]]\ntool = 'file_read'\nmatch = '~/notes/*'\ndecision = 'trust'\n",
+    );
+    let read = |name: &str| {
+        let arguments = json!({"path": workspace.home().join("notes").join(name)}).to_string();
+        workspace.print(["tool", "file_read", &arguments, "--mode", "work"])
+    };
+    assert!(read("open").contains(r#""output":"x""#), "{}", read("open"));
+    assert!(read("closed").contains("says deny"), "{}", read("closed"));
+}
+
 #[test]
 fn tool_obeys_as_an_agent_without_a_person() {
     let workspace = Workspace::new();

@@ -21,12 +21,12 @@ use std::sync::Arc;
 pub(crate) use facts::Subject;
 pub use facts::{Access, Facts, FileFacts, Whereabouts};
 pub(crate) use guarded::{OF_GIT, START_UP, is_guarded};
-pub use rule::{Decision, Rule};
+pub use rule::{Decision, Rule, path_pattern};
 
 use crate::file_error::{hidden, shorten};
 use crate::result::{Outcome, ToolResult};
 use command::Said;
-use rule::{path_pattern, render_rules};
+use rule::render_rules;
 
 /// What an agent may do without a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -174,6 +174,48 @@ fn what_could_be_anything_is_asked_for_when_something_is_forbidden() {
             ("bash -c 'r${X}m y'", "ask"),
             ("find . -exec ls {} +", "ask"),
             ("find . -name '*.rs'", "tree"),
+            ("if true; then $X y; fi", "ask"),
+            ("echo \"$($X y)\"", "ask"),
+            ("echo `$X`", "ask"),
+            ("for x in r; do ${x}m y; done", "ask"),
+            ("case $X in a) $Y;; esac", "ask"),
+            ("ls ${X@P}", "ask"),
+            ("ls $'\\x72'", "ask"),
+            ("diff <($X)", "ask"),
+        ],
+    );
+}
+
+/// One rule that forbids something once made a question of every loop.
+#[test]
+fn what_is_written_out_is_not_asked_for_because_something_else_is_forbidden() {
+    check(
+        &["deny bash git push*", "ask bash curl *"],
+        &[
+            ("for f in *; do echo $f; done", "tree"),
+            ("echo $(date +%Y)", "tree"),
+            ("echo \"today $(date +'%Y') and `ls`\"", "tree"),
+            ("echo $((1+2))", "tree"),
+            ("[[ -d sub ]] && echo y", "tree"),
+            ("if test -f a; then make; else echo no; fi", "tree"),
+            ("while read -r line; do echo \"$line\"; done < file", "tree"),
+            ("case \"$1\" in a) make;; *) echo b;; esac", "tree"),
+            ("(cd sub && ls)", "tree"),
+            ("cat <<E\ntext\nE", "tree"),
+            ("export A=1; make", "tree"),
+            ("set -e; ls", "tree"),
+            ("time ls", "tree"),
+            ("! ls", "tree"),
+            ("f() { ls; }; f", "tree"),
+            ("diff <(sort a) <(sort b)", "tree"),
+            ("echo ${X:-none} ${Y%.c}", "tree"),
+            ("for f in *; do git add $f; done", "tree"),
+            ("for f in *; do git $f; done", "deny"),
+            ("git $(echo push)", "deny"),
+            ("git \"`echo push`\"", "deny"),
+            ("if true; then git push; fi", "deny"),
+            ("(cd x; curl y)", "ask"),
+            ("echo $(curl y)", "ask"),
         ],
     );
 }

@@ -1,7 +1,7 @@
 //! Judging a command: part by part, and with care for what is not certain.
 
 use super::rule::{Decision, Rule, render_rules};
-use super::shell::{Part, loose_words, split};
+use super::shell::{Part, Script, loose_words, split};
 use super::words::{Word, quoted};
 
 /// What the rules say of a command.
@@ -110,7 +110,7 @@ pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
     }
     let script = split(command);
     if let Some(doubt) = script.doubt.or_else(|| changes_meaning(&script.parts)) {
-        return judge_loosely(rules, &loose_words(command), doubt);
+        return judge_doubtful(rules, script, &loose_words(command), doubt);
     }
     let mut asked = None;
     let (mut lacking, mut all_trusted) = (Vec::new(), !script.parts.is_empty());
@@ -202,7 +202,26 @@ fn judge_hidden(rules: &[&Rule], part: &Part) -> Option<Said> {
     }
 }
 
-/// What cannot be split for certain might be anything that a rule forbids, and is nothing that one grants.
+/// No rule grants what is not taken apart for certain. It is forbidden by any of its words in a row and by what its
+/// parts seem to be; a person is asked only where something is run that is not written there.
+fn judge_doubtful(rules: &[&Rule], script: Script, words: &[Word], doubt: &str) -> Said {
+    if script.is_hidden {
+        return judge_loosely(rules, words, doubt);
+    }
+    if let Some(rule) = named_by(rules, words) {
+        return Said::by(rule);
+    }
+    let forbidding: Vec<&Rule> =
+        rules.iter().copied().filter(|rule| !rule.decision.grants()).collect();
+    let parts = script.parts.into_iter().filter_map(Part::without_keywords);
+    let said = parts.map(|part| match name(&part) {
+        None => judge_loosely(&forbidding, words, "the name of a command is not written out"),
+        Some(_) => judge_part(&forbidding, &part).worse(judge_hidden(&forbidding, &part)),
+    });
+    said.fold(Said::Nothing { rule: None }, |worst, said| worst.worse(Some(said)))
+}
+
+/// What could be anything might be what a rule forbids, and is nothing that one grants.
 fn judge_loosely(rules: &[&Rule], words: &[Word], doubt: &str) -> Said {
     let forbids_something = rules.iter().any(|rule| !rule.decision.grants());
     match named_by(rules, words) {

@@ -149,7 +149,7 @@ fn toml_string(text: &str) -> String {
 }
 
 /// A path as a pattern that matches only it.
-pub(super) fn path_pattern(path: &Path) -> String {
+pub fn path_pattern(path: &Path) -> String {
     let mut pattern = String::new();
     for c in path.to_string_lossy().chars() {
         if "*?[]{}\\!".contains(c) {

@@ -15,6 +15,8 @@ pub(super) struct Script {
     pub(super) parts: Vec<Part>,
     /// Why the parts may not be all that is run, or not what they seem.
     pub(super) doubt: Option<&'static str>,
+    /// Whether something may be run that is not even written there.
+    pub(super) is_hidden: bool,
 }
 
 /// A simple command.
@@ -32,9 +34,23 @@ const KEYWORDS: [&str; 23] = [
     "in", "select", "function", "time", "coproc", "{", "}", "!", "[[", "]]", "((",
 ];
 
+/// Those of them behind which no command begins.
+const NO_COMMAND: [&str; 10] =
+    ["for", "case", "select", "function", "[[", "((", "fi", "done", "esac", "}"];
+
+/// So deep are commands looked at that stand in others. Nobody means what is deeper.
+const DEEPEST: usize = 8;
+
+/// Each is looked through for its end, and a command may consist of nothing else.
+const LONGEST_EXPANSION: usize = 200;
+
 /// Takes `command` apart.
 pub(super) fn split(command: &str) -> Script {
-    let mut reader = Reader::new(command);
+    split_at(0, command)
+}
+
+fn split_at(depth: usize, command: &str) -> Script {
+    let mut reader = Reader::new(depth, command);
     while let Some(c) = reader.rest.next() {
         reader.take(c);
     }
@@ -43,6 +59,8 @@ pub(super) fn split(command: &str) -> Script {
 }
 
 struct Reader<'a> {
+    /// In how many other commands this one stands.
+    depth: usize,
     rest: Peekable<Chars<'a>>,
     script: Script,
     part: Part,
@@ -50,6 +68,10 @@ struct Reader<'a> {
     word: Option<Draft>,
     /// What the next word is to a redirection, if it is not an ordinary word.
     redirected: Option<Leads>,
+    /// How many parentheses are open.
+    open: usize,
+    /// Whether patterns may come, each with a parenthesis behind it.
+    in_case: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,19 +89,44 @@ struct Draft {
     is_plain: bool,
 }
 
+impl Part {
+    /// The same without the keywords before it; `None` when that is no command.
+    pub(super) fn without_keywords(mut self) -> Option<Part> {
+        let is_keyword = |word: &Word, keywords: &[&str]| match word {
+            Word::Known(text) => keywords.contains(&text.as_str()),
+            Word::Unknown => false,
+        };
+        let count = self.words.iter().take_while(|word| is_keyword(word, &KEYWORDS)).count();
+        if self.words[..count].iter().any(|word| is_keyword(word, &NO_COMMAND)) {
+            return None;
+        }
+        self.words.drain(..count);
+        (!self.words.is_empty()).then_some(self)
+    }
+}
+
 impl<'a> Reader<'a> {
-    fn new(command: &'a str) -> Reader<'a> {
+    fn new(depth: usize, command: &'a str) -> Reader<'a> {
         Reader {
+            depth,
             rest: command.chars().peekable(),
             script: Script::default(),
             part: Part::default(),
             word: None,
             redirected: None,
+            open: 0,
+            in_case: false,
         }
     }
 
     fn doubt(&mut self, why: &'static str) {
         self.script.doubt.get_or_insert(why);
+    }
+
+    /// The same for what could be anything.
+    fn hidden(&mut self, why: &'static str) {
+        self.doubt(why);
+        self.script.is_hidden = true;
     }
 
     fn draft(&mut self) -> &mut Draft {
@@ -93,28 +140,33 @@ impl<'a> Reader<'a> {
             '&' if self.rest.peek() == Some(&'>') => self.end_word(),
             '&' => self.end_part(),
             '#' if self.word.is_none() => self.skip_comment(),
-            '(' | ')' => {
-                self.doubt("it has parentheses");
-                self.end_part();
-            }
+            '(' | ')' => self.parenthesis(c),
             '<' | '>' => self.redirect(c),
             '\'' => self.single_quotes(),
             '"' => self.double_quotes(),
             '\\' => self.escape(),
             '$' => self.expand(),
-            '`' => {
-                self.doubt("it has a command in back-ticks");
-                self.end_part();
-            }
+            '`' => self.back_ticks(),
             // The command of that name.
             '[' if self.word.is_none() && self.rest.peek() == Some(&' ') => {
                 self.draft().text.push('[');
             }
             '*' | '?' | '[' | '{' => self.unknown(c),
             '~' if self.word.is_none() => self.unknown(c),
-            c if c.is_control() => self.doubt("it has a control character"),
+            c if c.is_control() => self.hidden("it has a control character"),
             c => self.draft().text.push(c),
         }
+    }
+
+    fn parenthesis(&mut self, c: char) {
+        self.doubt("it has parentheses");
+        match (c, self.open) {
+            ('(', open) => self.open = open + 1,
+            // A pattern is no command.
+            (_, 0) if self.in_case => (self.part, self.word) = (Part::default(), None),
+            (_, open) => self.open = open.saturating_sub(1),
+        }
+        self.end_part();
     }
 
     /// A character by which a word becomes other words.
@@ -143,7 +195,11 @@ impl<'a> Reader<'a> {
         match operator.as_str() {
             ">" | ">>" | "<" | ">|" | ">&" | "<&" | "<>" | "<<<" => {}
             "<<" => self.doubt("it has a here-document"),
-            _ => self.doubt("it has a process substitution"),
+            "<(" | ">(" => {
+                let inner = self.inside_parentheses(1);
+                return self.command_within("it has a process substitution", inner);
+            }
+            _ => self.hidden("it has a redirection that is not known"),
         }
         let leads = if operator.ends_with('&') { Leads::ToStream } else { Leads::ToFile };
         self.redirected = Some(leads);
@@ -155,7 +211,7 @@ impl<'a> Reader<'a> {
             match self.rest.next() {
                 Some('\'') => return,
                 Some(c) => self.draft().text.push(c),
-                None => return self.doubt("a quote is not closed"),
+                None => return self.hidden("a quote is not closed"),
             }
         }
     }
@@ -169,12 +225,12 @@ impl<'a> Reader<'a> {
                     Some('\n') => {}
                     Some(c @ ('$' | '`' | '"' | '\\')) => self.draft().text.push(c),
                     Some(c) => self.draft().text.extend(['\\', c]),
-                    None => return self.doubt("a quote is not closed"),
+                    None => return self.hidden("a quote is not closed"),
                 },
                 Some('$') => self.expand_parameter(),
-                Some('`') => self.doubt("it has a command in back-ticks"),
+                Some('`') => self.back_ticks(),
                 Some(c) => self.draft().text.push(c),
-                None => return self.doubt("a quote is not closed"),
+                None => return self.hidden("a quote is not closed"),
             }
         }
     }
@@ -188,13 +244,13 @@ impl<'a> Reader<'a> {
                 draft.text.push(c);
                 draft.is_plain = false;
             }
-            None => self.doubt("it ends in a backslash"),
+            None => self.hidden("it ends in a backslash"),
         }
     }
 
     fn expand(&mut self) {
         match self.rest.peek() {
-            Some('\'' | '"') => self.doubt("it has quotes with a dollar sign"),
+            Some('\'' | '"') => self.hidden("it has quotes with a dollar sign"),
             _ => self.expand_parameter(),
         }
     }
@@ -202,16 +258,21 @@ impl<'a> Reader<'a> {
     /// What follows a dollar sign: `$NAME` and `${NAME}` are values that nobody knows here. Anything else may
     /// run commands: `$(…)`, but also `${NAME@P}`, and the subscripts of arrays and of arithmetic.
     fn expand_parameter(&mut self) {
-        let is_name = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        let is_name = |c: &char| is_of_name(*c);
         match self.rest.peek() {
-            Some('(') => self.doubt("it has a command in $(…)"),
-            Some('[') => self.doubt("it has arithmetic"),
+            Some('(') => {
+                let inner = self.inside_parentheses(0);
+                self.command_within("it has a command in $(…)", inner);
+            }
+            Some('[') => self.hidden("it has arithmetic"),
             Some('{') => {
-                let inside: String = self.rest.clone().skip(1).take_while(is_name).collect();
-                if self.rest.clone().nth(inside.len() + 1) != Some('}') || inside.is_empty() {
-                    return self.doubt("it has an expansion ${…}");
+                let inside = self.rest.clone().skip(1).take(LONGEST_EXPANSION);
+                let inside: String = inside.take_while(|c| *c != '}').collect();
+                let end = inside.chars().count() + 1;
+                if !is_value(&inside) || self.rest.clone().nth(end) != Some('}') {
+                    return self.hidden("it has an expansion ${…}");
                 }
-                self.rest.nth(inside.len() + 1);
+                self.rest.nth(end);
                 self.draft().is_unknown = true;
             }
             Some(c) if is_name(c) || "?$#@*!-".contains(*c) => {
@@ -226,8 +287,53 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn back_ticks(&mut self) {
+        let mut inner = String::new();
+        let inner = loop {
+            match self.rest.next() {
+                Some('`') => break Some(inner),
+                Some('\\') => inner.extend(self.rest.next()),
+                Some(c) => inner.push(c),
+                None => break None,
+            }
+        };
+        self.command_within("it has a command in back-ticks", inner);
+    }
+
+    /// What stands between parentheses, of which so many are open already; `None` when they are not closed.
+    fn inside_parentheses(&mut self, already: usize) -> Option<String> {
+        let (mut inner, mut open, mut quote) = (String::new(), already, None);
+        while let Some(c) = self.rest.next() {
+            inner.push(c);
+            match (c, quote) {
+                ('\\', None | Some('"')) => inner.extend(self.rest.next()),
+                ('\'' | '"', None) => quote = Some(c),
+                (c, Some(begun)) if c == begun => quote = None,
+                ('(', None) => open += 1,
+                (')', None) if open > 1 => open -= 1,
+                (')', None) => return Some(inner[1 - already.min(1)..inner.len() - 1].to_owned()),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// A command within this one, of whose output a word is made. It is a part like any other.
+    fn command_within(&mut self, why: &'static str, inner: Option<String>) {
+        self.doubt(why);
+        self.draft().is_unknown = true;
+        match inner.filter(|_| self.depth < DEEPEST) {
+            Some(inner) => {
+                let script = split_at(self.depth + 1, &inner);
+                self.script.is_hidden |= script.is_hidden;
+                self.script.parts.extend(script.parts);
+            }
+            None => self.hidden(why),
+        }
+    }
+
     fn end_word(&mut self) {
-        let Some(draft) = self.word.take() else {
+        let Some(mut draft) = self.word.take() else {
             return;
         };
         if let Some(leads) = self.redirected.take() {
@@ -241,11 +347,14 @@ impl<'a> Reader<'a> {
                 self.part.besides = Some("it sets a variable");
                 return;
             }
-            if draft.is_unknown {
-                self.doubt("the name of a command is not written out");
-            }
             if KEYWORDS.contains(&draft.text.as_str()) {
+                // Among them are signs that make other words unknown.
                 self.doubt("it has a keyword of the shell");
+                self.in_case |= draft.text == "case";
+                draft.is_unknown = false;
+            }
+            if draft.is_unknown {
+                self.hidden("the name of a command is not written out");
             }
         }
         self.part.words.push(match draft.is_unknown {
@@ -257,13 +366,27 @@ impl<'a> Reader<'a> {
     fn end_part(&mut self) {
         self.end_word();
         if self.redirected.take().is_some() {
-            self.doubt("a redirection leads nowhere");
+            self.hidden("a redirection leads nowhere");
         }
         let part = std::mem::take(&mut self.part);
         if part != Part::default() {
             self.script.parts.push(part);
         }
     }
+}
+
+/// Whether what stands in `${…}` is only a value, or what to take instead of it. Other expansions may run commands.
+fn is_value(inside: &str) -> bool {
+    let name: String = inside.chars().take_while(|c| is_of_name(*c)).collect();
+    let behind = &inside[name.len()..];
+    let instead =
+        [":-", ":+", "-", "+", "#", "%"].iter().find_map(|begin| behind.strip_prefix(begin));
+    let is_plain = |text: &str| !text.contains(['$', '`', '\\', '\'', '"', '(', '{', '\n']);
+    !name.is_empty() && (behind.is_empty() || instead.is_some_and(is_plain))
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Whether a redirection changes and shows no file: to or from /dev/null, or another stream.
@@ -276,8 +399,7 @@ fn leads_nowhere(leads: Leads, draft: &Draft) -> bool {
 /// `NAME=…`, `NAME+=…` or `NAME[…]=…` before the name of a command. Quotes would make it a name, but it is
 /// safer not to know that.
 fn is_assignment(draft: &Draft) -> bool {
-    let name: String =
-        draft.text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let name: String = draft.text.chars().take_while(|c| is_of_name(*c)).collect();
     let behind = &draft.text[name.len()..];
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
