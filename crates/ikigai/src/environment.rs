@@ -18,6 +18,10 @@ pub(crate) const WATCHDOG: &str = "__watchdog";
 pub(crate) const AGENT: &str = "IKIGAI_AGENT";
 const SESSION: &str = "IKIGAI_SESSION";
 
+/// What is said inside such a command where the sandbox hides database and configuration.
+pub(crate) const HIDDEN: &str =
+    "use the mail tool: the database is out of reach for commands of an agent";
+
 /// The variable by which programs know where temporary files go.
 const TEMPORARY: &str = "TMPDIR";
 
@@ -55,8 +59,11 @@ impl Environment {
             directory: directory.clone(),
             flags: flags(options),
         };
-        let settings = Settings::load(&sources)?;
         let chosen = Chosen::read(options, &variables)?;
+        let settings = Settings::load(&sources).map_err(|error| match chosen.inside_agent {
+            true if error.is_refused() => anyhow::anyhow!("{HIDDEN}"),
+            _ => error.into(),
+        })?;
         let added =
             options.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
         Ok(Environment { directory, added, settings, chosen, variables })

@@ -115,7 +115,13 @@ impl Hand<'_> {
             Ok(Undone::Nothing) | Err(StoreError::SessionNotFound(_)) => {
                 nothing(direction).to_owned()
             }
-            Ok(Undone::AtWork(agent)) => self.at_work(&format!("agent {agent}")),
+            Ok(Undone::AtWork(other)) if other == *agent => self.at_work(&format!("agent {other}")),
+            Ok(Undone::AtWork(other)) => {
+                let key = self.interrupt_key;
+                format!(
+                    "Error: agent {other} is at work; go there with /agent {other} and interrupt it with {key}, or end it with /kill {other}"
+                )
+            }
             Err(error) => format!("Error: {error}"),
         }
     }

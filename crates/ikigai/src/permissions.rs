@@ -43,12 +43,18 @@ fn make_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The walls around commands in the working tree.
+pub(crate) fn sandbox_here(environment: &Environment) -> anyhow::Result<Sandbox> {
+    sandbox(environment, roots(environment, None))
+}
+
 /// The walls around commands.
 fn sandbox(environment: &Environment, roots: Vec<PathBuf>) -> anyhow::Result<Sandbox> {
     let settings = &environment.settings;
     let mut write = roots;
     write.extend(settings.paths("sandbox.write"));
     let mut hidden = settings.own_places()?;
+    hidden.extend(settings.paths("sandbox.hide"));
     if let Some(home) = settings.home() {
         hidden.extend(secret_places(home));
     }

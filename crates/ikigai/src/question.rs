@@ -7,6 +7,7 @@ use std::path::Path;
 
 use ikigai_agents::Asking;
 use ikigai_conversation::{AgentId, ToolCall};
+use ikigai_tools::WHERE_RULES_STAND;
 use ikigai_tui::{Before, Subject};
 use serde_json::Value;
 
@@ -19,9 +20,7 @@ pub(crate) fn render_question(agent: &AgentId, asking: &Asking, directory: &Path
         lines.push(on_one_line(&format!("  set going by: {cause}")));
     }
     if let Some(rule) = rule {
-        lines.push(
-            "  never asked again with this in your configuration, before other rules:".into(),
-        );
+        lines.push(format!("  never asked again with this {WHERE_RULES_STAND}:"));
         lines.extend(rule.lines().map(indented));
     }
     lines.iter().map(|line| in_reading_order(line)).collect()
@@ -164,7 +163,7 @@ mod tests {
             "    ls \u{fffd}evil",
             "    ? agent 1/ asks\u{fffd}x",
             "  set going by: a\u{fffd}b",
-            "  never asked again with this in your configuration, before other rules:",
+            "  never asked again with this in your own configuration before other rules ('ikigai config' names the file):",
             "    [[rules]]",
             "    tool = \"bash\"",
         ];

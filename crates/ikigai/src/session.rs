@@ -10,7 +10,7 @@ use ikigai_store::{
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::environment::Environment;
+use crate::environment::{Environment, HIDDEN};
 use crate::print;
 use crate::signals::Signals;
 
@@ -96,9 +96,6 @@ impl<'a> OpenSession<'a> {
         self.database.wait(future)
     }
 }
-
-/// A command of an agent that runs in the sandbox does not see the database.
-const HIDDEN: &str = "use the mail tool: the database is out of reach for commands of an agent";
 
 /// The database of the configuration.
 pub(crate) struct Database {

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use ikigai_tools::SandboxKind;
 
 use crate::support::enclosed::{REACHED, Walls, in_each_sandbox, python};
+use crate::support::skip;
 
 #[test]
 fn a_process_outside_is_neither_signalled_nor_traced() {
@@ -180,4 +181,16 @@ impl Drop for Victim {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// What is shared by a number is everybody's, unless it is the sandbox's own.
+#[test]
+fn what_system_v_shares_outside_is_not_reached() {
+    in_each_sandbox(|enclosed| {
+        let made = enclosed.bash("ipcmk -M 64 -p 600 | grep -o '[0-9]*$'", Walls::Down);
+        let Ok(id) = made["data"]["output"].as_str().unwrap().trim().parse::<u32>() else {
+            return skip(&format!("ipcmk does not work here: {made}"));
+        };
+        enclosed.refuses(&format!("ipcrm -m {id} && echo {REACHED}"));
+    });
 }

@@ -48,6 +48,35 @@ fn a_turn_without_bubblewrap_keeps_its_commands_in_the_tree() {
     assert_eq!(files, ["new\n", "old\n"]);
 }
 
+/// It said that the configuration could not be read.
+#[test]
+fn mail_of_the_command_line_names_the_tool_also_where_the_configuration_is_refused() {
+    let workspace = Workspace::new();
+    let Some(program) = without_bubblewrap(&workspace) else { return };
+    workspace.write_config("max_tool_turns = 5\n");
+    let command = format!("{} mail send 0/ hello", env!("CARGO_BIN_EXE_ikigai"));
+    let server = ModelServer::start([
+        Reply::call("c", "bash", json!({ "command": command })),
+        Reply::text("Done."),
+    ]);
+    Running::start(&mut run_with(&server, program)).finish();
+    let output = server.requests()[1].tool_output("c")["data"]["output"].to_string();
+    assert!(output.contains("use the mail tool"), "{output}");
+}
+
+/// Its rules cannot hide what lies in a folder that can be written.
+#[test]
+fn a_directory_in_which_landlock_cannot_work_is_told_by_doctor() {
+    let workspace = Workspace::new();
+    let Some(mut program) = without_bubblewrap(&workspace) else { return };
+    workspace.write("../home/.ssh/id", "SECRET");
+    let (code, found, _) = ended(program.arg("doctor").current_dir(workspace.home()));
+    assert_eq!(code, 1, "{found}");
+    let told =
+        "BAD sandbox        landlock works, but not in this directory: landlock cannot hide ";
+    assert!(found.contains(told), "{found}");
+}
+
 /// The first command has enough to wait for.
 #[test]
 fn while_a_model_takes_its_time_the_watchdog_is_started() {

@@ -93,7 +93,7 @@ fn rules_of_several_refusals_stand_in_one_configuration() {
 
 #[track_caller]
 fn rule_in(why: &str) -> &str {
-    let (_, rule) = why.split_once("before other rules:\n").unwrap_or_else(|| panic!("{why}"));
+    let (_, rule) = why.split_once("names the file):\n").unwrap_or_else(|| panic!("{why}"));
     rule
 }
 
@@ -287,6 +287,17 @@ fn rules_deny_and_trust_in_their_order() {
     assert_eq!(run("touch ../outside/more; true")["success"], true);
     assert!(!workspace.path("../outside/more").exists());
     assert!(not_permitted(&run("ls /")).contains("says ask"));
+}
+
+#[test]
+fn a_hide_setting_keeps_a_place_from_commands() {
+    let workspace = Workspace::new();
+    workspace.write("../home/notes/mine", "SECRET\n").write_config("sandbox.hide = ['~/notes']\n");
+    let ran = result(&workspace, "bash", json!({"command": "cat ~/notes/mine"}));
+    assert!(!ran.to_string().contains("SECRET"), "{ran}");
+    workspace.write_config("");
+    let ran = result(&workspace, "bash", json!({"command": "cat ~/notes/mine"}));
+    assert_eq!(ran["data"]["output"], "SECRET\n");
 }
 
 /// Rules with `~` were taken, and matched nothing.

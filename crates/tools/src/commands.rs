@@ -96,7 +96,7 @@ impl Commands {
         let works = async {
             let mut reasons = Vec::new();
             for kind in Kind::ALL {
-                match self.try_out(kind).await {
+                match self.try_out(&Sandbox::default(), kind).await {
                     Ok(()) => return Ok(kind),
                     Err(error) => {
                         reasons.push(format!("{kind}: {}", without_number(&error.to_string())));
@@ -109,14 +109,17 @@ impl Commands {
         self.sandbox.get_or_try_init(|| works).await.copied()
     }
 
-    async fn try_out(&self, kind: Kind) -> io::Result<()> {
+    /// Whether a command can be run in this sandbox of a kind that works.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn try_out(&self, sandbox: &Sandbox, kind: Kind) -> io::Result<()> {
         /// Far more than it takes.
         const PATIENCE: Duration = Duration::from_secs(10);
         if !kind.is_installed() {
             return Err(io::Error::other("it is not installed"));
         }
-        let (sandbox, directory) = (Sandbox::default(), Path::new("/"));
-        let walls = Some((&sandbox, kind));
+        let (directory, walls) = (Path::new("/"), Some((sandbox, kind)));
         let trial = Order { command: ":", directory, variables: &[], walls };
         let mut running = self.start(&trial).await?;
         let trial = tokio::time::timeout(PATIENCE, running.control.status()).await;

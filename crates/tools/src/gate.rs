@@ -114,11 +114,16 @@ impl Question {
     }
 }
 
+/// Where a rule is to be written.
+pub const WHERE_RULES_STAND: &str =
+    "in your own configuration before other rules ('ikigai config' names the file)";
+
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
             Some(rule) => {
-                write!(f, "{}. What would allow it, before other rules:\n{rule}", self.why)
+                let why = &self.why;
+                write!(f, "{why}. What would allow it, {WHERE_RULES_STAND}:\n{rule}")
             }
             None => write!(f, "{}. No rule for this alone can be named", self.why),
         }

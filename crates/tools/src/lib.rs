@@ -83,7 +83,7 @@ pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
 pub use gate::{
     Access, Confinement, Decision, Facts, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
-    Whereabouts, interrupted, path_pattern, refusal,
+    WHERE_RULES_STAND, Whereabouts, interrupted, path_pattern, refusal,
 };
 pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;

@@ -24,9 +24,8 @@
 //! are the time limit, and that a whole process space can be ended at once.
 //!
 //! Landlock leaves more open than bubblewrap: mode, owner, times and attributes of the user's files
-//! outside can be changed, the names of hidden files be asked for, and shared memory of System V be
-//! attached, since the kernel has no rule for any of it. It also takes more away: tracers and debuggers,
-//! `/dev/shm`, pseudo-terminals, listing the folders above a hidden place. So bubblewrap is taken wherever
+//! outside can be changed, and the names of hidden files be asked for, since the kernel has no rule for any of
+//! it. It also takes more away: tracers and debuggers, `/dev/shm` and what System V shares, pseudo-terminals, listing the folders above a hidden place. So bubblewrap is taken wherever
 //! it works.
 
 #[cfg(target_os = "linux")]

@@ -300,7 +300,7 @@ fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
         asked(judge_leaving(&[], "make \"x\"")).refusal().to_string(),
         json!({
             "success": false,
-            "error": "Not permitted: the command asks to leave the sandbox. What would allow it, before other rules:\n\
+            "error": "Not permitted: the command asks to leave the sandbox. What would allow it, in your own configuration before other rules ('ikigai config' names the file):\n\
                       [[rules]]\ntool = \"bash\"\nmatch = \"make x\"\ndecision = \"trust\"",
         })
         .to_string()

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ikigai_agents::{Answer, Asking};
 use ikigai_conversation::{AgentId, Decision};
+use ikigai_tools::WHERE_RULES_STAND;
 use ratatui_core::text::{Line, Span};
 
 use crate::diff::render_hunks;
@@ -160,7 +161,7 @@ impl Question {
             rows.extend(wrap(&[Span::styled(cause, DIM)], width, &margin, Breaks::Words));
         }
         if let Some(rule) = rule {
-            rows.extend(line("  never asked again with this in your config.toml:".to_owned(), DIM));
+            rows.extend(line(format!("  never asked again with this {WHERE_RULES_STAND}:"), DIM));
             // In lines of its own, as it would stand there.
             for part in rule.lines() {
                 let part = Span::styled(safe_line(part), DIM);

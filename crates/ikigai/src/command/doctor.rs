@@ -9,6 +9,7 @@ use ikigai_tools::{Commands, Mode, SandboxKind};
 use crate::environment::{self, Environment};
 use crate::exit::Exit;
 use crate::model;
+use crate::permissions::sandbox_here;
 use crate::print;
 
 pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
@@ -135,13 +136,22 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
     let finding = |health, text| Finding { what: "sandbox", health, text };
     let (program, watchdog) = (environment::own_program()?, OsStr::new(environment::WATCHDOG));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let found = runtime.block_on(async {
+    let walls = sandbox_here(environment)?;
+    let (found, here) = runtime.block_on(async {
         let commands = Commands::new(&program, watchdog, environment.for_commands());
         let found = commands.sandbox_kind().await;
+        let here = match found {
+            Ok(kind) => commands.try_out(&walls, kind).await,
+            Err(_) => Ok(()),
+        };
         commands.close().await;
-        found
+        (found, here)
     });
     let mode = environment.settings.mode();
+    if let (Ok(kind), Err(error), Mode::Read | Mode::Work) = (&found, here, mode) {
+        let text = format!("{kind} works, but not in this directory: {error}");
+        return Ok(finding(Health::Bad, text));
+    }
     Ok(match (found, mode) {
         (Ok(kind), Mode::Full) => finding(
             Health::Missing,

@@ -38,6 +38,12 @@ pub(crate) enum ConfigError {
 }
 
 impl ConfigError {
+    /// Whether a file was refused, not wrong.
+    pub(crate) fn is_refused(&self) -> bool {
+        let refused = std::io::ErrorKind::PermissionDenied;
+        matches!(self, ConfigError::Unreadable { source, .. } if source.kind() == refused)
+    }
+
     /// Whether it was typed on the command line.
     pub(crate) fn is_in_a_flag(&self) -> bool {
         let in_a_flag = |fault: &Fault| matches!(fault, Fault::Value { place: Place::Flag(_), .. });

@@ -100,6 +100,12 @@ pub(super) const GROUPS: &[Group] = &[
                 project: ProjectMay::Nothing,
             },
             Setting {
+                key: "sandbox.hide",
+                kind: Kind::List(value::check_full_path),
+                default: Preset::Is(""),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
                 key: "sandbox.write",
                 kind: Kind::List(value::check_full_path),
                 default: Preset::Is(""),

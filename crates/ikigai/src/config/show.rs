@@ -215,6 +215,7 @@ providers.local.base_url = "http://me:***@localhost:11434/v1"  # ~/.config/ikiga
 mode = "read"               # --mode
 sandbox.network = false     # default
 sandbox.read = ["~/notes"]  # ~/.config/ikigai/config.toml:2
+sandbox.hide = []           # default
 sandbox.write = []          # default
 rules = [
   { tool = "bash", match = "cargo *", decision = "trust" },  # ~/.config/ikigai/config.toml:5

@@ -137,7 +137,7 @@ impl Kind {
     }
 }
 
-/// Checks an entry of `sandbox.read` and `sandbox.write`. A relative path would mean another folder
+/// Checks an entry of `sandbox.read`, `sandbox.hide` and `sandbox.write`. A relative path would mean another folder
 /// in every project.
 pub(super) fn check_full_path(path: &str) -> Result<(), Wrong> {
     if path.starts_with('/') || path.starts_with("~/") || path == "~" {

@@ -75,6 +75,22 @@ const REFUSED: [i64; 36] = [
 const TRACING: [i64; 4] =
     [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_kcmp];
 
+/// Memory, semaphores and queues that processes share by a number. Refused where they are those of all processes.
+const SYSTEM_V: [i64; 12] = [
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmdt,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+];
+
 /// As if the kernel were older: programs have another way then. The flags of `clone3` lie in memory,
 /// where a filter cannot look.
 const UNKNOWN: [i64; 4] = [
@@ -98,8 +114,11 @@ pub(super) fn filter(kind: Kind, network: bool) -> io::Result<BpfProgram> {
         // Behind the last call of a part comes one step that allows: the next part takes its place.
         whole.pop();
     }
-    let tracing = if kind == Kind::Landlock { &TRACING[..] } else { &[] };
-    whole.extend(refuse(libc::EPERM, &[&REFUSED, tracing].concat()));
+    let of_all = match kind {
+        Kind::Bubblewrap => Vec::new(),
+        Kind::Landlock => [&TRACING[..], &SYSTEM_V].concat(),
+    };
+    whole.extend(refuse(libc::EPERM, &[&REFUSED, &of_all[..]].concat()));
     whole.extend(refuse(libc::ENOSYS, &UNKNOWN));
     whole.push(step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
     Ok(whole)
@@ -213,7 +232,7 @@ pub(super) fn bytes(program: &BpfProgram) -> Vec<u8> {
 mod tests {
     use seccompiler::sock_filter;
 
-    use super::{Kind, REFUSED, TRACING, UNKNOWN, filter};
+    use super::{Kind, REFUSED, SYSTEM_V, TRACING, UNKNOWN, filter};
 
     const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
 
@@ -250,8 +269,9 @@ mod tests {
         for (kind, network) in [(Kind::Bubblewrap, false), (Kind::Landlock, true)] {
             let program = filter(kind, network).unwrap();
             for call in 0..1_000 {
-                let is_tracing = TRACING.contains(&call) && kind == Kind::Landlock;
-                let expected = if REFUSED.contains(&call) || is_tracing {
+                let reaches_others = TRACING.contains(&call) || SYSTEM_V.contains(&call);
+                let is_refused = reaches_others && kind == Kind::Landlock;
+                let expected = if REFUSED.contains(&call) || is_refused {
                     refused_with(libc::EPERM)
                 } else if UNKNOWN.contains(&call) {
                     refused_with(libc::ENOSYS)

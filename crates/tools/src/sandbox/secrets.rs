@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Relative to the home directory.
-const SECRETS: [&str; 42] = [
+/// Relative to the home directory; the first one is what that is known by.
+const SECRETS: [&str; 63] = [
     // Keys and the passwords of programs.
     ".ssh",
     ".gnupg",
@@ -36,6 +36,29 @@ const SECRETS: [&str; 42] = [
     ".terraform.d/credentials.tfrc.json",
     ".vault-token",
     ".config/op",
+    ".config/sops/age",
+    ".oci",
+    ".s3cfg",
+    ".boto",
+    ".fly",
+    // Logins of other agents and of models.
+    ".codex/auth.json",
+    ".claude/.credentials.json",
+    ".gemini/oauth_creds.json",
+    ".local/share/opencode/auth.json",
+    ".config/goose/secrets.yaml",
+    ".config/github-copilot",
+    ".config/io.datasette.llm/keys.json",
+    ".cache/huggingface/token",
+    // What people typed and wrote.
+    ".bash_history",
+    ".zsh_history",
+    ".local/share/fish/fish_history",
+    ".python_history",
+    ".psql_history",
+    ".config/Bitwarden",
+    ".config/Signal",
+    ".bitcoin",
     // Browsers, with their cookies and passwords.
     ".mozilla",
     ".thunderbird",

@@ -75,17 +75,24 @@ impl PlainText {
                 if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
                     self.note(agent, &text);
                 }
-                self.note(agent, &transcript::line(message));
-                if let Body::ToolResult(result) = &message.body {
-                    transcript::rule_in(&result.output)
-                        .iter()
-                        .for_each(|rule| self.note(agent, rule));
-                }
+                self.note_line(agent, message);
             }
             Body::System | Body::User | Body::Summary(_) | Body::Fork(_) | Body::Usage(_) => {}
             Body::Mark(_) | Body::Rewind(_) | Body::Clear | Body::Trim(_) | Body::Kill(_) => {}
             Body::Interrupted(_) | Body::Command(_) | Body::Approval(_) => {}
         }
+    }
+
+    /// A rule that would have allowed a call stands in lines of its own, as it would in the configuration.
+    fn note_line(&self, agent: &AgentId, message: &Message) {
+        let line = transcript::line(message);
+        let rule = match &message.body {
+            Body::ToolResult(result) => transcript::rule_in(&result.output),
+            _ => None,
+        };
+        let Some(rule) = rule else { return self.note(agent, &line) };
+        self.note(agent, line.split(" [[rules]]").next().unwrap_or(&line));
+        self.note(agent, &rule);
     }
 
     fn note(&self, agent: &AgentId, text: &str) {
