@@ -92,7 +92,7 @@ fn why(reason: LeftFor, direction: Direction) -> &'static str {
 fn why_no_further(reason: LeftFor, direction: Direction) -> &'static str {
     match reason {
         LeftFor::ChangedSince | LeftFor::Gone => {
-            "a command or somebody else had changed it in between, and that stays"
+            "what a command or somebody else changed in between stays"
         }
         LeftFor::NotKept => why(reason, direction),
     }
@@ -139,7 +139,7 @@ mod tests {
         };
         let expected = "Taken back: \"fix \u{fffd}it\" (2 minutes ago)\n  restored   a\n  \
             removed    new/b\n  left alone /elsewhere/c: somebody has changed it since\n  \
-            in part    e: a command or somebody else had changed it in between, and that stays\n  \
+            in part    e: what a command or somebody else changed in between stays\n  \
             failed     Permission denied: d\nCommands are not undone.\n";
         assert_eq!(text(Direction::Undo), expected);
         let expected = expected.replace("Taken back", "Made again").replace("undone", "run again");

@@ -223,7 +223,7 @@ fn what_somebody_has_changed_since_is_left_alone_and_named() {
             "go",
             "restored   fine",
             "left alone big: what was there before was not kept, it had more than 10 MB",
-            "in part    between: a command or somebody else had changed it in between, and that stays",
+            "in part    between: what a command or somebody else changed in between stays",
             "left alone gone: somebody has removed it since",
             "left alone changed: somebody has changed it since",
         ],

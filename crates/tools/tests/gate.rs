@@ -285,6 +285,13 @@ fn the_rule_that_is_named_does_allow_it() {
 }
 
 #[test]
+fn no_rules_are_named_for_a_command_of_many_parts() {
+    let parts = |count: usize| (0..count).map(|n| format!("make {n}; ")).collect::<String>();
+    assert!(asked(judge_leaving(&[], &parts(8))).rule.is_some());
+    assert_eq!(asked(judge_leaving(&[], &parts(9))).rule, None);
+}
+
+#[test]
 fn a_rule_that_asks_is_answered_by_one_before_it() {
     let question = asked(judge_command(&["ask bash git *"], "ls; git push 'a b'"));
     assert_eq!(question.rule, Some(rule("bash", "git push 'a b'", "allow")));

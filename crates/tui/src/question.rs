@@ -19,7 +19,7 @@ const CHOICES: &str =
 
 /// Instead of them, when a yes came too soon.
 const WARNING: &str =
-    "You have not seen all of it: PgDn shows more · the same key again says yes · n no · Esc later";
+    "You have not seen all of it: PgDn · y or a again says yes · n no · Esc later";
 
 /// A call that waits for a yes.
 #[derive(Debug)]

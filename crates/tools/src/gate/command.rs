@@ -26,6 +26,9 @@ const LONGEST: usize = 128 * 1024;
 /// A rule with a longer pattern is nothing that a person would read.
 const LONGEST_PATTERN: usize = 1_000;
 
+/// Nor are more rules than this.
+const MOST_RULES: usize = 8;
+
 /// Programs and builtins that run what their arguments say. A rule grants something only if it names them; what
 /// may be in the arguments is looked at by those that forbid.
 const RUNNERS: [&str; 46] = [
@@ -312,5 +315,6 @@ fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String
     };
     let mut patterns = parts.iter().map(pattern).collect::<Option<Vec<String>>>()?;
     patterns.dedup();
-    (!patterns.is_empty()).then(|| render_rules("bash", &patterns, wanted))
+    let is_readable = (1..=MOST_RULES).contains(&patterns.len());
+    is_readable.then(|| render_rules("bash", &patterns, wanted))
 }
