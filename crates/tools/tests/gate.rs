@@ -182,8 +182,60 @@ fn what_could_be_anything_is_asked_for_when_something_is_forbidden() {
             ("ls ${X@P}", "ask"),
             ("ls $'\\x72'", "ask"),
             ("diff <($X)", "ask"),
+            ("X=m; r$X y", "ask"),
+            ("X=cker; do$X ps", "ask"),
+            ("fi$X . -exec ls $Y", "ask"),
+            ("time -p $X y", "ask"),
+            ("{ A=1 $X; }", "ask"),
+            ("function f { $X y; }; f", "ask"),
+            ("coproc N { $X y; }", "ask"),
+            ("for x do ls; done", "ask"),
+            ("echo $(case $X in a) $Y;; esac)", "ask"),
+            ("(case a in a) :;; esac; ls $Y)", "ask"),
+            ("cat <<E\n$(ls)\nE", "ask"),
+            ("test -v 'a[$(ls $X)]'", "ask"),
+            ("[[ -v 'a[$(ls $X)]' ]]", "ask"),
+            ("$X>/dev/null", "ask"),
+            ("ls; $_>/dev/null", "ask"),
         ],
     );
+}
+
+/// `$_` is the last argument of the command before, and was taken for the number of a stream.
+#[test]
+fn a_variable_before_a_redirection_is_a_command() {
+    check(
+        &["trust bash cargo *"],
+        &[
+            ("cargo x ./evil; $_>/dev/null", "tree"),
+            ("cargo x ./evil; ${X}>/dev/null", "tree"),
+            ("cargo x $X>/dev/null", "anywhere"),
+            ("cargo x 2>/dev/null", "anywhere"),
+        ],
+    );
+}
+
+#[test]
+fn a_question_about_one_part_does_not_hide_that_another_is_denied() {
+    check(
+        &["ask bash curl *", "deny bash git push*"],
+        &[
+            ("(curl x; git push)", "deny"),
+            ("echo $(curl x; git push)", "deny"),
+            ("curl x; git push", "deny"),
+            ("(curl x)", "ask"),
+        ],
+    );
+}
+
+/// All of its words were gone through again for every part, which took minutes.
+#[test]
+fn a_long_command_of_nothing_but_doubts_is_judged_in_time() {
+    let rules = ["deny bash rm *", "ask bash curl *", "trust bash x *"];
+    for piece in ["! $X;", "${", "$(", "\"$(", "`", "<(", "case x in ", "<<E\n", "if ", "(("] {
+        let command = piece.repeat(120_000 / piece.len());
+        assert_ne!(show(&judge_command(&rules, &command)), "anywhere", "{piece}");
+    }
 }
 
 /// One rule that forbids something once made a question of every loop.
@@ -202,6 +254,10 @@ fn what_is_written_out_is_not_asked_for_because_something_else_is_forbidden() {
             ("case \"$1\" in a) make;; *) echo b;; esac", "tree"),
             ("(cd sub && ls)", "tree"),
             ("cat <<E\ntext\nE", "tree"),
+            ("cat > f <<'E'\nit's $(a) \"text\nE\nmake", "tree"),
+            ("cat <<-E\n\tit's $X\n\tE\nmake", "tree"),
+            ("time -p ls", "tree"),
+            ("for ((i = 0; i < 3; i++)); do make; done", "tree"),
             ("export A=1; make", "tree"),
             ("set -e; ls", "tree"),
             ("time ls", "tree"),
@@ -214,6 +270,10 @@ fn what_is_written_out_is_not_asked_for_because_something_else_is_forbidden() {
             ("git $(echo push)", "deny"),
             ("git \"`echo push`\"", "deny"),
             ("if true; then git push; fi", "deny"),
+            ("time -p git $X", "deny"),
+            ("if A=1 git $X; then :; fi", "deny"),
+            ("cat <<E\nit's\nE\ngit $X\n# '", "deny"),
+            ("git $X>/dev/null", "deny"),
             ("(cd x; curl y)", "ask"),
             ("echo $(curl y)", "ask"),
         ],

@@ -111,7 +111,11 @@ pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
     if command.len() > LONGEST {
         return Said::ask("the command is too long".to_owned());
     }
-    let script = split(command);
+    let mut script = split(command);
+    if script.parts.iter().any(evaluates_argument) {
+        script.doubt.get_or_insert("an argument is evaluated by the shell");
+        script.is_hidden = true;
+    }
     if let Some(doubt) = script.doubt.or_else(|| changes_meaning(&script.parts)) {
         return judge_doubtful(rules, script, &loose_words(command), doubt);
     }
@@ -216,11 +220,14 @@ fn judge_doubtful(rules: &[&Rule], script: Script, words: &[Word], doubt: &str) 
     }
     let forbidding: Vec<&Rule> =
         rules.iter().copied().filter(|rule| !rule.decision.grants()).collect();
-    let parts = script.parts.into_iter().filter_map(Part::without_keywords);
-    let said = parts.map(|part| match name(&part) {
-        None => judge_loosely(&forbidding, words, "the name of a command is not written out"),
-        Some(_) => judge_part(&forbidding, &part).worse(judge_hidden(&forbidding, &part)),
-    });
+    let parts: Vec<Part> = script.parts.into_iter().filter_map(Part::without_keywords).collect();
+    if parts.iter().any(|part| name(part).is_none()) {
+        // Of its words it is known that no rule names them.
+        return judge_loosely(&forbidding, &[], "the name of a command is not written out");
+    }
+    let said = parts
+        .iter()
+        .map(|part| judge_part(&forbidding, part).worse(judge_hidden(&forbidding, part)));
     said.fold(Said::Nothing { rule: None }, |worst, said| worst.worse(Some(said)))
 }
 
@@ -236,42 +243,42 @@ fn judge_loosely(rules: &[&Rule], words: &[Word], doubt: &str) -> Said {
     }
 }
 
-/// The first rule that forbids what some of these words in a row may be, also by the program's whole path.
+/// A rule that forbids what some of these words in a row may be, also by the program's whole path.
 fn named_by<'r>(rules: &[&'r Rule], words: &[Word]) -> Option<&'r Rule> {
     let by_name = words.iter().map(|word| match word {
         Word::Known(text) => Word::Known(base(text).to_owned()),
         Word::Unknown => Word::Unknown,
     });
     let by_name: Vec<Word> = by_name.collect();
-    let forbidding = rules.iter().copied().filter(|rule| !rule.decision.grants());
     let matches = |rule: &&Rule| {
         rule.words.could_match_within(words) || rule.words.could_match_within(&by_name)
     };
-    forbidding.into_iter().find(matches)
+    // In another order a question about one word would hide that another one is denied.
+    [Decision::Deny, Decision::Ask].into_iter().find_map(|decision| {
+        rules.iter().copied().filter(|rule| rule.decision == decision).find(matches)
+    })
 }
 
 /// `PATH=/elsewhere; make` and its likes: the words of a later part say nothing then.
 fn changes_meaning(parts: &[Part]) -> Option<&'static str> {
-    let evaluates = |part: &Part| {
-        part.words.iter().skip(1).any(|word| match word {
-            // `test -v 'a[$(command)]'` runs the command, in whatever quotes.
-            Word::Known(text) => text.contains('['),
-            Word::Unknown => false,
-        })
-    };
     let changes = |part: &Part| match name(part) {
         Some("printf") => part.words.iter().any(|word| is_option(word, "-v")),
         Some("test") => false,
         Some(name) => CHANGERS.contains(&name),
         None => true,
     };
-    if parts.len() > 1 && parts.iter().any(changes) {
-        return Some("a part changes what later ones mean");
-    }
-    let evaluator = |part: &Part| {
-        name(part).is_some_and(|name| name == "[" || CHANGERS.contains(&name)) && evaluates(part)
-    };
-    parts.iter().any(evaluator).then_some("an argument is evaluated by the shell")
+    let has_changes = parts.len() > 1 && parts.iter().any(changes);
+    has_changes.then_some("a part changes what later ones mean")
+}
+
+/// `test -v 'a[$(command)]'` runs the command, in whatever quotes.
+fn evaluates_argument(part: &Part) -> bool {
+    let evaluates = |name: &str| ["[", "[["].contains(&name) || CHANGERS.contains(&name);
+    name(part).is_some_and(evaluates)
+        && part.words.iter().skip(1).any(|word| match word {
+            Word::Known(text) => text.contains('['),
+            Word::Unknown => false,
+        })
 }
 
 /// Whether a part runs what its arguments say.

@@ -68,10 +68,14 @@ struct Reader<'a> {
     word: Option<Draft>,
     /// What the next word is to a redirection, if it is not an ordinary word.
     redirected: Option<Leads>,
+    /// Whether the next word is the name of a command, or a keyword before it.
+    is_named_next: bool,
     /// How many parentheses are open.
     open: usize,
-    /// Whether patterns may come, each with a parenthesis behind it.
-    in_case: bool,
+    /// In how many `case`s this is, where patterns may come, each with a parenthesis behind it.
+    cases: usize,
+    /// The documents that begin on the next line.
+    documents: Vec<Document>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,24 +89,62 @@ enum Leads {
 struct Draft {
     text: String,
     is_unknown: bool,
-    /// Whether all of it stood there without quotes.
+    /// Whether all of it stood there as it is, without quotes and expansions.
     is_plain: bool,
+}
+
+impl Draft {
+    /// A part of it is only known when the command runs.
+    fn expand(&mut self) {
+        self.is_unknown = true;
+        self.is_plain = false;
+    }
 }
 
 impl Part {
     /// The same without the keywords before it; `None` when that is no command.
     pub(super) fn without_keywords(mut self) -> Option<Part> {
-        let is_keyword = |word: &Word, keywords: &[&str]| match word {
-            Word::Known(text) => keywords.contains(&text.as_str()),
-            Word::Unknown => false,
-        };
-        let count = self.words.iter().take_while(|word| is_keyword(word, &KEYWORDS)).count();
-        if self.words[..count].iter().any(|word| is_keyword(word, &NO_COMMAND)) {
+        let count = self.keywords();
+        if self.words[..count].iter().any(|word| is_one_of(word, &NO_COMMAND)) {
             return None;
         }
         self.words.drain(..count);
         (!self.words.is_empty()).then_some(self)
     }
+
+    /// How many words come before the name of the command.
+    fn keywords(&self) -> usize {
+        let words = self.words.iter().enumerate();
+        words.take_while(|(number, word)| comes_before_name(*number, word)).count()
+    }
+
+    /// `for x do …`: what follows is on the same line, and is a command.
+    fn is_loop_without_list(&self) -> bool {
+        let is_loop = self.words.first().is_some_and(|word| is_one_of(word, &["for", "select"]));
+        is_loop && self.words.get(2).is_some_and(|word| !is_one_of(word, &["in"]))
+    }
+}
+
+/// Whether the name of the command is still to come behind such a word: a keyword, or an option of `time`.
+fn comes_before_name(number: usize, word: &Word) -> bool {
+    is_one_of(word, &KEYWORDS) || (number > 0 && is_one_of(word, &["-p", "--"]))
+}
+
+fn is_one_of(word: &Word, texts: &[&str]) -> bool {
+    match word {
+        Word::Known(text) => texts.contains(&text.as_str()),
+        Word::Unknown => false,
+    }
+}
+
+/// Text that follows on the next line, up to a word of its own.
+#[derive(Debug)]
+struct Document {
+    end: String,
+    /// Whether nothing in it is expanded.
+    is_literal: bool,
+    /// Whether tabs before the lines do not count.
+    is_indented: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -114,8 +156,10 @@ impl<'a> Reader<'a> {
             part: Part::default(),
             word: None,
             redirected: None,
+            is_named_next: true,
             open: 0,
-            in_case: false,
+            cases: 0,
+            documents: Vec::new(),
         }
     }
 
@@ -136,7 +180,11 @@ impl<'a> Reader<'a> {
     fn take(&mut self, c: char) {
         match c {
             ' ' | '\t' => self.end_word(),
-            '\n' | ';' | '|' => self.end_part(),
+            '\n' => {
+                self.end_part();
+                self.read_documents();
+            }
+            ';' | '|' => self.end_part(),
             '&' if self.rest.peek() == Some(&'>') => self.end_word(),
             '&' => self.end_part(),
             '#' if self.word.is_none() => self.skip_comment(),
@@ -163,7 +211,7 @@ impl<'a> Reader<'a> {
         match (c, self.open) {
             ('(', open) => self.open = open + 1,
             // A pattern is no command.
-            (_, 0) if self.in_case => (self.part, self.word) = (Part::default(), None),
+            (_, 0) if self.cases > 0 => (self.part, self.word) = (Part::default(), None),
             (_, open) => self.open = open.saturating_sub(1),
         }
         self.end_part();
@@ -194,7 +242,7 @@ impl<'a> Reader<'a> {
         }
         match operator.as_str() {
             ">" | ">>" | "<" | ">|" | ">&" | "<&" | "<>" | "<<<" => {}
-            "<<" => self.doubt("it has a here-document"),
+            "<<" => return self.begin_document(),
             "<(" | ">(" => {
                 let inner = self.inside_parentheses(1);
                 return self.command_within("it has a process substitution", inner);
@@ -273,7 +321,7 @@ impl<'a> Reader<'a> {
                     return self.hidden("it has an expansion ${…}");
                 }
                 self.rest.nth(end);
-                self.draft().is_unknown = true;
+                self.draft().expand();
             }
             Some(c) if is_name(c) || "?$#@*!-".contains(*c) => {
                 let is_special = !is_name(c) || c.is_ascii_digit();
@@ -281,7 +329,7 @@ impl<'a> Reader<'a> {
                 if !is_special {
                     while self.rest.next_if(is_name).is_some() {}
                 }
-                self.draft().is_unknown = true;
+                self.draft().expand();
             }
             _ => self.draft().text.push('$'),
         }
@@ -321,7 +369,7 @@ impl<'a> Reader<'a> {
     /// A command within this one, of whose output a word is made. It is a part like any other.
     fn command_within(&mut self, why: &'static str, inner: Option<String>) {
         self.doubt(why);
-        self.draft().is_unknown = true;
+        self.draft().expand();
         match inner.filter(|_| self.depth < DEEPEST) {
             Some(inner) => {
                 let script = split_at(self.depth + 1, &inner);
@@ -342,32 +390,90 @@ impl<'a> Reader<'a> {
             }
             return;
         }
-        if self.part.words.is_empty() {
+        if self.is_named_next {
             if is_assignment(&draft) {
                 self.part.besides = Some("it sets a variable");
                 return;
             }
-            if KEYWORDS.contains(&draft.text.as_str()) {
+            if draft.is_plain && KEYWORDS.contains(&draft.text.as_str()) {
+                self.keyword(&draft.text);
                 // Among them are signs that make other words unknown.
-                self.doubt("it has a keyword of the shell");
-                self.in_case |= draft.text == "case";
                 draft.is_unknown = false;
             }
             if draft.is_unknown {
                 self.hidden("the name of a command is not written out");
             }
         }
-        self.part.words.push(match draft.is_unknown {
+        let word = match draft.is_unknown {
             true => Word::Unknown,
             false => Word::Known(draft.text),
-        });
+        };
+        self.is_named_next &=
+            comes_before_name(self.part.words.len(), &word) && !is_one_of(&word, &NO_COMMAND);
+        self.part.words.push(word);
+    }
+
+    fn keyword(&mut self, keyword: &str) {
+        self.doubt("it has a keyword of the shell");
+        match keyword {
+            // What belongs to these is found in more places than are looked at here.
+            "function" | "coproc" => self.hidden("it has a keyword of the shell"),
+            "case" if self.depth > 0 || self.open > 0 => {
+                self.hidden("it has a keyword of the shell");
+            }
+            "case" => self.cases += 1,
+            "esac" => self.cases = self.cases.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    fn begin_document(&mut self) {
+        self.doubt("it has a here-document");
+        let is_indented = self.rest.next_if_eq(&'-').is_some();
+        while self.rest.next_if(|c| [' ', '\t'].contains(c)).is_some() {}
+        let mut end = String::new();
+        while let Some(c) = self.rest.next_if(|c| !" \t\n;&|<>()".contains(*c)) {
+            end.push(c);
+        }
+        let is_literal = end.contains(['\'', '"', '\\']);
+        if end.is_empty() || end.contains(['$', '`']) {
+            self.hidden("it has a here-document");
+        }
+        end.retain(|c| !"'\"\\".contains(c));
+        self.documents.push(Document { end, is_literal, is_indented });
+    }
+
+    /// Their lines are no commands, unless their text is made by some.
+    fn read_documents(&mut self) {
+        for document in std::mem::take(&mut self.documents) {
+            loop {
+                let mut line = String::new();
+                while let Some(c) = self.rest.next_if(|c| *c != '\n') {
+                    line.push(c);
+                }
+                let has_more = self.rest.next().is_some();
+                let text = line.trim_start_matches(if document.is_indented { "\t" } else { "" });
+                if text == document.end || !has_more {
+                    break;
+                }
+                if !document.is_literal
+                    && (["$(", "${", "$[", "`"].iter().any(|sign| line.contains(sign)))
+                {
+                    self.hidden("it has a here-document with a command in it");
+                }
+            }
+        }
     }
 
     fn end_part(&mut self) {
         self.end_word();
+        if self.part.is_loop_without_list() {
+            self.hidden("it has a keyword of the shell");
+        }
         if self.redirected.take().is_some() {
             self.hidden("a redirection leads nowhere");
         }
+        self.is_named_next = true;
         let part = std::mem::take(&mut self.part);
         if part != Part::default() {
             self.script.parts.push(part);
