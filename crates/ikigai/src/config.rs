@@ -151,24 +151,27 @@ impl Settings {
     /// The user's rules, in their order.
     pub(crate) fn rules(&self) -> anyhow::Result<Vec<Rule>> {
         let Some(Value::Rules(rules)) = self.layers.value("rules") else { return Ok(Vec::new()) };
-        let rule = |rule: &rules::Rule| {
+        let rules = rules.iter().flat_map(|rule| {
             let decision = Decision::parse(&rule.decision).unwrap_or(Decision::Ask);
-            let pattern = self.rule_pattern(rule);
-            Rule::new(&rule.tool, &pattern, decision).map_err(anyhow::Error::msg)
-        };
-        rules.iter().map(rule).collect()
+            let patterns = self.rule_patterns(rule).into_iter();
+            patterns.map(move |pattern| Rule::new(&rule.tool, &pattern, decision))
+        });
+        rules.map(|rule| rule.map_err(anyhow::Error::msg)).collect()
     }
 
-    /// The pattern of a rule; `~` is replaced in one of paths. Commands are matched as they are written.
-    fn rule_pattern(&self, rule: &rules::Rule) -> String {
+    /// The patterns of a rule: in one of paths `~` is replaced. Commands are matched as they are written.
+    fn rule_patterns(&self, rule: &rules::Rule) -> Vec<String> {
         let in_home = rule.pattern.strip_prefix("~/").filter(|_| rule.tool != "bash");
-        let (Some(rest), Some(home)) = (in_home, &self.home) else { return rule.pattern.clone() };
+        let (Some(rest), Some(home)) = (in_home, &self.home) else {
+            return vec![rule.pattern.clone()];
+        };
         // A file is known by where it really is, and may be denied by how it is named.
         let real = home.canonicalize().unwrap_or_else(|_| home.clone());
-        match (path_pattern(home), path_pattern(&real)) {
-            (home, real) if home == real => format!("{home}/{rest}"),
-            (home, real) => format!("{{{home},{real}}}/{rest}"),
-        }
+        let mut patterns = [real, home.clone()]
+            .map(|home| format!("{}{rest}", path_pattern(&home.join(""))))
+            .to_vec();
+        patterns.dedup();
+        patterns
     }
 
     /// The home directory, if there is one.

@@ -39,7 +39,7 @@ fn the_sandbox_that_works_is_named_with_the_mode() {
 fn a_place_of_the_sandbox_that_is_not_there_is_named() {
     let workspace = Workspace::new();
     workspace
-        .write_config("sandbox.write = [\"~/none\", \"~\"]\nsandbox.read = [\"/nowhere/x\"]\n");
+        .write_config("sandbox.write = [\"~/none\", \"~\"]\nsandbox.read = [\"/nowhere/x\"]\nsandbox.hide = [\"~/secrts\"]\n");
     let found = workspace.print(["doctor"]);
     let home = workspace.home();
     for place in [
@@ -49,7 +49,7 @@ fn a_place_of_the_sandbox_that_is_not_there_is_named() {
         let line = format!("\n--  sandbox        {place}, which is not there\n");
         assert!(found.contains(&line), "{found}");
     }
-    assert_eq!(found.matches("which is not there").count(), 2, "{found}");
+    assert_eq!(found.matches("which is not there").count(), 3, "{found}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn a_command_that_is_interrupted_while_it_begins_is_ended() {
             enclosed.interrupt_after(Duration::from_micros(200) * step, &command);
         }
         wait_for("the end of what was begun", || {
-            let found = Command::new("pgrep").args(["-f", &format!("^{name}")]).output().unwrap();
+            let found = Command::new("pgrep").args(["-f", &format!("^{name} ")]).output().unwrap();
             found.stdout.is_empty().then_some(())
         });
     });

@@ -109,6 +109,45 @@ fn a_git_file_and_the_settings_of_a_submodule_are_guarded_too() {
     });
 }
 
+/// Nobody has to write into the settings who can put others in their place, or hide them from who looks for them.
+#[test]
+fn a_submodule_is_not_put_aside_with_its_settings() {
+    in_a_repository(|enclosed| {
+        let made = "rm -rf .git/modules .git/old; mkdir -p .git/modules/a/lib/hooks && cd .git/modules/a/lib && cp ../../../config . && touch HEAD";
+        let change = "echo x >> .git/modules/a/lib/config";
+        for before in [
+            "mv .git/modules/a/lib .git/old; cp -r .git/old .git/modules/a/lib",
+            "mv .git/modules .git/old; cp -r .git/old .git/modules",
+            "rm .git/modules/a/lib/HEAD",
+            "ln -sf refs/heads/none .git/modules/a/lib/HEAD",
+        ] {
+            enclosed.bash(made, Walls::Down);
+            let at_once = format!("{before}; {change} && echo {REACHED}");
+            assert!(!enclosed.try_to(&at_once, Walls::Up), "{before}");
+            // The next command finds what this one has left.
+            assert!(
+                !enclosed.try_to(&format!("{change} && echo {REACHED}"), Walls::Up),
+                "{before}"
+            );
+            enclosed.bash(made, Walls::Down);
+            assert!(enclosed.try_to(&at_once, Walls::Down), "no attempt: {before}");
+        }
+    });
+}
+
+/// It leads out of what is mounted, and every later command failed.
+#[test]
+fn a_link_among_the_submodules_is_passed_over() {
+    in_a_repository(|enclosed| {
+        enclosed.bash(
+            "mkdir -p ../outside/x && touch ../outside/x/HEAD ../outside/x/config",
+            Walls::Down,
+        );
+        enclosed.prints("ln -s $PWD/../outside .git/modules");
+        enclosed.prints("git status --short");
+    });
+}
+
 /// A command can make folders of any depth and number where submodules are looked for. That once ended the watchdog,
 /// and with it the supervision of all commands.
 #[test]

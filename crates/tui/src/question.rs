@@ -41,7 +41,7 @@ struct Layout {
     rows: Vec<Line<'static>>,
     /// How many of them are about what the call would do, and come before the rest.
     subject: usize,
-    /// How many were seen: nobody gets further without having seen what comes before.
+    /// How many were seen, without a gap.
     seen: usize,
 }
 
@@ -83,7 +83,6 @@ impl Question {
     pub(crate) fn scroll(&mut self, agent: &AgentId, width: usize, height: usize, rows: isize) {
         let last = self.height(agent, width).saturating_sub(height);
         self.scrolled = self.scrolled.saturating_add_signed(rows).min(last);
-        self.note_seen(agent, width, height);
     }
 
     /// How many rows a page goes on in `height` rows: what was the last one is then the first.
@@ -99,6 +98,7 @@ impl Question {
         width: usize,
         height: usize,
     ) -> Vec<Line<'static>> {
+        self.note_seen(agent, width, height);
         let shown = self.shown(agent, width, height);
         let body = &self.layout(agent, width).rows;
         let mut rows = body[shown.clone()].to_vec();
@@ -122,10 +122,13 @@ impl Question {
         }
     }
 
+    /// Behind rows that were passed over nothing counts as seen.
     fn note_seen(&mut self, agent: &AgentId, width: usize, height: usize) {
         let shown = self.shown(agent, width, height);
         let layout = self.layout(agent, width);
-        layout.seen = layout.seen.max(shown.end);
+        if shown.start <= layout.seen {
+            layout.seen = layout.seen.max(shown.end);
+        }
     }
 
     /// How many rows there are in all.

@@ -171,9 +171,9 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
     })
 }
 
-/// What the sandbox is to be widened by and is not there: no command is told of that.
+/// What the configuration names for the sandbox and is not there: nobody else tells of that.
 fn missing_places(environment: &Environment) -> impl Iterator<Item = Finding> {
-    let named = ["sandbox.read", "sandbox.write"].into_iter().flat_map(|setting| {
+    let named = ["sandbox.read", "sandbox.hide", "sandbox.write"].into_iter().flat_map(|setting| {
         environment.settings.paths(setting).into_iter().map(move |place| (setting, place))
     });
     named.filter(|(_, place)| !place.exists()).map(|(setting, place)| {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use super::places::Places;
 use crate::gate::{OF_GIT, START_UP};
 
-/// Each submodule has one or two such places, and more mounts would make every command slow.
-const MOST_SUBMODULES: usize = 50;
+/// Each submodule has one or two places of its own beside this, and more mounts would make every command slow.
+const MOST_PINNED: usize = 100;
 /// A command could have made any number of them, and each is looked at before the next one.
 const MOST_FOLDERS: usize = 1_000;
 
@@ -65,22 +65,32 @@ impl Guarded {
     fn add_repository(&mut self, git: &Path) {
         self.add_settings(git);
         let modules = git.join("modules");
-        let mut folders = vec![modules.clone()];
-        let (mut looked_at, mut submodules) = (0, 0);
-        while let Some(folder) = folders.pop() {
-            for path in folders_in(&folder) {
+        let mut folders: Vec<PathBuf> = folder(modules.clone()).into_iter().collect();
+        let mut looked_at = 0;
+        while let Some(around) = folders.pop() {
+            for path in folders_in(&around) {
                 looked_at += 1;
-                if looked_at > MOST_FOLDERS || submodules == MOST_SUBMODULES {
+                if looked_at > MOST_FOLDERS || self.pinned.len() > MOST_PINNED {
                     return self.add(modules);
                 }
                 // The name of a submodule may have slashes in it.
-                if path.join("HEAD").exists() {
+                if is_repository(&path) {
                     self.add_settings(&path);
-                    submodules += 1;
-                    folders.push(path.join("modules"));
+                    self.pin_between(git, &path);
+                    folders.extend(folder(path.join("modules")));
                 } else {
                     folders.push(path);
                 }
+            }
+        }
+    }
+
+    /// Of a submodule the folders up to its repository: whoever moves one of them moves the settings.
+    fn pin_between(&mut self, git: &Path, submodule: &Path) {
+        let between = submodule.ancestors().take_while(|path| *path != git);
+        for path in between.map(Path::to_owned) {
+            if !self.pinned.contains(&path) {
+                self.pinned.push(path);
             }
         }
     }
@@ -90,6 +100,17 @@ impl Guarded {
             self.add(repository.join(name));
         }
     }
+}
+
+/// Its settings are what cannot be taken away from it.
+fn is_repository(path: &Path) -> bool {
+    let found = |name: &str| fs::symlink_metadata(path.join(name));
+    found("config").is_ok_and(|config| config.is_file()) || found("HEAD").is_ok()
+}
+
+/// A folder, unless it is a link: what that leads to may not be there inside.
+fn folder(path: PathBuf) -> Option<PathBuf> {
+    fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()).then_some(path)
 }
 
 fn folders_in(folder: &Path) -> impl Iterator<Item = PathBuf> {

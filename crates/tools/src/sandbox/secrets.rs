@@ -76,7 +76,8 @@ const SECRETS: [&str; 63] = [
 
 /// The home directory to which hidden places belong.
 pub(super) fn home_of(hidden: &[PathBuf]) -> Option<&Path> {
-    hidden.iter().find(|place| place.ends_with(SECRETS[0])).and_then(|place| place.parent())
+    // They come last, behind what else somebody hides.
+    hidden.iter().rfind(|place| place.ends_with(SECRETS[0])).and_then(|place| place.parent())
 }
 
 /// The places below the home directory where secrets are. Those of ikigai itself are for the caller to

@@ -33,8 +33,10 @@ impl Spawning {
         if *is_closed {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        fds.iter().try_for_each(|fd| fcntl_setfd(fd, FdFlags::empty()))?;
-        let spawned = command.spawn().and_then(Spawned::of);
+        let left_open = fds.iter().try_for_each(|fd| fcntl_setfd(fd, FdFlags::empty()));
+        let spawned = left_open.map_err(io::Error::from).and_then(|()| command.spawn());
+        let spawned = spawned.and_then(Spawned::of);
+        // Before it is somebody else's turn.
         drop(fds);
         drop(is_closed);
         spawned

@@ -166,6 +166,45 @@ fn a_yes_to_what_was_not_seen_is_asked_for_again() {
     assert_eq!(stage.acts(), [answer(Decision::Always, None)]);
 }
 
+fn long_question(stage: &mut Stage) {
+    let Happening::Asks(mut long) = asking() else { unreachable!("it is one") };
+    let command: String = (0..100).map(|n| format!("step{n} {}\n", "w ".repeat(30))).collect();
+    long.call.arguments = serde_json::json!({ "command": command }).to_string();
+    stage.happens("0/", Happening::Asks(long));
+}
+
+#[track_caller]
+fn check_not_seen(stage: &mut Stage) {
+    stage.rows();
+    stage.types("y");
+    assert_eq!(stage.acts(), []);
+    stage.has("You have not seen all of it");
+}
+
+/// By the wheel, by another width, or where there is no room, one gets to the end without having seen the rest.
+#[test]
+fn rows_that_were_passed_over_are_not_taken_for_seen() {
+    let mut stage = Stage::new(80, 24);
+    long_question(&mut stage);
+    stage.app.press(Typed::Wheel(300), stage.now);
+    check_not_seen(&mut stage);
+
+    let mut stage = Stage::new(40, 24);
+    long_question(&mut stage);
+    for _ in 0..40 {
+        stage.key(KeyCode::Down);
+        stage.rows();
+    }
+    stage.terminal.backend_mut().resize(120, 24);
+    check_not_seen(&mut stage);
+
+    let mut stage = Stage::new(80, 5);
+    long_question(&mut stage);
+    stage.app.press(Typed::Wheel(30), stage.now);
+    stage.types("y");
+    assert_eq!(stage.acts(), []);
+}
+
 /// Each of these changed the draft behind the question, or offered completions for it.
 #[test]
 fn no_key_changes_the_draft_that_a_question_covers() {
