@@ -12,6 +12,7 @@ mod command;
 mod facts;
 mod guarded;
 mod rule;
+mod script;
 mod shell;
 mod words;
 

@@ -1,7 +1,8 @@
 //! Judging a command: part by part, and with care for what is not certain.
 
 use super::rule::{Decision, Rule, render_rules};
-use super::shell::{Part, Script, loose_words, split};
+use super::script::{Part, Script};
+use super::shell::{loose_words, split};
 use super::words::{Word, quoted};
 
 /// What the rules say of a command.
