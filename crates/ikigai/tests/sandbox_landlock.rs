@@ -14,7 +14,11 @@ const SCRIPT: &str = include_str!("support/without-bubblewrap.sh");
 
 /// The program without bubblewrap; `None`, and that is said, where landlock does not work either.
 fn without_bubblewrap(workspace: &Workspace) -> Option<Command> {
-    let options = unshare().unwrap_or_default();
+    // Never without: what is mounted would be so for everybody.
+    let Some(options) = unshare() else {
+        skip("this system does not let the tests hide bubblewrap");
+        return None;
+    };
     let program = || workspace.under("unshare", &[&options[..], &["bash", "-c", SCRIPT]].concat());
     let (_, found, stderr) = ended(program().arg("doctor"));
     if found.contains("ok  sandbox        landlock, in mode work") {
