@@ -120,7 +120,9 @@ impl Commands {
             return Err(io::Error::other("it is not installed"));
         }
         let (directory, walls) = (Path::new("/"), Some((sandbox, kind)));
-        let trial = Order { command: ":", directory, variables: &[], walls };
+        // Nothing at all: not even what the user has bash do at its start.
+        let variables = &[("BASH_ENV".into(), OsString::new())];
+        let trial = Order { command: ":", directory, variables, walls };
         let mut running = self.start(&trial).await?;
         let trial = tokio::time::timeout(PATIENCE, running.control.status()).await;
         let mut said = Vec::with_capacity(STATUS_LIMIT);
@@ -166,23 +168,15 @@ impl Commands {
     }
 
     /// Makes ready for commands in this sandbox, once: the first one of a process has to wait for the watchdog, and for
-    /// landlock's rules, which take as long as bash. One that does nothing waits for them instead.
+    /// landlock's rules, which take as long as bash. A trial waits for them instead.
     pub(crate) async fn get_ready(&self, sandbox: &Sandbox) {
         let kind = self.likely_kind(sandbox);
         if kind != Kind::Landlock {
             return;
         }
-        // Not even what the user has bash do at its start.
-        let variables = &[("BASH_ENV".into(), OsString::new())];
-        let walls = Some((sandbox, kind));
-        let nothing = Order { command: ":", directory: Path::new("/"), variables, walls };
-        let run = async || {
-            // What is wrong is for the first command to tell.
-            if let Ok(mut running) = self.start(&nothing).await {
-                let _ = running.control.status().await;
-            }
-        };
-        self.ready.get_or_init(run).await;
+        // What is wrong is for the first command to tell.
+        let ready = async || drop(self.try_out(sandbox, kind).await);
+        self.ready.get_or_init(ready).await;
     }
 
     /// Starts a command with `bash -c`.

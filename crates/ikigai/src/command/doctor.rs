@@ -148,7 +148,7 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
         (found, here)
     });
     let mode = environment.settings.mode();
-    if let (Ok(kind), Err(error), Mode::Read | Mode::Work) = (&found, here, mode) {
+    if let (Ok(kind), Err(error), Mode::Work) = (&found, here, mode) {
         let text = format!("{kind} works, but not in this directory: {error}");
         return Ok(finding(Health::Bad, text));
     }
