@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::model::{Format, results_in};
 use crate::support::story::{bash, contents, kinds, of_type};
-use crate::support::{Workspace, failure, success};
+use crate::support::{Workspace, ended, failure, success};
 
 /// Runs one call of the model and returns its result and the events.
 fn call(workspace: &Workspace, name: &str, arguments: Value) -> (Value, Vec<Value>) {
@@ -308,12 +308,16 @@ fn a_rule_about_paths_may_begin_at_the_home_directory() {
         "[[rules]]\ntool = 'file_read'\nmatch = '~/notes/closed'\ndecision = 'deny'\n\
          [[rules]]\ntool = 'file_read'\nmatch = '~/notes/*'\ndecision = 'trust'\n",
     );
-    let read = |name: &str| {
-        let arguments = json!({"path": workspace.home().join("notes").join(name)}).to_string();
-        workspace.print(["tool", "file_read", &arguments, "--mode", "work"])
-    };
-    assert!(read("open").contains(r#""output":"x""#), "{}", read("open"));
-    assert!(read("closed").contains("says deny"), "{}", read("closed"));
+    workspace.link("../linked", "home");
+    // Where the home directory is a link, too: what is granted is known by where it really is.
+    for home in [workspace.home(), workspace.path("../linked")] {
+        let read = |name: &str| {
+            let arguments = json!({"path": home.join("notes").join(name)}).to_string();
+            ended(workspace.ikigai().env("HOME", &home).args(["tool", "file_read", &arguments])).1
+        };
+        assert!(read("open").contains(r#""output":"x""#), "{}", read("open"));
+        assert!(read("closed").contains("says deny"), "{}", read("closed"));
+    }
 }
 
 #[test]
