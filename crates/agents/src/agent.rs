@@ -246,12 +246,13 @@ impl Agent {
     pub(crate) fn context(&self) -> Context {
         let Toolbox { commands, directory, output_size, permissions, agent_variable, .. } =
             self.toolbox();
-        let whose = (agent_variable.clone(), self.id().to_string().into());
+        let agent = OsString::from(self.id().to_string());
         let interrupt = self.interrupt.clone();
         let context = Context::new(directory, *output_size, Arc::clone(commands), interrupt);
         permissions
             .enclose(context)
-            .with_variables(vec![whose])
+            .with_variables(vec![(agent_variable.clone(), agent.clone())])
+            .of_agent(agent)
             .remembering(Arc::clone(&self.memory))
     }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_tools::{
-    Commands, Context, Dispatcher, OutputSize, Prepared, Sandbox, SandboxKind, secret_places,
+    Commands, Context, Dispatcher, OutputSize, Prepared, Root, Sandbox, SandboxKind, secret_places,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -84,8 +84,9 @@ fn context(commands: &Arc<Commands>, home: &Path, kind: Option<SandboxKind>) -> 
     // All of it lies among the temporary files of others, which are not to matter.
     let hidden = [secret_places(home), vec![std::env::temp_dir()]].concat();
     context.with_sandbox(Arc::new(Sandbox {
-        write: vec![tree],
-        read: vec![home.to_owned()],
+        write: vec![Root::open(&tree).expect("the tree is there")],
+        read: vec![Root::open(home).expect("the home is there")],
+        unix_sockets: false,
         hidden,
         network: false,
         kind: Some(kind),

@@ -37,7 +37,7 @@ mod url;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 pub(crate) use chosen::{ChosenModel, Format, NoModel};
@@ -189,6 +189,12 @@ impl Settings {
             (Some(_), None) => None,
         };
         paths.iter().filter_map(full).collect()
+    }
+
+    /// Whether the user lets commands in the sandbox have this variable, although it looks like a secret.
+    pub(crate) fn lets_through(&self, variable: &OsStr) -> bool {
+        let Some(Value::List(names)) = self.layers.value("sandbox.env") else { return false };
+        names.iter().any(|name| variable == name.as_str())
     }
 
     pub(crate) fn is_on(&self, key: &str) -> bool {

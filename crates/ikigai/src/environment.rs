@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use ikigai_conversation::SessionId;
+use ikigai_tools::{Commands, Watch};
 use tokio::signal::unix::SignalKind;
 
 use crate::cli::Options;
 use crate::config::{Flag, Settings, Sources};
+use crate::secret_names::looks_secret;
 
 /// The argument by which the program is told to be its own watchdog.
 pub(crate) const WATCHDOG: &str = "__watchdog";
@@ -96,10 +98,20 @@ impl Environment {
         value.map(|value| value.to_string_lossy().into_owned())
     }
 
-    /// Where programs put what they need only for a while.
-    pub(crate) fn temporary_folder(&self) -> PathBuf {
+    /// The folders of the working tree: where ikigai was started, and those that were added.
+    pub(crate) fn tree_folders(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.directory).chain(&self.added).map(PathBuf::as_path)
+    }
+
+    /// Where programs put what they need only for a while; and where that can be put if the first one will not do.
+    pub(crate) fn temporary_folders(&self) -> Vec<PathBuf> {
         let named = self.variables.get(OsStr::new(TEMPORARY)).map(PathBuf::from);
-        named.filter(|folder| folder.is_absolute()).unwrap_or_else(temporary_folder)
+        let usual = ["/tmp", "/var/tmp"].map(PathBuf::from);
+        let cache = self.settings.home().map(|home| home.join(".cache"));
+        let mut folders: Vec<PathBuf> =
+            named.into_iter().chain([temporary_folder()]).chain(usual).chain(cache).collect();
+        folders.retain(|folder| folder.is_absolute());
+        folders
     }
 
     /// The variables that a command of an agent may see: those of [`for_commands`](Self::for_commands), and
@@ -121,6 +133,27 @@ impl Environment {
         variables.retain(|(name, _)| name != TEMPORARY);
         variables.push((TEMPORARY.into(), temporary.into()));
         variables
+    }
+
+    /// What starts commands that have these variables; those that look like secrets only outside the sandbox.
+    pub(crate) fn commands(
+        &self,
+        variables: Vec<(OsString, OsString)>,
+    ) -> anyhow::Result<Commands> {
+        let (secret, plain) = variables.into_iter().partition(|(name, _)| self.is_held_back(name));
+        let commands = Commands::new(&own_program()?, OsStr::new(WATCHDOG), plain);
+        Ok(commands.holding_back(secret))
+    }
+
+    /// The names of the variables that commands in the sandbox do not get since they look like secrets.
+    pub(crate) fn held_back(&self) -> Vec<String> {
+        let variables = self.for_commands().into_iter().map(|(name, _)| name);
+        let names = variables.filter(|name| self.is_held_back(name));
+        names.map(|name| name.to_string_lossy().into_owned()).collect()
+    }
+
+    fn is_held_back(&self, variable: &OsStr) -> bool {
+        looks_secret(variable) && !self.settings.lets_through(variable)
     }
 
     /// The variables that a command may see: no key, no address of the database.
@@ -203,6 +236,11 @@ fn added_folder(named: &Path) -> anyhow::Result<PathBuf> {
 /// Whether the program was started by itself, to watch over commands.
 pub(crate) fn is_watchdog() -> bool {
     std::env::args_os().nth(1).is_some_and(|argument| argument == WATCHDOG)
+}
+
+/// Which commands it watches over then.
+pub(crate) fn watch() -> Watch {
+    Watch::parse(std::env::args_os().nth(2).as_deref())
 }
 
 /// Where programs put what they need only for a while.

@@ -19,6 +19,7 @@ mod permissions;
 mod print;
 mod question;
 mod screen;
+mod secret_names;
 mod session;
 mod signals;
 mod talk;

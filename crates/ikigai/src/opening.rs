@@ -1,6 +1,5 @@
 //! Bringing an agent to its seat: the session that was asked for, its model, its tools.
 
-use std::ffi::OsStr;
 use std::sync::Arc;
 
 use ikigai_agents::{
@@ -9,7 +8,6 @@ use ikigai_agents::{
 };
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{Options, Store};
-use ikigai_tools::Commands;
 
 use crate::catalogue;
 use crate::command::now;
@@ -123,10 +121,9 @@ pub(crate) fn toolbox(
 ) -> anyhow::Result<Toolbox> {
     let temporary = temporary.path();
     let variables = environment.for_commands_of(seat.session(), temporary);
-    let program = environment::own_program()?;
     Ok(Toolbox {
         dispatcher: catalogue::offered(&environment.settings),
-        commands: Arc::new(Commands::new(&program, OsStr::new(environment::WATCHDOG), variables)),
+        commands: Arc::new(environment.commands(variables)?),
         directory: environment.directory.clone(),
         output_size: environment.settings.max_output_size(),
         permissions: permissions(environment, Some(temporary), person)?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use ikigai_agents::{Permissions, Person};
-use ikigai_tools::{Sandbox, Tree, secret_places};
+use ikigai_tools::{Root, Sandbox, Tree, secret_places};
 
 use crate::environment::Environment;
 
@@ -18,8 +18,9 @@ pub(crate) fn permissions(
     person: Person,
 ) -> anyhow::Result<Arc<Permissions>> {
     let settings = &environment.settings;
-    let roots = roots(environment, temporary);
-    let tree = Tree::open(&roots).context("cannot open the working tree")?;
+    let roots = roots(environment, temporary)?;
+    let folders: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
+    let tree = Tree::open(&folders).context("cannot open the working tree")?;
     let sandbox = sandbox(environment, roots)?;
     let tree = tree.hiding(sandbox.hidden.iter().cloned());
     make_own_folders(settings.own_folders(), &tree)?;
@@ -28,10 +29,12 @@ pub(crate) fn permissions(
 }
 
 /// The folders of the working tree: where ikigai was started, those that were added, and the temporary one.
-fn roots(environment: &Environment, temporary: Option<&Path>) -> Vec<PathBuf> {
-    let own = [environment.directory.clone()].into_iter();
-    let added = environment.added.iter().cloned();
-    own.chain(added).chain(temporary.map(Path::to_owned)).collect()
+fn roots(environment: &Environment, temporary: Option<&Path>) -> anyhow::Result<Vec<Root>> {
+    let folders = environment.tree_folders().chain(temporary);
+    let opened = folders.map(|folder| {
+        Root::open(folder).with_context(|| format!("cannot work in {}", folder.display()))
+    });
+    opened.collect()
 }
 
 /// A command could make what is not there to be hidden, and with it the settings of the next start.
@@ -45,24 +48,29 @@ fn make_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
 
 /// The walls around commands in the working tree.
 pub(crate) fn sandbox_here(environment: &Environment) -> anyhow::Result<Sandbox> {
-    sandbox(environment, roots(environment, None))
+    sandbox(environment, roots(environment, None)?)
 }
 
-/// The walls around commands.
-fn sandbox(environment: &Environment, roots: Vec<PathBuf>) -> anyhow::Result<Sandbox> {
+/// The walls around commands. What the configuration names and is not there is told by `ikigai doctor`.
+fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbox> {
     let settings = &environment.settings;
+    let open = |places: Vec<PathBuf>| places.into_iter().filter_map(|path| Root::open(&path).ok());
     let mut write = roots;
-    write.extend(settings.paths("sandbox.write"));
+    write.extend(open(settings.paths("sandbox.write")));
     let mut hidden = settings.own_places()?;
     hidden.extend(settings.paths("sandbox.hide"));
     if let Some(home) = settings.home() {
         hidden.extend(secret_places(home));
     }
+    // Also where links lead now: a command that can replace such a link would uncover what it led to.
+    let real: Vec<PathBuf> = hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    hidden.extend(real);
     Ok(Sandbox {
         write,
-        read: settings.paths("sandbox.read"),
+        read: open(settings.paths("sandbox.read")).collect(),
         hidden,
         network: settings.is_on("sandbox.network"),
+        unix_sockets: settings.is_on("sandbox.unix_sockets"),
         kind: None,
     })
 }

@@ -1,7 +1,7 @@
 //! The folder for temporary files: one for file tools and commands alike.
 //!
 //! It lies in a folder of the user's own, which nobody else can write to: names in a folder that is open to
-//! all can be taken by others first.
+//! all can be taken by others first. It never lies in a folder that agents can write otherwise.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -38,18 +38,46 @@ impl TemporaryFolder {
         environment: &Environment,
         session: SessionId,
     ) -> anyhow::Result<TemporaryFolder> {
-        let place = environment.temporary_folder();
-        TemporaryFolder::open(&place, &session.to_string(), Leaving::KeptUnlessEmpty)
+        TemporaryFolder::of(environment, &session.to_string(), Leaving::KeptUnlessEmpty)
     }
 
     /// One for this process alone.
     pub(crate) fn of_process(environment: &Environment) -> anyhow::Result<TemporaryFolder> {
-        let (place, name) = (environment.temporary_folder(), Uuid::now_v7().to_string());
-        TemporaryFolder::open(&place, &name, Leaving::Removed)
+        TemporaryFolder::of(environment, &Uuid::now_v7().to_string(), Leaving::Removed)
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Takes the first place that will do.
+    fn of(
+        environment: &Environment,
+        name: &str,
+        leaving: Leaving,
+    ) -> anyhow::Result<TemporaryFolder> {
+        let writable = environment.settings.paths("sandbox.write");
+        let folders = environment.tree_folders().chain(writable.iter().map(PathBuf::as_path));
+        let folders: Vec<PathBuf> = folders.filter_map(|path| path.canonicalize().ok()).collect();
+        let mut why_not = Vec::new();
+        for place in environment.temporary_folders() {
+            let Ok(place) = place.canonicalize() else { continue };
+            let inside = folders.iter().find(|folder| place.starts_with(folder));
+            match inside {
+                Some(folder) => {
+                    why_not.push(format!("{} is in {}", place.display(), folder.display()));
+                }
+                None => match TemporaryFolder::open(&place, name, leaving) {
+                    Ok(folder) => return Ok(folder),
+                    Err(error) => why_not.push(format!("{error:#}")),
+                },
+            }
+        }
+        why_not.dedup();
+        anyhow::bail!(
+            "there is no folder for temporary files outside of what agents can write ({}); set TMPDIR to one",
+            why_not.join("; ")
+        )
     }
 
     fn open(place: &Path, name: &str, leaving: Leaving) -> anyhow::Result<TemporaryFolder> {

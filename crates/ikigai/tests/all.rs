@@ -52,6 +52,7 @@ mod sandbox_everyday;
 mod sandbox_guarded;
 mod sandbox_hints;
 mod sandbox_landlock;
+mod sandbox_roots;
 mod sandbox_walls;
 mod schemas;
 mod screen_agents;

@@ -143,15 +143,38 @@ fn cargo_builds_and_tests_with_dependencies_that_were_fetched() {
     });
 }
 
-/// A filter cannot see to whom a socket connects, so landlock has none at all.
+/// Nobody can tell who listens at a Unix socket, so there are none unless the user asks for them. Under landlock there
+/// are none at all.
 #[test]
-fn a_unix_socket_in_the_tree_is_reached_where_that_can_be_told() {
-    in_each_sandbox(|enclosed| {
+fn a_unix_socket_in_the_tree_is_reached_only_where_the_user_allows_sockets() {
+    in_each_sandbox(|mut enclosed| {
         let _server = UnixListener::bind(enclosed.workspace.path("service")).unwrap();
         let attempt = format!(
             "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('service')\" && echo {REACHED}"
         );
+        assert!(!enclosed.try_to(&attempt, Walls::Up), "{}", enclosed.kind);
+        enclosed.sandbox.unix_sockets = true;
         let is_reached = enclosed.try_to(&attempt, Walls::Up);
         assert_eq!(is_reached, enclosed.kind == SandboxKind::Bubblewrap);
+    });
+}
+
+/// A web server that one command starts is there for the next one, and for nobody else.
+#[test]
+fn commands_of_one_agent_share_a_loopback() {
+    in_each_sandbox(|enclosed| {
+        if enclosed.kind != SandboxKind::Bubblewrap {
+            return;
+        }
+        enclosed.workspace.write("page", "hello\n");
+        let serve = "python3 -m http.server 8391 --bind 127.0.0.1 >log 2>&1 &
+            until curl -s localhost:8391/page; do sleep 0.05; done";
+        assert_eq!(enclosed.prints(serve), "hello\n");
+        assert_eq!(enclosed.prints("curl -s localhost:8391/page"), "hello\n");
+        let elsewhere = "curl -s localhost:8391/page || echo nobody";
+        assert_eq!(enclosed.prints_as("1/", elsewhere), "nobody\n");
+        let outside = enclosed.bash(elsewhere, Walls::Down);
+        assert_eq!(outside["data"]["output"], "nobody\n");
+        enclosed.close();
     });
 }

@@ -5,7 +5,7 @@
 
 use ikigai_tools::SandboxKind;
 
-use crate::support::enclosed::{Enclosed, REACHED, Walls, in_each_sandbox};
+use crate::support::enclosed::{Enclosed, REACHED, Walls, in_each_sandbox, open};
 
 const HINT: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
 
@@ -102,7 +102,7 @@ fn a_git_file_and_the_settings_of_a_submodule_are_guarded_too() {
     in_a_repository(|mut enclosed| {
         let side = enclosed.root().join("outside/side");
         enclosed.bash("git worktree add -q ../outside/side", Walls::Down);
-        enclosed.sandbox.write.push(side);
+        enclosed.sandbox.write.push(open(&side));
         enclosed.refuses(&format!("echo x > ../outside/side/.git && echo {REACHED}"));
         let attempt = format!("cd ../outside && mv side/.git side/aside && echo {REACHED}");
         assert!(!enclosed.try_to(&attempt, Walls::Up));
@@ -169,7 +169,7 @@ fn folders_that_a_command_makes_among_the_submodules_neither_end_the_watchdog_no
 #[test]
 fn a_guarded_place_that_is_asked_for_by_its_path_can_be_written() {
     in_a_repository(|mut enclosed| {
-        enclosed.sandbox.write.push(enclosed.workspace.path(".git/hooks"));
+        enclosed.sandbox.write.push(open(&enclosed.workspace.path(".git/hooks")));
         enclosed.prints("echo x > .git/hooks/pre-commit");
         assert!(!enclosed.try_to(&format!("git config a.b c && echo {REACHED}"), Walls::Up));
     });

@@ -178,7 +178,9 @@ impl Bash {
             command: &self.command,
             directory: context.directory(),
             variables: &context.variables,
+            agent: &context.agent,
             walls,
+            avoided: &context.avoided,
         };
         let mut running = context.commands.start(&order).await?;
         let deadline = Instant::now() + limit;

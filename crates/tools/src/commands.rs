@@ -26,8 +26,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::file_error::without_number;
 use crate::sandbox;
-use crate::sandbox::{Enclosure, Kind, NoSandbox, Sandbox};
-use crate::watchdog::{END, GRACE, Request, STATUS_LIMIT, Status};
+use crate::sandbox::{Enclosure, Kind, NoSandbox, Root, Sandbox};
+use crate::search_paths::avoiding;
+use crate::watchdog::{END, GRACE, READY, Request, STATUS_LIMIT, Status, Watch};
 use crate::words::{Variables, is_loaders};
 
 /// Starts commands. The watchdog comes with the first one, since many runs need none.
@@ -37,13 +38,25 @@ pub struct Commands {
     watchdog: (PathBuf, OsString),
     /// The environment of every command, secrets left out.
     environment: Variables,
-    link: Mutex<Option<Link>>,
+    /// What only commands outside the sandbox have beside it.
+    held_back: Variables,
+    links: Mutex<Links>,
     /// The kind of sandbox that works, once that was tried.
     sandbox: OnceCell<Kind>,
     /// Whether what the first command needs was made ready.
     ready: OnceCell<()>,
     /// Cancelled when the program ends: nothing goes on in the background after that.
     closing: CancellationToken,
+}
+
+/// The watchdogs that were started.
+#[derive(Debug, Default)]
+struct Links {
+    plain: Option<Link>,
+    /// The one that makes private networks, for commands in bubblewrap.
+    namespaces: Option<Link>,
+    /// Whether it cannot: then they have the plain one, and each command a network of its own.
+    has_no_namespaces: bool,
 }
 
 /// The watchdog, and the socket on which it takes commands.
@@ -60,8 +73,12 @@ pub(crate) struct Order<'a> {
     pub(crate) directory: &'a Path,
     /// What it has in its environment beyond, or instead of, what all commands have.
     pub(crate) variables: &'a [(OsString, OsString)],
+    /// Whose it is: commands of one agent share a loopback.
+    pub(crate) agent: &'a OsStr,
     /// The walls around it, and what they are made of; none if there are none.
     pub(crate) walls: Option<(&'a Sandbox, Kind)>,
+    /// Folders that agents can write: a command without walls finds no program and no library there.
+    pub(crate) avoided: &'a [Root],
 }
 
 impl Commands {
@@ -76,11 +93,18 @@ impl Commands {
         Commands {
             watchdog,
             environment,
-            link: Mutex::new(None),
+            held_back: Variables::new(),
+            links: Mutex::default(),
             sandbox: OnceCell::new(),
             ready: OnceCell::new(),
             closing: CancellationToken::new(),
         }
+    }
+
+    /// The same, where commands outside the sandbox have these variables, too.
+    #[must_use]
+    pub fn holding_back(self, variables: Vec<(OsString, OsString)>) -> Commands {
+        Commands { held_back: variables, ..self }
     }
 
     /// Whether commands can be kept in a sandbox here. A trial is only made where that is not certain.
@@ -122,7 +146,8 @@ impl Commands {
         let (directory, walls) = (Path::new("/"), Some((sandbox, kind)));
         // Nothing at all: not even what the user has bash do at its start.
         let variables = &[("BASH_ENV".into(), OsString::new())];
-        let trial = Order { command: ":", directory, variables, walls };
+        let (agent, avoided) = (OsStr::new(""), &[][..]);
+        let trial = Order { command: ":", directory, variables, agent, walls, avoided };
         let mut running = self.start(&trial).await?;
         let trial = tokio::time::timeout(PATIENCE, running.control.status()).await;
         let mut said = Vec::with_capacity(STATUS_LIMIT);
@@ -185,7 +210,11 @@ impl Commands {
         widen(&output);
         let (mut socket, watchdogs_end) = UnixStream::pair()?;
         let fds = [sender.into_blocking_fd()?, watchdogs_end.into_std()?.into()];
-        self.hand_over(&fds).await?;
+        let watch = match order.walls {
+            Some((_, Kind::Bubblewrap)) => Watch::Namespaces,
+            Some((_, Kind::Landlock)) | None => Watch::All,
+        };
+        self.hand_over(watch, &fds).await?;
         drop(fds);
         socket.write_all(&self.request(order).encode()).await?;
         Ok(Running {
@@ -196,42 +225,78 @@ impl Commands {
     }
 
     fn request(&self, order: &Order<'_>) -> Request {
+        let loaders = self.environment.iter().filter(|(name, _)| is_loaders(name));
+        let mut variables: Variables = loaders.chain(order.variables).cloned().collect();
         let enclosure =
             order.walls.map(|(sandbox, kind)| Enclosure { kind, sandbox: sandbox.clone() });
-        let loaders = self.environment.iter().filter(|(name, _)| is_loaders(name));
+        if enclosure.is_none() {
+            let all = self.environment.iter().chain(order.variables).chain(&self.held_back);
+            variables.extend(self.held_back.iter().cloned());
+            variables.extend(avoiding(order.avoided, all));
+        }
         Request {
             command: order.command.into(),
             directory: order.directory.into(),
-            variables: loaders.chain(order.variables).cloned().collect(),
+            variables,
+            agent: order.agent.to_owned(),
             enclosure,
         }
     }
 
-    /// Ends all that commands left running in the background, and the watchdog.
+    /// Ends all that commands left running in the background, and the watchdogs.
     pub async fn close(&self) {
         self.closing.cancel();
-        if let Some(Link { socket, mut process }) = self.link.lock().await.take() {
+        let Links { plain, namespaces, .. } = std::mem::take(&mut *self.links.lock().await);
+        let ending = [plain, namespaces].map(async |link| {
+            let Some(Link { socket, mut process }) = link else { return };
             drop(socket);
             // It gives its grace twice: to the commands, then to what had left their groups.
             let patience = 2 * GRACE + Duration::from_secs(1);
             let _ = tokio::time::timeout(patience, process.wait()).await;
-        }
+        });
+        let [plain, namespaces] = ending;
+        tokio::join!(plain, namespaces);
     }
 
     /// Gives the watchdog a command's ends of its pipe and its control socket.
-    async fn hand_over(&self, fds: &[OwnedFd; 2]) -> io::Result<()> {
-        let mut link = self.link.lock().await;
-        if let Some(running) = &*link
-            && send_fds(&running.socket, fds).is_ok()
-        {
+    async fn hand_over(&self, watch: Watch, fds: &[OwnedFd; 2]) -> io::Result<()> {
+        let mut links = self.links.lock().await;
+        if watch == Watch::Namespaces && !links.has_no_namespaces {
+            if send_to(links.namespaces.as_ref(), fds) {
+                return Ok(());
+            }
+            links.namespaces = self.start_with_namespaces().await?;
+            if send_to(links.namespaces.as_ref(), fds) {
+                return Ok(());
+            }
+            links.has_no_namespaces = true;
+        }
+        if send_to(links.plain.as_ref(), fds) {
             return Ok(());
         }
         // There is none yet, or somebody killed it.
-        let started = link.insert(self.start_watchdog()?);
+        let started = links.plain.insert(self.start_watchdog(Watch::All)?);
         send_fds(&started.socket, fds)
     }
 
-    fn start_watchdog(&self) -> io::Result<Link> {
+    /// The watchdog that makes private networks, once it has said that it can; `None` when it cannot.
+    async fn start_with_namespaces(&self) -> io::Result<Option<Link>> {
+        /// Far more than it takes.
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let link = self.start_watchdog(Watch::Namespaces)?;
+        let socket = link.socket.try_clone()?;
+        socket.set_nonblocking(true)?;
+        let mut socket = UnixStream::from_std(socket)?;
+        match tokio::time::timeout(PATIENCE, socket.read_u8()).await {
+            Ok(Ok(READY)) => {}
+            Ok(_) | Err(_) => return Ok(None),
+        }
+        // Both share what was set: commands are handed over by a call that waits.
+        link.socket.set_nonblocking(false)?;
+        Ok(Some(link))
+    }
+
+    fn start_watchdog(&self, watch: Watch) -> io::Result<Link> {
         let (socket, watchdogs_end) = StdUnixStream::pair()?;
         let (program, argument) = &self.watchdog;
         // A library of the working tree would be run in it, outside of all walls.
@@ -239,6 +304,7 @@ impl Commands {
         #[expect(clippy::disallowed_methods, reason = "this is the one place")]
         let process = Command::new(program)
             .arg(argument)
+            .args(watch.argument())
             .env_clear()
             .envs(harmless.map(|(name, value)| (name, value)))
             .current_dir("/")
@@ -248,6 +314,11 @@ impl Commands {
             .spawn()?;
         Ok(Link { socket, process })
     }
+}
+
+/// Whether there is such a watchdog, and it took them.
+fn send_to(link: Option<&Link>, fds: &[OwnedFd; 2]) -> bool {
+    link.is_some_and(|link| send_fds(&link.socket, fds).is_ok())
 }
 
 /// One byte that carries the two file descriptors.

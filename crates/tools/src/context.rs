@@ -16,7 +16,7 @@ use crate::memory::FileMemory;
 use crate::output::OutputSize;
 use crate::place::{Place, require_readable};
 use crate::replace::Keep;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Root, Sandbox};
 use crate::tree::Tree;
 use crate::words::Variables;
 
@@ -34,6 +34,10 @@ pub struct Context {
     pub(crate) interrupt: CancellationToken,
     /// The walls around commands; none unless they are asked for.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
+    /// Whose calls they are; those of one agent share a loopback.
+    pub(crate) agent: OsString,
+    /// Folders that agents can write: a command outside the sandbox finds no program there.
+    pub(crate) avoided: Vec<Root>,
     /// What the agent knows of files; without it nothing is checked and nothing kept.
     memory: Option<Arc<FileMemory>>,
     /// What commands have in their environment beyond, or instead of, what all of `commands` have.
@@ -57,6 +61,8 @@ impl Context {
             commands,
             interrupt,
             sandbox: None,
+            agent: OsString::new(),
+            avoided: Vec::new(),
             memory: None,
             variables: Arc::default(),
         }
@@ -76,6 +82,12 @@ impl Context {
         Context { memory: Some(memory), ..self }
     }
 
+    /// The same, for calls of this agent.
+    #[must_use]
+    pub fn of_agent(self, agent: OsString) -> Context {
+        Context { agent, ..self }
+    }
+
     /// The same, for calls whose commands have these variables in their environment, too. They go before
     /// those that all commands have: agents that share their commands can be told apart by them.
     #[must_use]
@@ -93,7 +105,10 @@ impl Context {
         match reach {
             Reach::Tree => Context { guarded_too: false, ..self },
             Reach::TreeAndGuarded => Context { guarded_too: true, ..self },
-            Reach::Anywhere => Context { tree: None, sandbox: None, ..self },
+            Reach::Anywhere => {
+                let avoided = self.sandbox.map(|sandbox| sandbox.write.clone()).unwrap_or_default();
+                Context { tree: None, sandbox: None, avoided, ..self }
+            }
         }
     }
 

@@ -73,6 +73,7 @@ mod written;
 
 mod commands;
 mod sandbox;
+mod search_paths;
 mod watchdog;
 mod words;
 
@@ -90,10 +91,10 @@ pub use memory::FileMemory;
 pub use output::{OutputSize, cut};
 pub use restore::{Found, Restored, Wanted, find, restore};
 pub use result::{Ran, Refusal, ToolResult};
-pub use sandbox::{Kind as SandboxKind, NoSandbox, Sandbox, secret_places};
+pub use sandbox::{Identity, Kind as SandboxKind, NoSandbox, Root, Sandbox, secret_places};
 pub use touched::{Before, Change, Content, Sight, Stale, Touched};
 pub use tree::Tree;
-pub use watchdog::serve as serve_watchdog;
+pub use watchdog::{Watch, serve as serve_watchdog};
 
 /// What the [`tool!`] macro needs where it is used.
 #[doc(hidden)]

@@ -39,6 +39,7 @@ mod hint;
 pub(crate) mod landlock;
 #[cfg(target_os = "linux")]
 mod places;
+mod root;
 #[cfg(target_os = "linux")]
 mod seccomp;
 mod secrets;
@@ -50,24 +51,26 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use hint::{Ended, hint};
+pub use root::{Identity, Root};
 pub use secrets::secret_places;
 pub(crate) use wire::Enclosure;
 
 /// What a command may reach. Everything that is not named can be read and not be written.
 ///
-/// All paths are absolute; those that do not exist are passed over. Of two that lie in one another the
-/// deeper one counts.
+/// Of two places that lie in one another the deeper one counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sandbox {
     /// What can be written: the working tree, the session's temporary folder, what the user adds.
-    pub write: Vec<PathBuf>,
+    pub write: Vec<Root>,
     /// What can be read although it is, or lies in, a hidden place.
-    pub read: Vec<PathBuf>,
-    /// What can be neither read nor written: see [`secret_places`]. The folder in which services keep
-    /// their sockets (`/run`) is always hidden.
+    pub read: Vec<Root>,
+    /// What can be neither read nor written: see [`secret_places`]. Absolute; what does not exist is passed over. The
+    /// folder in which services keep their sockets (`/run`) is always hidden.
     pub hidden: Vec<PathBuf>,
     /// Whether there is a network.
     pub network: bool,
+    /// Whether Unix sockets can be made. Only bubblewrap can allow that, and then hides `/tmp` and the sockets it knows.
+    pub unix_sockets: bool,
     /// By which means; `None` is the best one that works.
     pub kind: Option<Kind>,
 }

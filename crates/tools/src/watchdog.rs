@@ -11,10 +11,13 @@
 #[cfg(target_os = "linux")]
 mod enclosed;
 mod groups;
+#[cfg(target_os = "linux")]
+mod networks;
 mod spawning;
 mod start;
 mod wire;
 
+use std::ffi::OsStr;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -36,6 +39,8 @@ pub(crate) use wire::{Request, STATUS_LIMIT, Status};
 
 /// Sent down a control socket: end the command.
 pub(crate) const END: u8 = b'.';
+/// Sent up the watchdog's own socket: it is ready, and has what it was to have.
+pub(crate) const READY: u8 = b'!';
 /// How long a group that was told to end may take before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// Between two looks at a group that is ending.
@@ -44,13 +49,48 @@ const LOOK: Duration = Duration::from_millis(5);
 /// again, by a stranger, within one such pause.
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 
+/// Which commands a watchdog is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watch {
+    /// All of them.
+    All,
+    /// Those in bubblewrap: it has a user namespace of its own, in which it makes their networks. It says by a byte
+    /// that it could.
+    Namespaces,
+}
+
+impl Watch {
+    const NAMESPACES: &str = "namespaces";
+
+    /// How the program says it to the watchdog.
+    pub(crate) fn argument(self) -> Option<&'static str> {
+        match self {
+            Watch::All => None,
+            Watch::Namespaces => Some(Watch::NAMESPACES),
+        }
+    }
+
+    /// Reads the argument behind the one that makes a process a watchdog.
+    pub fn parse(argument: Option<&OsStr>) -> Watch {
+        match argument {
+            Some(argument) if argument == Watch::NAMESPACES => Watch::Namespaces,
+            _ => Watch::All,
+        }
+    }
+}
+
 /// Serves commands until the program at the other end of `socket` closes it, then ends what is left.
 ///
 /// # Errors
 /// When the runtime or the socket cannot be set up.
-pub fn serve(socket: OwnedFd) -> io::Result<()> {
+pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
     keep_to_ourselves();
-    let starter = Rc::new(Starter::new());
+    #[cfg(target_os = "linux")]
+    if watch == Watch::Namespaces {
+        networks::enter_user_namespace()?;
+        rustix::io::write(&socket, &[READY])?;
+    }
+    let starter = Rc::new(Starter::new(watch));
     // Fails when this already leads a session, which is as good.
     let _ = setsid();
     adopt_orphans();
@@ -63,7 +103,7 @@ pub fn serve(socket: OwnedFd) -> io::Result<()> {
         let mut commands = JoinSet::new();
         // An error is as good as the program's end: nobody will ever ask for anything again.
         while let Ok(Some((output, control))) = receive_fds(&socket).await {
-            commands.spawn_local(watch(Rc::clone(&starter), output, control));
+            commands.spawn_local(follow(Rc::clone(&starter), output, control));
             while commands.try_join_next().is_some() {}
         }
         while commands.join_next().await.is_some() {}
@@ -130,7 +170,7 @@ async fn receive_fds(socket: &UnixStream) -> io::Result<Option<(OwnedFd, OwnedFd
 }
 
 /// The life of one command, from its request to the end of its group.
-async fn watch(starter: Rc<Starter>, output: OwnedFd, control: OwnedFd) -> io::Result<()> {
+async fn follow(starter: Rc<Starter>, output: OwnedFd, control: OwnedFd) -> io::Result<()> {
     let control = StdUnixStream::from(control);
     control.set_nonblocking(true)?;
     let mut control = UnixStream::from_std(control)?;

@@ -1,12 +1,11 @@
 //! `ikigai doctor`: what ikigai needs, whether it is there, and what to do.
 
-use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 
 use ikigai_store::{Options, Store};
-use ikigai_tools::{Commands, Mode, SandboxKind};
+use ikigai_tools::{Mode, SandboxKind};
 
-use crate::environment::{self, Environment};
+use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::model;
 use crate::permissions::sandbox_here;
@@ -15,6 +14,7 @@ use crate::print;
 pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     let mut findings =
         vec![configuration(), keys(environment), model(environment)?, sandbox(environment)?];
+    findings.extend(held_back(environment));
     findings.extend(missing_places(environment));
     findings.extend([terminal(environment), database(environment)]);
     let text: String = findings.iter().map(Finding::render).collect();
@@ -134,11 +134,10 @@ fn few(names: &[String]) -> String {
 /// Whether commands can be kept in, and what is allowed.
 fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
     let finding = |health, text| Finding { what: "sandbox", health, text };
-    let (program, watchdog) = (environment::own_program()?, OsStr::new(environment::WATCHDOG));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let walls = sandbox_here(environment)?;
+    let commands = environment.commands(environment.for_commands())?;
     let (found, here) = runtime.block_on(async {
-        let commands = Commands::new(&program, watchdog, environment.for_commands());
         let found = commands.sandbox_kind().await;
         let here = match found {
             Ok(kind) => commands.try_out(&walls, kind).await,
@@ -169,6 +168,17 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
             format!("{none}, so every command is asked for: install bubblewrap"),
         ),
     })
+}
+
+/// Variables that commands in the sandbox do not get.
+fn held_back(environment: &Environment) -> Option<Finding> {
+    let names = environment.held_back();
+    let text = format!(
+        "not given to commands in the sandbox, since they look like secrets: {} (sandbox.env lets them through)",
+        names.join(", ")
+    );
+    let finding = Finding { what: "variables", health: Health::Good, text };
+    (!names.is_empty()).then_some(finding)
 }
 
 /// What the configuration names for the sandbox and is not there: nobody else tells of that.

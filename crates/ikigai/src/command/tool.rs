@@ -9,15 +9,14 @@ use std::time::Duration;
 use ikigai_agents::{Person, renderer};
 use ikigai_store::{Outcome, Step};
 use ikigai_tools::{
-    Call, Commands, Confinement, Context, Facts, Gate, Prepared, Reach, ToolResult, Verdict,
-    refusal,
+    Call, Confinement, Context, Facts, Gate, Prepared, Reach, ToolResult, Verdict, refusal,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue;
 use crate::cli::ToolArguments;
 use crate::command::read_stdin;
-use crate::environment::{self, Environment};
+use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::opening::prompt;
 use crate::permissions::permissions;
@@ -88,8 +87,7 @@ fn execute(
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let (program, watchdog) = (environment::own_program()?, OsStr::new(environment::WATCHDOG));
-        let commands = Arc::new(Commands::new(&program, watchdog, variables));
+        let commands = Arc::new(environment.commands(variables)?);
         let output_size = environment.settings.max_output_size();
         let interrupt = CancellationToken::new();
         let context =

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 
+use crate::environment;
 use crate::exit::Exit;
 
 /// Serves the socket on standard input.
@@ -11,6 +12,7 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
         // Only for those who list processes; the system cuts it at 15 characters.
         let _ = rustix::thread::set_name(c"ikigai-watchdog");
     }
-    ikigai_tools::serve_watchdog(std::io::stdin().as_fd().try_clone_to_owned()?)?;
+    let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
+    ikigai_tools::serve_watchdog(socket, environment::watch())?;
     Ok(Exit::Done)
 }

@@ -94,6 +94,18 @@ pub(super) const GROUPS: &[Group] = &[
                 project: ProjectMay::Nothing,
             },
             Setting {
+                key: "sandbox.unix_sockets",
+                kind: Kind::Switch,
+                default: Preset::Is("false"),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
+                key: "sandbox.env",
+                kind: Kind::List(value::check_variable_name),
+                default: Preset::Is(""),
+                project: ProjectMay::Nothing,
+            },
+            Setting {
                 key: "sandbox.read",
                 kind: Kind::List(value::check_full_path),
                 default: Preset::Is(""),

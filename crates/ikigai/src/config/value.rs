@@ -7,6 +7,7 @@ use super::address::Address;
 use super::error::Wrong;
 use super::escape::excerpt;
 use super::lines::Lines;
+use super::providers;
 use super::rules::{self, Rule};
 
 /// A checked value.
@@ -145,6 +146,11 @@ pub(super) fn check_full_path(path: &str) -> Result<(), Wrong> {
     } else {
         Err(Wrong::NoFullPath { shown: excerpt(path) })
     }
+}
+
+/// Checks an entry of `sandbox.env`.
+pub(super) fn check_variable_name(name: &str) -> Result<(), Wrong> {
+    providers::parse_variable_name(name).map(drop)
 }
 
 /// What a value of a file is, for a message.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_tools::{
-    Commands, Context, Dispatcher, OutputSize, Prepared, Sandbox, SandboxKind, secret_places,
+    Commands, Context, Dispatcher, OutputSize, Prepared, Root, Sandbox, SandboxKind, secret_places,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -72,11 +72,12 @@ impl Enclosed {
         let mut hidden = secret_places(&home);
         hidden.push(home.join("data/ikigai"));
         let sandbox = Sandbox {
-            write: vec![workspace.directory(), root.join("tmp")],
+            write: [workspace.directory(), root.join("tmp")].map(|path| open(&path)).into(),
             // All of it lies in the folder for temporary files, which is hidden.
-            read: vec![root.clone()],
+            read: vec![open(&root)],
             hidden,
             network: false,
+            unix_sockets: false,
             kind: Some(kind),
         };
         let commands = commands(environment(&root));
@@ -159,6 +160,13 @@ impl Enclosed {
         result["data"]["output"].as_str().unwrap().to_owned()
     }
 
+    /// What a command of another agent prints.
+    pub(crate) fn prints_as(&self, agent: &str, command: &str) -> String {
+        let context = self.context(Walls::Up).of_agent(agent.into());
+        let result = self.call_in(&context, &json!({ "command": command }));
+        result["data"]["output"].as_str().unwrap().to_owned()
+    }
+
     /// Whether a program is installed.
     pub(crate) fn has(&self, program: &str) -> bool {
         self.bash(&format!("type {program}"), Walls::Up)["data"]["exit_code"] == 0
@@ -185,6 +193,12 @@ impl Enclosed {
         let mut environment = environment(&self.root());
         environment.push((name.into(), value.into()));
         self.commands = commands(environment);
+    }
+
+    /// Starts anew, where nothing can be started.
+    pub(crate) fn reopen_without_watchdog(&mut self) {
+        let (program, environment) = (Path::new("/nowhere"), environment(&self.root()));
+        self.commands = Arc::new(Commands::new(program, OsStr::new(""), environment));
     }
 
     /// Ends what goes on in the background.
@@ -222,6 +236,12 @@ fn environment(root: &Path) -> Vec<(OsString, OsString)> {
         ("TMPDIR".into(), root.join("tmp").into()),
         ("LC_ALL".into(), "C.UTF-8".into()),
     ]
+}
+
+/// A folder that commands may use.
+#[track_caller]
+pub(crate) fn open(path: &Path) -> Root {
+    Root::open(path).unwrap()
 }
 
 /// All that is in a file of the ground.

@@ -5,13 +5,12 @@ use std::fs;
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::sync::Mutex;
 
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, Scope};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
-use super::places::{Place, Places};
-use super::sockets::SocketFolders;
+use super::places::{Opened, Place, Places};
+use super::root::open_without_links;
 use super::{Kind, Sandbox, guarded, seccomp, sockets};
 use crate::words::Variables;
 
@@ -59,33 +58,52 @@ pub(crate) struct Inside {
     /// Variables that `bwrap` gives to the command, and may not have itself. Those of the dynamic loader could
     /// name a library in the working tree, and that would be run before there are any walls.
     pub(crate) loader: Variables,
+    pub(crate) loopback: Loopback,
+    pub(crate) binds: Binds,
+}
+
+/// Where a command without a network gets its loopback from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loopback {
+    /// The calling thread is in a network namespace that has no other interface.
+    Entered,
+    /// `bwrap` makes one for this command alone.
+    Own,
+}
+
+/// How `bwrap` is told what to mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Binds {
+    /// By open files: what was checked is what is mounted.
+    ByDescriptor,
+    /// By paths, in versions before 0.10 without the later fix.
+    ByPath,
 }
 
 /// Makes the call that leads to a command. It is to be followed by the command's words, and to be made by this
 /// thread, which is good for nothing else after that. What `bwrap` tells of the command goes to `report`.
-pub(crate) fn enclose(
-    Inside { sandbox, directory, loader }: &Inside,
-    folders: &Mutex<SocketFolders>,
-    report: OwnedFd,
-) -> io::Result<Bubblewrap> {
+pub(crate) fn enclose(inside: &Inside, report: OwnedFd) -> io::Result<Bubblewrap> {
+    let Inside { sandbox, directory, loader, loopback, binds } = inside;
     let mut view = View { arguments: BASE.map(OsString::from).into(), fds: Vec::new() };
     view.arguments.push(directory.into());
-    if sandbox.network {
-        close_abstract_sockets()?;
-    } else {
-        view.arguments.push("--unshare-net".into());
+    match (sandbox.network, loopback) {
+        (true, _) if sandbox.unix_sockets => close_abstract_sockets()?,
+        (true, _) | (false, Loopback::Entered) => {}
+        (false, Loopback::Own) => view.arguments.push("--unshare-net".into()),
     }
-    let mut places = Places::of(sandbox);
-    sockets::hide(&mut places, folders)?;
-    places.pin_around_hidden();
+    let (mut places, opened) = Places::of(sandbox)?;
+    if sandbox.unix_sockets {
+        sockets::hide(&mut places)?;
+    }
     guarded::guard(&mut places, &sandbox.write);
-    view.show(&places)?;
+    places.pin_around();
+    view.show(&places, opened, *binds)?;
     // To root the settings of the kernel are files like any other, and some of them lead to a program that it runs.
     view.add("--remount-ro", &["/proc"]);
     for (name, value) in loader {
         view.add("--setenv", &[name, value]);
     }
-    view.add_fd("--seccomp", filter(sandbox.network)?, None);
+    view.add_fd("--seccomp", filter(sandbox)?, None);
     view.add_fd("--json-status-fd", report, None);
     view.arguments.push("--".into());
     Ok(Bubblewrap { arguments: view.arguments, fds: view.fds })
@@ -107,8 +125,8 @@ fn close_abstract_sockets() -> io::Result<()> {
     rules.map(drop).map_err(io::Error::other)
 }
 
-fn filter(network: bool) -> io::Result<OwnedFd> {
-    let program = seccomp::filter(Kind::Bubblewrap, network)?;
+fn filter(sandbox: &Sandbox) -> io::Result<OwnedFd> {
+    let program = seccomp::filter(Kind::Bubblewrap, seccomp::Sockets::of(sandbox))?;
     let mut file = fs::File::from(memfd_create("filter", MemfdFlags::CLOEXEC)?);
     file.write_all(&seccomp::bytes(&program))?;
     file.rewind()?;
@@ -121,12 +139,16 @@ struct View {
 }
 
 impl View {
-    fn show(&mut self, places: &Places) -> io::Result<()> {
+    fn show(&mut self, places: &Places, mut opened: Opened, binds: Binds) -> io::Result<()> {
         let mut covers = Vec::new();
         for (path, place) in places.iter() {
             match place {
-                Place::Write => self.add("--bind", &[path, path]),
-                Place::Read => self.add("--ro-bind", &[path, path]),
+                Place::Write | Place::Read => {
+                    // What others swap for a link meanwhile is not followed.
+                    let source =
+                        opened.remove(path).map_or_else(|| open_without_links(path), Ok)?;
+                    self.bind(place, path, source, binds);
+                }
                 Place::Hidden if path.is_dir() => {
                     self.add("--tmpfs", &[path]);
                     covers.push(path);
@@ -145,6 +167,17 @@ impl View {
             self.add("--remount-ro", &[path]);
         }
         Ok(())
+    }
+
+    fn bind(&mut self, place: Place, path: &Path, source: OwnedFd, binds: Binds) {
+        let (by_path, by_descriptor) = match place {
+            Place::Write => ("--bind", "--bind-fd"),
+            Place::Read | Place::Hidden => ("--ro-bind", "--ro-bind-fd"),
+        };
+        match binds {
+            Binds::ByPath => self.add(by_path, &[path, path]),
+            Binds::ByDescriptor => self.add_fd(by_descriptor, source, Some(path)),
+        }
     }
 
     fn add<A: AsRef<OsStr> + ?Sized>(&mut self, option: &str, values: &[&A]) {

@@ -55,10 +55,6 @@ impl Ground {
         Some(Ground { path: path.to_owned(), seen, is_listed, open })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Whether every later change that matters will be seen.
     pub(super) fn will_show_changes(&self, now: SystemTime) -> bool {
         let settled = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(STEP);

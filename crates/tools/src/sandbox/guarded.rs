@@ -8,6 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::Root;
 use super::places::Places;
 use crate::gate::{OF_GIT, START_UP};
 
@@ -17,10 +18,9 @@ const MOST_PINNED: usize = 100;
 const MOST_FOLDERS: usize = 1_000;
 
 /// Lets nothing be written there, unless one of the `writable` is just that place.
-pub(super) fn guard(places: &mut Places, writable: &[PathBuf]) {
-    let roots: Vec<PathBuf> = writable.iter().filter_map(|path| path.canonicalize().ok()).collect();
+pub(super) fn guard(places: &mut Places, roots: &[Root]) {
     let mut guarded = Guarded::default();
-    for root in &roots {
+    for root in roots.iter().map(Root::path) {
         for name in START_UP.iter().chain(&[".ikigai", "AGENTS.md"]) {
             guarded.add(root.join(name));
         }
@@ -29,7 +29,7 @@ pub(super) fn guard(places: &mut Places, writable: &[PathBuf]) {
     for path in guarded.pinned {
         places.pin(path);
     }
-    for path in guarded.read_only.into_iter().filter(|path| !roots.contains(path)) {
+    for path in guarded.read_only {
         places.guard(path);
     }
 }

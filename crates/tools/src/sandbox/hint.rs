@@ -132,7 +132,8 @@ fn is_look(command: &str) -> bool {
 fn names_secret(sandbox: &Sandbox, text: &str) -> bool {
     let Sandbox { write, read, hidden, .. } = sandbox;
     let home = home_of(hidden);
-    let hidden = hidden.iter().filter(|place| !write.contains(place) && !read.contains(place));
+    let is_shown = |place: &Path| write.iter().chain(read).any(|root| root.path() == place);
+    let hidden = hidden.iter().filter(|place| !is_shown(place));
     hidden.into_iter().any(|place| names(text, home, place))
 }
 
@@ -161,11 +162,13 @@ mod tests {
         Ended, Kind, LOCALHOST, NETWORK, PLACES, PLACES_AND_SECRETS, SECRETS, SETTINGS, Sandbox,
         hint,
     };
+    use crate::sandbox::{Identity, Root};
 
     fn sandbox() -> Sandbox {
+        let root = |path: &str| Root::known(path.into(), Identity { device: 0, inode: 0 }, true);
         Sandbox {
-            write: vec!["/home/me/.kube".into()],
-            read: vec!["/home/me/.docker".into()],
+            write: vec![root("/home/me/.kube")],
+            read: vec![root("/home/me/.docker")],
             hidden: crate::sandbox::secret_places("/home/me".as_ref()),
             ..Sandbox::default()
         }

@@ -10,11 +10,12 @@ use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 pub(crate) use kept::KeptRules;
 
-use super::{Kind, seccomp};
+use super::{Kind, Sandbox, seccomp};
 
 /// The half of the walls that is the same for all commands. It still allows to [`enclose`].
 pub(crate) fn filter_calls(network: bool) -> io::Result<()> {
-    let filter = seccomp::filter(Kind::Landlock, network)?;
+    let sockets = seccomp::Sockets::of(&Sandbox { network, ..Sandbox::default() });
+    let filter = seccomp::filter(Kind::Landlock, sockets)?;
     seccompiler::apply_filter(&filter).map_err(io::Error::other)
 }
 

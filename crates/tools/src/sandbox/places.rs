@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::Sandbox;
 
 /// Where services have their sockets.
 const COVERED: [&str; 1] = ["/run"];
+/// Where programs of the user have theirs. Covered only where sockets are allowed: nothing else is secret there.
+const COVERED_WITH_SOCKETS: [&str; 2] = ["/tmp", "/var/tmp"];
 /// What everyday programs need of them: the way to name servers, and the programs of NixOS.
 const KEPT: [&str; 3] = ["/etc/resolv.conf", "/run/current-system", "/run/opengl-driver"];
 
@@ -18,31 +22,35 @@ pub(super) enum Place {
     Hidden,
 }
 
-/// Places that differ from what they lie in. What lies in none of them can be read.
+/// Places that differ from what they lie in, or that are roots. What lies in none of them can be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Places(BTreeMap<PathBuf, Place>);
 
+/// What was opened to make sure that it is what it was, by its path.
+pub(super) type Opened = BTreeMap<PathBuf, OwnedFd>;
+
 impl Places {
-    pub(super) fn of(sandbox: &Sandbox) -> Places {
+    /// # Errors
+    /// A root that is not what it was when the session opened.
+    pub(super) fn of(sandbox: &Sandbox) -> io::Result<(Places, Opened)> {
         let mut places = BTreeMap::new();
-        let covered = COVERED.iter().map(Path::new);
-        let kept = KEPT.iter().map(Path::new);
+        let mut opened = Opened::new();
+        let with_sockets = COVERED_WITH_SOCKETS.iter().filter(|_| sandbox.unix_sockets);
+        let covered = COVERED.iter().chain(with_sockets).map(Path::new);
+        let hidden = covered.chain(sandbox.hidden.iter().map(PathBuf::as_path));
         // At one and the same path the last one counts: what is asked for goes before what is hidden.
-        let hidden = covered.chain(paths(&sandbox.hidden)).map(|path| (path, Place::Hidden));
-        let read = kept.chain(paths(&sandbox.read)).map(|path| (path, Place::Read));
-        let write = paths(&sandbox.write).map(|path| (path, Place::Write));
-        for (path, place) in hidden.chain(read).chain(write) {
-            // Most of what is hidden does not exist on a given machine, and to see that is one call.
-            let exists = path.symlink_metadata().is_ok();
-            // Links are followed: a mount or a rule is about what they lead to.
-            if exists && let Ok(path) = path.canonicalize() {
-                places.insert(path, place);
-            }
+        places.extend(hidden.filter_map(real).map(|path| (path, Place::Hidden)));
+        places.extend(KEPT.iter().map(Path::new).filter_map(real).map(|path| (path, Place::Read)));
+        let read = sandbox.read.iter().map(|root| (root, Place::Read));
+        for (root, place) in read.chain(sandbox.write.iter().map(|root| (root, Place::Write))) {
+            opened.insert(root.path().to_owned(), root.reopen()?);
+            places.insert(root.path().to_owned(), place);
         }
-        Places(places).without_repetition()
+        Ok((Places(places).without_repetition(), opened))
     }
 
-    /// Drops what changes nothing. To make readable widens, so it has no meaning in what can be written.
+    /// Drops what changes nothing. To make readable widens, so it has no meaning in what can be written. A root in
+    /// another one stays: as a mount of its own it cannot be renamed.
     fn without_repetition(self) -> Places {
         let mut kept = Places(BTreeMap::new());
         // In the order of their components, so that what lies around a place was seen before it.
@@ -50,7 +58,8 @@ impl Places {
             let around = kept.at(&path);
             let changes = match place {
                 Place::Read => around == Place::Hidden,
-                Place::Write | Place::Hidden => around != place,
+                Place::Hidden => around != place,
+                Place::Write => true,
             };
             if changes {
                 kept.0.insert(path, place);
@@ -72,6 +81,13 @@ impl Places {
         }
     }
 
+    /// Lets a part of what can be written only be read. A root stays as it is.
+    pub(super) fn guard(&mut self, path: PathBuf) {
+        if self.at(&path) == Place::Write && !self.0.contains_key(&path) {
+            self.0.insert(path, Place::Read);
+        }
+    }
+
     /// Makes a place of its own of a folder that can be written: as a mount it cannot be renamed.
     pub(super) fn pin(&mut self, path: PathBuf) {
         if self.at(&path) == Place::Write {
@@ -79,19 +95,11 @@ impl Places {
         }
     }
 
-    /// Lets a part of what can be written only be read.
-    pub(super) fn guard(&mut self, path: PathBuf) {
-        if self.at(&path) == Place::Write {
-            self.0.insert(path, Place::Read);
-        }
-    }
-
-    /// Makes places of their own of all folders between what can be written and what is hidden in it. As
-    /// mounts they cannot be renamed; else one command could move the folder around a secret, and the next
-    /// one would find the secret where nobody hides it.
-    pub(super) fn pin_around_hidden(&mut self) {
-        let hidden = self.iter().filter(|(_, place)| *place == Place::Hidden);
-        let around = hidden.flat_map(|(path, _)| path.ancestors().skip(1));
+    /// Makes places of their own of all folders between what can be written and a place in it. As mounts they cannot be
+    /// renamed; else one command could move the folder around a place, and the next one would find another thing at its
+    /// path.
+    pub(super) fn pin_around(&mut self) {
+        let around = self.0.keys().flat_map(|path| path.ancestors().skip(1));
         let pinned = around.filter(|path| self.at(path) == Place::Write);
         let pinned: Vec<PathBuf> = pinned.map(Path::to_owned).collect();
         self.0.extend(pinned.into_iter().map(|path| (path, Place::Write)));
@@ -115,8 +123,11 @@ impl Places {
     }
 }
 
-fn paths(paths: &[PathBuf]) -> impl Iterator<Item = &Path> {
-    paths.iter().map(PathBuf::as_path)
+/// The path of what is there, without links: a mount or a rule is about what they lead to.
+fn real(path: &Path) -> Option<PathBuf> {
+    // Most of what is hidden does not exist on a given machine, and to see that is one call.
+    path.symlink_metadata().ok()?;
+    path.canonicalize().ok()
 }
 
 #[cfg(test)]
@@ -124,6 +135,7 @@ mod tests {
     use std::fs;
 
     use super::{Place, Places, Sandbox};
+    use crate::sandbox::Root;
 
     #[test]
     fn the_deeper_place_counts_and_what_is_asked_for_goes_first() {
@@ -134,13 +146,15 @@ mod tests {
         }
         std::os::unix::fs::symlink(root.join("home/.kube"), root.join("home/link")).unwrap();
         let at = |name: &str| root.join(name);
+        let roots =
+            |names: &[&str]| names.iter().map(|name| Root::open(&at(name)).unwrap()).collect();
         let sandbox = Sandbox {
-            write: vec![at("home/work"), at("home/.ssh/tree"), at("home/none")],
-            read: vec![at("home"), at("home/.aws/sso"), at("home/work/.git")],
+            write: roots(&["home/work", "home/.ssh/tree"]),
+            read: roots(&["home", "home/.aws/sso", "home/work/.git"]),
             hidden: vec![at("home/.ssh"), at("home/.aws"), at("home/link"), at("home/.netrc")],
             ..Sandbox::default()
         };
-        let places = Places::of(&sandbox);
+        let (places, _) = Places::of(&sandbox).unwrap();
         for (name, expected) in [
             ("home", Place::Read),
             ("home/other", Place::Read),
@@ -156,5 +170,21 @@ mod tests {
         }
         assert_eq!(places.hidden_below(&at("home/work")), None);
         assert_eq!(places.hidden_below(&at("home")), Some(at("home/.aws").as_path()));
+    }
+
+    #[test]
+    fn a_root_in_another_one_and_the_folders_between_are_places_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("tree/a/b/sub")).unwrap();
+        let roots = ["tree", "tree/a/b/sub"].map(|name| Root::open(&root.join(name)).unwrap());
+        let sandbox = Sandbox { write: roots.to_vec(), ..Sandbox::default() };
+        let (mut places, opened) = Places::of(&sandbox).unwrap();
+        places.pin_around();
+        let inside = places.iter().filter(|(path, _)| path.starts_with(&root));
+        let inside: Vec<_> = inside.map(|(path, place)| (path.to_owned(), place)).collect();
+        let names = ["tree", "tree/a", "tree/a/b", "tree/a/b/sub"];
+        assert_eq!(inside, names.map(|name| (root.join(name), Place::Write)));
+        assert_eq!(opened.len(), 2);
     }
 }

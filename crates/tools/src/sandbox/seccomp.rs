@@ -14,7 +14,7 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-use super::Kind;
+use super::{Kind, Sandbox};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -91,10 +91,11 @@ const SYSTEM_V: [i64; 12] = [
     libc::SYS_msgctl,
 ];
 
-/// As if the kernel were older: programs have another way then. The flags of `clone3` lie in memory,
-/// where a filter cannot look.
-const UNKNOWN: [i64; 4] = [
+/// As if the kernel were older: programs have another way then. The flags of `clone3` and the mode of `openat2` lie in
+/// memory, where a filter cannot look.
+const UNKNOWN: [i64; 5] = [
     libc::SYS_clone3,
+    libc::SYS_openat2,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -104,11 +105,50 @@ const UNKNOWN: [i64; 4] = [
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541C;
 
+/// The same number on every architecture; the crate does not know it on all of them.
+const FCHMODAT2: i64 = 452;
+
+/// Calls that set the mode of a file: the index of the argument that has it, and for those that also open what is there,
+/// of the one that says whether they make the file.
+#[cfg(target_arch = "x86_64")]
+const MODES: [(i64, u8, Option<u8>); 9] = [
+    (libc::SYS_chmod, 1, None),
+    (libc::SYS_fchmod, 1, None),
+    (libc::SYS_fchmodat, 2, None),
+    (FCHMODAT2, 2, None),
+    (libc::SYS_creat, 1, None),
+    (libc::SYS_open, 2, Some(1)),
+    (libc::SYS_openat, 3, Some(2)),
+    (libc::SYS_mknod, 1, None),
+    (libc::SYS_mknodat, 2, None),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const MODES: [(i64, u8, Option<u8>); 5] = [
+    (libc::SYS_fchmod, 1, None),
+    (libc::SYS_fchmodat, 2, None),
+    (FCHMODAT2, 2, None),
+    (libc::SYS_openat, 3, Some(2)),
+    (libc::SYS_mknodat, 2, None),
+];
+
+/// Which sockets a command can make.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sockets {
+    network: bool,
+    unix: bool,
+}
+
+impl Sockets {
+    pub(super) fn of(sandbox: &Sandbox) -> Sockets {
+        Sockets { network: sandbox.network, unix: sandbox.unix_sockets }
+    }
+}
+
 /// The program that the kernel runs at every call.
-pub(super) fn filter(kind: Kind, network: bool) -> io::Result<BpfProgram> {
+pub(super) fn filter(kind: Kind, sockets: Sockets) -> io::Result<BpfProgram> {
     let mut whole = without_x32();
     let by_arguments =
-        [(libc::EPERM, by_arguments(kind)?), (libc::EAFNOSUPPORT, sockets(kind, network)?)];
+        [(libc::EPERM, by_arguments(kind)?), (libc::EAFNOSUPPORT, by_family(kind, sockets)?)];
     for (error, rules) in by_arguments {
         whole.extend(part(error, rules)?);
         // Behind the last call of a part comes one step that allows: the next part takes its place.
@@ -155,29 +195,47 @@ fn by_arguments(kind: Kind) -> io::Result<Rules> {
     for call in [libc::SYS_clone, libc::SYS_unshare] {
         rules.insert(call, vec![all([(0, SeccompCmpOp::MaskedEq(new_user), new_user)])?]);
     }
+    for (call, mode, flags) in MODES {
+        rules.insert(call, setting_user(mode, flags)?);
+    }
     let typing = [TIOCSTI, TIOCLINUX].map(|request| all([(1, SeccompCmpOp::Eq, request)]));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<io::Result<_>>()?);
     Ok(rules)
 }
 
-/// Bubblewrap gives a network of its own, and Unix sockets by which services are not in sight; what is
-/// refused there are families that know no namespaces or that hardly anybody needs.
-///
-/// Without it a filter is all there is, and it cannot see to whom a Unix socket connects. So there are
-/// none, only pairs that are connected from the start, and none of those that can send to an address.
-fn sockets(kind: Kind, network: bool) -> io::Result<Rules> {
-    let families: &[i32] = match (kind, network) {
-        (Kind::Bubblewrap, _) => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
-        (Kind::Landlock, true) => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
-        (Kind::Landlock, false) => &[],
+/// A file that runs as its owner, or as its group, would give a command's rights to whoever runs it later.
+fn setting_user(mode: u8, flags: Option<u8>) -> io::Result<Vec<SeccompRule>> {
+    let has = |index, bit: libc::c_int| {
+        let bit = u64::from(bit.cast_unsigned());
+        (index, SeccompCmpOp::MaskedEq(bit), bit)
     };
+    let bits = [libc::S_ISUID, libc::S_ISGID].map(u32::cast_signed);
+    // Without these a call that opens takes no mode, and what stands in its place may be anything.
+    let making = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
+    let rules = bits.into_iter().flat_map(|bit| match flags {
+        None => vec![all([has(mode, bit)])],
+        Some(flags) => making.map(|flag| all([has(flags, flag), has(mode, bit)])).into(),
+    });
+    rules.collect()
+}
+
+/// A filter cannot see to whom a Unix socket connects. So there are none, only pairs that are connected from the start,
+/// and none of those that can send to an address. Bubblewrap gives a loopback that nobody else is on; without it there
+/// are no sockets at all. Families that know no namespaces, or that hardly anybody needs, are refused everywhere.
+fn by_family(kind: Kind, sockets: Sockets) -> io::Result<Rules> {
+    let mut families = Vec::new();
+    if kind == Kind::Bubblewrap || sockets.network {
+        families.extend([libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
+    }
+    let has_unix = kind == Kind::Bubblewrap && sockets.unix;
+    families.extend(has_unix.then_some(libc::AF_UNIX));
     let others = families.iter().map(|family| (0, SeccompCmpOp::Ne, *family as u64));
     let mut rules = Rules::new();
     rules.insert(
         libc::SYS_socket,
         if families.is_empty() { Vec::new() } else { vec![all(others)?] },
     );
-    if kind == Kind::Landlock {
+    if !has_unix {
         const TYPE: u64 = 0xf;
         let addressed = [libc::SOCK_DGRAM, libc::SOCK_RAW]
             .map(|kind| all([(1, SeccompCmpOp::MaskedEq(TYPE), kind as u64)]));
@@ -232,12 +290,12 @@ pub(super) fn bytes(program: &BpfProgram) -> Vec<u8> {
 mod tests {
     use seccompiler::sock_filter;
 
-    use super::{Kind, REFUSED, SYSTEM_V, TRACING, UNKNOWN, filter};
+    use super::{Kind, REFUSED, SYSTEM_V, Sockets, TRACING, UNKNOWN, filter};
 
     const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
 
     /// What the filter makes of a call on this machine, as the kernel would run it.
-    fn verdict(program: &[sock_filter], call: i64, arguments: [u64; 2]) -> u32 {
+    fn verdict(program: &[sock_filter], call: i64, arguments: [u64; 4]) -> u32 {
         let architecture: u32 =
             if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
         let mut data = [call as u32, architecture, 0, 0].to_vec();
@@ -267,7 +325,7 @@ mod tests {
     #[test]
     fn calls_are_refused_as_they_are_listed_and_all_others_are_allowed() {
         for (kind, network) in [(Kind::Bubblewrap, false), (Kind::Landlock, true)] {
-            let program = filter(kind, network).unwrap();
+            let program = filter(kind, Sockets { network, unix: false }).unwrap();
             for call in 0..1_000 {
                 let reaches_others = TRACING.contains(&call) || SYSTEM_V.contains(&call);
                 let is_refused = reaches_others && kind == Kind::Landlock;
@@ -283,29 +341,68 @@ mod tests {
                     libc::SYS_socketpair => libc::AF_UNIX,
                     _ => 0,
                 };
-                let found = verdict(&program, call, [family as u64, 1]);
+                let found = verdict(&program, call, [family as u64, 1, 0, 0]);
                 assert_eq!(found, expected, "{kind}, call {call}");
             }
         }
     }
 
+    #[track_caller]
+    fn check(kind: Kind, unix: bool, call: i64, arguments: [u64; 4], expected: Option<i32>) {
+        let program = filter(kind, Sockets { network: false, unix }).unwrap();
+        let expected = expected.map_or(ALLOWED, refused_with);
+        assert_eq!(verdict(&program, call, arguments), expected, "{kind} {call} {arguments:?}");
+    }
+
     #[test]
     fn some_calls_are_refused_by_their_arguments() {
-        let program = filter(Kind::Landlock, false).unwrap();
-        let check = |call, arguments, expected: Option<i32>| {
-            let expected = expected.map_or(ALLOWED, refused_with);
-            assert_eq!(verdict(&program, call, arguments), expected, "{call} {arguments:?}");
+        let refused = Some(libc::EPERM);
+        let check = |call, [first, second]: [u64; 2], expected| {
+            check(Kind::Landlock, false, call, [first, second, 0, 0], expected);
         };
         let new_user = libc::CLONE_NEWUSER as u64;
         let above = 1 << 32;
-        check(libc::SYS_unshare, [new_user | 1, 0], Some(libc::EPERM));
-        check(libc::SYS_clone, [new_user | above, 0], Some(libc::EPERM));
-        check(libc::SYS_ioctl, [0, super::TIOCSTI | above], Some(libc::EPERM));
-        check(libc::SYS_ioctl, [0, super::TIOCLINUX], Some(libc::EPERM));
-        check(libc::SYS_prlimit64, [7, 0], Some(libc::EPERM));
-        check(libc::SYS_socket, [libc::AF_UNIX as u64, 1], Some(libc::EAFNOSUPPORT));
-        check(libc::SYS_socketpair, [libc::AF_UNIX as u64, 2], Some(libc::EAFNOSUPPORT));
-        check(libc::SYS_socketpair, [libc::AF_UNIX as u64, 1 | 0x800], None);
+        check(libc::SYS_unshare, [new_user | 1, 0], refused);
+        check(libc::SYS_clone, [new_user | above, 0], refused);
+        check(libc::SYS_ioctl, [0, super::TIOCSTI | above], refused);
+        check(libc::SYS_ioctl, [0, super::TIOCLINUX], refused);
+        check(libc::SYS_prlimit64, [7, 0], refused);
         check(libc::SYS_unshare, [0x2_0000, 0], None);
+    }
+
+    #[test]
+    fn unix_sockets_are_refused_but_for_connected_pairs() {
+        let (refused, unix) = (Some(libc::EAFNOSUPPORT), libc::AF_UNIX as u64);
+        for kind in Kind::ALL {
+            check(kind, false, libc::SYS_socket, [unix, 1, 0, 0], refused);
+            check(kind, false, libc::SYS_socketpair, [unix, 2, 0, 0], refused);
+            check(kind, false, libc::SYS_socketpair, [unix, 1 | 0x800, 0, 0], None);
+        }
+        check(Kind::Bubblewrap, true, libc::SYS_socket, [unix, 1, 0, 0], None);
+        check(Kind::Bubblewrap, true, libc::SYS_socketpair, [unix, 2, 0, 0], None);
+        check(Kind::Landlock, true, libc::SYS_socket, [unix, 1, 0, 0], refused);
+        check(Kind::Bubblewrap, false, libc::SYS_socket, [libc::AF_INET as u64, 1, 0, 0], None);
+        check(Kind::Landlock, false, libc::SYS_socket, [libc::AF_INET as u64, 1, 0, 0], refused);
+    }
+
+    #[test]
+    fn no_call_sets_the_bits_that_make_a_file_run_as_its_owner() {
+        let (create, temporary) = (libc::O_CREAT as u64, libc::O_TMPFILE as u64);
+        for kind in Kind::ALL {
+            for bit in [0o4000, 0o2000] {
+                let refused = |call, arguments| {
+                    check(kind, false, call, arguments, Some(libc::EPERM));
+                };
+                refused(libc::SYS_fchmod, [3, 0o755 | bit, 0, 0]);
+                refused(libc::SYS_fchmodat, [3, 0, 0o755 | bit, 0]);
+                refused(super::FCHMODAT2, [3, 0, 0o755 | bit, 0]);
+                refused(libc::SYS_openat, [3, 0, create, 0o755 | bit]);
+                refused(libc::SYS_openat, [3, 0, temporary, 0o755 | bit]);
+                refused(libc::SYS_mknodat, [3, 0, 0o100_755 | bit, 0]);
+                check(kind, false, libc::SYS_openat, [3, 0, 0, bit], None);
+            }
+            check(kind, false, libc::SYS_fchmod, [3, 0o1777, 0, 0], None);
+            check(kind, false, libc::SYS_openat, [3, 0, create, 0o777], None);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Kind, Sandbox};
+use super::{Identity, Kind, Root, Sandbox};
 use crate::words::{push_list, take_list};
 
 /// The walls of one command.
@@ -14,36 +14,65 @@ pub(crate) struct Enclosure {
 
 impl Enclosure {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let Sandbox { write, read, hidden, network, kind: _ } = &self.sandbox;
-        let mut bytes = vec![u8::from(self.kind == Kind::Landlock), u8::from(*network)];
-        for paths in [write, read, hidden] {
-            push_list(&mut bytes, paths.iter().map(|path| path.as_os_str()));
+        let Sandbox { write, read, hidden, network, unix_sockets, kind: _ } = &self.sandbox;
+        let is_landlock = self.kind == Kind::Landlock;
+        let mut bytes = [is_landlock, *network, *unix_sockets].map(u8::from).to_vec();
+        for roots in [write, read] {
+            push_list(&mut bytes, roots.iter().map(|root| root.path().as_os_str()));
+            bytes.extend(roots.iter().flat_map(encode_identity));
         }
+        push_list(&mut bytes, hidden.iter().map(|path| path.as_os_str()));
         bytes
     }
 
     /// `None` when it is not what `encode` makes.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Enclosure> {
-        let (&[kind, network], mut rest) = bytes.split_first_chunk()?;
+        let (&[kind, network, unix_sockets], mut rest) = bytes.split_first_chunk()?;
         let kind = if kind == 0 { Kind::Bubblewrap } else { Kind::Landlock };
-        let mut paths =
-            || Some(take_list(&mut rest)?.into_iter().map(PathBuf::from).collect::<Vec<_>>());
-        let (write, read, hidden) = (paths()?, paths()?, paths()?);
-        let sandbox = Sandbox { write, read, hidden, network: network != 0, kind: Some(kind) };
+        let (write, read) = (take_roots(&mut rest)?, take_roots(&mut rest)?);
+        let hidden = take_list(&mut rest)?.into_iter().map(PathBuf::from).collect();
+        let (network, unix_sockets) = (network != 0, unix_sockets != 0);
+        let sandbox = Sandbox { write, read, hidden, network, unix_sockets, kind: Some(kind) };
         rest.is_empty().then_some(Enclosure { kind, sandbox })
     }
 }
 
+const IDENTITY: usize = 17;
+
+fn encode_identity(root: &Root) -> [u8; IDENTITY] {
+    let Identity { device, inode } = root.identity();
+    let mut bytes = [u8::from(root.is_folder()); IDENTITY];
+    bytes[1..9].copy_from_slice(&device.to_le_bytes());
+    bytes[9..].copy_from_slice(&inode.to_le_bytes());
+    bytes
+}
+
+fn take_roots(bytes: &mut &[u8]) -> Option<Vec<Root>> {
+    let paths = take_list(bytes)?.into_iter().map(PathBuf::from);
+    let mut root = |path| {
+        let (identity, rest) = bytes.split_first_chunk::<IDENTITY>()?;
+        *bytes = rest;
+        let number = |at: usize| Some(u64::from_le_bytes(*identity.get(at..)?.first_chunk()?));
+        let is_folder = identity[0] != 0;
+        Some(Root::known(path, Identity { device: number(1)?, inode: number(9)? }, is_folder))
+    };
+    paths.map(&mut root).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Enclosure, Kind, Sandbox};
+    use super::{Enclosure, Identity, Kind, Root, Sandbox};
 
     fn enclosure(kind: Kind) -> Enclosure {
+        let root = |path: &str, inode| {
+            Root::known(path.into(), Identity { device: u64::MAX, inode }, inode > 1)
+        };
         let sandbox = Sandbox {
-            write: vec!["/tree".into(), "/a b\n".into()],
+            write: vec![root("/tree", 1), root("/a b\n", 2)],
             read: Vec::new(),
             hidden: vec!["/home/.ssh".into()],
             network: true,
+            unix_sockets: false,
             kind: Some(kind),
         };
         Enclosure { kind, sandbox }

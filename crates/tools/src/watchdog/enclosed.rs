@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 use ruled::Ruled;
 use wrapped::Wrapped;
 
-use super::spawning::{Spawned, Spawning};
+use super::Watch;
+use super::spawning::Spawning;
 use super::start::Started;
 use super::wire::Request;
 use crate::sandbox::{Enclosure, Kind};
@@ -31,8 +32,9 @@ pub(super) struct Enclosed {
 }
 
 impl Enclosed {
-    pub(super) fn new(spawning: Spawning) -> io::Result<Enclosed> {
-        Ok(Enclosed { wrapped: Wrapped::new(spawning.clone()), ruled: Ruled::new(spawning)? })
+    pub(super) fn new(spawning: Spawning, watch: Watch) -> io::Result<Enclosed> {
+        let wrapped = Wrapped::new(spawning.clone(), watch);
+        Ok(Enclosed { wrapped, ruled: Ruled::new(spawning)? })
     }
 
     /// Starts what is asked for; its output goes to `output`.
@@ -55,9 +57,9 @@ impl Enclosed {
 
 /// Makes a thread's work of the start of a command, and a future of what comes of it. The work is told whether it
 /// can be begun, and can ask whether that is still wanted.
-fn work(
-    start: impl FnOnce(&dyn Fn() -> bool) -> io::Result<Spawned> + Send + 'static,
-) -> (impl FnOnce(io::Result<()>) + Send + 'static, impl Future<Output = io::Result<Spawned>>) {
+fn work<T: Send + 'static>(
+    start: impl FnOnce(&dyn Fn() -> bool) -> io::Result<T> + Send + 'static,
+) -> (impl FnOnce(io::Result<()>) + Send + 'static, impl Future<Output = io::Result<T>>) {
     let (sender, started) = oneshot::channel();
     let runtime = Handle::current();
     let work = move |can_begin: io::Result<()>| {

@@ -4,10 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 
 use tokio::process::{Child, Command};
 
+use super::Watch;
 #[cfg(target_os = "linux")]
 use super::enclosed::Enclosed;
 use super::groups::{Group, Sessions};
@@ -15,8 +18,12 @@ use super::spawning::{Spawned, Spawning};
 use super::wire::{Request, Status};
 use crate::sandbox::Enclosure;
 
-/// What runs a command, which follows. Without the dashes, one that begins with a dash would be taken for an option.
-pub(super) const SHELL: [&str; 3] = ["bash", "-c", "--"];
+/// Looked for in these places only: in a folder of `PATH` that an agent can write, `bash` could be the agent's own.
+const SHELLS: [&str; 4] =
+    ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
+
+/// What stands before the command. Without the dashes, one that begins with a dash would be taken for an option.
+pub(super) const SHELL_OPTIONS: [&str; 2] = ["-c", "--"];
 
 /// Starts commands.
 #[derive(Debug)]
@@ -28,11 +35,12 @@ pub(super) struct Starter {
 }
 
 impl Starter {
-    pub(super) fn new() -> Starter {
+    #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "only Linux has both"))]
+    pub(super) fn new(watch: Watch) -> Starter {
         let spawning = Spawning::default();
         Starter {
             #[cfg(target_os = "linux")]
-            enclosed: Enclosed::new(spawning.clone()),
+            enclosed: Enclosed::new(spawning.clone(), watch),
             spawning,
         }
     }
@@ -84,13 +92,20 @@ pub(super) struct Started {
     pub(super) group: Group,
     /// What `bwrap` tells of a command in it comes out of here.
     report: Option<UnixStream>,
+    /// The network that it is in, which is kept for the next command as long as this one runs.
+    _network: Option<Arc<OwnedFd>>,
 }
 
 impl Started {
     /// A `report` is read without waiting.
     pub(super) fn of(spawned: Spawned, report: Option<UnixStream>) -> Started {
         let (child, group) = spawned.take_over();
-        Started { child, group, report }
+        Started { child, group, report, _network: None }
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn within(self, network: Option<Arc<OwnedFd>>) -> Started {
+        Started { _network: network, ..self }
     }
 
     /// The groups of what the command has begun, its own left out.
@@ -122,10 +137,15 @@ fn did_begin(report: &[u8]) -> bool {
 
 /// The shell that is to run the command.
 pub(super) fn shell(request: &Request, output: OwnedFd) -> io::Result<Command> {
-    let [program, options @ ..] = SHELL;
-    let mut shell = command(program, &request.directory, &request.variables, output)?;
-    shell.args(options).arg(&request.command);
+    let mut shell = command(shell_program()?, &request.directory, &request.variables, output)?;
+    shell.args(SHELL_OPTIONS).arg(&request.command);
     Ok(shell)
+}
+
+/// The file of the shell.
+pub(super) fn shell_program() -> io::Result<&'static str> {
+    let found = SHELLS.into_iter().find(|program| Path::new(program).is_file());
+    found.ok_or_else(|| io::Error::other(format!("bash is in none of {}", SHELLS.join(", "))))
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place where commands are started")]

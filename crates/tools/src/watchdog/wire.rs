@@ -19,6 +19,8 @@ pub(crate) struct Request {
     pub(crate) directory: OsString,
     /// What it has in its environment beyond, or instead of, what all commands have.
     pub(crate) variables: Variables,
+    /// Whose command it is: those of one agent share a loopback.
+    pub(crate) agent: OsString,
     /// The walls around it, if any.
     pub(crate) enclosure: Option<Enclosure>,
 }
@@ -31,7 +33,7 @@ impl Request {
         let mut variables = Vec::new();
         push_variables(&mut variables, &self.variables);
         let (command, directory) = (self.command.as_bytes(), self.directory.as_bytes());
-        for field in [command, directory, &variables, &enclosure] {
+        for field in [command, directory, &variables, self.agent.as_bytes(), &enclosure] {
             bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
             bytes.extend_from_slice(field);
         }
@@ -42,8 +44,9 @@ impl Request {
         let command = read_field(control).await?;
         let directory = read_field(control).await?;
         let variables = read_field(control).await?;
+        let agent = read_field(control).await?;
         let enclosure = read_field(control).await?;
-        Request::of_fields(command, directory, &variables, &enclosure)
+        Request::of_fields(command, directory, &variables, agent, &enclosure)
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
@@ -52,6 +55,7 @@ impl Request {
         command: Vec<u8>,
         directory: Vec<u8>,
         mut variables: &[u8],
+        agent: Vec<u8>,
         enclosure: &[u8],
     ) -> Option<Request> {
         let variables = take_variables(&mut variables).filter(|_| variables.is_empty())?;
@@ -59,8 +63,8 @@ impl Request {
             [] => None,
             bytes => Some(Enclosure::decode(bytes)?),
         };
-        let (command, directory) = (OsString::from_vec(command), OsString::from_vec(directory));
-        Some(Request { command, directory, variables, enclosure })
+        let [command, directory, agent] = [command, directory, agent].map(OsString::from_vec);
+        Some(Request { command, directory, variables, agent, enclosure })
     }
 }
 
@@ -149,7 +153,8 @@ mod tests {
     fn request(command: &[u8], directory: &[u8]) -> Vec<u8> {
         let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         let (command, directory) = (text(command), text(directory));
-        Request { command, directory, variables: Vec::new(), enclosure: None }.encode()
+        let (variables, agent) = (Vec::new(), "0/".into());
+        Request { command, directory, variables, agent, enclosure: None }.encode()
     }
 
     #[test]
@@ -184,6 +189,7 @@ mod tests {
             command: "x".into(),
             directory: "/".into(),
             variables: vec![("NAME".into(), "value".into())],
+            agent: "0/".into(),
             enclosure: Some(walls.clone()),
         };
         let bytes = request.encode();

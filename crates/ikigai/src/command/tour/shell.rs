@@ -1,6 +1,5 @@
 //! The person's shell: commands that are typed in the walk, and really run.
 
-use std::ffi::OsStr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -9,7 +8,7 @@ use ikigai_tools::{Commands, Context, Dispatcher, Prepared};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::environment::{self, Environment};
+use crate::environment::Environment;
 
 pub(super) struct Shell {
     dispatcher: Dispatcher<Step>,
@@ -26,9 +25,7 @@ impl Shell {
         const DATABASE: &str = "IKIGAI_DATABASE_URL";
         let mut variables = environment.for_commands();
         variables.push((DATABASE.into(), environment.settings.database_url()?.into()));
-        let program = environment::own_program()?;
-        let watchdog = OsStr::new(environment::WATCHDOG);
-        let commands = Arc::new(Commands::new(&program, watchdog, variables));
+        let commands = Arc::new(environment.commands(variables)?);
         let size = environment.settings.max_output_size();
         let context = Context::new(&environment.directory, size, commands.clone(), interrupt);
         Ok(Shell { dispatcher: ikigai_agents::catalogue(), commands, context })

@@ -39,7 +39,7 @@ impl KeptRules {
     }
 
     fn of_then(&self, sandbox: &Sandbox, now: SystemTime) -> io::Result<RulesetCreated> {
-        let places = places_of(sandbox);
+        let (places, opened) = places_of(sandbox)?;
         // That something was mounted is only told once.
         if let Some(kept) = self.take().filter(|kept| kept.is_good(sandbox, &places)) {
             let rules = kept.rules.try_clone();
@@ -48,7 +48,7 @@ impl KeptRules {
         }
         // All of the ground is looked at after this, so that no change falls in between.
         let mounts = File::open("/proc/self/mountinfo")?;
-        let (rules, ground) = make_rules(&places, sandbox.network)?;
+        let (rules, ground) = make_rules(&places, opened, sandbox.network)?;
         // Without a look at all of it, nobody would see that it changes.
         if let Some(ground) = ground.into_iter().collect::<Option<Vec<Ground>>>()
             && ground.iter().all(|ground| ground.will_show_changes(now))
@@ -97,6 +97,7 @@ mod tests {
 
     use super::super::is_there;
     use super::{KeptRules, Sandbox, places_of};
+    use crate::sandbox::Root;
     use crate::sandbox::ground::STEP;
 
     /// Makes rules for a home with a secret, changes something, and looks whether they are still good. What
@@ -112,7 +113,7 @@ mod tests {
             rules.of(&sandbox).unwrap();
             let kept = rules.take()?;
             change(&home, &mut sandbox);
-            Some(kept.is_good(&sandbox, &places_of(&sandbox)))
+            Some(places_of(&sandbox).is_ok_and(|(places, _)| kept.is_good(&sandbox, &places)))
         });
         let came_out = match is_good {
             true => tries.any(|good| good),
@@ -129,8 +130,8 @@ mod tests {
         }
         let secrets = [".ssh", ".netrc", "other/.netrc"].map(|name| home.join(name));
         let sandbox = Sandbox {
-            write: vec![home.join("around/tree")],
-            read: vec![home.clone()],
+            write: vec![Root::open(&home.join("around/tree")).unwrap()],
+            read: vec![Root::open(&home).unwrap()],
             // What other tests do beside our home is not to matter.
             hidden: [secrets.to_vec(), vec![std::env::temp_dir()]].concat(),
             ..Sandbox::default()
@@ -172,7 +173,9 @@ mod tests {
             fs::remove_dir(home.join("around/tree")).unwrap();
             fs::create_dir(home.join("around/tree")).unwrap();
         });
-        check("one more tree", false, |home, sandbox| sandbox.write.push(home.join("other")));
+        check("one more tree", false, |home, sandbox| {
+            sandbox.write.push(Root::open(&home.join("other")).unwrap())
+        });
         check("a network", false, |_, sandbox| sandbox.network = true);
     }
 

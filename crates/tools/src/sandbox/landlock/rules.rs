@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use crate::sandbox::Sandbox;
 use crate::sandbox::ground::Ground;
-use crate::sandbox::places::{Place, Places};
+use crate::sandbox::places::{Opened, Place, Places};
 
 /// Without the right to truncate (Linux 6.2) every file of the user could be emptied.
 const LEAST: ABI = ABI::V3;
@@ -49,19 +49,20 @@ pub(super) fn no_rules(network: bool) -> Result<RulesetCreated, RulesetError> {
 }
 
 /// The places of a sandbox as the rules see them: devices are allowed one by one.
-pub(super) fn places_of(sandbox: &Sandbox) -> Places {
-    let mut places = Places::of(sandbox);
+pub(super) fn places_of(sandbox: &Sandbox) -> io::Result<(Places, Opened)> {
+    let (mut places, opened) = Places::of(sandbox)?;
     places.hide(PathBuf::from(DEVICE_FOLDER));
-    places
+    Ok((places, opened))
 }
 
 /// Makes the rules, and tells what they were made from: nobody would see a change of what is `None` there.
 pub(super) fn make_rules(
     places: &Places,
+    opened: Opened,
     network: bool,
 ) -> io::Result<(RulesetCreated, Vec<Option<Ground>>)> {
     let rules = no_rules(network).map_err(io::Error::other)?;
-    let mut making = Making { places, rules, ground: Vec::new(), siblings: 0 };
+    let mut making = Making { places, opened, rules, ground: Vec::new(), siblings: 0 };
     making.read_around(Path::new("/"))?;
     for (path, place) in places.iter() {
         making.allow_place(path, place)?;
@@ -76,6 +77,7 @@ pub(super) fn make_rules(
 
 struct Making<'a> {
     places: &'a Places,
+    opened: Opened,
     rules: RulesetCreated,
     ground: Vec<Option<Ground>>,
     /// How many were allowed to be read one by one.
@@ -93,7 +95,10 @@ impl Making<'_> {
         }
         match self.places.hidden_below(path) {
             Some(hidden) => Err(cannot_hide(hidden, path)),
-            None => self.allow(at(CWD, path), writing()),
+            None => {
+                let root = self.opened.remove(path).map_or_else(|| at(CWD, path), Ok);
+                self.allow(root, writing())
+            }
         }
     }
 

@@ -3,15 +3,16 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use super::{STACK, work};
 use crate::sandbox::Sandbox;
-use crate::sandbox::bubblewrap::{Inside, enclose, program};
-use crate::sandbox::sockets::SocketFolders;
+use crate::sandbox::bubblewrap::{Binds, Inside, Loopback, enclose, program};
+use crate::watchdog::Watch;
+use crate::watchdog::networks::Networks;
 use crate::watchdog::spawning::Spawning;
-use crate::watchdog::start::{SHELL, Started, command};
+use crate::watchdog::start::{SHELL_OPTIONS, Started, command, shell_program};
 use crate::watchdog::wire::Request;
 use crate::words::{Variables, is_loaders};
 
@@ -19,12 +20,14 @@ use crate::words::{Variables, is_loaders};
 #[derive(Debug)]
 pub(super) struct Wrapped {
     spawning: Spawning,
-    socket_folders: Arc<Mutex<SocketFolders>>,
+    /// None where this process may not make them.
+    networks: Option<Arc<Networks>>,
 }
 
 impl Wrapped {
-    pub(super) fn new(spawning: Spawning) -> Wrapped {
-        Wrapped { spawning, socket_folders: Arc::default() }
+    pub(super) fn new(spawning: Spawning, watch: Watch) -> Wrapped {
+        let networks = (watch == Watch::Namespaces).then(Arc::default);
+        Wrapped { spawning, networks }
     }
 
     /// Starts what is asked for in this sandbox.
@@ -39,19 +42,39 @@ impl Wrapped {
         let (loader, harmless): (Variables, Variables) =
             variables.partition(|(name, _)| is_loaders(name));
         let mut bwrap = command(program, &request.directory, &harmless, output)?;
-        let inside = Inside { sandbox, directory: request.directory.clone(), loader };
+        let networks = self.networks.clone().filter(|_| !sandbox.network);
+        let loopback = networks.as_ref().map_or(Loopback::Own, |_| Loopback::Entered);
+        let (directory, agent) = (request.directory.clone(), request.agent.clone());
         let (report, bwraps_end) = UnixStream::pair()?;
         report.set_nonblocking(true)?;
-        let (folders, spawning) = (Arc::clone(&self.socket_folders), self.spawning.clone());
-        let command = request.command.clone();
+        let (spawning, command) = (self.spawning.clone(), request.command.clone());
         let (work, spawned) = work(move |is_wanted| {
-            let call = enclose(&inside, &folders, bwraps_end.into())?;
+            let network = networks.map(|networks| networks.enter(&agent)).transpose()?;
+            let binds = binds(program);
+            let inside = Inside { sandbox, directory, loader, loopback, binds };
+            let call = enclose(&inside, bwraps_end.into())?;
             if !is_wanted() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            spawning.spawn_with(bwrap.args(call.arguments).args(SHELL).arg(command), call.fds)
+            bwrap.args(call.arguments).arg(shell_program()?).args(SHELL_OPTIONS).arg(command);
+            Ok((spawning.spawn_with(&mut bwrap, call.fds)?, network))
         });
         thread::Builder::new().stack_size(STACK).spawn(|| work(Ok(())))?;
-        Ok(Started::of(spawned.await?, Some(report)))
+        let (spawned, network) = spawned.await?;
+        Ok(Started::of(spawned, Some(report)).within(network))
     }
+}
+
+/// What this `bwrap` can do. It is asked once: a newer one that is installed meanwhile can do as much.
+fn binds(program: &str) -> Binds {
+    static BINDS: OnceLock<Binds> = OnceLock::new();
+    *BINDS.get_or_init(|| {
+        #[expect(clippy::disallowed_methods, reason = "this crate starts processes")]
+        let help = std::process::Command::new(program).arg("--help").output();
+        let help = help.map(|help| [help.stdout, help.stderr].concat()).unwrap_or_default();
+        match String::from_utf8_lossy(&help).contains("--ro-bind-fd") {
+            true => Binds::ByDescriptor,
+            false => Binds::ByPath,
+        }
+    })
 }

@@ -1,0 +1,86 @@
+//! Roots: what a command can write is fixed when the session opens, and stays what it was.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use crate::support::enclosed::{REACHED, Walls, content, in_each_sandbox, open};
+
+/// One command puts a link where a root was, and the next one would be let into what it leads to.
+#[test]
+fn a_root_inside_another_one_cannot_be_swapped_for_a_link() {
+    in_each_sandbox(|mut enclosed| {
+        enclosed.workspace.folder("sub/deep");
+        for name in ["sub", "sub/deep"] {
+            enclosed.sandbox.write.push(open(&enclosed.workspace.path(name)));
+        }
+        let outside = enclosed.root().join("outside");
+        for name in ["sub", "sub/deep"] {
+            let swap = format!("mv {name} aside; ln -sT {} {name}", outside.display());
+            enclosed.bash(&swap, Walls::Up);
+            let result = enclosed.bash(&format!("echo new > {name}/file"), Walls::Up);
+            assert_eq!(content(outside.join("file")), "old\n", "{}: {result}", enclosed.kind);
+            let at = |name: &str| enclosed.workspace.path(name);
+            if at(name).is_symlink() {
+                fs::remove_file(at(name)).unwrap();
+                fs::rename(at("aside"), at(name)).unwrap();
+            }
+            let _ = fs::remove_dir_all(at("aside"));
+        }
+    });
+}
+
+#[test]
+fn a_root_that_was_replaced_is_an_error_that_names_it() {
+    in_each_sandbox(|mut enclosed| {
+        enclosed.workspace.folder("../side");
+        let side = enclosed.root().join("side");
+        enclosed.sandbox.write.push(open(&side));
+        assert_eq!(enclosed.prints("echo ran"), "ran\n");
+        let aside = enclosed.root().join("aside");
+        fs::rename(&side, &aside).unwrap();
+        symlink(enclosed.root().join("outside"), &side).unwrap();
+        for _ in 0..2 {
+            let result = enclosed.bash("echo ran", Walls::Up);
+            let error = result["error"].as_str().unwrap();
+            let named = format!("{} is not what it was", side.display());
+            assert!(error.contains(&named), "{}: {error}", enclosed.kind);
+        }
+        fs::remove_file(&side).unwrap();
+        fs::rename(&aside, &side).unwrap();
+        assert_eq!(enclosed.prints("echo ran"), "ran\n");
+    });
+}
+
+/// Somebody else who runs such a file would act as the user.
+#[test]
+fn no_file_is_left_with_a_setuid_or_setgid_bit() {
+    in_each_sandbox(|enclosed| {
+        enclosed.refuses(&format!("touch a && chmod 4755 a && test -u a && echo {REACHED}"));
+        enclosed.refuses(&format!("touch b && chmod g+s b && test -g b && echo {REACHED}"));
+        let python = "import os; os.close(os.open('c', os.O_CREAT | os.O_WRONLY, 0o4755))";
+        enclosed.refuses(&format!("python3 -c \"{python}\"; test -u c && echo {REACHED}"));
+        enclosed.bash("touch d; install -m 4755 d e; cp --preserve a f; true", Walls::Up);
+        for entry in fs::read_dir(enclosed.workspace.directory()).unwrap() {
+            let entry = entry.unwrap();
+            let is_made_inside = ["d", "e"].iter().any(|name| entry.file_name() == *name);
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert!(!is_made_inside || mode & 0o6000 == 0, "{entry:?}: {mode:o}");
+        }
+    });
+}
+
+/// With a folder of the tree first in `PATH`, `bash` could be the agent's own.
+#[test]
+fn a_planted_bash_is_run_by_nobody() {
+    in_each_sandbox(|mut enclosed| {
+        enclosed.workspace.write("bin/bash", &format!("#!/bin/sh\necho {REACHED}\n"));
+        let planted = enclosed.workspace.path("bin/bash");
+        fs::set_permissions(&planted, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", enclosed.workspace.text("bin"));
+        enclosed.reopen_with("PATH", &path);
+        for walls in [Walls::Up, Walls::Down] {
+            let result = enclosed.bash("echo $PATH", walls);
+            assert_eq!(result["data"]["output"], format!("{path}\n"), "{walls:?}");
+        }
+    });
+}
