@@ -212,11 +212,13 @@ providers.local.base_url = "http://me:***@localhost:11434/v1"  # ~/.config/ikiga
 # providers.local.api_key_env is not set: no key is sent
 
 # Permissions
-mode = "read"               # --mode
-sandbox.network = false     # default
-sandbox.read = ["~/notes"]  # ~/.config/ikigai/config.toml:2
-sandbox.hide = []           # default
-sandbox.write = []          # default
+mode = "read"                 # --mode
+sandbox.network = false       # default
+sandbox.unix_sockets = false  # default
+sandbox.env = []              # default
+sandbox.read = ["~/notes"]    # ~/.config/ikigai/config.toml:2
+sandbox.hide = []             # default
+sandbox.write = []            # default
 rules = [
   { tool = "bash", match = "cargo *", decision = "trust" },  # ~/.config/ikigai/config.toml:5
 ]
