@@ -154,7 +154,7 @@ grep        Search files; skips ignored, hidden and binary ones
 file_write  Create or replace a file, with missing folders
               path content
 bash        Run a command with bash -c
-              command [timeout] [sandbox]
+              command [timeout] [sandbox] [network]
 mail        Send and receive messages to/from other agents
               action [to] [body] [id] [unread] [from] [limit] [offset]
 ";
