@@ -108,7 +108,7 @@ impl Enclosed {
         self.call_in(&self.context(walls), &arguments)
     }
 
-    fn context(&self, walls: Walls) -> Context {
+    pub(crate) fn context(&self, walls: Walls) -> Context {
         self.context_until(CancellationToken::new(), walls)
     }
 
@@ -134,7 +134,7 @@ impl Enclosed {
         self.runtime.block_on(async { tokio::join!(run(&context, &arguments), interrupted) });
     }
 
-    fn call_in(&self, context: &Context, arguments: &Value) -> Value {
+    pub(crate) fn call_in(&self, context: &Context, arguments: &Value) -> Value {
         self.runtime.block_on(run(context, arguments))
     }
 
