@@ -42,20 +42,26 @@ const RUNNERS: &str = ". alias ash bash bind builtin busybox bwrap chroot chrt c
     pkexec readarray runuser rush script setarch setpriv setsid sh source ssh stdbuf strace su \
     sudo systemd-run taskset tcsh time timeout toybox trap unshare watch xargs zsh";
 
+/// Those of them that run what they read: their commands may stand in another part.
+const READERS: &str = ". ash bash busybox csh dash doas fish ksh parallel runuser rush script sh source su sudo \
+    tcsh toybox xargs zsh";
+
 /// What the rules say of `command`. `wanted` is what a further rule would have to say.
 pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
     if command.len() > LONGEST {
         return Said::ask("the command is too long".to_owned());
     }
-    if let Some(parts) = strict::parts(command) {
-        let known = |words: Vec<String>| words.into_iter().map(Word::Known).collect();
-        return judge_strictly(rules, &parts.into_iter().map(known).collect::<Vec<_>>(), wanted);
-    }
     let forbidding: Vec<&Rule> =
         rules.iter().copied().filter(|rule| !rule.decision.grants()).collect();
-    match forbidding.as_slice() {
-        [] => NO_RULE,
-        rules => judge_generously(rules, split(command), &loose_words(command)),
+    match strict::parts(command) {
+        Some(parts) => {
+            let known = |words: Vec<String>| words.into_iter().map(Word::Known).collect();
+            let parts: Vec<Part> = parts.into_iter().map(known).collect();
+            let said = judge_strictly(rules, &parts, wanted);
+            said.worse(judge_input(&forbidding, &parts, command))
+        }
+        None if forbidding.is_empty() => NO_RULE,
+        None => judge_generously(&forbidding, split(command), command),
     }
 }
 
@@ -85,7 +91,8 @@ fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
 
 /// A command is forbidden by what its parts seem to be and, where there may be others, by any of its words in a row.
 /// It is asked for where something is run that is not written there.
-fn judge_generously(rules: &[&Rule], script: Script, words: &[Word]) -> Said {
+fn judge_generously(rules: &[&Rule], script: Script, command: &str) -> Said {
+    let words = &loose_words(command);
     let doubt = match script.parts.iter().any(evaluates_argument) {
         true => Doubt::Words("an argument is evaluated by the shell"),
         false => script.doubt,
@@ -104,7 +111,26 @@ fn judge_generously(rules: &[&Rule], script: Script, words: &[Word]) -> Said {
         return judge_words(rules, words, "the name of a command is not written out");
     }
     let said = parts.iter().map(|part| judge_part(rules, part));
-    said.fold(NO_RULE, |worst, said| worst.worse(Some(said)))
+    let said = said.fold(NO_RULE, |worst, said| worst.worse(Some(said)));
+    said.worse(judge_input(rules, &parts, command))
+}
+
+/// What is said of a command in which a part may read what it runs from another one.
+fn judge_input(forbidding: &[&Rule], parts: &[Part], command: &str) -> Option<Said> {
+    if !parts.iter().any(may_read_commands) {
+        return None;
+    }
+    let rules: Vec<&Rule> = forbidding.iter().copied().filter(|rule| !rule.matches_all()).collect();
+    named_by(&rules, &loose_words(command)).map(Said::by)
+}
+
+/// `sh`, `env bash -x`, `xargs`
+fn may_read_commands(part: &Part) -> bool {
+    let is_reader = |word: &Word| match word {
+        Word::Known(text) => is_listed(READERS, base(text)),
+        Word::Unknown => false,
+    };
+    runs_arguments(part) && part.iter().any(is_reader)
 }
 
 impl Said {
@@ -123,11 +149,11 @@ impl Said {
         }
     }
 
-    /// This, unless the other one forbids more.
+    /// This, unless the other one forbids as much. Of two questions the other one counts: it may have no rule.
     fn worse(self, other: Option<Said>) -> Said {
         match (self, other) {
             (Said::Deny(why), _) | (_, Some(Said::Deny(why))) => Said::Deny(why),
-            (ask @ Said::Ask { .. }, _) | (_, Some(ask @ Said::Ask { .. })) => ask,
+            (_, Some(ask @ Said::Ask { .. })) | (ask @ Said::Ask { .. }, _) => ask,
             (said, _) => said,
         }
     }

@@ -34,7 +34,7 @@ use super::script::KEYWORDS;
 /// here do neither, or are only dangerous with certain arguments (see [`is_program`]).
 pub(super) const BUILTINS: &str = ". [ alias bg bind break builtin caller command compgen complete compopt continue declare \
     dirs disown enable eval exec exit export fc fg getopts hash history jobs let local logout \
-    mapfile popd pushd read readarray readonly return set shift shopt source suspend times \
+    mapfile popd printf pushd read readarray readonly return set shift shopt source suspend times \
     trap typeset ulimit umask unalias unset wait";
 
 /// The parts of a command, each as its words; `None` for a command that is not in the language.
@@ -106,8 +106,6 @@ fn is_program(words: &[String]) -> bool {
         return false;
     };
     let is_special = match name.as_str() {
-        // `-v` names a variable that is set.
-        "printf" => arguments.first().is_some_and(|argument| argument.starts_with('-')),
         // `-v` evaluates the subscript of an array.
         "test" => arguments.iter().any(|argument| argument.contains('[')),
         name => KEYWORDS.contains(&name) || is_listed(BUILTINS, name),
@@ -141,7 +139,7 @@ mod tests {
         check(r#"a 'b;c$(d)\' "e && 'f'" ''"#, &[&["a", r"b;c$(d)\", "e && 'f'", ""]]);
         check(r#"r''m x"y z"'"'_-./,:=@%+"#, &[&["rm", "xy z\"_-./,:=@%+"]]);
         check("a if X=1 %b eval", &[&["a", "if", "X=1", "%b", "eval"]]);
-        check("printf 'a -v' && test -f b", &[&["printf", "a -v"], &["test", "-f", "b"]]);
+        check("echo 'a -v' && test -f b", &[&["echo", "a -v"], &["test", "-f", "b"]]);
     }
 
     #[test]
@@ -196,6 +194,8 @@ mod tests {
             "a; . b",
             "'[' a ']'",
             "printf -v PATH b",
+            // Sets PATH to 0, so that programs come from the folder of that name.
+            "printf '%n' PATH; b",
             "test -v 'a[$(b)]'",
             "a >b",
             "a 2>&1",
