@@ -196,7 +196,7 @@ fn a_call_that_is_permitted_the_network_has_it_and_stays_in_the_sandbox() {
         let command = format!(
             "exec 3<>/dev/tcp/127.0.0.1/{port} && echo {REACHED} >&2; echo new > ../outside/file"
         );
-        let context = enclosed.context(Walls::Up).reaching(Reach::TreeAndNetwork);
+        let context = enclosed.context(Walls::Up).reaching(Reach::Network);
         let result = enclosed.call_in(&context, &json!({"command": command, "network": true}));
         let output = result["data"]["output"].as_str().unwrap();
         assert!(output.starts_with(REACHED), "{}: {output}", enclosed.kind);

@@ -93,7 +93,7 @@ impl Context {
         match reach {
             Reach::Tree => Context { guarded_too: false, ..self },
             Reach::TreeAndGuarded => Context { guarded_too: true, ..self },
-            Reach::TreeAndNetwork => {
+            Reach::Network => {
                 let sandbox = self.sandbox.as_deref();
                 let with_network =
                     sandbox.map(|sandbox| Sandbox { network: true, ..sandbox.clone() });

@@ -76,7 +76,7 @@ pub enum Reach {
     /// The same, and a file tool may write there what a person is always asked for.
     TreeAndGuarded,
     /// The same as `Tree`, and a command may use the network.
-    TreeAndNetwork,
+    Network,
     /// Wherever the user may.
     Anywhere,
 }
@@ -221,7 +221,7 @@ fn judge_command(rules: &[&Rule], command: &str, need: Need) -> Verdict {
 fn command_reach(level: Decision) -> Reach {
     match level {
         Decision::Deny | Decision::Ask | Decision::Allow => Reach::Tree,
-        Decision::Network => Reach::TreeAndNetwork,
+        Decision::Network => Reach::Network,
         Decision::Trust => Reach::Anywhere,
     }
 }
@@ -247,10 +247,10 @@ fn judge_file(rules: &[&Rule], tool: &str, file: &FileFacts) -> Verdict {
         (Some(Decision::Deny), _) => Verdict::Deny(forbidden(rule)),
         (Some(Decision::Ask), _) => ask(forbidden(rule)),
         (Some(Decision::Trust), reach) => Verdict::Allow(reach),
-        (None, Reach::Tree | Reach::TreeAndNetwork)
+        (None, Reach::Tree | Reach::Network)
         | (
             Some(Decision::Allow | Decision::Network),
-            Reach::Tree | Reach::TreeAndGuarded | Reach::TreeAndNetwork,
+            Reach::Tree | Reach::TreeAndGuarded | Reach::Network,
         ) => Verdict::Allow(reach),
         (None, Reach::TreeAndGuarded) => ask(format!("{named} is only written with a yes")),
         (Some(Decision::Allow | Decision::Network) | None, Reach::Anywhere) => {

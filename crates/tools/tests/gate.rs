@@ -29,7 +29,7 @@ fn show(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Allow(Reach::Tree) => "tree",
         Verdict::Allow(Reach::TreeAndGuarded) => "guarded",
-        Verdict::Allow(Reach::TreeAndNetwork) => "network",
+        Verdict::Allow(Reach::Network) => "network",
         Verdict::Allow(Reach::Anywhere) => "anywhere",
         Verdict::Ask(_) => "ask",
         Verdict::Deny(_) => "deny",
@@ -394,7 +394,7 @@ fn the_network_needs_a_rule_for_every_part_or_approval() {
         question,
         Question {
             why: "the command wants to use the network, inside the sandbox".to_owned(),
-            reach: Reach::TreeAndNetwork,
+            reach: Reach::Network,
             rule: Some(rule("bash", "git fetch 'a b'", "network")),
         }
     );
