@@ -44,7 +44,7 @@ exactly once, unless you replace all), create with file_write. Use bash for ever
 - bash runs a command to its end, without a terminal and without input. It is stopped after its timeout; give a \
 larger one for slow commands. Long output is cut in the middle.
 - file_write replaces only files that you have read. Unless the user chose mode full, commands run in a sandbox: they write in the working directory and in \
-$TMPDIR only, and have no network. If one really needs more, call bash with \"sandbox\": false: the user is asked. If a call is \
+$TMPDIR only, and have no network. If one really needs the network, call bash with \"network\": true, and if it needs more, with \"sandbox\": false: the user is asked. If a call is \
 not permitted, do not try the same another way.
 - After a change, check it: run the tests or the program. Do not commit, push or delete what you were not asked to.
 - If a call was interrupted, its command may have had effects: look before you repeat it.

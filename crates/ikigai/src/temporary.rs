@@ -75,7 +75,7 @@ impl TemporaryFolder {
         }
         why_not.dedup();
         anyhow::bail!(
-            "there is no folder for temporary files outside of what agents can write ({}); set TMPDIR to one",
+            "there is no folder for temporary files outside of what agents can write ({}): set TMPDIR to one, or start ikigai in the folder of your project",
             why_not.join("; ")
         )
     }

@@ -25,7 +25,9 @@ fn a_result_is_one_line_with_exit_code_0_also_when_it_tells_of_a_failure() {
     let failed = line(r#"{"success":false,"error":"File not found: nowhere"}"#);
     assert_eq!(ikigai(["tool", "file_read", r#"{"path":"nowhere"}"#]), failed);
     let ran = line(r#"{"success":true,"data":{"output":"","exit_code":3}}"#);
-    assert_eq!(ikigai(["tool", "bash", r#"{"command":"exit 3"}"#]), ran);
+    let workspace = Workspace::new();
+    let mut command = workspace.ikigai();
+    assert_eq!(ended(command.args(["tool", "bash", r#"{"command":"exit 3"}"#])), ran);
 }
 
 #[test]
@@ -154,7 +156,7 @@ grep        Search files; skips ignored, hidden and binary ones
 file_write  Create or replace a file, with missing folders
               path content
 bash        Run a command with bash -c
-              command [timeout] [sandbox]
+              command [timeout] [sandbox] [network]
 mail        Send and receive messages to/from other agents
               action [to] [body] [id] [unread] [from] [limit] [offset]
 ";

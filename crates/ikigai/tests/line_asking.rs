@@ -1,5 +1,7 @@
 //! Questions on a terminal, line by line.
 
+use std::net::TcpListener;
+
 use ikigai_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 
@@ -41,6 +43,37 @@ fn a_yes_runs_the_whole_command_that_was_shown_and_is_in_the_log() {
     let log = workspace.log("0/");
     assert_eq!(kinds(&log), ["user", "tool_call", "approval", "tool_result", "assistant"]);
     assert_eq!(contents(&log, "approval"), ["Allowed once"]);
+}
+
+/// The same call again needs no answer, the same command without the network has none.
+#[test]
+fn the_network_is_asked_for_and_granted_for_the_very_same_call() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let command = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
+    let call = |id: &str, network: bool| {
+        Reply::call(id, "bash", json!({"command": command, "network": network}))
+    };
+    let server = ModelServer::start([
+        call("c1", true),
+        call("c2", true),
+        call("c3", false),
+        Reply::text("Done."),
+    ]);
+    let workspace = Workspace::new();
+    let mut terminal = start_talking(&workspace, &server);
+    terminal.type_line("connect");
+    terminal.wait_for("y/a/n ❯ ");
+    terminal.type_line("a");
+    terminal.wait_for("● Done.\r\n❯ ");
+    let shown = leave(terminal);
+    let question =
+        "? agent 0/ asks for bash: the command wants to use the network, inside the sandbox\r\n";
+    assert_eq!(shown.matches(question).count(), 1, "{shown}");
+    let outputs = [0, 1, 2].map(|nth| nth_result(&server, 3, nth)["data"]["output"].to_string());
+    assert!(outputs[..2].iter().all(|output| output == r#""reached\n""#), "{outputs:?}");
+    assert!(!outputs[2].contains("reached\\n"), "{outputs:?}");
+    assert!(outputs[2].contains(r#"\"network\": true"#), "{outputs:?}");
 }
 
 #[test]

@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use serde_json::{Value, json};
 
 use crate::support::enclosed::{REACHED, Walls, content, in_each_sandbox, open};
+use crate::support::{Workspace, ended, result};
 
 /// One command puts a link where a root was, and the next one would be let into what it leads to.
 #[test]
@@ -69,6 +73,54 @@ fn no_file_is_left_with_a_setuid_or_setgid_bit() {
     });
 }
 
+/// A variable that looks like a secret is for commands that the user has approved to leave the sandbox.
+#[test]
+fn secrets_in_the_environment_are_not_handed_to_sandboxed_commands() {
+    let workspace = Workspace::new();
+    let print = json!({"command": "echo $GITHUB_TOKEN,$MY_KEY,$db_password,$PLAIN"});
+    let run = |workspace: &Workspace| {
+        let mut command = workspace.tool_command("bash", print.clone());
+        for name in ["GITHUB_TOKEN", "MY_KEY", "db_password", "PLAIN"] {
+            command.env(name, name);
+        }
+        result_of(&mut command)
+    };
+    assert_eq!(run(&workspace)["data"]["output"], ",,,PLAIN\n");
+    workspace.write_config("sandbox.env = ['MY_KEY']\n");
+    assert_eq!(run(&workspace)["data"]["output"], ",MY_KEY,,PLAIN\n");
+    let (_, told, _) = ended(workspace.ikigai().arg("doctor").env("GITHUB_TOKEN", "hunter2"));
+    assert!(told.contains("look like secrets: GITHUB_TOKEN (sandbox.env"), "{told}");
+    assert!(!told.contains("hunter2"), "{told}");
+    let outside = Workspace::unconfined();
+    assert_eq!(run(&outside)["data"]["output"], "GITHUB_TOKEN,MY_KEY,db_password,PLAIN\n");
+}
+
+/// One command could swap it for a link, and the next one would be let into what that leads to.
+#[test]
+fn the_folder_for_temporary_files_is_never_inside_the_tree() {
+    let workspace = Workspace::new();
+    workspace.folder("tmp");
+    let mut command = workspace.tool_command("bash", json!({"command": "echo $TMPDIR"}));
+    let result = result_of(command.env("TMPDIR", workspace.path("tmp")));
+    let folder = result["data"]["output"].as_str().unwrap();
+    assert!(!folder.starts_with(&workspace.text("")), "{folder}");
+    let (code, _, stderr) =
+        ended(workspace.ikigai().args(["-C", "/", "tool", "bash", r#"{"command":":"}"#]));
+    assert_eq!(code, 1);
+    assert!(stderr.contains("no folder for temporary files"), "{stderr}");
+}
+
+/// Somebody else may have taken the name first.
+#[test]
+fn a_temporary_folder_that_is_taken_by_somebody_else_is_passed_over() {
+    let workspace = Workspace::new();
+    let own = format!("../home/ikigai-{}", rustix::process::getuid().as_raw());
+    workspace.write(&own, "");
+    let mut command = workspace.tool_command("bash", json!({"command": "echo $TMPDIR"}));
+    let result = result_of(&mut command);
+    assert_eq!(result["data"]["exit_code"], 0, "{result}");
+}
+
 /// With a folder of the tree first in `PATH`, `bash` could be the agent's own.
 #[test]
 fn a_planted_bash_is_run_by_nobody() {
@@ -83,4 +135,8 @@ fn a_planted_bash_is_run_by_nobody() {
             assert_eq!(result["data"]["output"], format!("{path}\n"), "{walls:?}");
         }
     });
+}
+
+fn result_of(command: &mut Command) -> Value {
+    serde_json::from_str(&result(command)).unwrap()
 }

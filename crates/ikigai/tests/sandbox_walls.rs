@@ -10,9 +10,10 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use ikigai_tools::SandboxKind;
+use ikigai_tools::{Reach, SandboxKind};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::geteuid;
+use serde_json::json;
 
 use crate::support::enclosed::{
     Enclosed, REACHED, Walls, content, in_each_sandbox, in_sandbox, open, python,
@@ -184,6 +185,22 @@ fn a_network_setting_opens_it() {
         enclosed.prints(&format!("exec 3<>/dev/tcp/127.0.0.1/{port}"));
         let abstract_socket = AbstractServer::new(&enclosed);
         enclosed.refuses(&abstract_socket.attempt());
+    });
+}
+
+#[test]
+fn a_call_that_is_permitted_the_network_has_it_and_stays_in_the_sandbox() {
+    in_each_sandbox(|enclosed| {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        let command = format!(
+            "exec 3<>/dev/tcp/127.0.0.1/{port} && echo {REACHED} >&2; echo new > ../outside/file"
+        );
+        let context = enclosed.context(Walls::Up).reaching(Reach::Network);
+        let result = enclosed.call_in(&context, &json!({"command": command, "network": true}));
+        let output = result["data"]["output"].as_str().unwrap();
+        assert!(output.starts_with(REACHED), "{}: {output}", enclosed.kind);
+        assert_eq!(enclosed.workspace.read_text("../outside/file"), "old\n", "{output}");
     });
 }
 

@@ -21,8 +21,8 @@ pub(crate) const TOOL: Tool = Tool { declaration: &Bash::DECLARATION, prepare };
 
 fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
     let call = Bash::parse(arguments)?;
-    let (command, leaves_sandbox) = (call.command.clone(), call.sandbox == Some(false));
-    let subject = Subject::Command { command, leaves_sandbox };
+    let (leaves_sandbox, wants_network) = (call.sandbox == Some(false), call.network == Some(true));
+    let subject = Subject::Command { command: call.command.clone(), leaves_sandbox, wants_network };
     Ok(Call::waiting(subject, move |context| async move { call.execute(&context).await }))
 }
 
@@ -35,6 +35,8 @@ tool! {
         timeout: Option<Whole<1, 3600>>,
         /// false: ask to leave the sandbox
         sandbox: Option<bool>,
+        /// true: ask for the network
+        network: Option<bool>,
     }
 }
 
@@ -62,8 +64,8 @@ enum End {
 
 impl Bash {
     async fn execute(&self, context: &Context) -> Outcome {
-        // Whether a command that asks may leave the sandbox was decided before: the context has none then.
-        let _ = self.sandbox;
+        // What a command that asks for it may reach was decided before, and is in the context.
+        let _ = (self.sandbox, self.network);
         if let Err(reason) = self.check() {
             return Outcome::Failure(format!("Cannot start bash: {reason}"));
         }

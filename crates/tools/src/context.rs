@@ -105,10 +105,17 @@ impl Context {
         match reach {
             Reach::Tree => Context { guarded_too: false, ..self },
             Reach::TreeAndGuarded => Context { guarded_too: true, ..self },
+            Reach::Network => {
+                let sandbox = self.sandbox.as_deref();
+                let with_network =
+                    sandbox.map(|sandbox| Sandbox { network: true, ..sandbox.clone() });
+                Context { guarded_too: false, sandbox: with_network.map(Arc::new), ..self }
+            }
             Reach::Anywhere => {
                 let avoided = self.sandbox.map(|sandbox| sandbox.write.clone()).unwrap_or_default();
                 Context { tree: None, sandbox: None, avoided, ..self }
             }
+            Reach::Full => Context { tree: None, sandbox: None, ..self },
         }
     }
 
@@ -136,6 +143,11 @@ impl Context {
 
     pub(crate) fn tree(&self) -> Option<&Tree> {
         self.tree.as_deref()
+    }
+
+    /// Whether commands in the sandbox have the network without asking for it.
+    pub(crate) fn has_network(&self) -> bool {
+        self.sandbox.as_ref().is_some_and(|sandbox| sandbox.network)
     }
 
     pub(crate) fn directory(&self) -> &Path {

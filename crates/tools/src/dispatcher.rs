@@ -157,7 +157,7 @@ impl Call {
     /// What the call is about, for [`Gate::judge`](crate::Gate::judge). Looks at the disk, but only inside the
     /// tree of the context.
     pub fn facts(&self, context: &Context) -> Facts {
-        self.subject.look(context.directory(), context.tree())
+        self.subject.look(context)
     }
 
     /// Runs the call to its end, or until the context is interrupted.

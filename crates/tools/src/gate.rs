@@ -2,8 +2,9 @@
 //!
 //! [`Gate::judge`] is pure: it is told the [`Facts`] of a call, which `Call::facts` finds out, and gives a
 //! [`Verdict`]. It asks nobody and starts nothing. Rules are tried in order and the first that matches counts;
-//! for a command that holds for each of its parts, and the whole is as good as its worst part. What cannot be
-//! taken apart for certain matches no rule that grants, and any that forbids.
+//! for a command that holds for each of its parts, and the whole is as good as its worst part. A rule that grants
+//! counts only for commands in a small language that is read exactly as bash reads it (`gate/strict.rs`); a rule
+//! that forbids counts for whatever it may be meant for (`gate/shell.rs`).
 //!
 //! Text decides little about what a command does. A rule that forbids keeps honest mistakes away; what keeps
 //! a command in is the sandbox.
@@ -14,6 +15,7 @@ mod guarded;
 mod rule;
 mod script;
 mod shell;
+mod strict;
 mod words;
 
 use std::fmt;
@@ -73,8 +75,12 @@ pub enum Reach {
     Tree,
     /// The same, and a file tool may write there what a person is always asked for.
     TreeAndGuarded,
-    /// Wherever the user may.
+    /// The same as `Tree`, and a command may use the network.
+    Network,
+    /// Wherever the user may, but a command finds no program in a folder that agents can write.
     Anywhere,
+    /// Wherever the user may: mode full.
+    Full,
 }
 
 /// Whether commands can be kept in a sandbox on this machine.
@@ -162,39 +168,63 @@ impl Gate {
         }
         let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.tool == tool).collect();
         let verdict = match facts {
-            Facts::Command { command, leaves_sandbox } => {
-                self.judge_command(&rules, command, *leaves_sandbox)
+            Facts::Command { command, leaves_sandbox, wants_network } => {
+                let need = self.need(*leaves_sandbox, *wants_network);
+                judge_command(&rules, command, need)
             }
             Facts::File(file) => judge_file(&rules, tool, file),
             Facts::Other => judge_other(&rules, tool),
         };
         match (self.mode, verdict) {
-            (Mode::Full, Verdict::Ask(_) | Verdict::Allow(_)) => Verdict::Allow(Reach::Anywhere),
+            (Mode::Full, Verdict::Ask(_) | Verdict::Allow(_)) => Verdict::Allow(Reach::Full),
             (_, verdict) => verdict,
         }
     }
 
-    fn judge_command(&self, rules: &[&Rule], command: &str, leaves_sandbox: bool) -> Verdict {
-        let needs_yes = match (self.sandbox, leaves_sandbox) {
-            (Confinement::Missing, _) => {
-                Some("there is no sandbox here, so every command is asked for")
+    /// What a command needs beyond the sandbox, and why.
+    fn need(&self, leaves_sandbox: bool, wants_network: bool) -> Need {
+        match (self.sandbox, leaves_sandbox, wants_network) {
+            (Confinement::Missing, _, _) => {
+                Need::Trust("there is no sandbox here, so every command is asked for")
             }
-            (Confinement::InForce, true) => Some("the command asks to leave the sandbox"),
-            (Confinement::InForce, false) => None,
-        };
-        let (reach, wanted) = match needs_yes {
-            Some(_) => (Reach::Anywhere, Decision::Trust),
-            None => (Reach::Tree, Decision::Allow),
-        };
-        match (command::judge(rules, command, wanted), needs_yes) {
-            (Said::Deny(why), _) => Verdict::Deny(why),
-            (Said::Ask { why, rule }, _) => Verdict::Ask(Question { why, reach, rule }),
-            (Said::Trust, _) => Verdict::Allow(Reach::Anywhere),
-            (Said::Nothing { .. }, None) => Verdict::Allow(Reach::Tree),
-            (Said::Nothing { rule }, Some(why)) => {
-                Verdict::Ask(Question { why: why.to_owned(), reach, rule })
+            (Confinement::InForce, true, _) => Need::Trust("the command asks to leave the sandbox"),
+            (Confinement::InForce, false, true) => {
+                Need::Network("the command wants to use the network, inside the sandbox")
             }
+            (Confinement::InForce, false, false) => Need::Nothing,
         }
+    }
+}
+
+/// What a command needs, with the reason that a question gives.
+#[derive(Clone, Copy)]
+enum Need {
+    Nothing,
+    Network(&'static str),
+    Trust(&'static str),
+}
+
+fn judge_command(rules: &[&Rule], command: &str, need: Need) -> Verdict {
+    let (wanted, why) = match need {
+        Need::Nothing => (Decision::Allow, ""),
+        Need::Network(why) => (Decision::Network, why),
+        Need::Trust(why) => (Decision::Trust, why),
+    };
+    let ask = |why, rule| Verdict::Ask(Question { why, reach: command_reach(wanted), rule });
+    match command::judge(rules, command, wanted) {
+        Said::Deny(why) => Verdict::Deny(why),
+        Said::Ask { why, rule } => ask(why, rule),
+        Said::Granted { level, .. } if level >= wanted => Verdict::Allow(command_reach(level)),
+        Said::Granted { rule, .. } => ask(why.to_owned(), rule),
+    }
+}
+
+/// How far a command may reach that is granted so much.
+fn command_reach(level: Decision) -> Reach {
+    match level {
+        Decision::Deny | Decision::Ask | Decision::Allow => Reach::Tree,
+        Decision::Network => Reach::Network,
+        Decision::Trust => Reach::Anywhere,
     }
 }
 
@@ -219,15 +249,20 @@ fn judge_file(rules: &[&Rule], tool: &str, file: &FileFacts) -> Verdict {
         (Some(Decision::Deny), _) => Verdict::Deny(forbidden(rule)),
         (Some(Decision::Ask), _) => ask(forbidden(rule)),
         (Some(Decision::Trust), reach) => Verdict::Allow(reach),
-        (Some(Decision::Allow), Reach::Tree | Reach::TreeAndGuarded) => Verdict::Allow(reach),
-        (None, Reach::Tree) => Verdict::Allow(reach),
+        (None, Reach::Tree | Reach::Network)
+        | (
+            Some(Decision::Allow | Decision::Network),
+            Reach::Tree | Reach::TreeAndGuarded | Reach::Network,
+        ) => Verdict::Allow(reach),
         (None, Reach::TreeAndGuarded) => ask(format!("{named} is only written with a yes")),
-        (Some(Decision::Allow) | None, Reach::Anywhere) => ask(match file.whereabouts {
-            Whereabouts::Hidden => hidden(&named),
-            Whereabouts::Inside | Whereabouts::Guarded | Whereabouts::Outside => {
-                format!("{named} is outside the working tree")
-            }
-        }),
+        (Some(Decision::Allow | Decision::Network) | None, Reach::Anywhere | Reach::Full) => {
+            ask(match file.whereabouts {
+                Whereabouts::Hidden => hidden(&named),
+                Whereabouts::Inside | Whereabouts::Guarded | Whereabouts::Outside => {
+                    format!("{named} is outside the working tree")
+                }
+            })
+        }
     }
 }
 
@@ -240,7 +275,9 @@ fn judge_other(rules: &[&Rule], tool: &str) -> Verdict {
             let wanted = Some(render_rules(tool, &["*".to_owned()], Decision::Allow));
             Verdict::Ask(Question { why: forbidden(rule), reach: Reach::Tree, rule: wanted })
         }
-        Some(Decision::Allow | Decision::Trust) | None => Verdict::Allow(Reach::Tree),
+        Some(Decision::Allow | Decision::Network | Decision::Trust) | None => {
+            Verdict::Allow(Reach::Tree)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the gate says of calls, in each mode and under rules.
 
 use ikigai_tools::{
-    Confinement, Decision, Facts, Gate, Mode, Question, Reach, Rule, Tree, Verdict,
+    Confinement, Decision, Facts, Gate, Mode, Question, Reach, Rule, Sandbox, Tree, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,8 @@ pub(crate) fn rules(lines: &[&str]) -> Vec<Rule> {
 }
 
 pub(crate) fn judge_command(lines: &[&str], command: &str) -> Verdict {
-    let facts = Facts::Command { command: command.to_owned(), leaves_sandbox: false };
+    let facts =
+        Facts::Command { command: command.to_owned(), leaves_sandbox: false, wants_network: false };
     Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
 }
 
@@ -28,7 +29,9 @@ fn show(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Allow(Reach::Tree) => "tree",
         Verdict::Allow(Reach::TreeAndGuarded) => "guarded",
+        Verdict::Allow(Reach::Network) => "network",
         Verdict::Allow(Reach::Anywhere) => "anywhere",
+        Verdict::Allow(Reach::Full) => "full",
         Verdict::Ask(_) => "ask",
         Verdict::Deny(_) => "deny",
     }
@@ -68,8 +71,17 @@ fn a_compound_command_is_trusted_only_if_every_part_is() {
         &[
             ("cargo build", "anywhere"),
             ("cargo build && git status", "anywhere"),
-            ("cargo build 2>&1 | cargo x; git status # done", "anywhere"),
-            ("cargo test $X *.rs 'a;b'", "anywhere"),
+            ("cargo build | cargo x || git status; cargo 'a;b' \"it's\" ;", "anywhere"),
+            ("c'arg'o build", "anywhere"),
+            ("cargo build 2>&1", "tree"),
+            ("cargo build # done", "tree"),
+            ("cargo test $X", "tree"),
+            ("cargo test *.rs", "tree"),
+            ("cargo test a\\ b", "tree"),
+            ("cargo test é", "tree"),
+            ("cargo \"$\\\n(rm x)\"", "tree"),
+            ("cargo \"a\\\nb\"", "tree"),
+            ("cargo $\\\n(rm x)", "tree"),
             ("cargo build; rm x", "tree"),
             ("cargo build & rm x", "tree"),
             ("cargo build\nrm x", "tree"),
@@ -94,7 +106,6 @@ fn a_compound_command_is_trusted_only_if_every_part_is() {
             ("env cargo build", "tree"),
             ("cargo build > ../file", "tree"),
             ("cargo build < ../file", "tree"),
-            ("c'arg'o build", "anywhere"),
             ("./cargo build", "tree"),
             ("git status x", "tree"),
             ("for x in a; do cargo build; done", "tree"),
@@ -108,24 +119,67 @@ fn a_compound_command_is_trusted_only_if_every_part_is() {
     );
 }
 
+/// A backslash and a line break vanish before bash reads `$(`, and the gate had seen no `$(` there.
 #[test]
-fn a_rule_for_all_commands_does_not_cover_what_runs_its_arguments() {
+fn a_continued_line_hides_no_command() {
+    let command = "git status \"$\\\n(touch /tmp/p)\"";
+    assert_eq!(show(&judge_leaving(&["trust bash git status *"], command)), "ask");
+    check(
+        &["deny bash rm *", "deny bash git push *"],
+        &[
+            ("echo $\\\n(rm x)", "deny"),
+            ("echo \"$\\\n(rm x)\"", "deny"),
+            ("r\\\nm x", "deny"),
+            ("cat <\\\n(rm x)", "deny"),
+            ("ls # a\\\nrm x", "deny"),
+            ("echo $'a' # a\\\nrm x", "deny"),
+            ("cat <<E\nE\\\n\ngit $X", "deny"),
+            ("echo '\\\n' \\\\\nrm x", "deny"),
+            ("echo a \\\n b", "tree"),
+        ],
+    );
+}
+
+/// Bash's own commands can change what the words behind them mean, and evaluate their arguments.
+#[test]
+fn a_rule_for_all_commands_does_not_cover_what_the_shell_evaluates_itself() {
     check(
         &["trust bash *"],
         &[
             ("make x", "anywhere"),
-            ("env make", "tree"),
-            ("/usr/bin/env make", "tree"),
-            ("sudo make", "tree"),
-            ("bash -c make", "tree"),
-            ("xargs make", "tree"),
-            ("test -v 'a[$(make)]'", "tree"),
-            ("printf -v PATH x; make", "tree"),
+            ("env make", "anywhere"),
+            ("cd x && make", "anywhere"),
+            ("echo a | make", "anywhere"),
+            ("test -f x && make", "anywhere"),
+            ("eval make", "tree"),
+            ("exec make", "tree"),
+            ("command make", "tree"),
+            ("export PATH=x; make", "tree"),
             ("read PATH; make", "tree"),
+            ("printf -v PATH x; make", "tree"),
+            ("printf '%n' PATH; make", "tree"),
+            ("test -v 'a[$(make)]'", "tree"),
+            ("if make", "tree"),
+            ("time make", "tree"),
         ],
     );
-    check(&["trust bash env *"], &[("env make", "anywhere"), ("sudo make", "tree")]);
     check(&["trust bash env *", "deny bash rm *"], &[("env rm x", "deny"), ("env ls", "anywhere")]);
+}
+
+/// A rule that grants does not exist for them, so that the next one counts.
+#[test]
+fn what_is_not_read_strictly_is_judged_by_the_rules_that_forbid() {
+    check(
+        &["allow bash cargo test *", "ask bash cargo *", "deny bash *"],
+        &[
+            ("cargo test x", "tree"),
+            ("cargo test x 2>&1", "ask"),
+            ("cargo test $X", "ask"),
+            ("> file", "deny"),
+            ("X=1", "deny"),
+            ("cargo x; > file", "deny"),
+        ],
+    );
 }
 
 #[test]
@@ -150,6 +204,11 @@ fn what_is_forbidden_is_found_wherever_it_may_be() {
             "if true; then rm x; fi",
             "bash <<E\nrm x\nE",
             "f() { rm x; }",
+            "echo 'rm x' | sh",
+            "echo 'rm x' | /bin/bash -s y",
+            "sh <<< 'rm x'",
+            "env sh <<< 'rm x'",
+            "echo rm x | xargs nice",
         ];
         for command in commands {
             let verdict = judge_command(&["trust bash ls *", &line], command);
@@ -209,8 +268,7 @@ fn a_variable_before_a_redirection_is_a_command() {
         &[
             ("cargo x ./evil; $_>/dev/null", "tree"),
             ("cargo x ./evil; ${X}>/dev/null", "tree"),
-            ("cargo x $X>/dev/null", "anywhere"),
-            ("cargo x 2>/dev/null", "anywhere"),
+            ("cargo x 2>/dev/null", "tree"),
         ],
     );
 }
@@ -319,15 +377,88 @@ fn leaving_the_sandbox_needs_trust_or_a_yes() {
     assert_eq!(asked(judge_leaving(&[], "make $(x)")).rule, None);
     assert_eq!(asked(judge_leaving(&[], "make > x")).rule, None);
     // A rule with a star would allow more than what is seen here.
-    for command in ["make $X", "rm ~/old", "rm *.o"] {
+    for command in ["make $X", "rm ~/old", "rm *.o", "rm \u{e9}", "echo '\n'"] {
         assert_eq!(asked(judge_leaving(&[], command)).rule, None, "{command}");
     }
+}
+
+fn judge_networking(lines: &[&str], command: &str) -> Verdict {
+    let world = World::new();
+    let facts = world.facts("bash", &json!({"command": command, "network": true}));
+    Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
+}
+
+#[test]
+fn the_network_needs_a_rule_for_every_part_or_approval() {
+    let question = asked(judge_networking(&["network bash ls *"], "ls; git fetch 'a b'"));
+    assert_eq!(
+        question,
+        Question {
+            why: "the command wants to use the network, inside the sandbox".to_owned(),
+            reach: Reach::Network,
+            rule: Some(rule("bash", "git fetch 'a b'", "network")),
+        }
+    );
+    let cases = [
+        ("network bash git fetch", "git fetch", "network"),
+        ("network bash *", "git fetch && ls", "network"),
+        ("trust bash git fetch", "git fetch", "anywhere"),
+        ("allow bash git fetch", "git fetch", "ask"),
+        ("deny bash git fetch", "git fetch", "deny"),
+        ("network bash git fetch", "git fetch; ls", "ask"),
+        ("network bash git *", "git fetch 2>&1", "ask"),
+    ];
+    for (line, command, expected) in cases {
+        assert_eq!(show(&judge_networking(&[line], command)), expected, "{line}: {command}");
+    }
+}
+
+#[test]
+fn a_rule_for_the_network_gives_it_to_a_command_that_did_not_ask() {
+    check(
+        &["network bash git fetch *", "trust bash make *", "allow bash ls *"],
+        &[
+            ("git fetch", "network"),
+            ("git fetch; make", "network"),
+            ("git fetch; ls", "tree"),
+            ("git fetch; cat x", "tree"),
+            ("git fetch > x", "tree"),
+        ],
+    );
+    // It does not lead out of the sandbox.
+    assert_eq!(show(&judge_leaving(&["network bash git *"], "git fetch")), "ask");
+}
+
+#[test]
+fn leaving_the_sandbox_counts_more_than_the_network_in_it() {
+    let world = World::new();
+    let both = world.facts("bash", &json!({"command": "ls", "sandbox": false, "network": true}));
+    assert_eq!(both, world.facts("bash", &json!({"command": "ls", "sandbox": false})));
+    let network = world.facts("bash", &json!({"command": "ls", "network": true}));
+    assert_ne!(network, world.facts("bash", &json!({"command": "ls"})));
+    assert_ne!(network, both);
+}
+
+#[test]
+fn where_commands_have_the_network_it_needs_nothing() {
+    let sandbox = Sandbox { network: true, ..Sandbox::default() };
+    let world = World::new().with_sandbox(sandbox);
+    let facts = world.facts("bash", &json!({"command": "ls", "network": true}));
+    assert_eq!(facts, world.facts("bash", &json!({"command": "ls"})));
+}
+
+#[test]
+fn only_commands_can_be_granted_the_network() {
+    let rule = |tool: &str| Rule::new(tool, "*", Decision::Network).map(drop);
+    assert_eq!(rule("bash"), Ok(()));
+    let why = "only bash can be granted the network, write allow or trust".to_owned();
+    assert_eq!(rule("file_read"), Err(why));
 }
 
 #[test]
 fn the_rule_that_is_named_does_allow_it() {
     for command in
-        ["git push 'a b'", r#"echo "it's" \* '[a]' "\"""#, "a; b \u{e9} '\u{a0}'", "ls '*'"]
+        ["git push 'a b'", r#"echo "it's" '*' '[a]' '"\' "#, "a; b 'c'; 'd' ''", "ls '*'"]
     {
         let rule = asked(judge_leaving(&[], command)).rule.unwrap();
         // Every pattern, as TOML has it.
@@ -379,7 +510,8 @@ fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
 #[test]
 fn without_a_sandbox_every_command_is_asked_for() {
     let gate = |lines: &[&str]| Gate::new(Mode::Work, Confinement::Missing, rules(lines));
-    let facts = Facts::Command { command: "make".to_owned(), leaves_sandbox: false };
+    let facts =
+        Facts::Command { command: "make".to_owned(), leaves_sandbox: false, wants_network: false };
     let question = asked(gate(&["allow bash make"]).judge("bash", &facts));
     assert_eq!(question.reach, Reach::Anywhere);
     assert_eq!(show(&gate(&["trust bash make"]).judge("bash", &facts)), "anywhere");
@@ -435,9 +567,10 @@ fn a_mode_says_what_is_free() {
     check_file(&world, Mode::Work, &[], &writing);
     for (tool, path, _) in writing {
         check_file(&world, Mode::Read, &["trust file_write **"], &[(tool, path, "deny")]);
-        check_file(&world, Mode::Full, &[], &[(tool, path, "anywhere")]);
+        check_file(&world, Mode::Full, &[], &[(tool, path, "full")]);
     }
-    let bash = Facts::Command { command: "ls".to_owned(), leaves_sandbox: false };
+    let bash =
+        Facts::Command { command: "ls".to_owned(), leaves_sandbox: false, wants_network: false };
     let read = Gate::new(Mode::Read, Confinement::InForce, rules(&["trust bash *"]));
     let why = "bash is not offered in mode read".to_owned();
     assert_eq!(read.judge("bash", &bash), Verdict::Deny(why));
@@ -448,9 +581,16 @@ fn full_asks_nothing_and_still_denies() {
     let gate =
         Gate::new(Mode::Full, Confinement::Missing, rules(&["deny bash rm *", "ask bash *"]));
     let judge = |command: &str| {
-        gate.judge("bash", &Facts::Command { command: command.to_owned(), leaves_sandbox: true })
+        gate.judge(
+            "bash",
+            &Facts::Command {
+                command: command.to_owned(),
+                leaves_sandbox: true,
+                wants_network: false,
+            },
+        )
     };
-    assert_eq!(judge("ls; $X"), Verdict::Allow(Reach::Anywhere));
+    assert_eq!(judge("ls; $X"), Verdict::Allow(Reach::Full));
     assert_eq!(show(&judge("ls; rm x")), "deny");
 }
 

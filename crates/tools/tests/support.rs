@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ikigai_tools::{
-    Call, Commands, Context, Dispatcher, Facts, FileMemory, OutputSize, Prepared, Ran, Reach, Tree,
+    Call, Commands, Context, Dispatcher, Facts, FileMemory, OutputSize, Prepared, Ran, Reach,
+    Sandbox, Tree,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -43,6 +44,11 @@ impl World {
     /// The same folders, with another tree.
     pub(crate) fn confined_to(self, tree: Arc<Tree>) -> World {
         World { folder: self.folder, context: self.context.confined(tree) }
+    }
+
+    /// The same folders, with this sandbox for commands.
+    pub(crate) fn with_sandbox(self, sandbox: Sandbox) -> World {
+        World { folder: self.folder, context: self.context.with_sandbox(Arc::new(sandbox)) }
     }
 
     /// The absolute path of something in here.

@@ -127,6 +127,8 @@ pub(crate) enum Wrong {
     RuleField { field: &'static str, wrong: Box<Wrong> },
     #[error("'{shown}' is no pattern: {why}")]
     NoPattern { shown: String, why: String },
+    #[error("'network' is only for bash, {tool} can have allow or trust")]
+    NoNetwork { tool: String },
     #[error("unknown field '{shown}', a rule has tool, match and decision")]
     UnknownRuleField { shown: String },
     #[error("{field} is missing, a rule has tool, match and decision")]

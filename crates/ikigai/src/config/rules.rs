@@ -11,7 +11,7 @@ use super::lines::Lines;
 use super::tools;
 use super::value::{Kind, WrongLine, found};
 
-const DECISIONS: Kind = Kind::Choice(&["deny", "ask", "allow", "trust"]);
+const DECISIONS: Kind = Kind::Choice(&["deny", "ask", "allow", "network", "trust"]);
 
 /// One `[[rules]]` table. All fields are required: a rule that forgot its pattern would match every
 /// call.
@@ -50,9 +50,13 @@ fn read_rule(rule: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Rule, WrongLi
         Ok(_) => Ok(()),
         Err(why) => Err(Wrong::NoPattern { shown: excerpt(pattern), why: excerpt(&why) }),
     };
+    let check_decision = |text: &str| match text {
+        "network" if tool != "bash" => Err(Wrong::NoNetwork { tool: tool.clone() }),
+        text => DECISIONS.parse(text).map(drop),
+    };
     Ok(Rule {
         pattern: field(table, "match", check_pattern, line, lines)?,
-        decision: field(table, "decision", |text| DECISIONS.parse(text).map(drop), line, lines)?,
+        decision: field(table, "decision", check_decision, line, lines)?,
         tool,
         line,
     })
@@ -93,11 +97,11 @@ mod tests {
 
     #[test]
     fn rules_keep_their_order_and_their_lines() {
-        let user = "mode = 'work'\n\n[[rules]]\ntool = 'bash'\nmatch = 'cargo *'\ndecision = 'trust'\n\
+        let user = "mode = 'work'\n\n[[rules]]\ntool = 'bash'\nmatch = 'git fetch *'\ndecision = 'network'\n\
                     \n[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'ask'\n";
         let listing = world().user(user).listing();
         let rules = "rules = [\n  \
-            { tool = \"bash\", match = \"cargo *\", decision = \"trust\" },  # ~/.config/ikigai/config.toml:3\n  \
+            { tool = \"bash\", match = \"git fetch *\", decision = \"network\" },  # ~/.config/ikigai/config.toml:3\n  \
             { tool = \"bash\", match = \"*\", decision = \"ask\" },          # ~/.config/ikigai/config.toml:8\n\
             ]\n";
         let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -108,12 +112,16 @@ mod tests {
     fn a_wrong_rule_is_named_with_the_line_of_its_field() {
         check(
             "[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'ask'\n[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'alow'",
-            "USER:8: rules: decision: 'alow' is not allowed, use one of deny, ask, allow, trust",
+            "USER:8: rules: decision: 'alow' is not allowed, use one of deny, ask, allow, network, trust",
         );
         check(
             "[[rules]]\nmatch = '*'\ndecision = 'ask'\ntool = 'bsh'",
             "USER:4: rules: tool: 'bsh' is no tool; did you mean 'bash'? \
              (known are glob, file_read, grep, file_write, bash, mail, file_edit, fork, wait, kill, agents)",
+        );
+        check(
+            "[[rules]]\ntool = 'file_read'\nmatch = '*'\ndecision = 'network'",
+            "USER:4: rules: decision: 'network' is only for bash, file_read can have allow or trust",
         );
         check(
             "rules = [\n  { tool = 'bash', match = 5, decision = 'ask' },\n]",

@@ -182,7 +182,7 @@ mod tests {
     fn the_listing_reads_well() {
         let user = "model = 'gpt-5'\nsandbox.read = ['~/notes']\n\
                     [providers.local]\nbase_url = 'http://me:pw@localhost:11434/v1'\n\
-                    [[rules]]\ntool = 'bash'\nmatch = 'cargo *'\ndecision = 'trust'\n";
+                    [[rules]]\ntool = 'bash'\nmatch = 'gh pr view'\ndecision = 'trust'\n";
         let world = world()
             .user(user)
             .project("max_agents = 5")
@@ -220,7 +220,7 @@ sandbox.read = ["~/notes"]    # ~/.config/ikigai/config.toml:2
 sandbox.hide = []             # default
 sandbox.write = []            # default
 rules = [
-  { tool = "bash", match = "cargo *", decision = "trust" },  # ~/.config/ikigai/config.toml:5
+  { tool = "bash", match = "gh pr view", decision = "trust" },  # ~/.config/ikigai/config.toml:5
 ]
 
 # Tools

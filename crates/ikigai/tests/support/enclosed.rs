@@ -109,7 +109,7 @@ impl Enclosed {
         self.call_in(&self.context(walls), &arguments)
     }
 
-    fn context(&self, walls: Walls) -> Context {
+    pub(crate) fn context(&self, walls: Walls) -> Context {
         self.context_until(CancellationToken::new(), walls)
     }
 
@@ -135,7 +135,7 @@ impl Enclosed {
         self.runtime.block_on(async { tokio::join!(run(&context, &arguments), interrupted) });
     }
 
-    fn call_in(&self, context: &Context, arguments: &Value) -> Value {
+    pub(crate) fn call_in(&self, context: &Context, arguments: &Value) -> Value {
         self.runtime.block_on(run(context, arguments))
     }
 

@@ -3,9 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::guarded::is_guarded;
+use crate::context::Context;
 use crate::file_error::FileError;
 use crate::place::real_path;
-use crate::tree::Tree;
 
 /// What a call is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum Facts {
         command: String,
         /// Whether the call asks to leave the sandbox.
         leaves_sandbox: bool,
+        /// Whether it asks for the network, inside a sandbox that has none.
+        wants_network: bool,
     },
     /// A file or a folder.
     File(FileFacts),
@@ -65,7 +67,7 @@ pub enum Whereabouts {
 /// What a call says it is about, before anybody has looked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
-    Command { command: String, leaves_sandbox: bool },
+    Command { command: String, leaves_sandbox: bool, wants_network: bool },
     File { access: Access, named: String },
 }
 
@@ -78,15 +80,17 @@ impl Subject {
         Subject::File { access: Access::Write, named: path.to_owned() }
     }
 
-    /// Looks where a path leads. Without a tree everything counts as outside.
-    pub(crate) fn look(&self, directory: &Path, tree: Option<&Tree>) -> Facts {
+    /// Looks where a path leads, and what the sandbox has already. Without a tree everything counts as outside.
+    pub(crate) fn look(&self, context: &Context) -> Facts {
         let (access, named) = match self {
-            Subject::Command { command, leaves_sandbox } => {
+            Subject::Command { command, leaves_sandbox, wants_network } => {
                 let (command, leaves_sandbox) = (command.clone(), *leaves_sandbox);
-                return Facts::Command { command, leaves_sandbox };
+                let wants_network = *wants_network && !leaves_sandbox && !context.has_network();
+                return Facts::Command { command, leaves_sandbox, wants_network };
             }
             Subject::File { access, named } => (*access, named.clone()),
         };
+        let (directory, tree) = (context.directory(), context.tree());
         let full = directory.join(&named);
         let path = without_dots(&full);
         let (real, whereabouts) = match tree.map(|tree| tree.look(&full)) {

@@ -9,7 +9,8 @@ use super::words::{Word, WordPattern};
 use crate::pattern::shell_pattern;
 
 /// What a rule says about the calls that it matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Each permits more than the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
     /// Never.
     Deny,
@@ -17,6 +18,8 @@ pub enum Decision {
     Ask,
     /// Yes, in the sandbox or the working tree.
     Allow,
+    /// Yes, in the sandbox with the network; for commands only.
+    Network,
     /// Yes, outside of it too.
     Trust,
 }
@@ -28,6 +31,7 @@ impl Decision {
             "deny" => Some(Decision::Deny),
             "ask" => Some(Decision::Ask),
             "allow" => Some(Decision::Allow),
+            "network" => Some(Decision::Network),
             "trust" => Some(Decision::Trust),
             _ => None,
         }
@@ -38,13 +42,17 @@ impl Decision {
             Decision::Deny => "deny",
             Decision::Ask => "ask",
             Decision::Allow => "allow",
+            Decision::Network => "network",
             Decision::Trust => "trust",
         }
     }
 
     /// Whether it grants something. Such a rule has to match for certain, any other only perhaps.
     pub(super) fn grants(self) -> bool {
-        matches!(self, Decision::Allow | Decision::Trust)
+        match self {
+            Decision::Deny | Decision::Ask => false,
+            Decision::Allow | Decision::Network | Decision::Trust => true,
+        }
     }
 }
 
@@ -64,8 +72,11 @@ impl Rule {
     /// directory.
     ///
     /// # Errors
-    /// Why the pattern cannot be one of paths, or no command ever matches it.
+    /// Why the pattern cannot be one of paths, no command ever matches it, or the decision is not for this tool.
     pub fn new(tool: &str, pattern: &str, decision: Decision) -> Result<Rule, String> {
+        if decision == Decision::Network && tool != "bash" {
+            return Err("only bash can be granted the network, write allow or trust".to_owned());
+        }
         let paths = match (tool, WordPattern::futility(pattern)) {
             ("bash", Some(why)) => return Err(why.to_owned()),
             ("bash", None) => None,
@@ -86,7 +97,7 @@ impl Rule {
         matches!(self.pattern.trim(), "*" | "**")
     }
 
-    /// For a command, or a part of one, that is known for certain.
+    /// For a part of a command. A rule that grants is only asked about words that are known for certain.
     pub(super) fn matches_words(&self, words: &[Word]) -> bool {
         if self.decision.grants() {
             return self.words.matches(words);

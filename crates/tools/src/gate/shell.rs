@@ -1,12 +1,17 @@
-//! Taking a command apart into the simple commands that bash would run.
+//! Taking any command apart into the simple commands that bash would run, for rules that forbid some.
 //!
-//! This is no shell: it knows the plain cases for certain, and says so when it is not certain. Whoever
-//! trusts a command may rely on its parts; whoever forbids one also looks at what is not certain.
+//! This is no shell: it reads what is usual, and says how sure it is. Nothing is granted on its word (`strict.rs`
+//! reads for that), so a mistake here costs a needless question, or a denial that a script could evade as well.
+//!
+//! As in bash a backslash before a line break vanishes with it before anything else is read, except in single
+//! quotes, in comments and in here-documents with a quoted end: see [`Reader::next`].
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::script::{KEYWORDS, NO_COMMAND, Part, Script, comes_before_name, is_one_of};
+use super::script::{
+    Doubt, KEYWORDS, NO_COMMAND, Part, Script, comes_before_name, is_loop_without_list, is_one_of,
+};
 use super::words::Word;
 
 /// So deep are commands looked at that stand in others. Nobody means what is deeper.
@@ -22,7 +27,7 @@ pub(super) fn split(command: &str) -> Script {
 
 fn split_at(depth: usize, command: &str) -> Script {
     let mut reader = Reader::new(depth, command);
-    while let Some(c) = reader.rest.next() {
+    while let Some(c) = reader.next() {
         reader.take(c);
     }
     reader.end_part();
@@ -35,10 +40,12 @@ struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
     script: Script,
     part: Part,
+    /// Whether there is a part, although it may have no word yet.
+    has_part: bool,
     /// The word that is being read.
     word: Option<Draft>,
-    /// What the next word is to a redirection, if it is not an ordinary word.
-    redirected: Option<Leads>,
+    /// Whether the next word is what a redirection leads to.
+    is_redirected: bool,
     /// Whether the next word is the name of a command, or a keyword before it.
     is_named_next: bool,
     /// How many parentheses are open.
@@ -47,13 +54,6 @@ struct Reader<'a> {
     cases: usize,
     /// The documents that begin on the next line.
     documents: Vec<Document>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Leads {
-    ToFile,
-    /// After `>&`, where a number is a stream and not a file.
-    ToStream,
 }
 
 #[derive(Default)]
@@ -88,9 +88,10 @@ impl<'a> Reader<'a> {
             depth,
             rest: command.chars().peekable(),
             script: Script::default(),
-            part: Part::default(),
+            part: Part::new(),
+            has_part: false,
             word: None,
-            redirected: None,
+            is_redirected: false,
             is_named_next: true,
             open: 0,
             cases: 0,
@@ -98,14 +99,44 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn doubt(&mut self, why: &'static str) {
-        self.script.doubt.get_or_insert(why);
+    /// The next character behind a line that is continued.
+    fn next(&mut self) -> Option<char> {
+        self.skip_continuations();
+        self.rest.next()
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.skip_continuations();
+        self.rest.peek().copied()
+    }
+
+    fn next_if(&mut self, is_wanted: impl Fn(char) -> bool) -> Option<char> {
+        self.peek().filter(|c| is_wanted(*c))?;
+        self.rest.next()
+    }
+
+    fn skip_continuations(&mut self) {
+        while self.rest.peek() == Some(&'\\') {
+            let mut behind = self.rest.clone();
+            behind.next();
+            match behind.next() {
+                Some('\n') => self.rest = behind,
+                Some(_) | None => return,
+            }
+        }
+    }
+
+    fn doubt(&mut self) {
+        if self.script.doubt == Doubt::Nothing {
+            self.script.doubt = Doubt::Parts;
+        }
     }
 
     /// The same for what could be anything.
     fn hidden(&mut self, why: &'static str) {
-        self.doubt(why);
-        self.script.is_hidden = true;
+        if !matches!(self.script.doubt, Doubt::Words(_)) {
+            self.script.doubt = Doubt::Words(why);
+        }
     }
 
     fn draft(&mut self) -> &mut Draft {
@@ -120,7 +151,7 @@ impl<'a> Reader<'a> {
                 self.read_documents();
             }
             ';' | '|' => self.end_part(),
-            '&' if self.rest.peek() == Some(&'>') => self.end_word(),
+            '&' if self.peek() == Some('>') => self.end_word(),
             '&' => self.end_part(),
             '#' if self.word.is_none() => self.skip_comment(),
             '(' | ')' => self.parenthesis(c),
@@ -131,7 +162,7 @@ impl<'a> Reader<'a> {
             '$' => self.expand(),
             '`' => self.back_ticks(),
             // The command of that name.
-            '[' if self.word.is_none() && self.rest.peek() == Some(&' ') => {
+            '[' if self.word.is_none() && self.peek() == Some(' ') => {
                 self.draft().text.push('[');
             }
             '*' | '?' | '[' | '{' => self.unknown(c),
@@ -142,11 +173,13 @@ impl<'a> Reader<'a> {
     }
 
     fn parenthesis(&mut self, c: char) {
-        self.doubt("it has parentheses");
+        self.doubt();
         match (c, self.open) {
             ('(', open) => self.open = open + 1,
             // A pattern is no command.
-            (_, 0) if self.cases > 0 => (self.part, self.word) = (Part::default(), None),
+            (_, 0) if self.cases > 0 => {
+                (self.part, self.word, self.has_part) = (Part::new(), None, false);
+            }
             (_, open) => self.open = open.saturating_sub(1),
         }
         self.end_part();
@@ -172,7 +205,7 @@ impl<'a> Reader<'a> {
         }
         self.end_word();
         let mut operator = String::from(c);
-        while let Some(more) = self.rest.next_if(|c| "<>&|(".contains(*c)) {
+        while let Some(more) = self.next_if(|c| "<>&|(".contains(c)) {
             operator.push(more);
         }
         match operator.as_str() {
@@ -184,8 +217,7 @@ impl<'a> Reader<'a> {
             }
             _ => self.hidden("it has a redirection that is not known"),
         }
-        let leads = if operator.ends_with('&') { Leads::ToStream } else { Leads::ToFile };
-        self.redirected = Some(leads);
+        (self.is_redirected, self.has_part) = (true, true);
     }
 
     fn single_quotes(&mut self) {
@@ -202,10 +234,9 @@ impl<'a> Reader<'a> {
     fn double_quotes(&mut self) {
         self.draft().is_plain = false;
         loop {
-            match self.rest.next() {
+            match self.next() {
                 Some('"') => return,
                 Some('\\') => match self.rest.next() {
-                    Some('\n') => {}
                     Some(c @ ('$' | '`' | '"' | '\\')) => self.draft().text.push(c),
                     Some(c) => self.draft().text.extend(['\\', c]),
                     None => return self.hidden("a quote is not closed"),
@@ -220,8 +251,6 @@ impl<'a> Reader<'a> {
 
     fn escape(&mut self) {
         match self.rest.next() {
-            // The line goes on.
-            Some('\n') => {}
             Some(c) => {
                 let draft = self.draft();
                 draft.text.push(c);
@@ -232,7 +261,7 @@ impl<'a> Reader<'a> {
     }
 
     fn expand(&mut self) {
-        match self.rest.peek() {
+        match self.peek() {
             Some('\'' | '"') => self.hidden("it has quotes with a dollar sign"),
             _ => self.expand_parameter(),
         }
@@ -241,8 +270,7 @@ impl<'a> Reader<'a> {
     /// What follows a dollar sign: `$NAME` and `${NAME}` are values that nobody knows here. Anything else may
     /// run commands: `$(…)`, but also `${NAME@P}`, and the subscripts of arrays and of arithmetic.
     fn expand_parameter(&mut self) {
-        let is_name = |c: &char| is_of_name(*c);
-        match self.rest.peek() {
+        match self.peek() {
             Some('(') => {
                 let inner = self.inside_parentheses(0);
                 self.command_within("it has a command in $(…)", inner);
@@ -258,11 +286,11 @@ impl<'a> Reader<'a> {
                 self.rest.nth(end);
                 self.draft().expand();
             }
-            Some(c) if is_name(c) || "?$#@*!-".contains(*c) => {
-                let is_special = !is_name(c) || c.is_ascii_digit();
-                self.rest.next();
+            Some(c) if is_of_name(c) || "?$#@*!-".contains(c) => {
+                let is_special = !is_of_name(c) || c.is_ascii_digit();
+                self.next();
                 if !is_special {
-                    while self.rest.next_if(is_name).is_some() {}
+                    while self.next_if(is_of_name).is_some() {}
                 }
                 self.draft().expand();
             }
@@ -275,7 +303,11 @@ impl<'a> Reader<'a> {
         let inner = loop {
             match self.rest.next() {
                 Some('`') => break Some(inner),
-                Some('\\') => inner.extend(self.rest.next()),
+                Some('\\') => match self.rest.next() {
+                    Some(c @ ('$' | '`' | '\\')) => inner.push(c),
+                    Some(c) => inner.extend(['\\', c]),
+                    None => break None,
+                },
                 Some(c) => inner.push(c),
                 None => break None,
             }
@@ -303,12 +335,14 @@ impl<'a> Reader<'a> {
 
     /// A command within this one, of whose output a word is made. It is a part like any other.
     fn command_within(&mut self, why: &'static str, inner: Option<String>) {
-        self.doubt(why);
+        self.doubt();
         self.draft().expand();
         match inner.filter(|_| self.depth < DEEPEST) {
             Some(inner) => {
                 let script = split_at(self.depth + 1, &inner);
-                self.script.is_hidden |= script.is_hidden;
+                if let Doubt::Words(why) = script.doubt {
+                    self.hidden(why);
+                }
                 self.script.parts.extend(script.parts);
             }
             None => self.hidden(why),
@@ -319,15 +353,12 @@ impl<'a> Reader<'a> {
         let Some(mut draft) = self.word.take() else {
             return;
         };
-        if let Some(leads) = self.redirected.take() {
-            if !leads_nowhere(leads, &draft) {
-                self.part.besides = Some("it is redirected");
-            }
+        if std::mem::take(&mut self.is_redirected) {
             return;
         }
+        self.has_part = true;
         if self.is_named_next {
             if is_assignment(&draft) {
-                self.part.besides = Some("it sets a variable");
                 return;
             }
             if draft.is_plain && KEYWORDS.contains(&draft.text.as_str()) {
@@ -344,12 +375,12 @@ impl<'a> Reader<'a> {
             false => Word::Known(draft.text),
         };
         self.is_named_next &=
-            comes_before_name(self.part.words.len(), &word) && !is_one_of(&word, &NO_COMMAND);
-        self.part.words.push(word);
+            comes_before_name(self.part.len(), &word) && !is_one_of(&word, &NO_COMMAND);
+        self.part.push(word);
     }
 
     fn keyword(&mut self, keyword: &str) {
-        self.doubt("it has a keyword of the shell");
+        self.doubt();
         match keyword {
             // What belongs to these is found in more places than are looked at here.
             "function" | "coproc" => self.hidden("it has a keyword of the shell"),
@@ -363,15 +394,17 @@ impl<'a> Reader<'a> {
     }
 
     fn begin_document(&mut self) {
-        self.doubt("it has a here-document");
-        let is_indented = self.rest.next_if_eq(&'-').is_some();
-        while self.rest.next_if(|c| [' ', '\t'].contains(c)).is_some() {}
+        self.doubt();
+        self.has_part = true;
+        let is_indented = self.next_if(|c| c == '-').is_some();
+        while self.next_if(|c| [' ', '\t'].contains(&c)).is_some() {}
         let mut end = String::new();
-        while let Some(c) = self.rest.next_if(|c| !" \t\n;&|<>()".contains(*c)) {
+        while let Some(c) = self.next_if(|c| !" \t\n;&|<>()".contains(c)) {
             end.push(c);
         }
         let is_literal = end.contains(['\'', '"', '\\']);
-        if end.is_empty() || end.contains(['$', '`']) {
+        let is_cut = ['\'', '"'].iter().any(|quote| end.matches(*quote).count() % 2 == 1);
+        if end.is_empty() || end.contains(['$', '`']) || is_cut {
             self.hidden("it has a here-document");
         }
         end.retain(|c| !"'\"\\".contains(c));
@@ -382,10 +415,7 @@ impl<'a> Reader<'a> {
     fn read_documents(&mut self) {
         for document in std::mem::take(&mut self.documents) {
             loop {
-                let mut line = String::new();
-                while let Some(c) = self.rest.next_if(|c| *c != '\n') {
-                    line.push(c);
-                }
+                let line = self.document_line(document.is_literal);
                 let has_more = self.rest.next().is_some();
                 let text = line.trim_start_matches(if document.is_indented { "\t" } else { "" });
                 if text == document.end || !has_more {
@@ -400,17 +430,35 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A line up to its end. In a document that is expanded a line may be continued, too.
+    fn document_line(&mut self, is_literal: bool) -> String {
+        let mut line = String::new();
+        loop {
+            if !is_literal {
+                self.skip_continuations();
+            }
+            match self.rest.next_if(|c| *c != '\n') {
+                Some('\\') if !is_literal => {
+                    line.push('\\');
+                    line.extend(self.rest.next());
+                }
+                Some(c) => line.push(c),
+                None => return line,
+            }
+        }
+    }
+
     fn end_part(&mut self) {
         self.end_word();
-        if self.part.is_loop_without_list() {
+        if is_loop_without_list(&self.part) {
             self.hidden("it has a keyword of the shell");
         }
-        if self.redirected.take().is_some() {
+        if std::mem::take(&mut self.is_redirected) {
             self.hidden("a redirection leads nowhere");
         }
         self.is_named_next = true;
         let part = std::mem::take(&mut self.part);
-        if part != Part::default() {
+        if std::mem::take(&mut self.has_part) {
             self.script.parts.push(part);
         }
     }
@@ -430,13 +478,6 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Whether a redirection changes and shows no file: to or from /dev/null, or another stream.
-fn leads_nowhere(leads: Leads, draft: &Draft) -> bool {
-    let is_stream = !draft.text.is_empty() && draft.text.chars().all(|c| c.is_ascii_digit());
-    let is_known = !draft.is_unknown;
-    is_known && (draft.text == "/dev/null" || (leads == Leads::ToStream && is_stream))
-}
-
 /// `NAME=…`, `NAME+=…` or `NAME[…]=…` before the name of a command. Quotes would make it a name, but it is
 /// safer not to know that.
 fn is_assignment(draft: &Draft) -> bool {
@@ -449,41 +490,48 @@ fn is_assignment(draft: &Draft) -> bool {
 }
 
 /// Everything in a command that might be a word of it, wherever it stands: for those who would rather be too
-/// careful.
+/// careful. Where a line is continued, and where it only seems so, depends on what is around it; both count.
 pub(super) fn loose_words(command: &str) -> Vec<Word> {
+    const CONTINUED: &str = "\\\n";
+    let mut words = loose_words_of(&command.replace(CONTINUED, ""));
+    if command.contains(CONTINUED) {
+        words.extend(loose_words_of(command));
+    }
+    words
+}
+
+fn loose_words_of(text: &str) -> Vec<Word> {
     let is_border = |c: char| c.is_whitespace() || c.is_control() || ";&|()<>`$={},".contains(c);
     let without_quotes = |word: &str| word.replace(['\'', '"', '\\'], "");
-    let joined = command.replace("\\\n", "");
-    let words = joined.split(is_border).map(without_quotes).filter(|word| !word.is_empty());
+    let words = text.split(is_border).map(without_quotes).filter(|word| !word.is_empty());
     words.map(Word::Known).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::split;
-    use crate::gate::script::Part;
+    use crate::gate::script::{Doubt, Part};
     use crate::gate::words::Word;
 
-    /// The parts as text: an unknown word is `$?`, and what happens besides is in brackets.
+    /// The parts as text: an unknown word is `$?`.
     fn show(part: &Part) -> String {
-        let words = part.words.iter().map(|word| match word {
-            Word::Known(text) => text.clone(),
-            Word::Unknown => "$?".to_owned(),
+        let words = part.iter().map(|word| match word {
+            Word::Known(text) => text.as_str(),
+            Word::Unknown => "$?",
         });
-        let besides = part.besides.map(|besides| format!("[{besides}]"));
-        words.chain(besides).collect::<Vec<_>>().join(" ")
+        words.collect::<Vec<_>>().join(" ")
     }
 
     #[track_caller]
     fn check(command: &str, parts: &[&str]) {
         let script = split(command);
         assert_eq!(script.parts.iter().map(show).collect::<Vec<_>>(), parts, "{command}");
-        assert_eq!(script.doubt, None, "{command}");
+        assert_eq!(script.doubt, Doubt::Nothing, "{command}");
     }
 
     #[track_caller]
     fn doubted(command: &str) {
-        assert!(split(command).doubt.is_some(), "{command}: {:?}", split(command));
+        assert_ne!(split(command).doubt, Doubt::Nothing, "{command}: {:?}", split(command));
     }
 
     #[test]
@@ -492,7 +540,6 @@ mod tests {
         check("cargo test", &["cargo test"]);
         check("a;b&&c||d|e&f\ng|&h", &["a", "b", "c", "d", "e", "f", "g", "h"]);
         check("a 'b;c' \"d&&e\" f\\;g", &["a b;c d&&e f;g"]);
-        check("a \\\n b", &["a b"]);
         check("a # b; c\nd", &["a", "d"]);
         check("a b#c ''#d", &["a b#c #d"]);
         check("a $X ${Y} \"$Z\" *.rs {x,y} ~/z", &["a $? $? $? $? $? $?"]);
@@ -503,19 +550,34 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_besides_is_told() {
-        check("a > f", &["a [it is redirected]"]);
-        check("a >1", &["a [it is redirected]"]);
-        check("a &>f b", &["a b [it is redirected]"]);
-        check("a < f; b", &["a [it is redirected]", "b"]);
-        check("a >&f", &["a [it is redirected]"]);
-        check("a > $F", &["a [it is redirected]"]);
-        check("a 2>&1 >/dev/null 2>>/dev/null </dev/null &>/dev/null", &["a"]);
-        check("X=1 a", &["a [it sets a variable]"]);
-        check("X=1; a", &["[it sets a variable]", "a"]);
-        check("X+=$Y a", &["a [it sets a variable]"]);
-        check("a X=1", &["a X=1"]);
-        check("a <<< 'text'", &["a [it is redirected]"]);
+    fn variables_and_redirections_are_no_words_but_make_a_part() {
+        check("a > f", &["a"]);
+        check("a >1 2>&1 &>f b", &["a b"]);
+        check("> f a < f; b", &["a", "b"]);
+        check("a <<< 'text' >&f > $F", &["a"]);
+        check("> f; X=1", &["", ""]);
+        check("X=1 Y+=$Z a X=1", &["a X=1"]);
+    }
+
+    #[test]
+    fn a_continued_line_is_joined_before_it_is_read() {
+        check("a \\\n b", &["a b"]);
+        check("a\\\nb \"c\\\nd\" $\\\nX ${X}\\\n", &["ab cd $? $?"]);
+        check("a '\\\n' \\\\\nb # \\\nc", &["a \\\n \\", "b", "c"]);
+        for command in
+            ["a $\\\n(b)", "a \"$\\\n(b)\"", "a <\\\n(b)", "a <<\\\nX\nX\nb", "a `\\\nb`"]
+        {
+            let parts = split(command).parts;
+            assert!(parts.contains(&vec![Word::Known("b".to_owned())]), "{command:?}: {parts:?}");
+        }
+        // A document ends where bash sees its end, and no later.
+        for command in ["a <<X\nX\\\n\nb", "a <<X\n\\\\\nX\nb", "a <<'X'\n\\\nX\nb"] {
+            assert_eq!(
+                split(command).parts.iter().map(show).collect::<Vec<_>>(),
+                ["a", "b"],
+                "{command:?}"
+            );
+        }
     }
 
     #[test]

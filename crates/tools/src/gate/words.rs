@@ -3,6 +3,8 @@
 //! A word that is only `*` stands for any number of words, also none. In other words `*` stands for any
 //! characters, `?` for one, `[a-z]` and `[!a-z]` for one of a set or not; quotes and a backslash take the
 //! special meaning away.
+//!
+//! A rule that grants has to match for certain. One that forbids also matches what might be meant.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -91,15 +93,6 @@ impl WordPattern {
         let around = || std::iter::once(Item::AnyWords);
         let items = around().chain(self.0.iter().cloned()).chain(around()).collect();
         WordPattern(items).could_match(words)
-    }
-
-    /// Whether the first word is written out, and is `name`.
-    pub(super) fn names(&self, name: &str) -> bool {
-        let is_name = |pieces: &[Piece]| {
-            pieces.len() == name.chars().count()
-                && pieces.iter().zip(name.chars()).all(|(piece, c)| *piece == Piece::Char(c))
-        };
-        matches!(self.0.first(), Some(Item::Word(pieces)) if is_name(pieces))
     }
 
     /// Follows all ways of matching at once: in `reached`, `n` stands for n items that are matched. Takes

@@ -22,8 +22,11 @@ use crate::sandbox::Enclosure;
 const SHELLS: [&str; 4] =
     ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
 
-/// What stands before the command. Without the dashes, one that begins with a dash would be taken for an option.
-pub(super) const SHELL_OPTIONS: [&str; 2] = ["-c", "--"];
+/// What the shell is told: without the dashes, a command that begins with a dash would be taken for an option. The last
+/// word is the name by which the shell speaks of itself.
+pub(super) fn shell_arguments(command: &OsStr) -> [&OsStr; 4] {
+    ["-c".as_ref(), "--".as_ref(), command, "bash".as_ref()]
+}
 
 /// Starts commands.
 #[derive(Debug)]
@@ -138,7 +141,7 @@ fn did_begin(report: &[u8]) -> bool {
 /// The shell that is to run the command.
 pub(super) fn shell(request: &Request, output: OwnedFd) -> io::Result<Command> {
     let mut shell = command(shell_program()?, &request.directory, &request.variables, output)?;
-    shell.args(SHELL_OPTIONS).arg(&request.command);
+    shell.args(shell_arguments(&request.command));
     Ok(shell)
 }
 

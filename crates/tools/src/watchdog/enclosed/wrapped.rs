@@ -12,7 +12,7 @@ use crate::sandbox::bubblewrap::{Binds, Inside, Loopback, enclose, program};
 use crate::watchdog::Watch;
 use crate::watchdog::networks::Networks;
 use crate::watchdog::spawning::Spawning;
-use crate::watchdog::start::{SHELL_OPTIONS, Started, command, shell_program};
+use crate::watchdog::start::{Started, command, shell_arguments, shell_program};
 use crate::watchdog::wire::Request;
 use crate::words::{Variables, is_loaders};
 
@@ -56,7 +56,7 @@ impl Wrapped {
             if !is_wanted() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            bwrap.args(call.arguments).arg(shell_program()?).args(SHELL_OPTIONS).arg(command);
+            bwrap.args(call.arguments).arg(shell_program()?).args(shell_arguments(&command));
             Ok((spawning.spawn_with(&mut bwrap, call.fds)?, network))
         });
         thread::Builder::new().stack_size(STACK).spawn(|| work(Ok(())))?;
