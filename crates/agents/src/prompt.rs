@@ -1,6 +1,6 @@
 //! What every model of a session is told first.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -111,10 +111,8 @@ struct Content {
 /// At most `limit` bytes of a file. What is no file, or cannot be read, is passed over: it must not keep
 /// anybody from working.
 fn read(path: &Path, limit: usize) -> Option<Content> {
-    // A pipe of this name would keep us waiting.
-    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(limit as u64 + 1).read_to_end(&mut bytes).ok()?;
+    ikigai_tools::open_regular(path).ok()?.take(limit as u64 + 1).read_to_end(&mut bytes).ok()?;
     let is_cut = bytes.len() > limit;
     let text = String::from_utf8_lossy(&bytes);
     let text = &text[..text.floor_char_boundary(limit)];
@@ -199,7 +197,11 @@ mod tests {
     #[test]
     fn what_is_no_file_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("AGENTS.md")).unwrap();
+        let path = folder.path().join("AGENTS.md");
+        fs::create_dir(&path).unwrap();
+        assert!(prompt_in(folder.path()).ends_with("Date: 2026-11-16\n"));
+        fs::remove_dir(&path).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
         assert!(prompt_in(folder.path()).ends_with("Date: 2026-11-16\n"));
     }
 }

@@ -28,6 +28,7 @@ mod full_disk;
 mod glob;
 mod grep;
 mod huge_files;
+mod ignore_files;
 mod inside_agent;
 mod interrupts;
 mod limits;

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::CWD;
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +16,7 @@ use crate::files::{open_anywhere, open_at};
 use crate::gate::{Reach, is_guarded};
 use crate::memory::FileMemory;
 use crate::output::OutputSize;
-use crate::place::{Place, require_readable};
+use crate::place::{Links, Place, open_folder, require_readable};
 use crate::replace::Keep;
 use crate::sandbox::Sandbox;
 use crate::tree::Tree;
@@ -183,11 +185,18 @@ impl Context {
         }
     }
 
-    /// The absolute path of a folder as a walk may use it: without links, if it is confined.
-    pub(crate) fn to_walk(&self, path: &Path) -> Result<PathBuf, FileError> {
+    /// The folder at the absolute `path` for a walk, and its path without links.
+    pub(crate) fn start_of_walk(&self, path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
         match &self.tree {
-            Some(tree) => Ok(tree.find_folder(path)?.1),
-            None => Ok(path.to_owned()),
+            Some(tree) => {
+                let (folder, path) = tree.find_folder(path)?;
+                // Without a slash at its end.
+                Ok((folder, path.components().collect()))
+            }
+            None => {
+                let folder = open_folder(CWD, path, Links::Follow)?;
+                Ok((Arc::new(folder), path.canonicalize()?))
+            }
         }
     }
 
