@@ -97,8 +97,12 @@ fn execute(
         let context = permissions.enclose(context);
         let running = async {
             let facts = call.facts(&context);
+            let destination = call.destination(&context, &facts);
             match without_person(permissions.judge(name, &facts, &commands).await) {
-                Ok(reach) => call.run(&context.reaching(reach)).await.result,
+                Ok(Reach::Tree) => call.run(&context.reaching(Reach::Tree)).await.result,
+                Ok(reach) => {
+                    call.run(&context.reaching(reach).leading_to(destination)).await.result
+                }
                 Err(refused) => refused,
             }
         };
