@@ -37,7 +37,7 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyho
         print::note("ikigai: interrupted");
         return Ok(Exit::Interrupted);
     };
-    print::out(format!("{result}\n"))?;
+    print::out(print::safe_json(format_args!("{result}\n")))?;
     Ok(Exit::Done)
 }
 
