@@ -37,6 +37,7 @@ mod line_asking;
 mod log_command;
 mod mail_command;
 mod mail_tool;
+mod ownership;
 mod permissions;
 mod postgres;
 mod procs_beside;

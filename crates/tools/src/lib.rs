@@ -89,7 +89,7 @@ pub use gate::{
 pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;
 pub use output::{OutputSize, cut};
-pub use owners::{Foreign, Owners, project_folders};
+pub use owners::{Foreign, Owners, passed_over, project_folders};
 pub use restore::{Found, Restored, Wanted, find, restore};
 pub use result::{Ran, Refusal, ToolResult};
 pub use sandbox::{Kind as SandboxKind, NoSandbox, Sandbox, secret_places};

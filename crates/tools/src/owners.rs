@@ -1,7 +1,7 @@
 //! Whose files are believed: those of the user, of root and of the owner of the working directory.
 //!
 //! `.git`, `AGENTS.md`, `.ikigai/config.toml` and ignore files are also looked for in parent folders, where
-//! other users may be able to create files (`/tmp`). The rule is that of git's `safe.directory`: what counts
+//! other users may be able to create files (`/tmp`, a shared folder). The rule is that of git's `safe.directory`: what counts
 //! is who owns the file. Who may write to the folders on the way is not looked at, so in a world-writable
 //! parent with the sticky bit another user's files are passed over, and the user's own still count.
 
@@ -65,28 +65,24 @@ impl Owners {
 }
 
 /// The folders that belong to the project of `directory`, from the inside out: up to the first with a `.git`
-/// that is believed, or only `directory`. Without that border a file in `/tmp` would speak for everything
-/// beneath it. What was passed over on the way is added to `foreign`.
-pub fn project_folders<'a>(
-    directory: &'a Path,
-    owners: Owners,
-    foreign: &mut Vec<Foreign>,
-) -> Vec<&'a Path> {
-    let mut is_root = |folder: &&Path| {
-        let found = owners.check(&folder.join(".git"));
-        found.unwrap_or_else(|passed_over| {
-            foreign.push(passed_over);
-            false
-        })
-    };
-    let mut folders: Vec<&Path> = Vec::new();
-    for folder in directory.ancestors() {
-        folders.push(folder);
-        if is_root(&folder) {
-            return folders;
-        }
-    }
-    vec![directory]
+/// that counts, or only `directory`. Without that border a file in `/tmp` would speak for everything
+/// beneath it.
+pub fn project_folders(directory: &Path, owners: Owners) -> Vec<&Path> {
+    let is_root = |folder: &Path| owners.check(&folder.join(".git")) == Ok(true);
+    let depth = directory.ancestors().position(is_root).unwrap_or(0);
+    directory.ancestors().take(depth + 1).collect()
+}
+
+/// What of the project of `directory`, an absolute path, is passed over because of its owner.
+pub fn passed_over(directory: &Path) -> Vec<Foreign> {
+    const BELIEVED: [&str; 3] = ["AGENTS.md", ".ikigai", ".ikigai/config.toml"];
+    let owners = Owners::of(directory);
+    let folders = project_folders(directory, owners);
+    let has_root = folders.last().is_some_and(|top| owners.check(&top.join(".git")) == Ok(true));
+    let searched = directory.ancestors().take(if has_root { folders.len() } else { usize::MAX });
+    let repositories = searched.map(|folder| folder.join(".git"));
+    let files = folders.iter().flat_map(|folder| BELIEVED.map(|name| folder.join(name)));
+    repositories.chain(files).filter_map(|path| owners.check(&path).err()).collect()
 }
 
 #[cfg(test)]
