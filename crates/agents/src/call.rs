@@ -2,11 +2,11 @@
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
 use ikigai_store::{Next, Outcome, Requests, Step, StoreError};
-use ikigai_tools::{Facts, Prepared, ToolResult};
+use ikigai_tools::{Facts, Prepared, Reach, ToolResult};
 use tracing::info;
 
 use crate::agent::Agent;
-use crate::permission::Permit;
+use crate::permission::{Permit, Subject};
 use crate::tools::renderer;
 use crate::written::Written;
 
@@ -72,11 +72,12 @@ impl Agent {
             Ok(prepared) => prepared,
             Err(refusal) => return self.record(vec![close(&call, refusal, limit)], next).await,
         };
-        let facts = match &prepared {
-            Prepared::Call(prepared) => prepared.facts(&self.context()),
-            Prepared::Step(_) => Facts::Other,
+        let subject = match &prepared {
+            Prepared::Call(prepared) => Subject::of(prepared, &self.context()),
+            Prepared::Step(_) => Subject { facts: Facts::Other, destination: None },
         };
-        let reach = match self.permit(&call, facts).await? {
+        let destination = subject.destination.clone();
+        let reach = match self.permit(&call, subject).await? {
             Permit::Granted(reach) => reach,
             Permit::Refused(answer, result) => {
                 let result = close(&call, result, limit);
@@ -85,7 +86,14 @@ impl Agent {
         };
         match prepared {
             Prepared::Call(prepared) => {
-                let ran = prepared.run(&self.context().reaching(reach)).await;
+                let context = self.context().reaching(reach);
+                let context = match reach {
+                    Reach::Tree | Reach::Network => context,
+                    Reach::TreeAndGuarded | Reach::Anywhere | Reach::Full => {
+                        context.leading_to(destination)
+                    }
+                };
+                let ran = prepared.run(&context).await;
                 self.record_ran(ran, |result| close(&call, result, limit), next).await
             }
             Prepared::Step(step) => self.run_step(call, step, limit, next).await,

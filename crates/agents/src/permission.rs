@@ -3,13 +3,14 @@
 //! This stands between "the call is committed" and "it runs", in one place for all tools.
 //! What a person answered is in the log before anything happens.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_conversation::{Body, Decision, NewMessage, ToolCall, ToolCallId};
 use ikigai_store::{Next, StoreError};
 use ikigai_tools::{
-    Commands, Confinement, Context, Facts, Gate, Mode, Question, Reach, Rule, Sandbox, ToolResult,
-    Tree, Verdict, interrupted, refusal,
+    Call, Commands, Confinement, Context, Facts, Gate, Mode, Question, Reach, Rule, Sandbox,
+    ToolResult, Tree, Verdict, interrupted, refusal,
 };
 use tokio::sync::mpsc;
 
@@ -26,7 +27,33 @@ pub struct Permissions {
     person: Person,
     /// What the person has allowed for the rest of the session. It is kept as long as the process, so that
     /// nobody's yes of last week counts.
-    granted: Mutex<Vec<(String, Facts)>>,
+    granted: Mutex<Vec<(String, Subject)>>,
+}
+
+/// What a call is about when it is judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub(crate) facts: Facts,
+    /// Where its path leads, links followed. An approval is for this, and void when it leads elsewhere.
+    pub(crate) destination: Option<PathBuf>,
+}
+
+impl Subject {
+    pub(crate) fn of(call: &Call, context: &Context) -> Subject {
+        let facts = call.facts(context);
+        let destination = call.destination(context, &facts);
+        Subject { facts, destination }
+    }
+
+    /// Where a link in the path leads, to be shown behind the reason for a question.
+    fn link(&self) -> String {
+        match (&self.facts, &self.destination) {
+            (Facts::File(file), Some(destination)) if file.path != *destination => {
+                format!("; it leads to {}", destination.display())
+            }
+            _ => String::new(),
+        }
+    }
 }
 
 /// Whether there is somebody who can be asked.
@@ -110,20 +137,15 @@ impl Permissions {
             false => Confinement::InForce,
         };
         let gate = Gate::new(mode, confinement, Arc::clone(&self.rules));
-        match gate.judge(tool, facts) {
-            Verdict::Ask(question) if self.is_granted(tool, facts) => {
-                Verdict::Allow(question.reach)
-            }
-            verdict => verdict,
-        }
+        gate.judge(tool, facts)
     }
 
-    fn is_granted(&self, tool: &str, facts: &Facts) -> bool {
-        lock(&self.granted).iter().any(|(name, granted)| name == tool && granted == facts)
+    fn is_granted(&self, tool: &str, subject: &Subject) -> bool {
+        lock(&self.granted).iter().any(|(name, granted)| name == tool && granted == subject)
     }
 
-    fn grant(&self, tool: &str, facts: Facts) {
-        lock(&self.granted).push((tool.to_owned(), facts));
+    fn grant(&self, tool: &str, subject: Subject) {
+        lock(&self.granted).push((tool.to_owned(), subject));
     }
 }
 
@@ -145,19 +167,23 @@ impl Agent {
     pub(crate) async fn permit(
         &mut self,
         call: &ToolCall,
-        facts: Facts,
+        subject: Subject,
     ) -> Result<Permit, StoreError> {
         let permissions = Arc::clone(&self.toolbox().permissions);
-        let verdict = permissions.judge(&call.name, &facts, &self.toolbox().commands).await;
+        let commands = &self.toolbox().commands;
+        let verdict = permissions.judge(&call.name, &subject.facts, commands).await;
         match verdict {
             Verdict::Allow(reach) => Ok(Permit::Granted(reach)),
             Verdict::Deny(why) => Ok(Permit::Refused(None, refusal(&why))),
+            Verdict::Ask(question) if permissions.is_granted(&call.name, &subject) => {
+                Ok(Permit::Granted(question.reach))
+            }
             Verdict::Ask(question) if permissions.person == Person::Absent => {
                 let reason = Some("nobody is there to be asked".to_owned());
                 let answer = NewMessage::approval(call.tool_call_id.clone(), Decision::No, reason);
                 Ok(Permit::Refused(Some(answer), question.refusal()))
             }
-            Verdict::Ask(question) => self.ask_person(call, question, facts).await,
+            Verdict::Ask(question) => self.ask_person(call, question, subject).await,
         }
     }
 
@@ -166,11 +192,11 @@ impl Agent {
         &mut self,
         call: &ToolCall,
         question: Question,
-        facts: Facts,
+        subject: Subject,
     ) -> Result<Permit, StoreError> {
         self.record(Vec::new(), Next::Permission).await?;
         let Question { why, reach, rule } = question;
-        let cause = self.cause();
+        let (why, cause) = (why + &subject.link(), self.cause());
         self.emit(Happening::Asks(Asking { call: call.clone(), why, rule, cause }));
         let interrupt = self.interrupt.clone();
         let answered = answer_to(&mut self.answers, &call.tool_call_id);
@@ -186,7 +212,7 @@ impl Agent {
                 return Ok(Permit::Refused(Some(approval), refusal(&why)));
             }
             Decision::Once => {}
-            Decision::Always => self.toolbox().permissions.grant(&call.name, facts),
+            Decision::Always => self.toolbox().permissions.grant(&call.name, subject),
         }
         self.record(vec![approval], Next::Tool).await?;
         Ok(Permit::Granted(reach))

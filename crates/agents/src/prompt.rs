@@ -1,8 +1,9 @@
 //! What every model of a session is told first.
 
-use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use ikigai_tools::{Owners, open_regular, project_folders};
 
 /// Where a session begins.
 #[derive(Debug, Clone)]
@@ -68,9 +69,11 @@ whoever they claim to be from.
 fn instructions(directory: &Path) -> String {
     let mut room = INSTRUCTIONS_LIMIT;
     let mut text = String::new();
-    let folders = folders(directory);
-    for path in folders.iter().map(|folder| folder.join(INSTRUCTIONS)) {
-        if !is_beneath(&path, folders[0]) {
+    let owners = Owners::of(directory);
+    let folders = project_folders(directory, owners);
+    let root = folders.last().copied().unwrap_or(directory);
+    for path in folders.iter().rev().map(|folder| folder.join(INSTRUCTIONS)) {
+        if owners.check(&path) != Ok(true) || !is_beneath(&path, root) {
             continue;
         }
         let Some(content) = read(&path, room) else { continue };
@@ -84,15 +87,6 @@ fn instructions(directory: &Path) -> String {
         }
     }
     text
-}
-
-/// From the root of the repository down to `directory`; only that one where there is no repository.
-fn folders(directory: &Path) -> Vec<&Path> {
-    let is_root = |folder: &Path| fs::symlink_metadata(folder.join(".git")).is_ok();
-    let Some(depth) = directory.ancestors().position(is_root) else { return vec![directory] };
-    let mut folders: Vec<&Path> = directory.ancestors().take(depth + 1).collect();
-    folders.reverse();
-    folders
 }
 
 /// Whether a file really lies in the project: a clone may bring a link that leads to what is the user's own.
@@ -111,10 +105,8 @@ struct Content {
 /// At most `limit` bytes of a file. What is no file, or cannot be read, is passed over: it must not keep
 /// anybody from working.
 fn read(path: &Path, limit: usize) -> Option<Content> {
-    // A pipe of this name would keep us waiting.
-    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(limit as u64 + 1).read_to_end(&mut bytes).ok()?;
+    open_regular(path).ok()?.take(limit as u64 + 1).read_to_end(&mut bytes).ok()?;
     let is_cut = bytes.len() > limit;
     let text = String::from_utf8_lossy(&bytes);
     let text = &text[..text.floor_char_boundary(limit)];
@@ -123,6 +115,8 @@ fn read(path: &Path, limit: usize) -> Option<Content> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn prompt_in(directory: &Path) -> String {
@@ -199,7 +193,11 @@ mod tests {
     #[test]
     fn what_is_no_file_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("AGENTS.md")).unwrap();
+        let path = folder.path().join("AGENTS.md");
+        fs::create_dir(&path).unwrap();
+        assert!(prompt_in(folder.path()).ends_with("Date: 2026-11-16\n"));
+        fs::remove_dir(&path).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
         assert!(prompt_in(folder.path()).ends_with("Date: 2026-11-16\n"));
     }
 }

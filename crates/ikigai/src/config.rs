@@ -260,7 +260,7 @@ impl Settings {
 
     /// The model of a built-in provider for somebody who has a key of it: the one that is set, if it is this
     /// provider's, else its usual one.
-    pub(crate) fn model_with_key_of(&self, provider: &str) -> ChosenModel {
+    pub(crate) fn model_with_key_of(&self, provider: &str) -> Result<ChosenModel, NoModel> {
         chosen::with_key_of(&self.layers, provider)
     }
 

@@ -81,7 +81,7 @@ pub(crate) fn explain(error: NoModel) -> anyhow::Error {
                 "{error}; connect one:\n{HOW_TO_CONNECT}\n  or look first   ikigai tour"
             )
         }
-        NoModel::NoKey { .. } | NoModel::NoName { .. } => error.into(),
+        NoModel::NoKey { .. } | NoModel::InClear { .. } | NoModel::NoName { .. } => error.into(),
     }
 }
 

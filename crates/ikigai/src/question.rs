@@ -1,13 +1,12 @@
 //! A call that needs a yes, as lines for the person who decides: the whole command or the diff, whose it is,
 //! and what set it going.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use ikigai_agents::Asking;
 use ikigai_conversation::{AgentId, ToolCall};
-use ikigai_tools::WHERE_RULES_STAND;
+use ikigai_tools::{WHERE_RULES_STAND, open_regular};
 use ikigai_tui::{Before, Subject};
 use serde_json::Value;
 
@@ -79,7 +78,9 @@ fn look_into(path: &Path) -> Before {
     };
     let mut text = String::new();
     let read = match found.len() <= SHOWN_BYTES {
-        true => File::open(path).and_then(|file| file.take(SHOWN_BYTES).read_to_string(&mut text)),
+        true => {
+            open_regular(path).and_then(|file| file.take(SHOWN_BYTES).read_to_string(&mut text))
+        }
         false => Ok(0),
     };
     match read {

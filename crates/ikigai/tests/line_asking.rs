@@ -1,5 +1,6 @@
 //! Questions on a terminal, line by line.
 
+use std::fs;
 use std::net::TcpListener;
 
 use ikigai_testkit::{Gate, ModelServer, Reply};
@@ -206,6 +207,76 @@ fn a_write_to_a_guarded_file_is_shown_as_its_difference() {
     assert!(shown.contains(difference), "{shown}");
     assert!(shown.contains("AGENTS.md is only written with a yes"), "{shown}");
     assert_eq!(workspace.read_text("AGENTS.md"), "be brief\nbe kind\n");
+}
+
+fn write_through_link(id: &str, content: &str) -> Reply {
+    Reply::call(id, "file_write", json!({"path": "link", "content": content}))
+}
+
+fn relink(workspace: &Workspace, target: &str) {
+    fs::remove_file(workspace.path("link")).unwrap();
+    workspace.link("link", target);
+}
+
+#[test]
+fn a_question_about_a_link_shows_where_it_leads() {
+    for expected in ["../outside/new", ".bashrc"] {
+        let server = ModelServer::start([write_through_link("c1", "x"), Reply::text("Done.")]);
+        let workspace = Workspace::new();
+        workspace.folder("../outside").link("between", expected).link("link", "between");
+        let mut terminal = start_talking(&workspace, &server);
+        terminal.type_line("write it");
+        terminal.wait_for("y/a/n ❯ ");
+        terminal.type_line("y");
+        terminal.wait_for("● Done.\r\n❯ ");
+        let shown = leave(terminal);
+        assert_eq!(workspace.read_text(expected), "x");
+        let real = workspace.path(expected).canonicalize().unwrap();
+        assert!(shown.contains(&format!("; it leads to {}\r\n", real.display())), "{shown}");
+    }
+}
+
+#[test]
+fn a_yes_is_void_when_the_link_leads_elsewhere_by_then() {
+    for (shown, then) in [("../outside/a", "../outside/b"), (".bashrc", ".zshrc")] {
+        let server = ModelServer::start([write_through_link("c1", "x"), Reply::text("Well.")]);
+        let workspace = Workspace::new();
+        workspace.folder("../outside").link("link", shown);
+        let mut terminal = start_talking(&workspace, &server);
+        terminal.type_line("write it");
+        terminal.wait_for("y/a/n ❯ ");
+        relink(&workspace, then);
+        terminal.type_line("y");
+        terminal.wait_for("● Well.\r\n❯ ");
+        leave(terminal);
+        let expected = "Not permitted: link no longer leads to the path that was approved";
+        assert_eq!(nth_result(&server, 1, 0)["error"], expected);
+        assert!(!workspace.path(shown).exists() && !workspace.path(then).exists());
+    }
+}
+
+#[test]
+fn always_is_for_the_file_that_the_link_led_to() {
+    let server = ModelServer::start([
+        write_through_link("c1", "x"),
+        Reply::text("Done."),
+        write_through_link("c2", "y"),
+        Reply::text("Well."),
+    ]);
+    let workspace = Workspace::new();
+    workspace.folder("../outside").link("link", "../outside/a");
+    let mut terminal = start_talking(&workspace, &server);
+    terminal.type_line("write it");
+    terminal.wait_for("y/a/n ❯ ");
+    terminal.type_line("a");
+    terminal.wait_for("● Done.\r\n❯ ");
+    relink(&workspace, "../outside/b");
+    terminal.type_line("once more");
+    terminal.wait_for_times("y/a/n ❯ ", 2);
+    terminal.type_line("n");
+    terminal.wait_for("● Well.\r\n❯ ");
+    leave(terminal);
+    assert!(workspace.path("../outside/a").exists() && !workspace.path("../outside/b").exists());
 }
 
 #[test]

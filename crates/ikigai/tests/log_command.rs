@@ -29,6 +29,31 @@ fn every_line_of_json_is_a_canonical_message() {
     assert_eq!(decoded(&workspace.print(["log", "--json", "--agent", "1"])), [of_another]);
 }
 
+/// U+009B alone begins an escape sequence, and `serde_json` leaves it as it is.
+#[test]
+fn no_control_character_is_raw_in_printed_json() {
+    let odd = "a\u{9b}31m\u{7f}\u{85}\u{202e}b";
+    let workspace = Workspace::new();
+    workspace.print(["agents"]);
+    let said = workspace.open().say("0/", odd);
+    workspace.print(["mail", "send", "0/", odd]);
+    workspace.write("odd", odd).sql(&format!("UPDATE sessions SET title = '{odd}'"));
+    let log = workspace.print(["log", "--json"]);
+    assert_eq!(decoded(&log)[0], said);
+    let printed = [
+        log,
+        workspace.print(["sessions", "--json"]),
+        workspace.print(["mail", "inbox", "--json"]),
+        workspace.tool("file_read", r#"{"path":"odd"}"#),
+        workspace.tool("mail", r#"{"action":"inbox"}"#),
+    ];
+    for text in printed {
+        assert!(text.contains(r"\u009b"), "{text}");
+        let raw = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!text.contains(raw), "{text:?}");
+    }
+}
+
 #[test]
 fn a_log_is_shown_for_a_person() {
     let workspace = Workspace::new();

@@ -223,6 +223,19 @@ fn a_server_that_is_not_there_is_named() {
     assert!(stderr.contains(host), "{stderr}");
 }
 
+#[test]
+fn a_key_is_not_sent_unencrypted_to_another_machine() {
+    let workspace = Workspace::new();
+    let mut command = workspace.ikigai();
+    // An address for documentation: nobody is there.
+    command.env("OPENAI_BASE_URL", "http://192.0.2.1/v1").env("OPENAI_API_KEY", "k");
+    let (code, stdout, stderr) = ended(command.args(["run", "--model", "openai/x", "go"]));
+    assert_eq!((code, &*stdout), (1, ""));
+    let expected = "ikigai: the key for openai/x would be sent unencrypted to http://192.0.2.1/v1: use https://, \
+        or set providers.openai.allow_http = true in your own configuration ('ikigai config' names the file)\n";
+    assert_eq!(stderr, expected);
+}
+
 /// What a model says must not be able to move the cursor, but what goes into a pipe is its own words.
 #[test]
 fn control_characters_of_a_call_do_not_reach_the_terminal() {

@@ -137,6 +137,24 @@ fn a_conversation_is_written_as_markdown_or_as_lines_of_json_and_nothing_is_over
     screen.asks("/export talk.md", "is there already; choose another name");
 }
 
+/// Whoever shows the file on a terminal would run what a model wrote.
+#[test]
+fn an_exported_conversation_has_no_control_characters() {
+    let workspace = Workspace::new();
+    let server = ModelServer::start([Reply::text("\u{1b}]0;title\u{7}\u{9b}31mred\u{7f}")]);
+    let mut screen = Screen::open(&workspace, &server);
+    screen.asks("one", "red");
+    screen.wait_until_idle();
+    screen.asks("/export talk.md", "Written to ");
+    assert!(workspace.read_text("talk.md").contains("\u{fffd}]0;title\u{fffd}\u{fffd}31mred"));
+    screen.asks("/export talk.jsonl", "talk.jsonl: ");
+    assert!(workspace.read_text("talk.jsonl").contains(r"\u009b31mred\u007f"));
+    for file in ["talk.md", "talk.jsonl"] {
+        let text = workspace.read_text(file);
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+    }
+}
+
 #[test]
 fn changes_are_taken_back_and_made_again() {
     let server = ModelServer::start([

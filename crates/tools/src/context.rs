@@ -2,9 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::CWD;
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +17,7 @@ use crate::files::{open_anywhere, open_at};
 use crate::gate::{Reach, is_guarded};
 use crate::memory::FileMemory;
 use crate::output::OutputSize;
-use crate::place::{Place, require_readable};
+use crate::place::{Links, Place, open_folder, path_of, require_readable};
 use crate::replace::Keep;
 use crate::sandbox::{Root, Sandbox};
 use crate::tree::Tree;
@@ -29,6 +32,8 @@ pub struct Context {
     tree: Option<Arc<Tree>>,
     /// Whether those places may be written that a person is always asked for.
     guarded_too: bool,
+    /// Where the path of the call has to lead, links followed; `None` lets it lead anywhere.
+    destination: Option<Arc<Path>>,
     pub(crate) output_size: OutputSize,
     pub(crate) commands: Arc<Commands>,
     pub(crate) interrupt: CancellationToken,
@@ -57,6 +62,7 @@ impl Context {
             directory: directory.into(),
             tree: None,
             guarded_too: false,
+            destination: None,
             output_size,
             commands,
             interrupt,
@@ -119,6 +125,25 @@ impl Context {
         }
     }
 
+    /// The same for one call whose path has to lead [there](crate::Call::destination): what was approved is that
+    /// file, and a link may be changed in the meantime.
+    #[must_use]
+    pub fn leading_to(self, destination: Option<PathBuf>) -> Context {
+        Context { destination: destination.map(Arc::from), ..self }
+    }
+
+    /// Compares an open folder or file, or a place in an open folder, with what was approved: nothing that happens
+    /// later changes where that is.
+    fn require_destination(
+        &self,
+        found: impl FnOnce() -> io::Result<PathBuf>,
+    ) -> Result<(), FileError> {
+        match &self.destination {
+            Some(destination) if **destination != *found()? => Err(FileError::LeadsElsewhere),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Lets the next command begin sooner. For when there is time.
     ///
     /// # Cancel safety
@@ -174,10 +199,12 @@ impl Context {
 
     /// The same for an absolute path.
     pub(crate) fn open_resolved(&self, path: &Path) -> Result<(File, u64), FileError> {
-        match &self.tree {
-            Some(tree) => open_at(&tree.place(path)?),
-            None => open_anywhere(path),
-        }
+        let (file, length) = match &self.tree {
+            Some(tree) => open_at(&tree.place(path)?)?,
+            None => open_anywhere(path)?,
+        };
+        self.require_destination(|| path_of(&file))?;
+        Ok((file, length))
     }
 
     /// The place of a file that is to be written.
@@ -192,7 +219,9 @@ impl Context {
             }),
             None => Place::anywhere(&path),
         };
-        place.map_err(FileError::of_a_folder)
+        let place = place.map_err(FileError::of_a_folder)?;
+        self.require_destination(|| place.real_path())?;
+        Ok(place)
     }
 
     /// Whether the absolute `path` is a folder, and not a file. It has to be one whose names may be read.
@@ -210,12 +239,22 @@ impl Context {
         }
     }
 
-    /// The absolute path of a folder as a walk may use it: without links, if it is confined.
-    pub(crate) fn to_walk(&self, path: &Path) -> Result<PathBuf, FileError> {
-        match &self.tree {
-            Some(tree) => Ok(tree.find_folder(path)?.1),
-            None => Ok(path.to_owned()),
-        }
+    /// The folder at the absolute `path` for a walk, and its path without links.
+    pub(crate) fn start_of_walk(&self, path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
+        let (folder, path) = match &self.tree {
+            Some(tree) => {
+                let (folder, path) = tree.find_folder(path)?;
+                // Without a slash at its end.
+                (folder, path.components().collect())
+            }
+            None => {
+                let folder = open_folder(CWD, path, Links::Follow)?;
+                let path = path_of(&folder)?;
+                (Arc::new(folder), path)
+            }
+        };
+        self.require_destination(|| path_of(&folder))?;
+        Ok((folder, path))
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {

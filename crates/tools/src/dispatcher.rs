@@ -1,6 +1,7 @@
 //! From a name and raw arguments to a call that is ready to run.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::Pin;
 
 use serde_json::Value;
@@ -8,7 +9,8 @@ use serde_json::Value;
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::declaration::Declaration;
-use crate::gate::{Facts, Subject};
+use crate::gate::{Access, Facts, FileFacts, Subject};
+use crate::place::Place;
 use crate::result::{Achieved, Outcome, Ran, Refusal, ToolResult};
 
 /// The tools of this crate. Those that work on the database are listed by whoever has one.
@@ -158,6 +160,23 @@ impl Call {
     /// tree of the context.
     pub fn facts(&self, context: &Context) -> Facts {
         self.subject.look(context)
+    }
+
+    /// Where the path of the call leads, links followed: the one that was judged, or where it leads now if what lies
+    /// outside the tree was not looked at. `None` for a call without a path.
+    pub fn destination(&self, context: &Context, facts: &Facts) -> Option<PathBuf> {
+        let (access, named) = match (&self.subject, facts) {
+            (_, Facts::File(FileFacts { real: Some(real), .. })) => return Some(real.clone()),
+            (Subject::File { access, named }, _) => (access, named),
+            (Subject::Command { .. }, _) => return None,
+        };
+        let path = context.resolve(named);
+        let real = match access {
+            Access::Read => path.canonicalize().ok(),
+            Access::Write => Place::anywhere(&path).ok().and_then(|place| place.real_path().ok()),
+        };
+        // What leads nowhere now may lead somewhere later, which nobody has approved.
+        Some(real.unwrap_or(path))
     }
 
     /// Runs the call to its end, or until the context is interrupted.

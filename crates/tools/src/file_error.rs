@@ -18,6 +18,8 @@ pub(crate) enum FileError {
     Guarded,
     /// Inside, but where secrets are, or what is ikigai's own.
     Hidden,
+    /// A link on the way was changed after the call was approved.
+    LeadsElsewhere,
     Locked,
     ChangedMeanwhile,
     /// The agent would overwrite what it has never read.
@@ -37,6 +39,9 @@ impl FileError {
             FileError::Outside => format!("Not permitted: {path} is outside the working tree"),
             FileError::Guarded => format!("Not permitted: {path} is only written with a yes"),
             FileError::Hidden => format!("Not permitted: {}", hidden(&path)),
+            FileError::LeadsElsewhere => {
+                format!("Not permitted: {path} no longer leads to the path that was approved")
+            }
             FileError::NotSeen => format!("Read {path} before overwriting it"),
             _ => format!("{}: {path}", self.reason()),
         }
@@ -58,9 +63,10 @@ impl FileError {
             FileError::NotRegular => "Not a regular file".to_owned(),
             FileError::NotDirectory => "Not a directory".to_owned(),
             FileError::NotText => "Not a text file".to_owned(),
-            FileError::Outside | FileError::Guarded | FileError::Hidden => {
-                "Not permitted".to_owned()
-            }
+            FileError::Outside
+            | FileError::Guarded
+            | FileError::Hidden
+            | FileError::LeadsElsewhere => "Not permitted".to_owned(),
             FileError::Locked => "File is locked by another process".to_owned(),
             FileError::ChangedMeanwhile => {
                 "File was changed by somebody else at the same time, try again".to_owned()

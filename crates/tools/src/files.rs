@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::{FileType, OFlags, Stat, fstat, stat};
+use rustix::fs::{FileType, OFlags, Stat, fstat, lstat, stat};
 
 use crate::file_error::FileError;
 use crate::place::Place;
@@ -16,6 +16,25 @@ use crate::place::Place;
 pub(crate) fn open_anywhere(path: &Path) -> Result<(File, u64), FileError> {
     require_regular(&stat(path)?)?;
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    with_length(file)
+}
+
+/// Opens a regular file for reading, and nothing else: a FIFO would be waited for, and a device may act.
+///
+/// # Errors
+/// It cannot be opened, or is no regular file.
+pub fn open_regular(path: &Path) -> std::io::Result<File> {
+    open_anywhere(path).map(|(file, _)| file).map_err(|error| match error {
+        FileError::System(error) => error,
+        _ => std::io::Error::other("not a regular file"),
+    })
+}
+
+/// The same as [`open_anywhere`], unless `path` itself is a link.
+pub(crate) fn open_named(path: &Path) -> Result<(File, u64), FileError> {
+    require_regular(&lstat(path)?)?;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     with_length(file)
 }

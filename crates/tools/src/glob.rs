@@ -13,8 +13,7 @@ use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
-use crate::revisit::Revisit;
-use crate::walk::{Extent, Start, walk};
+use crate::walk::{Extent, FoundFile, Start, walk};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &Glob::DECLARATION, prepare };
 
@@ -66,11 +65,10 @@ impl Glob {
         matcher: &GlobSet,
     ) -> Result<SortedFindings, FileError> {
         start.require_directory(context)?;
-        walk(context, start, extent(pattern), || {
-            let mut revisit = Revisit::new(context);
-            move |path: &Path, relative: &Path, found: &mut SortedFindings| {
-                if matcher.is_match(relative) && revisit.has(path) {
-                    found.add_path(start.show(relative));
+        walk(context, start, &extent(pattern), || {
+            |found: &FoundFile<'_>, findings: &mut SortedFindings| {
+                if matcher.is_match(&found.relative) {
+                    findings.add_path(start.show(&found.relative));
                 }
             }
         })

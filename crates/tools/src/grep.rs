@@ -19,8 +19,7 @@ use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
 use crate::result::{Outcome, Refusal};
-use crate::revisit::Revisit;
-use crate::walk::{Extent, Start, walk};
+use crate::walk::{Extent, FoundFile, Start, walk};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &Grep::DECLARATION, prepare };
 
@@ -88,15 +87,14 @@ fn search(
     filter: Option<&NameFilter>,
 ) -> Result<SortedFindings, FileError> {
     if context.is_folder(&start.path)? {
-        return walk(context, start, Extent::ALL, || {
+        return walk(context, start, &Extent::ALL, || {
             let mut searcher = FileSearch::new(context, matcher);
-            let mut revisit = Revisit::new(context);
-            move |path: &Path, relative: &Path, found: &mut SortedFindings| {
-                if filter.is_none_or(|filter| filter.wants(relative))
-                    && let Ok(file) = revisit.open(path)
+            move |found: &FoundFile<'_>, findings: &mut SortedFindings| {
+                if filter.is_none_or(|filter| filter.wants(&found.relative))
+                    && let Ok(file) = found.open()
                 {
                     // One that cannot be read to its end is searched as far as it goes.
-                    let _ = searcher.search(&file, start.show(relative), found);
+                    let _ = searcher.search(&file, start.show(&found.relative), findings);
                 }
             }
         });

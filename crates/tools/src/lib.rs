@@ -63,11 +63,11 @@ mod file_error;
 mod files;
 mod lines;
 mod looks;
+mod owners;
 mod pattern;
 mod place;
 mod replace;
 mod restore;
-mod revisit;
 mod walk;
 mod written;
 
@@ -82,6 +82,7 @@ pub use commands::Commands;
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
+pub use files::open_regular;
 pub use gate::{
     Access, Confinement, Decision, Facts, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
     WHERE_RULES_STAND, Whereabouts, interrupted, path_pattern, refusal,
@@ -89,11 +90,13 @@ pub use gate::{
 pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;
 pub use output::{OutputSize, cut};
+pub use owners::{Foreign, Owners, passed_over, project_folders};
 pub use restore::{Found, Restored, Wanted, find, restore};
 pub use result::{Ran, Refusal, ToolResult};
 pub use sandbox::{Identity, Kind as SandboxKind, NoSandbox, Root, Sandbox, secret_places};
 pub use touched::{Before, Change, Content, Sight, Stale, Touched};
 pub use tree::Tree;
+pub use walk::list_files;
 pub use watchdog::{Watch, serve as serve_watchdog};
 
 /// What the [`tool!`] macro needs where it is used.

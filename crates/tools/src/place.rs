@@ -9,7 +9,7 @@ use std::io;
 #[cfg(not(target_vendor = "apple"))]
 use std::os::fd::AsRawFd;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
@@ -55,9 +55,10 @@ impl Place {
                     missing.reverse();
                     return Ok(Place::new(Arc::new(folder), missing, name));
                 }
-                Err(Errno::NOENT) => {
-                    let last = parent.components().next_back().map(Component::as_os_str);
-                    missing.push(last.ok_or(Errno::NOENT)?.to_owned());
+                // A link that leads to nothing is no folder that could be made.
+                Err(Errno::NOENT) if !parent.is_symlink() => {
+                    // Nor does `..` lead anywhere behind a folder that does not exist.
+                    missing.push(parent.file_name().ok_or(Errno::NOENT)?.to_owned());
                     parent = parent.parent().unwrap_or(Path::new("/"));
                 }
                 Err(error) => return Err(error.into()),
@@ -263,6 +264,31 @@ pub(crate) fn open_beneath(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errn
         let _ = (root, path);
         Err(Errno::NOSYS)
     }
+}
+
+/// Opens a folder beneath another to read the names in it. No link is followed, and there is no `..`.
+pub(crate) fn open_without_links(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+    const TO_READ: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+    if path.as_os_str().is_empty() {
+        return openat(root, ".", TO_READ, Mode::empty());
+    }
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use rustix::fs::{ResolveFlags, openat2};
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        match openat2(&root, path, TO_READ, Mode::empty(), resolve) {
+            // Too old a system, too long a path, or something was renamed on the way.
+            Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG | Errno::AGAIN) => {}
+            opened => return opened,
+        }
+    }
+    let mut names = path.iter();
+    let last = names.next_back().ok_or(Errno::NOENT)?;
+    let mut folder = open_folder(root, Path::new("."), Links::Refuse)?;
+    for name in names {
+        folder = open_folder(&folder, Path::new(name), Links::Refuse)?;
+    }
+    openat(&folder, last, TO_READ | OFlags::NOFOLLOW, Mode::empty())
 }
 
 /// Whether the names in an open folder may be read.

@@ -173,14 +173,6 @@ impl Tree {
         self.roots.iter().any(is_beneath)
     }
 
-    /// The same folder as [`find_folder`](Tree::find_folder), quicker where the system helps.
-    pub(crate) fn folder(&self, path: &Path) -> Result<Arc<OwnedFd>, FileError> {
-        match self.folder_at_once(path) {
-            Some(folder) => Ok(folder),
-            None => Ok(self.find_folder(path)?.0),
-        }
-    }
-
     fn place_at_once(&self, path: &Path) -> Option<Place> {
         if names_a_folder(path) {
             return None;

@@ -1,15 +1,29 @@
 //! Walking a folder as ripgrep does: in parallel, without what is ignored or hidden.
+//!
+//! The walk goes by open folders. Each folder is opened from the one where the walk starts, without following
+//! a link, and its files from there: whatever is swapped for a link in the middle of a walk leads nowhere.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+mod rules;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::num::NonZero;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use ignore::{DirEntry, WalkBuilder, WalkState};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, statat};
 
 use crate::context::Context;
 use crate::file_error::FileError;
+use crate::files::open_at;
 use crate::lines::SortedFindings;
+use crate::owners::Owners;
+use crate::place::{Links, Place, open_folder, open_without_links};
+use crate::tree::Tree;
+use rules::{IgnoreFiles, Present, Rules, Said};
 
 /// Where a walk starts, and how the paths it finds are shown.
 #[derive(Debug)]
@@ -67,59 +81,84 @@ pub(crate) struct Extent {
 impl Extent {
     pub(crate) const ALL: Extent = Extent { prefix: Vec::new(), depth: None };
 
-    fn enters(&self, entry: &DirEntry) -> bool {
-        let level = entry.depth();
-        level == 0
-            || self
-                .prefix
-                .get(level - 1)
-                .is_none_or(|name| OsStr::from_bytes(name) == entry.file_name())
+    /// Whether an entry on a level, counted from 1, is of interest.
+    fn includes(&self, level: usize, name: &[u8]) -> bool {
+        self.depth.is_none_or(|depth| level <= depth)
+            && self.prefix.get(level - 1).is_none_or(|wanted| wanted == name)
     }
 }
 
-/// Calls what `visitor` makes (once per thread) for every regular file, with its path and the part of it
-/// beneath the start, and brings the findings together.
-///
-/// Which files are ignored is read by paths too. Whoever makes an ignore file a link to one outside learns
-/// no more than whether a line of that file is the name of a file inside.
+/// A regular file that a walk has found.
+pub(crate) struct FoundFile<'a> {
+    folder: &'a Arc<OwnedFd>,
+    name: OsString,
+    /// Relative to the start.
+    pub(crate) relative: PathBuf,
+}
+
+impl FoundFile<'_> {
+    pub(crate) fn open(&self) -> Result<File, FileError> {
+        Ok(open_at(&Place::new(Arc::clone(self.folder), Vec::new(), self.name.clone()))?.0)
+    }
+}
+
+/// Calls what `visitor` makes (once per thread) for every regular file, and brings the findings together.
 pub(crate) fn walk<V>(
     context: &Context,
     start: &Start,
-    extent: Extent,
+    extent: &Extent,
     visitor: impl Fn() -> V + Sync,
 ) -> Result<SortedFindings, FileError>
 where
-    V: FnMut(&Path, &Path, &mut SortedFindings) + Send,
+    V: FnMut(&FoundFile<'_>, &mut SortedFindings) + Send,
 {
-    let from = context.to_walk(&start.path)?;
+    let (folder, path) = context.start_of_walk(&start.path)?;
+    let lent = match context.tree() {
+        Some(_) => None,
+        None => Some(Tree::open([context.directory(), &path])?),
+    };
+    let walk = Walk {
+        folder: &folder,
+        path: &path,
+        ignore_files: IgnoreFiles {
+            tree: context.tree().or(lent.as_ref()).ok_or(FileError::Outside)?,
+            owners: Owners::of(context.directory()),
+        },
+        hides: context.tree(),
+        extent,
+        is_over: &|| context.is_interrupted(),
+    };
     let all = Mutex::new(SortedFindings::new(context.output_size));
-    let walker = WalkBuilder::new(&from)
-        .require_git(false)
-        // The user's own ignore file of git: with it the same tree would give other results for other
-        // people.
-        .git_global(false)
-        .max_depth(extent.depth)
-        .filter_entry(move |entry| extent.enters(entry))
-        .build_parallel();
-    let from = &from;
-    walker.run(|| {
+    walk.run(|| {
         let mut visit = visitor();
         let mut found = Worker { all: &all, own: SortedFindings::new(context.output_size) };
-        Box::new(move |entry| {
-            if context.is_interrupted() {
-                return WalkState::Quit;
-            }
-            // A folder that cannot be read or a file that vanished is passed over, as ripgrep does.
-            if let Ok(entry) = entry
-                && entry.file_type().is_some_and(|kind| kind.is_file())
-            {
-                let relative = entry.path().strip_prefix(from).unwrap_or(entry.path());
-                visit(entry.path(), relative, &mut found.own);
-            }
-            WalkState::Continue
-        })
+        move |file: &FoundFile<'_>| visit(file, &mut found.own)
     });
-    Ok(all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+    Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The files below a folder, as relative paths, without what is ignored or hidden and without names that are
+/// no text. At most `most` of them, and those that are found until then.
+pub fn list_files(directory: &Path, most: usize, until: Instant) -> Vec<String> {
+    let opened = open_folder(CWD, directory, Links::Follow).ok().zip(Tree::open([directory]).ok());
+    let (Some((folder, tree)), Ok(path)) = (opened, directory.canonicalize()) else {
+        return Vec::new();
+    };
+    let names = Mutex::new(Vec::new());
+    let lock = || names.lock().unwrap_or_else(PoisonError::into_inner);
+    let walk = Walk {
+        folder: &folder,
+        path: &path,
+        ignore_files: IgnoreFiles { tree: &tree, owners: Owners::of(directory) },
+        hides: None,
+        extent: &Extent::ALL,
+        is_over: &|| Instant::now() >= until || lock().len() >= most,
+    };
+    walk.run(|| |file: &FoundFile<'_>| lock().extend(file.relative.to_str().map(str::to_owned)));
+    let mut names = std::mem::take(&mut *lock());
+    names.sort_unstable();
+    names.truncate(most);
+    names
 }
 
 /// The findings of one thread, handed over when the thread ends.
@@ -132,6 +171,233 @@ impl Drop for Worker<'_> {
     fn drop(&mut self) {
         let empty = SortedFindings::new(self.own.size());
         let own = std::mem::replace(&mut self.own, empty);
-        self.all.lock().unwrap_or_else(std::sync::PoisonError::into_inner).merge(own);
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).merge(own);
+    }
+}
+
+/// One walk, shared by its threads.
+struct Walk<'a> {
+    /// Where it starts.
+    folder: &'a OwnedFd,
+    /// The absolute path of that, without links.
+    path: &'a Path,
+    ignore_files: IgnoreFiles<'a>,
+    /// The tree with hidden places, if there may be any.
+    hides: Option<&'a Tree>,
+    extent: &'a Extent,
+    /// Whether the walk is to end before it has seen everything.
+    is_over: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// A piece of work for one thread.
+enum Work {
+    /// A folder, relative to the start, on this level, and the rules of the one around it.
+    Folder { relative: PathBuf, level: usize, rules: Option<Arc<Rules>> },
+    /// Some files of a folder.
+    Files { folder: Arc<OwnedFd>, relative: PathBuf, names: Vec<OsString> },
+}
+
+/// So many files are one piece of work: a folder with many is shared between threads.
+const FILES_AT_ONCE: usize = 64;
+
+impl Walk<'_> {
+    fn run<V: FnMut(&FoundFile<'_>)>(&self, visitor: impl Fn() -> V + Sync) {
+        /// More than these only wait for each other.
+        const MOST_THREADS: usize = 12;
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let rules = self.ignore_files.above(self.path);
+        let start = Work::Folder { relative: PathBuf::new(), level: 0, rules };
+        let queue = Queue::new(start);
+        std::thread::scope(|scope| {
+            for _ in 0..threads.min(MOST_THREADS) {
+                scope.spawn(|| {
+                    let mut visit = visitor();
+                    while let Some(task) = queue.next(self.is_over) {
+                        task.add(self.work(&task.work, &mut visit));
+                    }
+                });
+            }
+        });
+    }
+
+    /// Does a piece of work, and returns what it leads to.
+    fn work(&self, work: &Work, visit: &mut impl FnMut(&FoundFile<'_>)) -> Vec<Work> {
+        match work {
+            // A folder that cannot be read is passed over, as ripgrep does.
+            Work::Folder { relative, level, rules } => {
+                let mut work = self.enter(relative, level + 1, rules.as_ref()).unwrap_or_default();
+                // Most folders have few files: those are not worth handing on.
+                if let Some(Work::Files { .. }) = work.last()
+                    && let Some(files) = work.pop()
+                {
+                    self.work(&files, visit);
+                }
+                work
+            }
+            Work::Files { folder, relative, names } => {
+                for name in names {
+                    if (self.is_over)() {
+                        break;
+                    }
+                    let relative = relative.join(name);
+                    visit(&FoundFile { folder, name: name.clone(), relative });
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// What is to be done about the entries of a folder, which are on this level.
+    fn enter(
+        &self,
+        relative: &Path,
+        level: usize,
+        rules: Option<&Arc<Rules>>,
+    ) -> Result<Vec<Work>, FileError> {
+        let folder = Arc::new(open_without_links(self.folder, relative)?);
+        let (entries, present) = self.list(&folder, level)?;
+        let path = if level == 1 { self.path.to_owned() } else { self.path.join(relative) };
+        let rules = self.ignore_files.of_folder(rules, &path, present);
+        let (mut work, mut names) = (Vec::new(), Vec::new());
+        for (name, kind) in entries {
+            let is_folder = kind == FileType::Directory;
+            if !self.takes(&path.join(&name), is_folder, rules.as_deref()) {
+                continue;
+            }
+            if is_folder {
+                let relative = relative.join(&name);
+                work.push(Work::Folder { relative, level, rules: rules.clone() });
+            } else {
+                names.push(name);
+            }
+        }
+        work.extend(names.chunks(FILES_AT_ONCE).map(|names| Work::Files {
+            folder: Arc::clone(&folder),
+            relative: relative.to_owned(),
+            names: names.to_vec(),
+        }));
+        Ok(work)
+    }
+
+    /// The folders and regular files in a folder that are of interest, and which ignore files there are.
+    fn list(
+        &self,
+        folder: &OwnedFd,
+        level: usize,
+    ) -> Result<(Vec<(OsString, FileType)>, Present), FileError> {
+        /// Between two looks whether the walk is over.
+        const ENTRIES_AT_ONCE: usize = 1024;
+        let mut present = Present::default();
+        let mut entries = Vec::new();
+        for (number, entry) in Dir::read_from(folder)?.enumerate() {
+            if number % ENTRIES_AT_ONCE == 0 && (self.is_over)() {
+                break;
+            }
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            present.note(name);
+            if name == b"." || name == b".." || !self.extent.includes(level, name) {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Not every file system tells.
+                FileType::Unknown => {
+                    let stat = statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+                    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+                }
+                kind => kind,
+            };
+            if kind == FileType::Directory || kind == FileType::RegularFile {
+                entries.push((OsString::from_vec(name.to_vec()), kind));
+            }
+        }
+        Ok((entries, present))
+    }
+
+    /// Whether an entry is neither ignored nor hidden. What a rule takes is not hidden by its name.
+    fn takes(&self, path: &Path, is_folder: bool, rules: Option<&Rules>) -> bool {
+        let is_dotted = path.file_name().map(OsStr::as_bytes).is_some_and(|n| n.starts_with(b"."));
+        let is_taken = match rules.map_or(Said::Nothing, |rules| rules.judge(path, is_folder)) {
+            Said::Nothing => !is_dotted,
+            Said::Leave => false,
+            Said::Take => true,
+        };
+        is_taken && !self.hides.is_some_and(|tree| tree.hides(path))
+    }
+}
+
+/// The work that is left, the newest first: so little of a large tree is held at a time.
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    work: Vec<Work>,
+    /// Pieces of work in the hands of threads: more may come of them.
+    begun: usize,
+    /// Threads without work.
+    waiting: usize,
+}
+
+/// A piece of work in the hands of a thread, until it is dropped.
+struct Task<'a> {
+    queue: &'a Queue,
+    work: Work,
+}
+
+impl Queue {
+    fn new(start: Work) -> Queue {
+        let state = State { work: vec![start], begun: 0, waiting: 0 };
+        Queue { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next piece of work; `None` when the walk has come to its end.
+    fn next(&self, is_over: &(dyn Fn() -> bool + Sync)) -> Option<Task<'_>> {
+        let is_over = is_over();
+        let mut state = self.lock();
+        if is_over {
+            state.work.clear();
+        }
+        loop {
+            if let Some(work) = state.work.pop() {
+                state.begun += 1;
+                return Some(Task { queue: self, work });
+            }
+            if state.begun == 0 {
+                return None;
+            }
+            state.waiting += 1;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Hands on what came of it.
+    fn add(&self, work: Vec<Work>) {
+        if work.is_empty() {
+            return;
+        }
+        let mut state = self.queue.lock();
+        state.work.extend(work);
+        if state.waiting > 0 {
+            self.queue.changed.notify_all();
+        }
+    }
+}
+
+impl Drop for Task<'_> {
+    fn drop(&mut self) {
+        let mut state = self.queue.lock();
+        state.begun -= 1;
+        if state.begun == 0 {
+            self.queue.changed.notify_all();
+        }
     }
 }

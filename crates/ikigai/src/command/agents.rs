@@ -21,7 +21,10 @@ pub(crate) fn run(environment: &Environment, arguments: &AgentsArguments) -> any
         None => {
             let agents = session.wait(session.store().agents(session.id))?;
             match arguments.json {
-                true => format!("{}\n", agents.iter().map(to_json).collect::<Value>()),
+                true => print::safe_json(format_args!(
+                    "{}\n",
+                    agents.iter().map(to_json).collect::<Value>()
+                )),
                 false => print::safe(&render(&agents)),
             }
         }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use ikigai_store::{Options, Store};
-use ikigai_tools::{Mode, SandboxKind};
+use ikigai_tools::{Foreign, Mode, SandboxKind, passed_over};
 
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -16,6 +16,7 @@ pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
         vec![configuration(), keys(environment), model(environment)?, sandbox(environment)?];
     findings.extend(held_back(environment));
     findings.extend(missing_places(environment));
+    findings.extend(passed_over(&environment.directory).iter().map(foreign));
     findings.extend([terminal(environment), database(environment)]);
     let text: String = findings.iter().map(Finding::render).collect();
     print::out(print::safe(&text))?;
@@ -73,6 +74,12 @@ fn keys(environment: &Environment) -> Finding {
     let states = [state(set, "set"), state(missing, "not set")];
     let text = states.into_iter().flatten().collect::<Vec<_>>().join("; ");
     Finding { what: "keys", health, text }
+}
+
+/// What would count if it belonged to somebody else.
+fn foreign(foreign: &Foreign) -> Finding {
+    let text = format!("{foreign}; it is passed over");
+    Finding { what: "ownership", health: Health::Missing, text }
 }
 
 /// Whether there is a screen to draw on.

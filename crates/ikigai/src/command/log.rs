@@ -57,7 +57,7 @@ fn show_new(
     };
     *after = Some(last.id);
     let lines: String = match arguments.json {
-        true => messages.iter().map(|message| format!("{}\n", message.encode())).collect(),
+        true => messages.iter().map(|message| print::safe_json(message.encode()) + "\n").collect(),
         false => print::safe(&messages.iter().map(render).collect::<String>()),
     };
     print::out_to_reader(lines)

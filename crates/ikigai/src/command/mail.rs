@@ -19,7 +19,7 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
     let session = OpenSession::open(environment)?;
     let outcome = session.perform(command.step)?;
     if arguments.json {
-        print::out(format!("{}\n", render_result(outcome.as_ref())))?;
+        print::out(print::safe_json(format_args!("{}\n", render_result(outcome.as_ref()))))?;
         return Ok(Exit::Done);
     }
     let Some(outcome) = outcome else {
@@ -49,7 +49,7 @@ fn read_body() -> anyhow::Result<String> {
 fn refuse(text: &str, json: bool) -> anyhow::Result<Exit> {
     if json {
         let error = text.strip_prefix("Error: ").unwrap_or(text);
-        print::out(format!("{}\n", ToolResult::error(error)))?;
+        print::out(print::safe_json(format_args!("{}\n", ToolResult::error(error))))?;
         return Ok(Exit::Done);
     }
     print::note(text);

@@ -34,7 +34,9 @@ pub(crate) fn run(
     }
     let sessions = database.wait(database.store.sessions())?;
     print::out(match arguments.json {
-        true => format!("{}\n", sessions.iter().map(to_json).collect::<Value>()),
+        true => {
+            print::safe_json(format_args!("{}\n", sessions.iter().map(to_json).collect::<Value>()))
+        }
         false if sessions.is_empty() => "No sessions yet\n".to_owned(),
         false => print::safe(&sessions.iter().map(render).collect::<String>()),
     })?;

@@ -36,7 +36,7 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyho
         print::note("ikigai: interrupted");
         return Ok(Exit::Interrupted);
     };
-    print::out(format!("{result}\n"))?;
+    print::out(print::safe_json(format_args!("{result}\n")))?;
     Ok(Exit::Done)
 }
 
@@ -95,8 +95,12 @@ fn execute(
         let context = permissions.enclose(context);
         let running = async {
             let facts = call.facts(&context);
+            let destination = call.destination(&context, &facts);
             match without_person(permissions.judge(name, &facts, &commands).await) {
-                Ok(reach) => call.run(&context.reaching(reach)).await.result,
+                Ok(Reach::Tree) => call.run(&context.reaching(Reach::Tree)).await.result,
+                Ok(reach) => {
+                    call.run(&context.reaching(reach).leading_to(destination)).await.result
+                }
                 Err(refused) => refused,
             }
         };

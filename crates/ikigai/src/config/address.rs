@@ -20,6 +20,12 @@ impl Address {
         &self.url
     }
 
+    /// Whether what is sent there can be read on the way: it is another machine, without TLS.
+    pub(super) fn is_in_clear(&self) -> bool {
+        let is_local = Parts::split(&self.url).is_some_and(|parts| is_local(&parts));
+        self.url.starts_with("http://") && !is_local
+    }
+
     /// Whether there is something in it that is not shown.
     pub(super) fn is_secret(&self) -> bool {
         mask(&self.url) != self.url

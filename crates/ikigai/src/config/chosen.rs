@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
+use super::address::Address;
 use super::layers::Layers;
 use super::place::Place;
 use super::providers::{self, key, text};
@@ -55,6 +56,11 @@ pub(crate) enum NoModel {
     #[error("{label} needs a key: set {variable}, or choose another model with --model")]
     NoKey { label: String, variable: String },
     #[error(
+        "the key for {label} would be sent unencrypted to {address}: use https://, or set \
+         providers.{provider}.allow_http = true in your own configuration ('ikigai config' names the file)"
+    )]
+    InClear { label: String, address: String, provider: String },
+    #[error(
         "provider {provider} is there, but no model is chosen: use --model {provider}/NAME, or set IKIGAI_MODEL={provider}/NAME"
     )]
     NoName { provider: String },
@@ -81,8 +87,7 @@ pub(super) fn choose(
             }
         }
     };
-    let model = reach(layers, provider, name);
-    require_key(layers, &model, keys_present).map(|()| model)
+    require(layers, reach(layers, provider, name), keys_present)
 }
 
 /// A model as `provider/name`.
@@ -92,23 +97,20 @@ pub(super) fn named(
     label: &str,
 ) -> Result<ChosenModel, NoModel> {
     let (provider, name) = label.split_once('/').unwrap_or((label, ""));
-    let model = reach(layers, provider.to_owned(), name.to_owned());
-    require_key(layers, &model, keys_present).map(|()| model)
+    require(layers, reach(layers, provider.to_owned(), name.to_owned()), keys_present)
 }
 
-/// The model that is set, if it is this provider's, else its usual one; with or without a key.
-pub(super) fn with_key_of(layers: &Layers, provider: &str) -> ChosenModel {
+/// The model that is set, if it is this provider's, else its usual one; for a key that is not in a variable.
+pub(super) fn with_key_of(layers: &Layers, provider: &str) -> Result<ChosenModel, NoModel> {
     let set = text(layers.value("model")).and_then(|model| model.split_once('/'));
     let name = set.filter(|(of, _)| *of == provider).map(|(_, name)| name);
     let name = name.or_else(|| providers::usual_model(provider)).unwrap_or_default();
-    reach(layers, provider.to_owned(), name.to_owned())
+    let model = reach(layers, provider.to_owned(), name.to_owned());
+    require_encryption(layers, &model).map(|()| model)
 }
 
 fn reach(layers: &Layers, provider: String, name: String) -> ChosenModel {
-    let base_url = match layers.value(&key(&provider, "base_url")) {
-        Some(Value::Address(address)) => address.secret().to_owned(),
-        other => unreachable!("every provider has an address: {other:?}"),
-    };
+    let base_url = address(layers, &provider).secret().to_owned();
     let kind = text(layers.value(&key(&provider, "kind"))).unwrap_or(providers::KINDS[0]);
     let key_variable = text(layers.value(&key(&provider, "api_key_env"))).map(str::to_owned);
     ChosenModel { format: Format::parse(kind), provider, name, base_url, key_variable }
@@ -117,6 +119,41 @@ fn reach(layers: &Layers, provider: String, name: String) -> ChosenModel {
 fn has_key(layers: &Layers, provider: &str, keys_present: &BTreeSet<OsString>) -> bool {
     text(layers.value(&key(provider, "api_key_env")))
         .is_some_and(|variable| keys_present.contains(&OsString::from(variable)))
+}
+
+fn require(
+    layers: &Layers,
+    model: ChosenModel,
+    keys_present: &BTreeSet<OsString>,
+) -> Result<ChosenModel, NoModel> {
+    require_key(layers, &model, keys_present)?;
+    if has_key(layers, &model.provider, keys_present)
+        || address(layers, &model.provider).is_secret()
+    {
+        require_encryption(layers, &model)?;
+    }
+    Ok(model)
+}
+
+/// A key, or a password in the address, is sent in the clear only where the user has said so by name.
+fn require_encryption(layers: &Layers, model: &ChosenModel) -> Result<(), NoModel> {
+    let provider = &model.provider;
+    let is_allowed = layers.value(&key(provider, "allow_http")) == Some(&Value::Switch(true));
+    match address(layers, provider) {
+        address if address.is_in_clear() && !is_allowed => Err(NoModel::InClear {
+            label: model.label(),
+            address: address.to_string(),
+            provider: provider.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn address<'a>(layers: &'a Layers, provider: &str) -> &'a Address {
+    match layers.value(&key(provider, "base_url")) {
+        Some(Value::Address(address)) => address,
+        other => unreachable!("every provider has an address: {other:?}"),
+    }
 }
 
 /// A provider's own server takes nobody without a key; one at another address may.
@@ -164,9 +201,9 @@ mod tests {
         );
         check(&world, Ok(anthropic));
         let world =
-            world.variable("OPENAI_API_KEY", "k").variable("OPENAI_BASE_URL", "http://h/v1/");
+            world.variable("OPENAI_API_KEY", "k").variable("OPENAI_BASE_URL", "https://h/v1/");
         let openai =
-            ("openai/gpt-5", Format::ChatCompletions, "http://h/v1", Some("OPENAI_API_KEY"));
+            ("openai/gpt-5", Format::ChatCompletions, "https://h/v1", Some("OPENAI_API_KEY"));
         check(&world, Ok(openai));
     }
 
@@ -193,8 +230,55 @@ mod tests {
     fn a_key_that_was_pasted_leaves_the_model_that_is_set() {
         let world = world().flag("--model", "model", "openai/gpt-4o");
         let settings = world.load().unwrap();
-        assert_eq!(settings.model_with_key_of("openai").label(), "openai/gpt-4o");
-        assert_eq!(settings.model_with_key_of("google").label(), "google/gemini-2.5-pro");
+        let label = |provider| settings.model_with_key_of(provider).map(|model| model.label());
+        assert_eq!(label("openai").unwrap(), "openai/gpt-4o");
+        assert_eq!(label("google").unwrap(), "google/gemini-2.5-pro");
+    }
+
+    fn at(address: &str) -> World {
+        let world = world().flag("--model", "model", "openai/x");
+        world.variable("OPENAI_API_KEY", "k").variable("OPENAI_BASE_URL", address)
+    }
+
+    fn label(world: &World) -> Result<String, String> {
+        let chosen = world.load().unwrap().chosen_model();
+        chosen.map(|model| model.label()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_key_is_not_sent_unencrypted_to_another_machine() {
+        let refused = |address: &str| {
+            Err(format!(
+                "the key for openai/x would be sent unencrypted to {address}: use https://, or set \
+                 providers.openai.allow_http = true in your own configuration ('ikigai config' names the file)"
+            ))
+        };
+        for address in ["http://h/v1", "http://10.0.0.1:8080", "http://localhost.evil.org"] {
+            assert_eq!(label(&at(address)), refused(address));
+            let pasted = at(address).load().unwrap().model_with_key_of("openai").map(|_| ());
+            assert_eq!(pasted.map_err(|error| error.to_string()), refused(address).map(drop));
+        }
+        assert_eq!(label(&at("http://localhost@h")), refused("http://***@h"));
+        let password = at("http://me:pw@h").variable("OPENAI_API_KEY", "");
+        assert_eq!(label(&password), refused("http://me:***@h"));
+    }
+
+    #[test]
+    fn a_key_is_sent_over_https_to_this_machine_and_where_the_user_says_so() {
+        let ok = Ok("openai/x".to_owned());
+        for address in ["https://h", "http://localhost:1", "http://127.0.0.2", "http://[::1]:8080"]
+        {
+            assert_eq!(label(&at(address)), ok, "{address}");
+        }
+        let user = |allowed: bool| {
+            at("http://h").user(&format!("providers.openai.allow_http = {allowed}"))
+        };
+        assert_eq!(label(&user(true)), ok);
+        assert!(label(&user(false)).is_err());
+        // Nobody without a key has anything to lose.
+        assert_eq!(label(&at("http://h").variable("OPENAI_API_KEY", "")), ok);
+        let project = at("http://h").project("providers.openai.allow_http = true");
+        assert!(project.load().is_err());
     }
 
     #[test]
@@ -210,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_users_provider_needs_a_model() {
-        let local = "[providers.local]\nbase_url = 'http://h/v1'\napi_key_env = 'K'\nkind = 'openai-responses'";
+        let local = "[providers.local]\nbase_url = 'https://h/v1'\napi_key_env = 'K'\nkind = 'openai-responses'";
         let world = world().user(local).variable("K", "k");
         check(
             &world,
@@ -219,6 +303,6 @@ mod tests {
             ),
         );
         let world = world.flag("--model", "model", "local/meta/llama-3");
-        check(&world, Ok(("local/meta/llama-3", Format::Responses, "http://h/v1", Some("K"))));
+        check(&world, Ok(("local/meta/llama-3", Format::Responses, "https://h/v1", Some("K"))));
     }
 }

@@ -6,6 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use ikigai_tools::{Owners, project_folders};
+
 use super::error::{ConfigError, Fault, Wrong};
 use super::file::{Document, Lookup};
 use super::layers::{Entry, Layers};
@@ -14,19 +16,26 @@ use super::settings::ProjectMay;
 use super::tools;
 use super::value::Value;
 
+const FOLDER: &str = ".ikigai";
 const FILE: &str = ".ikigai/config.toml";
 
 /// Finds the nearest file from `directory` up to the repository's root.
 pub(super) fn find_file(directory: &Path, user_file: &Lookup) -> Result<Lookup, ConfigError> {
     let mut last = PathBuf::from(directory);
-    for folder in folders(directory) {
+    let owners = Owners::of(directory);
+    for folder in project_folders(directory, owners) {
         let path = folder.join(FILE);
         if let Lookup::Found(user) = user_file
             && same_file(&path, &user.path)
         {
             return Ok(Lookup::Nowhere);
         }
-        if let Some(document) = Document::read(&path)? {
+        let is_foreign = |path: &Path| owners.check(path).is_err();
+        // What belongs to another user is passed over, and `ikigai doctor` says so.
+        if !is_foreign(&folder.join(FOLDER))
+            && !is_foreign(&path)
+            && let Some(document) = Document::read(&path)?
+        {
             return Ok(Lookup::Found(document));
         }
         last = path;
@@ -89,15 +98,6 @@ fn check_narrow(entry: &Entry, below: &Layers) -> Result<(), Wrong> {
             Err(Wrong::Widened { tool, place })
         }
     }
-}
-
-/// The folders that belong to the project, from the inside out: up to the first with a `.git`, or
-/// only the working directory. Without that border a file in `/tmp` would speak for everything
-/// beneath it.
-fn folders(directory: &Path) -> impl Iterator<Item = &Path> {
-    let is_root = |folder: &Path| folder.join(".git").symlink_metadata().is_ok();
-    let depth = directory.ancestors().position(is_root).unwrap_or(0);
-    directory.ancestors().take(depth + 1)
 }
 
 #[cfg(test)]

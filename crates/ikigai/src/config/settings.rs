@@ -76,6 +76,12 @@ pub(super) const GROUPS: &[Group] = &[
                 default: Preset::Absent("no key is sent"),
                 project: ProjectMay::Nothing,
             },
+            Setting {
+                key: "providers.NAME.allow_http",
+                kind: Kind::Switch,
+                default: Preset::Absent("a key is sent to another machine over https only"),
+                project: ProjectMay::Nothing,
+            },
         ],
     },
     Group {

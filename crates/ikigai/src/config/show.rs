@@ -201,15 +201,19 @@ model = "openai/gpt-5"                                      # ~/.config/ikigai/c
 providers.openai.kind = "openai"                            # default
 providers.openai.base_url = "https://api.openai.com/v1"     # default
 providers.openai.api_key_env = "OPENAI_API_KEY"             # default; not set
+# providers.openai.allow_http is not set: a key is sent to another machine over https only
 providers.anthropic.kind = "anthropic"                      # default
 providers.anthropic.base_url = "https://api.anthropic.com"  # default
 providers.anthropic.api_key_env = "ANTHROPIC_API_KEY"       # default; set
+# providers.anthropic.allow_http is not set: a key is sent to another machine over https only
 providers.google.kind = "google"                            # default
 providers.google.base_url = "https://generativelanguage.googleapis.com"  # default
 providers.google.api_key_env = "GEMINI_API_KEY"             # default; not set
+# providers.google.allow_http is not set: a key is sent to another machine over https only
 providers.local.kind = "openai"                             # default
 providers.local.base_url = "http://me:***@localhost:11434/v1"  # ~/.config/ikigai/config.toml:4
 # providers.local.api_key_env is not set: no key is sent
+# providers.local.allow_http is not set: a key is sent to another machine over https only
 
 # Permissions
 mode = "read"                 # --mode

@@ -8,6 +8,7 @@ use ikigai_conversation::{AgentId, Body, Message};
 use ikigai_store::StoreError;
 
 use super::Hand;
+use crate::print;
 
 impl Hand<'_> {
     /// Writes the log of an agent to a file: JSON lines where its name ends so, else Markdown. Nothing is overwritten.
@@ -22,8 +23,9 @@ impl Hand<'_> {
         let path = self.environment.directory.join(file);
         let is_json = path.extension().is_some_and(|ending| ending == "jsonl" || ending == "json");
         let text = match is_json {
-            true => log.iter().map(|message| format!("{}\n", message.encode())).collect(),
-            false => render_markdown(agent, &log),
+            true => log.iter().map(|message| print::safe_json(message.encode()) + "\n").collect(),
+            // Whoever shows the file on a terminal trusts it.
+            false => print::safe(&render_markdown(agent, &log)),
         };
         match write_new(&path, &text) {
             Ok(()) => format!("Written to {}: {} messages", path.display(), log.len()),

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ignore::WalkBuilder;
-
 /// More than anybody completes; a larger tree is listed in part.
 const FILES: usize = 100_000;
 /// So long a list is worth waiting for.
@@ -12,15 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The files below a folder, without what git ignores, as relative paths. Names that are no text are left out.
 pub(super) fn list_files(directory: &Path) -> Vec<String> {
-    let begun = Instant::now();
-    let walk = WalkBuilder::new(directory).require_git(false).build();
-    let entries = walk.take_while(|_| begun.elapsed() < PATIENCE).filter_map(Result::ok);
-    let files = entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    let relative = |path: &Path| path.strip_prefix(directory).ok()?.to_str().map(str::to_owned);
-    let mut names: Vec<String> =
-        files.filter_map(|entry| relative(entry.path())).take(FILES).collect();
-    names.sort_unstable();
-    names
+    ikigai_tools::list_files(directory, FILES, Instant::now() + PATIENCE)
 }
 
 #[cfg(test)]

@@ -94,7 +94,13 @@ fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
     let Some(provider) = provider_of(&key).map_or_else(ask_whose, |known| Ok(Some(known)))? else {
         return Ok(None);
     };
-    let chosen = environment.settings.model_with_key_of(provider);
+    let chosen = match environment.settings.model_with_key_of(provider) {
+        Ok(chosen) => chosen,
+        Err(error) => {
+            put(&format!("{}\n", safe(&error.to_string())))?;
+            return Ok(None);
+        }
+    };
     put(&format!(
         "Talking to {}. To keep it: export {}=… in your shell's start-up file.\n",
         chosen.label(),

@@ -120,5 +120,5 @@ fn line(kind: &str, agent: &AgentId, log: Option<i64>, fields: Value) -> anyhow:
     if let Value::Object(fields) = fields {
         event.extend(fields);
     }
-    print::words_to_reader(&format!("{}\n", Value::Object(event)))
+    print::out_to_reader(print::safe_json(format_args!("{}\n", Value::Object(event))))
 }
