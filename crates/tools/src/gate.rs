@@ -10,7 +10,6 @@
 
 mod command;
 mod facts;
-mod guarded;
 mod rule;
 mod script;
 mod shell;
@@ -21,7 +20,6 @@ use std::sync::Arc;
 
 pub(crate) use facts::Subject;
 pub use facts::{Access, Facts, FileFacts, Whereabouts};
-pub(crate) use guarded::{OF_GIT, START_UP, is_guarded};
 pub use rule::{Decision, Rule, path_pattern};
 
 use crate::file_error::{hidden, shorten};

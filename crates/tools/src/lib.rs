@@ -71,7 +71,9 @@ mod revisit;
 mod walk;
 mod written;
 
+mod change_time;
 mod commands;
+mod protected;
 mod sandbox;
 mod watchdog;
 mod words;

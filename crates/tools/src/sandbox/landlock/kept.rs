@@ -97,7 +97,7 @@ mod tests {
 
     use super::super::is_there;
     use super::{KeptRules, Sandbox, places_of};
-    use crate::sandbox::ground::STEP;
+    use crate::change_time::STEP;
 
     /// Makes rules for a home with a secret, changes something, and looks whether they are still good. What
     /// others do to the machine at the same moment may spoil them as well: then that is done again.
