@@ -73,7 +73,7 @@ mod written;
 
 mod change_time;
 mod commands;
-mod protected;
+pub mod protected;
 mod sandbox;
 mod watchdog;
 mod words;

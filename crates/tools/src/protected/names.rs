@@ -124,7 +124,7 @@ fn names_of(path: &Path) -> Vec<String> {
 }
 
 /// A name as a file system may compare it that ignores case, and marks that are not seen.
-fn folded(name: &OsStr) -> String {
+pub(super) fn folded(name: &OsStr) -> String {
     let is_seen = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     name.to_string_lossy().chars().filter(is_seen).flat_map(char::to_lowercase).collect()
 }
