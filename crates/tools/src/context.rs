@@ -14,10 +14,11 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::Commands;
 use crate::file_error::FileError;
 use crate::files::{open_anywhere, open_at};
-use crate::gate::{Reach, is_guarded};
+use crate::gate::Reach;
 use crate::memory::FileMemory;
 use crate::output::OutputSize;
 use crate::place::{Links, Place, open_folder, path_of, require_readable};
+use crate::protected::is_guarded_at;
 use crate::replace::Keep;
 use crate::sandbox::{Root, Sandbox};
 use crate::tree::Tree;
@@ -212,7 +213,7 @@ impl Context {
         let path = self.resolve_file(path)?;
         let place = match &self.tree {
             Some(tree) => tree.find(&path).and_then(|found| {
-                match is_guarded(&found.inside) && !self.guarded_too {
+                match !self.guarded_too && is_guarded_at(&found.root, &found.inside) {
                     true => Err(FileError::Guarded),
                     false => Ok(found.place),
                 }

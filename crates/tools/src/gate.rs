@@ -11,7 +11,6 @@
 
 mod command;
 mod facts;
-mod guarded;
 mod rule;
 mod script;
 mod shell;
@@ -23,7 +22,6 @@ use std::sync::Arc;
 
 pub(crate) use facts::Subject;
 pub use facts::{Access, Facts, FileFacts, Whereabouts};
-pub(crate) use guarded::{OF_GIT, START_UP, is_guarded};
 pub use rule::{Decision, Rule, path_pattern};
 
 use crate::file_error::{hidden, shorten};

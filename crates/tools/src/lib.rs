@@ -71,7 +71,9 @@ mod restore;
 mod walk;
 mod written;
 
+mod change_time;
 mod commands;
+pub mod protected;
 mod sandbox;
 mod search_paths;
 mod watchdog;

@@ -2,10 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::guarded::is_guarded;
 use crate::context::Context;
 use crate::file_error::FileError;
 use crate::place::real_path;
+use crate::protected::is_guarded_at;
 
 /// What a call is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Subject {
         let path = without_dots(&full);
         let (real, whereabouts) = match tree.map(|tree| tree.look(&full)) {
             Some(Ok(found)) => {
-                let whereabouts = match is_guarded(&found.inside) {
+                let whereabouts = match is_guarded_at(&found.root, &found.inside) {
                     _ if found.is_hidden => Whereabouts::Hidden,
                     true => Whereabouts::Guarded,
                     false => Whereabouts::Inside,

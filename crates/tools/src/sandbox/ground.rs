@@ -3,27 +3,11 @@
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use rustix::fs::{Mode, OFlags};
 
-/// A change of a folder may carry the same time as one just before it, since the clock of the kernel makes steps.
-/// What changed within twice the longest of them is looked at again.
-pub(super) const STEP: Duration = Duration::from_millis(20);
-
-/// File systems that note every change of a folder by the clock of this kernel: ext4 and its elders, XFS, Btrfs, F2FS,
-/// bcachefs, ZFS, and what lies in memory or over others.
-const EXACT: [u32; 9] = [
-    0xef53,
-    0x5846_5342,
-    0x9123_683e,
-    0xf2f5_2010,
-    0xca45_1a4e,
-    0x2fc1_2fc1,
-    0x0102_1994,
-    0x8584_58f6,
-    0x794c_7630,
-];
+use crate::change_time::{is_exact, is_settled};
 
 /// A place or folder as it was when it was looked at.
 #[derive(Debug)]
@@ -57,13 +41,7 @@ impl Ground {
 
     /// Whether every later change that matters will be seen.
     pub(super) fn will_show_changes(&self, now: SystemTime) -> bool {
-        let settled = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(STEP);
-        let settled = (settled.as_secs().cast_signed(), settled.subsec_nanos().into());
-        let is_exact = || {
-            let system = rustix::fs::fstatfs(&self.open).map(|system| system.f_type as u32);
-            system.is_ok_and(|system| EXACT.contains(&system))
-        };
-        !self.is_listed || (self.changed() < settled && is_exact())
+        !self.is_listed || (is_settled(self.changed(), now) && is_exact(&self.open))
     }
 
     pub(super) fn is_unchanged(&self) -> bool {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::Root;
 use super::places::Places;
-use crate::gate::{OF_GIT, START_UP};
+use crate::protected::{OF_GIT, START_UP};
 
 /// Each submodule has one or two places of its own beside this, and more mounts would make every command slow.
 const MOST_PINNED: usize = 100;

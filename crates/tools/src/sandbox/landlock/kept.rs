@@ -97,8 +97,8 @@ mod tests {
 
     use super::super::is_there;
     use super::{KeptRules, Sandbox, places_of};
+    use crate::change_time::STEP;
     use crate::sandbox::Root;
-    use crate::sandbox::ground::STEP;
 
     /// Makes rules for a home with a secret, changes something, and looks whether they are still good. What
     /// others do to the machine at the same moment may spoil them as well: then that is done again.

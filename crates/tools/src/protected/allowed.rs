@@ -1,0 +1,428 @@
+//! Which of git's settings a command may make or change: those that make git neither run nor trust anything. The list
+//! says what is allowed, so a key that is not known here is not.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::git_config::{Settings, split};
+
+/// Keys of two parts with any value.
+const PLAIN: [&str; 94] = [
+    "author.email",
+    "author.name",
+    "branch.autosetupmerge",
+    "branch.autosetuprebase",
+    "branch.sort",
+    "checkout.defaultremote",
+    "checkout.guess",
+    "clone.defaultremotename",
+    "clone.filtersubmodules",
+    "commit.cleanup",
+    "commit.status",
+    "commit.verbose",
+    "committer.email",
+    "committer.name",
+    "core.abbrev",
+    "core.autocrlf",
+    "core.bare",
+    "core.bigfilethreshold",
+    "core.checkroundtripencoding",
+    "core.checkstat",
+    "core.commentchar",
+    "core.commitgraph",
+    "core.compression",
+    "core.eol",
+    "core.filemode",
+    "core.fscache",
+    "core.fsync",
+    "core.fsyncmethod",
+    "core.hidedotfiles",
+    "core.ignorecase",
+    "core.logallrefupdates",
+    "core.longpaths",
+    "core.loosecompression",
+    "core.multipackindex",
+    "core.packedrefstimeout",
+    "core.precomposeunicode",
+    "core.preloadindex",
+    "core.quotepath",
+    "core.repositoryformatversion",
+    "core.safecrlf",
+    "core.sharedrepository",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "core.symlinks",
+    "core.trustctime",
+    "core.untrackedcache",
+    "core.warnambiguousrefs",
+    "core.whitespace",
+    "diff.algorithm",
+    "diff.context",
+    "diff.ignoresubmodules",
+    "diff.indentheuristic",
+    "diff.mnemonicprefix",
+    "diff.noprefix",
+    "diff.renamelimit",
+    "diff.renames",
+    "diff.submodule",
+    "extensions.compatobjectformat",
+    "extensions.noop",
+    "extensions.objectformat",
+    "extensions.preciousobjects",
+    "extensions.refstorage",
+    "extensions.relativeworktrees",
+    "extensions.worktreeconfig",
+    "fetch.parallel",
+    "fetch.prune",
+    "fetch.prunetags",
+    "fetch.recursesubmodules",
+    "fetch.writecommitgraph",
+    "gc.auto",
+    "gc.autodetach",
+    "gc.autopacklimit",
+    "gc.pruneexpire",
+    "gc.reflogexpire",
+    "gc.reflogexpireunreachable",
+    "index.sparse",
+    "index.threads",
+    "index.version",
+    "init.defaultbranch",
+    "lfs.repositoryformatversion",
+    "maintenance.auto",
+    "maintenance.strategy",
+    "merge.conflictstyle",
+    "merge.ff",
+    "merge.log",
+    "merge.renames",
+    "pull.ff",
+    "pull.rebase",
+    "push.autosetupremote",
+    "push.default",
+    "push.followtags",
+    "push.recursesubmodules",
+    "user.email",
+    "user.name",
+];
+/// Sections whose keys of two parts are about what is shown, or how a command behaves.
+const PLAIN_SECTIONS: [&str; 8] =
+    ["advice", "color", "column", "rebase", "rerere", "status", "stash", "tag"];
+/// Of these sections what is not plain: it names a program or a key.
+const NOT_PLAIN: [&str; 3] = ["rebase.instructionformat", "tag.gpgsign", "tag.forcesignannotated"];
+/// Keys that may only be switched off.
+const ONLY_OFF: [&str; 3] = ["commit.gpgsign", "tag.forcesignannotated", "tag.gpgsign"];
+
+/// The last part of keys of three parts with any value.
+const PLAIN_OF_REMOTE: [&str; 9] = [
+    "fetch",
+    "followremotehead",
+    "mirror",
+    "partialclonefilter",
+    "promisor",
+    "prune",
+    "prunetags",
+    "skipfetchall",
+    "tagopt",
+];
+const PLAIN_OF_BRANCH: [&str; 4] = ["description", "merge", "rebase", "vscode-merge-base"];
+const PLAIN_OF_SUBMODULE: [&str; 6] =
+    ["active", "branch", "fetchrecursesubmodules", "ignore", "path", "shallow"];
+const UPDATES: [&[u8]; 4] = [b"checkout", b"merge", b"none", b"rebase"];
+/// What git itself speaks to; everything else is spoken to by a program that the address names.
+const SCHEMES: [&str; 4] = ["git", "http", "https", "ssh"];
+
+/// Whether a path that stands in a setting leads into a root without links; relative ones are relative to the folder.
+pub(super) trait Inside {
+    fn leads_inside(&self, folder: &Path, path: &Path) -> bool;
+}
+
+/// Where the settings are.
+pub(super) struct Place<'a> {
+    pub(super) inside: &'a dyn Inside,
+    /// The folder of the repository.
+    pub(super) repository: &'a Path,
+}
+
+impl Place<'_> {
+    /// The first key that may not be changed so, with the reason.
+    pub(super) fn judge(&self, before: &Settings, now: &Settings) -> Result<(), String> {
+        let keys: BTreeSet<&Vec<u8>> = before.0.keys().chain(now.0.keys()).collect();
+        for key in keys {
+            let (was, is) = (before.values(key), now.values(key));
+            if was == is {
+                continue;
+            }
+            let rule = rule(key);
+            let is_moved = match rule {
+                Rule::Address => !was.is_empty() && !is.is_empty(),
+                Rule::PushAddress => !is.is_empty() && has_remote(before, key),
+                _ => false,
+            };
+            if is_moved {
+                return Err(format!("it changes {}, where data is sent", shown(key)));
+            }
+            let is_fine = |value: &Option<Vec<u8>>| {
+                was.contains(value) || self.allows(&rule, value.as_deref())
+            };
+            // What is not allowed may not be removed either: it may have kept git from something.
+            let is_allowed = !matches!(rule, Rule::Never) && is.iter().all(is_fine);
+            if !is_allowed {
+                return Err(format!("it sets {}, which git may run or trust", shown(key)));
+            }
+        }
+        Ok(())
+    }
+
+    fn allows(&self, rule: &Rule, value: Option<&[u8]>) -> bool {
+        let text = value.unwrap_or(b"true");
+        match rule {
+            Rule::Any => true,
+            Rule::Off => [&b"false"[..], b"no", b"off", b"0", b""].contains(&text),
+            Rule::Update => UPDATES.contains(&text),
+            Rule::RemoteName => text == b"." || is_remote_name(text),
+            Rule::Address | Rule::PushAddress => {
+                value.is_some_and(|address| self.allows_address(address))
+            }
+            Rule::Folder => {
+                let folder = Path::new(OsStr::from_bytes(text));
+                self.inside.leads_inside(self.repository, folder)
+            }
+            Rule::Never => false,
+        }
+    }
+
+    fn allows_address(&self, address: &[u8]) -> bool {
+        let Ok(text) = str::from_utf8(address) else { return false };
+        let has_odd = text.chars().any(char::is_control) || text.starts_with(['-', '~']);
+        if has_odd || text.is_empty() {
+            return false;
+        }
+        if let Some((scheme, rest)) = text.split_once("://") {
+            return match scheme {
+                "file" => self.is_local_inside(rest),
+                scheme => SCHEMES.contains(&scheme) && !rest.starts_with('-') && !rest.is_empty(),
+            };
+        }
+        let is_host_and_path = match (text.find(':'), text.find('/')) {
+            (Some(colon), Some(slash)) => colon < slash,
+            (colon, None) => colon.is_some(),
+            (None, Some(_)) => false,
+        };
+        match is_host_and_path {
+            true => !text.contains("::"),
+            false => self.is_local_inside(text),
+        }
+    }
+
+    /// Git works from the folder around `.git`, or from a bare repository itself.
+    fn is_local_inside(&self, path: &str) -> bool {
+        let is_bare = self.repository.file_name() != Some(OsStr::new(".git"));
+        let folder = match self.repository.parent() {
+            Some(parent) if !is_bare => parent,
+            _ => self.repository,
+        };
+        self.inside.leads_inside(folder, Path::new(path))
+    }
+}
+
+enum Rule {
+    Any,
+    Off,
+    Update,
+    RemoteName,
+    Address,
+    PushAddress,
+    Folder,
+    Never,
+}
+
+fn rule(key: &[u8]) -> Rule {
+    let Ok(text) = str::from_utf8(key) else { return Rule::Never };
+    let (section, subsection, name) = split(key);
+    let Some(subsection) = subsection else { return rule_of_two(text, section) };
+    let is_in = |list: &[&str]| list.iter().any(|known| known.as_bytes() == name);
+    match (section, name) {
+        (b"remote", _) if !is_remote_name(subsection) => Rule::Never,
+        (b"remote", b"url") | (b"submodule", b"url") => Rule::Address,
+        (b"remote", b"pushurl") => Rule::PushAddress,
+        (b"remote", _) if is_in(&PLAIN_OF_REMOTE) => Rule::Any,
+        (b"branch", b"remote" | b"pushremote") => Rule::RemoteName,
+        (b"branch", _) if is_in(&PLAIN_OF_BRANCH) => Rule::Any,
+        (b"submodule", b"update") => Rule::Update,
+        (b"submodule", _) if is_in(&PLAIN_OF_SUBMODULE) => Rule::Any,
+        (b"color", _) => Rule::Any,
+        _ => Rule::Never,
+    }
+}
+
+fn rule_of_two(key: &str, section: &[u8]) -> Rule {
+    let is_plain_section = PLAIN_SECTIONS.iter().any(|known| known.as_bytes() == section);
+    match key {
+        "core.worktree" => Rule::Folder,
+        "extensions.partialclone" | "remote.pushdefault" => Rule::RemoteName,
+        "submodule.active" | "submodule.fetchjobs" | "submodule.recurse" => Rule::Any,
+        key if ONLY_OFF.contains(&key) => Rule::Off,
+        key if PLAIN.contains(&key) => Rule::Any,
+        key if is_plain_section && !NOT_PLAIN.contains(&key) => Rule::Any,
+        _ => Rule::Never,
+    }
+}
+
+/// Whether the remote of a `pushurl` had an address before.
+fn has_remote(before: &Settings, key: &[u8]) -> bool {
+    let stem = key.strip_suffix(b"pushurl").unwrap_or(key);
+    let url = [stem, b"url"].concat();
+    !before.values(&url).is_empty() || !before.values(key).is_empty()
+}
+
+/// A name that git cannot take for an address or an option.
+fn is_remote_name(name: &[u8]) -> bool {
+    let Ok(name) = str::from_utf8(name) else { return false };
+    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '+' | '@');
+    !name.is_empty()
+        && !name.starts_with(['-', '/', '.'])
+        && name.chars().all(is_fine)
+        && name.split('/').all(|part| !part.is_empty() && part != ".." && part != ".")
+}
+
+fn shown(key: &[u8]) -> Cow<'_, str> {
+    /// A key may be as long as a file.
+    const LONGEST: usize = 100;
+    String::from_utf8_lossy(&key[..key.len().min(LONGEST)])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Component, Path, PathBuf};
+
+    use super::super::git_config::Settings;
+    use super::{Inside, Place};
+
+    /// Everything beneath `/root`, without a look.
+    struct Lexical;
+
+    impl Inside for Lexical {
+        fn leads_inside(&self, folder: &Path, path: &Path) -> bool {
+            let mut to = PathBuf::new();
+            for component in folder.join(path).components() {
+                match component {
+                    Component::ParentDir => drop(to.pop()),
+                    other => to.push(other),
+                }
+            }
+            to.starts_with("/root")
+        }
+    }
+
+    fn judge(before: &str, now: &str) -> Result<(), String> {
+        let parse = |text: &str| Settings::parse(text.as_bytes()).unwrap();
+        let place = Place { inside: &Lexical, repository: Path::new("/root/project/.git") };
+        place.judge(&parse(before), &parse(now))
+    }
+
+    #[test]
+    fn what_git_needs_passes() {
+        for now in [
+            "[core]\nrepositoryformatversion=0\nfilemode\nbare=false\nlogallrefupdates=true",
+            "[remote \"origin\"]\nurl=https://a/b\nfetch=+refs/heads/*:refs/remotes/origin/*",
+            "[remote \"origin\"]\nurl=git@github.com:a/b.git",
+            "[remote \"origin\"]\nurl=ssh://git@host:22/a",
+            "[remote \"origin\"]\nurl=../other\npushurl=/root/third",
+            "[remote \"origin\"]\nurl=file:///root/third",
+            "[branch \"main\"]\nremote=origin\nmerge=refs/heads/main",
+            "[branch \"a.b/c\"]\nremote=.\nrebase=true",
+            "[submodule \"a/b\"]\nurl=https://a/b\nactive=true\nupdate=rebase",
+            "[user]\nname=A\nemail=a@b",
+            "[core]\nworktree=../../sub",
+            "[extensions]\nworktreeConfig=true",
+            "[commit]\ngpgsign=false",
+            "[pull]\nrebase=true\n[push]\ndefault=simple",
+            "[advice]\ndetachedHead=false",
+        ] {
+            assert_eq!(judge("", now), Ok(()), "{now}");
+        }
+    }
+
+    #[test]
+    fn what_git_would_run_or_trust_fails() {
+        for (now, key) in [
+            ("[core]\nfsmonitor=x", "core.fsmonitor"),
+            ("[core]\nfsmonitor=true", "core.fsmonitor"),
+            ("[core]\nhooksPath=x", "core.hookspath"),
+            ("[core]\neditor=x", "core.editor"),
+            ("[core]\npager=x", "core.pager"),
+            ("[core]\nsshCommand=x", "core.sshcommand"),
+            ("[core]\naskPass=x", "core.askpass"),
+            ("[core]\ngitProxy=x", "core.gitproxy"),
+            ("[core]\nattributesFile=x", "core.attributesfile"),
+            ("[core]\nexcludesFile=x", "core.excludesfile"),
+            ("[core]\nalternateRefsCommand=x", "core.alternaterefscommand"),
+            ("[core]\nworktree=../../../etc", "core.worktree"),
+            ("[core]\nworktree=/etc", "core.worktree"),
+            ("[core]\nprotectHFS=false", "core.protecthfs"),
+            ("[include]\npath=x", "include.path"),
+            ("[includeIf \"gitdir:x\"]\npath=x", "includeif.gitdir:x.path"),
+            ("[alias]\nst=!x", "alias.st"),
+            ("[filter \"x\"]\nclean=x", "filter.x.clean"),
+            ("[diff \"x\"]\ntextconv=x", "diff.x.textconv"),
+            ("[diff]\nexternal=x", "diff.external"),
+            ("[merge \"x\"]\ndriver=x", "merge.x.driver"),
+            ("[credential]\nhelper=x", "credential.helper"),
+            ("[url \"x\"]\ninsteadOf=y", "url.x.insteadof"),
+            ("[http]\nproxy=x", "http.proxy"),
+            ("[gpg]\nprogram=x", "gpg.program"),
+            ("[gpg \"ssh\"]\nprogram=x", "gpg.ssh.program"),
+            ("[protocol \"ext\"]\nallow=always", "protocol.ext.allow"),
+            ("[uploadpack]\npackObjectsHook=x", "uploadpack.packobjectshook"),
+            ("[receive]\nfsckObjects=false", "receive.fsckobjects"),
+            ("[submodule \"a\"]\nupdate=!x", "submodule.a.update"),
+            ("[submodule \"a\"]\nurl=ext::x", "submodule.a.url"),
+            ("[trailer \"a\"]\ncommand=x", "trailer.a.command"),
+            ("[commit]\ngpgsign=true", "commit.gpgsign"),
+            ("[commit]\ngpgsign", "commit.gpgsign"),
+            ("[gc]\nrecentObjectsHook=x", "gc.recentobjectshook"),
+            ("[pull]\ntwohead=x", "pull.twohead"),
+            ("[remote \"a\"]\nuploadpack=x", "remote.a.uploadpack"),
+            ("[remote \"a\"]\nvcs=x", "remote.a.vcs"),
+            ("[remote \"ext::x\"]\nfetch=x", "remote.ext::x.fetch"),
+            ("[remote \"a\"]\nurl=ext::sh -c x", "remote.a.url"),
+            ("[remote \"a\"]\nurl=ftp://a", "remote.a.url"),
+            ("[remote \"a\"]\nurl=/etc/x", "remote.a.url"),
+            ("[remote \"a\"]\nurl=../../x", "remote.a.url"),
+            ("[remote \"a\"]\nurl=file:///etc", "remote.a.url"),
+            ("[remote \"a\"]\nurl=ssh://-oProxyCommand=x/y", "remote.a.url"),
+            ("[remote \"a\"]\nurl=-x:y", "remote.a.url"),
+            ("[remote \"a\"]\nurl=~root/x", "remote.a.url"),
+            ("[remote \"a\"]\nurl", "remote.a.url"),
+            ("[branch \"a\"]\nremote=ext::x", "branch.a.remote"),
+            ("[branch \"a\"]\nremote=../x", "branch.a.remote"),
+            ("[branch \"a\"]\npushRemote=/x", "branch.a.pushremote"),
+            ("[branch \"a\"]\nmergeOptions=-sx", "branch.a.mergeoptions"),
+            ("[unknown]\nkey=x", "unknown.key"),
+        ] {
+            let expected = format!("it sets {key}, which git may run or trust");
+            assert_eq!(judge("", now), Err(expected), "{now}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_new_or_changed_counts() {
+        let before = "[core]\nfsmonitor=x\nbare=false\n[alias]\na=1\n[remote \"o\"]\nurl=ext::x\n";
+        let runs = |key| Err(format!("it sets {key}, which git may run or trust"));
+        let sends = |key| Err(format!("it changes {key}, where data is sent"));
+        for (now, expected) in [
+            (before.to_owned(), Ok(())),
+            (before.replace("bare=false", "bare=true"), Ok(())),
+            (before.replace("url=ext::x", ""), Ok(())),
+            (before.replace("fsmonitor=x", "fsmonitor=y"), runs("core.fsmonitor")),
+            (before.replace("a=1", "a=1\na=2"), runs("alias.a")),
+            (before.replace("a=1", ""), runs("alias.a")),
+            (before.replace("ext::x", "https://x/y"), sends("remote.o.url")),
+            (format!("{before}pushurl=https://x/y\n"), sends("remote.o.pushurl")),
+        ] {
+            assert_eq!(judge(before, &now), expected, "{now}");
+        }
+    }
+}

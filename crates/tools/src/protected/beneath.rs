@@ -1,0 +1,295 @@
+//! Looking at files beneath a root while a hostile command may swap folders and links there: everything is done
+//! relative to open folders, no link is followed, nothing is waited for, and every read has a limit.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat,
+};
+use rustix::io::Errno;
+
+use crate::place::{Links, open_folder};
+
+/// The largest file whose content is kept. Settings are a thousand times smaller.
+pub(super) const LARGEST_KEPT: u64 = 1024 * 1024;
+/// As much of a path as the system takes at once, with room to spare.
+pub(super) const LONGEST_STRETCH: usize = 3_000;
+/// A file that changes while it is read is read again so often.
+const READINGS: usize = 3;
+
+/// To list a folder.
+pub(super) const TO_LIST: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+/// To do something in a folder, which need not be readable where the system can do that.
+#[cfg(target_os = "linux")]
+pub(super) const TO_ENTER: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+pub(super) const TO_ENTER: OFlags = TO_LIST.union(OFlags::NOFOLLOW);
+
+/// A folder that commands may write, held open.
+#[derive(Debug)]
+pub(super) struct Root {
+    /// Absolute and canonical.
+    pub(super) path: PathBuf,
+    pub(super) folder: OwnedFd,
+}
+
+impl Root {
+    pub(super) fn open(path: &Path) -> io::Result<Root> {
+        let folder = open_folder(CWD, path, Links::Refuse)?;
+        Ok(Root { path: path.to_owned(), folder })
+    }
+
+    /// Opens the folder that a path relative to the root is in, together with the last name of the path.
+    pub(super) fn parent<'a>(&self, inside: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
+        let (Some(folder), Some(name)) = (inside.parent(), inside.file_name()) else {
+            return Err(Errno::ISDIR);
+        };
+        Ok((self.folder(folder, TO_ENTER)?, name))
+    }
+
+    /// Opens a folder by its path relative to the root.
+    pub(super) fn folder(&self, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        open_beneath(&self.folder, inside, flags)
+    }
+
+    /// Reads what is at a path relative to the root.
+    pub(super) fn read(&self, inside: &Path) -> Result<Version, Errno> {
+        let (folder, name) = self.parent(inside)?;
+        Version::read(folder, name)
+    }
+}
+
+/// Whether an error means that nothing can be reached at a path without following a link.
+pub(super) fn is_absent(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+}
+
+/// Which file it is and what the system says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    /// Change time in seconds and nanoseconds.
+    pub(super) changed: (i64, i64),
+    pub(super) size: u64,
+    pub(super) mode: u32,
+}
+
+impl Look {
+    #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between systems")]
+    pub(super) fn of(stat: &Stat) -> Look {
+        Look {
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            size: stat.st_size as u64,
+            mode: stat.st_mode as u32,
+        }
+    }
+
+    /// What is at a name in a folder; a link is not followed.
+    pub(super) fn at(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Look, Errno> {
+        Ok(Look::of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+
+    pub(super) fn of_open(open: impl AsFd) -> Result<Look, Errno> {
+        Ok(Look::of(&fstat(open)?))
+    }
+
+    pub(super) fn kind(&self) -> FileType {
+        #[allow(clippy::useless_conversion, reason = "the type differs between systems")]
+        FileType::from_raw_mode(self.mode.try_into().unwrap_or_default())
+    }
+
+    pub(super) fn is_executable(&self) -> bool {
+        self.mode & 0o111 != 0
+    }
+
+    /// Device and inode of the file.
+    pub(super) fn id(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+}
+
+/// A protected file, link or folder as it was at one moment.
+#[derive(Debug, Clone)]
+pub(super) struct Version {
+    pub(super) look: Look,
+    pub(super) content: Content,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    Bytes(Arc<[u8]>),
+    /// Where a link leads.
+    Link(Vec<u8>),
+    Folder,
+    /// A file that is too large, may not be read, or changes all the time; or neither file, link nor folder.
+    Unknown,
+}
+
+impl Version {
+    /// Reads what is at a name in a folder.
+    ///
+    /// A file is read every time: what is written through a mapping does not always change a time.
+    pub(super) fn read(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
+        let look = Look::at(&folder, name)?;
+        let content = match look.kind() {
+            FileType::RegularFile => return Version::read_file(folder, name, look),
+            FileType::Symlink => Content::Link(readlinkat(folder, name, Vec::new())?.into_bytes()),
+            FileType::Directory => Content::Folder,
+            _ => Content::Unknown,
+        };
+        Ok(Version { look, content })
+    }
+
+    fn read_file(folder: impl AsFd, name: &OsStr, look: Look) -> Result<Version, Errno> {
+        let unknown = |look| Version { look, content: Content::Unknown };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut file = match openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Err(Errno::NOENT),
+            // Neither can it be read later, or it is something else by now, which the next check will see.
+            Err(_) => return Ok(unknown(look)),
+        };
+        for _ in 0..READINGS {
+            let before = Look::of_open(&file)?;
+            if before.kind() != FileType::RegularFile || before.size > LARGEST_KEPT {
+                return Ok(unknown(before));
+            }
+            let Ok(bytes) = read_bounded(&mut file) else { return Ok(unknown(before)) };
+            if Look::of_open(&file)? == before && bytes.len() as u64 == before.size {
+                return Ok(Version { look: before, content: Content::Bytes(bytes.into()) });
+            }
+        }
+        Ok(unknown(look))
+    }
+
+    /// Whether there is the same thing to be read and run, whichever file it is.
+    pub(super) fn is_same(&self, other: &Version) -> bool {
+        const RUNS: u32 = 0o6111;
+        let is_same_mode = self.look.mode & RUNS == other.look.mode & RUNS;
+        match (&self.content, &other.content) {
+            (Content::Folder, Content::Folder) => true,
+            (Content::Link(a), Content::Link(b)) => a == b,
+            (Content::Bytes(a), Content::Bytes(b)) => a == b && is_same_mode,
+            (Content::Unknown, Content::Unknown) => self.look == other.look,
+            _ => false,
+        }
+    }
+}
+
+fn read_bounded(file: &mut File) -> io::Result<Vec<u8>> {
+    use std::io::Seek;
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST_KEPT + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a folder beneath another by a relative path of any length; no part of it may be a link or `..`.
+pub(super) fn open_beneath(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut folder: Option<OwnedFd> = None;
+    let mut stretch = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => stretch.push(name),
+            Component::CurDir => {}
+            _ => return Err(Errno::XDEV),
+        }
+        if stretch.as_os_str().len() > LONGEST_STRETCH {
+            let further = match &folder {
+                Some(folder) => open_stretch(folder, &stretch, TO_ENTER)?,
+                None => open_stretch(&from, &stretch, TO_ENTER)?,
+            };
+            folder = Some(further);
+            stretch = PathBuf::new();
+        }
+    }
+    if stretch.as_os_str().is_empty() {
+        stretch.push(".");
+    }
+    match &folder {
+        Some(folder) => open_stretch(folder, &stretch, flags),
+        None => open_stretch(&from, &stretch, flags),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn open_stretch(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{ResolveFlags, openat2};
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match openat2(&from, path, flags, Mode::empty(), resolve) {
+        // An old kernel, or a filter that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => open_by_names(from, path, flags),
+        // Something was renamed on the way; by hand that does not matter.
+        Err(Errno::AGAIN) => open_by_names(from, path, flags),
+        opened => opened,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_stretch(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    open_by_names(from, path, flags)
+}
+
+/// One name at a time.
+fn open_by_names(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let (above, last) = (path.parent().unwrap_or(Path::new("")), path.file_name());
+    let mut folder = openat(from, ".", TO_ENTER, Mode::empty())?;
+    for name in above.iter() {
+        folder = openat(&folder, name, TO_ENTER, Mode::empty())?;
+    }
+    openat(&folder, last.unwrap_or(OsStr::new(".")), flags | OFlags::NOFOLLOW, Mode::empty())
+}
+
+/// An entry of a folder.
+pub(super) struct Listed {
+    pub(super) name: OsString,
+    pub(super) kind: FileType,
+}
+
+/// Calls `each` for every entry of an open folder.
+pub(super) fn for_each_entry(
+    folder: OwnedFd,
+    mut each: impl FnMut(&[u8], FileType),
+) -> Result<(), Errno> {
+    // The kind is unknown on some file systems; then it has to be asked for.
+    let mut unknown = Vec::new();
+    let mut entries = Dir::new(folder)?;
+    while let Some(entry) = entries.read() {
+        let entry = entry?;
+        match (entry.file_name().to_bytes(), entry.file_type()) {
+            (b"." | b"..", _) => {}
+            (name, FileType::Unknown) => unknown.push(name.to_owned()),
+            (name, kind) => each(name, kind),
+        }
+    }
+    for name in unknown {
+        if let Ok(look) = Look::at(entries.fd()?, OsStr::from_bytes(&name)) {
+            each(&name, look.kind());
+        }
+    }
+    Ok(())
+}
+
+/// The entries of an open folder, at most so many; `None` if there are more.
+pub(super) fn entries_of(folder: OwnedFd, most: usize) -> Result<Option<Vec<Listed>>, Errno> {
+    let mut entries = Vec::new();
+    let mut count = 0;
+    for_each_entry(folder, |name, kind| {
+        count += 1;
+        if count <= most {
+            entries.push(Listed { name: OsString::from_vec(name.to_owned()), kind });
+        }
+    })?;
+    Ok((count <= most).then_some(entries))
+}

@@ -1,0 +1,313 @@
+//! What a command has done to protected paths and may not have.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::allowed::{Inside, Place};
+use super::beneath::{Content, Look, Root, Version};
+use super::git_config::Settings;
+use super::snapshot::{Entry, Role, Snapshot, lexical};
+
+/// One protected path that is not as it was, in a way that needs approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The root that it is in.
+    pub root: PathBuf,
+    /// The absolute path.
+    pub path: PathBuf,
+    /// What happened to it.
+    pub change: Change,
+    /// Why it needs approval, as a clause: `it sets core.fsmonitor, which git may run or trust`.
+    pub reason: String,
+}
+
+/// What happened to a protected path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It did not exist before.
+    New,
+    /// It is not the same as before.
+    Changed,
+    /// It is gone.
+    Deleted,
+}
+
+/// One root at the moment of a check.
+pub(super) struct Current<'a> {
+    pub(super) root: &'a Root,
+    pub(super) now: &'a Snapshot,
+}
+
+/// All roots at the moment of a check.
+pub(super) struct Roots<'a>(pub(super) Vec<Current<'a>>);
+
+impl Roots<'_> {
+    /// Compares one root with how it was; `at` is its number. Adds up to `most` findings.
+    pub(super) fn compare(&self, at: usize, before: &Snapshot, most: usize) -> Vec<Finding> {
+        let Current { root, now } = self.0[at];
+        let mut findings: Vec<Finding> = Vec::new();
+        let paths: BTreeSet<&PathBuf> = before.entries.keys().chain(now.entries.keys()).collect();
+        for path in paths {
+            if findings.len() >= most {
+                break;
+            }
+            let absolute = root.path.join(path);
+            // What is in a folder goes where the folder goes.
+            if findings.last().is_some_and(|finding| absolute.starts_with(&finding.path)) {
+                continue;
+            }
+            let (was, is) = (before.entries.get(path), now.entries.get(path));
+            let compared = Compared { roots: self, root, now, path, absolute: &absolute };
+            if let Err((change, reason)) = compared.judge(was, is) {
+                findings.push(Finding { root: root.path.clone(), path: absolute, change, reason });
+            }
+        }
+        findings.extend(self.replaced_folders(at, before, most.saturating_sub(findings.len())));
+        findings
+    }
+
+    /// Folders around a repository that are a link now: whoever follows it comes to another repository.
+    fn replaced_folders(&self, at: usize, before: &Snapshot, most: usize) -> Vec<Finding> {
+        let Current { root, now } = self.0[at];
+        let gone = before.repositories.difference(&now.repositories);
+        let link = |repository: &PathBuf| {
+            let mut folders: Vec<&Path> = repository.ancestors().skip(1).collect();
+            folders.pop();
+            let is_link = |path: &&&Path| root.read(path).is_ok_and(|found| found.is_link());
+            folders.iter().rev().find(is_link).map(|path| root.path.join(path))
+        };
+        let links: BTreeSet<PathBuf> = gone.filter_map(link).take(most).collect();
+        let finding = |path| Finding {
+            root: root.path.clone(),
+            path,
+            change: Change::Changed,
+            reason: "it is a link in the place of a folder with a repository".to_owned(),
+        };
+        links.into_iter().map(finding).collect()
+    }
+
+    /// The root in which an absolute path lies that has no links, and the path in there.
+    fn find(&self, path: &Path) -> Option<(&Current<'_>, PathBuf)> {
+        let (current, inside) = self.0.iter().find_map(|current| {
+            let inside = path.strip_prefix(&current.root.path).ok()?;
+            Some((current, inside.to_owned()))
+        })?;
+        if inside.as_os_str().is_empty() {
+            return Some((current, inside));
+        }
+        let parent = current.root.parent(&inside);
+        let is_without_links = match parent.and_then(|(folder, name)| Look::at(folder, name)) {
+            Ok(look) => !look.kind().is_symlink(),
+            Err(error) => error == rustix::io::Errno::NOENT,
+        };
+        is_without_links.then_some((current, inside))
+    }
+
+    /// Whether a repository was found at an absolute path.
+    fn is_repository(&self, path: &Path) -> bool {
+        self.find(path).is_some_and(|(current, inside)| current.now.repositories.contains(&inside))
+    }
+}
+
+impl Roots<'_> {
+    /// Whether a worktree or a submodule has its place at an absolute path. Git writes the `.git` file that leads there
+    /// before all the rest.
+    fn is_of_repository(&self, path: &Path) -> bool {
+        let is_place = |folder: &Path| {
+            let name = folder.file_name();
+            let is_nest = name.is_some_and(|name| name == "modules" || name == "worktrees");
+            is_nest && folder.parent().is_some_and(|around| self.is_repository(around))
+        };
+        self.find(path).is_some() && path.ancestors().skip(1).any(is_place)
+    }
+}
+
+impl Inside for Roots<'_> {
+    fn leads_inside(&self, folder: &Path, path: &Path) -> bool {
+        lexical(folder, path).is_some_and(|path| self.find(&path).is_some())
+    }
+}
+
+/// One path to compare.
+struct Compared<'a> {
+    roots: &'a Roots<'a>,
+    root: &'a Root,
+    now: &'a Snapshot,
+    /// Relative to the root.
+    path: &'a Path,
+    absolute: &'a Path,
+}
+
+type Judgement = Result<(), (Change, String)>;
+
+impl Compared<'_> {
+    fn judge(&self, was: Option<&Entry>, is: Option<&Entry>) -> Judgement {
+        match (was, is) {
+            (None, None) => Ok(()),
+            (Some(was), None) => self.judge_deleted(was),
+            (Some(was), Some(is)) if was.version.is_same(&is.version) => Ok(()),
+            // Too large to be known, which the user was told.
+            (Some(was), Some(is)) if was.version.is_unknown_folder() && is.version.is_folder() => {
+                Ok(())
+            }
+            (was, Some(is)) => {
+                let change = if was.is_some() { Change::Changed } else { Change::New };
+                let judged = self.judge_present(was.map(|was| &was.version), is);
+                judged.map_err(|reason| (change, reason.into_owned()))
+            }
+        }
+    }
+
+    fn judge_deleted(&self, was: &Entry) -> Judgement {
+        let deleted = |reason: &str| Err((Change::Deleted, reason.to_owned()));
+        match was.role {
+            Role::Top => deleted("it was deleted"),
+            Role::Passage | Role::DotGit | Role::OldRemote => Ok(()),
+            // Whoever deletes a whole repository may do so.
+            _ if !self.is_in_repository() => Ok(()),
+            Role::Hook if was.version.is_folder() || !was.version.look.is_executable() => Ok(()),
+            Role::Config => {
+                let judged = self.judge_config(Some(&was.version), b"");
+                judged.map_err(|_| (Change::Deleted, "it was deleted".to_owned()))
+            }
+            Role::Hook | Role::Attributes | Role::CommonDir | Role::GitDir => {
+                deleted("it was deleted")
+            }
+        }
+    }
+
+    fn is_in_repository(&self) -> bool {
+        self.path.ancestors().skip(1).any(|folder| self.now.repositories.contains(folder))
+    }
+
+    fn judge_present(&self, was: Option<&Version>, is: &Entry) -> Result<(), Cow<'static, str>> {
+        let version = &is.version;
+        let is_link = version.is_link();
+        let refuse = |reason: &'static str| Err(Cow::Borrowed(reason));
+        match is.role {
+            Role::Top if was.is_some() => refuse("it was changed"),
+            Role::Top => refuse("it is new, and other programs run or believe it"),
+            _ if is_link => refuse("it is a link"),
+            Role::Passage => Ok(()),
+            Role::Hook if version.is_folder() => Ok(()),
+            Role::Hook if was.is_some() => refuse("git runs it, and it was changed"),
+            Role::Hook if version.look.is_executable() => refuse("git runs it"),
+            Role::Hook => Ok(()),
+            Role::OldRemote if version.is_folder() => Ok(()),
+            Role::OldRemote => refuse("git takes addresses from it"),
+            Role::DotGit if version.is_folder() => Ok(()),
+            Role::DotGit if was.is_some_and(Version::is_folder) => {
+                refuse("it replaced the folder of a repository")
+            }
+            Role::Config | Role::Attributes | Role::CommonDir | Role::GitDir | Role::DotGit => {
+                match &version.content {
+                    Content::Bytes(bytes) => self.judge_file(is.role, was, bytes),
+                    Content::Folder => Ok(()),
+                    Content::Link(_) | Content::Unknown => refuse("it cannot be checked"),
+                }
+            }
+        }
+    }
+
+    fn judge_file(
+        &self,
+        role: Role,
+        was: Option<&Version>,
+        bytes: &[u8],
+    ) -> Result<(), Cow<'static, str>> {
+        let require = |is_fine: bool, reason| if is_fine { Ok(()) } else { Err(Cow::from(reason)) };
+        match role {
+            Role::Config => self.judge_config(was, bytes).map_err(Cow::Owned),
+            Role::Attributes => {
+                let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
+                require(is_blank && was.is_none(), "git takes the names of filters from it")
+            }
+            Role::DotGit => {
+                let is_fine = self.leads_to_repository(bytes);
+                require(is_fine, "it does not lead to a repository in the working tree")
+            }
+            Role::CommonDir => {
+                let is_fine = self.is_normal_common_dir(bytes);
+                require(is_fine, "it leads git to the settings of another repository")
+            }
+            Role::GitDir => {
+                let is_fine = self.is_normal_git_dir(bytes);
+                require(is_fine, "it leads out of the working tree")
+            }
+            Role::Top | Role::Hook | Role::OldRemote | Role::Passage => Ok(()),
+        }
+    }
+
+    fn judge_config(&self, was: Option<&Version>, bytes: &[u8]) -> Result<(), String> {
+        let parse = |bytes: &[u8]| {
+            let parsed = Settings::parse(bytes);
+            parsed.map_err(|line| format!("its line {} cannot be checked", line.0))
+        };
+        let now = parse(bytes)?;
+        let before = match was.map(|was| &was.content) {
+            Some(Content::Bytes(bytes)) => parse(bytes)?,
+            Some(Content::Folder) | None => Settings::default(),
+            Some(Content::Link(_) | Content::Unknown) => {
+                return Err("it was changed, and what it was before is not known".to_owned());
+            }
+        };
+        let repository = self.absolute.parent().unwrap_or(self.absolute);
+        Place { inside: self.roots, repository }.judge(&before, &now)
+    }
+
+    /// `gitdir: PATH` in a `.git` file.
+    fn leads_to_repository(&self, bytes: &[u8]) -> bool {
+        let path = bytes.strip_prefix(b"gitdir: ").and_then(one_line);
+        let target = path.and_then(|path| lexical(self.absolute.parent()?, path));
+        let is_fine = |target: PathBuf| {
+            self.roots.is_repository(&target) || self.roots.is_of_repository(&target)
+        };
+        target.is_some_and(is_fine)
+    }
+
+    /// `../..` in `REPOSITORY/worktrees/NAME/commondir`.
+    fn is_normal_common_dir(&self, bytes: &[u8]) -> bool {
+        let Some(expected) = self.repository_of_worktree() else { return false };
+        let target = one_line(bytes).and_then(|path| lexical(self.absolute.parent()?, path));
+        target.as_deref() == Some(expected) && self.roots.is_repository(expected)
+    }
+
+    /// The path of the worktree's `.git` in `REPOSITORY/worktrees/NAME/gitdir`.
+    fn is_normal_git_dir(&self, bytes: &[u8]) -> bool {
+        let (Some(folder), Some(path)) = (self.absolute.parent(), one_line(bytes)) else {
+            return false;
+        };
+        let is_worktree = self.repository_of_worktree().is_some();
+        is_worktree && path.ends_with(".git") && self.roots.leads_inside(folder, path)
+    }
+
+    fn repository_of_worktree(&self) -> Option<&Path> {
+        let worktrees = self.absolute.parent()?.parent()?;
+        let is_inside = worktrees.starts_with(&self.root.path);
+        (is_inside && worktrees.file_name()? == "worktrees").then(|| worktrees.parent()).flatten()
+    }
+}
+
+/// A file of one line that is a path.
+fn one_line(bytes: &[u8]) -> Option<&Path> {
+    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let is_plain = !line.is_empty() && !line.iter().any(u8::is_ascii_control);
+    is_plain.then(|| Path::new(OsStr::from_bytes(line)))
+}
+
+impl Version {
+    pub(super) fn is_link(&self) -> bool {
+        self.look.kind().is_symlink()
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        self.look.kind().is_dir()
+    }
+
+    fn is_unknown_folder(&self) -> bool {
+        self.is_folder() && self.content == Content::Unknown
+    }
+}

@@ -1,0 +1,560 @@
+//! Where repositories are beneath a root, found by looking only at what has changed since the last time.
+//!
+//! Between two commands a tree of ten thousands of folders stays mostly as it is. Each folder is known by its device,
+//! inode and change time; while these are the same, so are its entries, and it is not listed again. What is left is one
+//! call of the system for each folder.
+//!
+//! Folders lie in the order of a walk, each before those in it, with the size of what is beneath it. So an update reads
+//! the old list from front to back, and writes the new one the same way.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+
+use super::beneath::{
+    LONGEST_STRETCH, Look, Root, TO_ENTER, TO_LIST, for_each_entry, open_beneath,
+};
+use super::names::folded;
+use crate::change_time::{is_exact, is_settled};
+
+/// Ten times as many as large projects have; they take some 30 MB.
+const MOST_FOLDERS: usize = 500_000;
+/// Bytes of all their names, which are 20 times as long as usual then.
+const MOST_NAMES: usize = 128 * 1024 * 1024;
+/// Entries of all folders that are listed in one update, which takes about a second then.
+const MOST_ENTRIES: usize = 3_000_000;
+/// So deep no program works: a path of one letter a folder has 2,000 letters.
+const MOST_DEPTH: usize = 1_000;
+/// As many unreadable folders are named.
+const MOST_NAMED: usize = 5;
+
+/// The folder has an entry `.git`, whatever that is.
+const HAS_GIT: u8 = 1;
+/// Git takes the folder for a repository, or its name is `.git`.
+const REPOSITORY: u8 = 2;
+/// Folders in which only git's repositories of submodules and worktrees are.
+const NEST: u8 = 4;
+/// It could not be listed.
+const UNREADABLE: u8 = 8;
+/// Not all that is in it is known, for there is too much.
+const CUT: u8 = 16;
+
+/// In the place of a change time: the folder has to be listed again.
+const UNSETTLED: i64 = i64::MIN;
+
+/// The folders beneath one root, as they were when they were last looked at.
+#[derive(Debug, Default)]
+pub(super) struct Folders {
+    nodes: Vec<Node>,
+    /// The names of all of them, one behind the other.
+    names: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    device: u64,
+    inode: u64,
+    /// Nanoseconds.
+    changed: i64,
+    /// Where its name begins in `names`.
+    name: u32,
+    /// How many folders are beneath it, with itself.
+    span: u32,
+    name_length: u16,
+    flags: u8,
+}
+
+/// What a walk has found. All paths are relative to the root.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Folders of repositories: `.git` folders, bare repositories, those of submodules and worktrees.
+    pub(super) repositories: Vec<PathBuf>,
+    /// Folders with an entry `.git`.
+    pub(super) with_git: Vec<PathBuf>,
+    /// `modules` and `worktrees` of repositories, and folders in these.
+    pub(super) nests: Vec<PathBuf>,
+    /// Why not everything was looked at.
+    pub(super) incomplete: Vec<String>,
+    unreadable: usize,
+}
+
+impl Folders {
+    /// Looks what has changed.
+    pub(super) fn update(&mut self, root: &Root, now: SystemTime) -> Found {
+        let old = std::mem::take(self);
+        let mut walk = Walk {
+            root: root.folder.as_fd(),
+            new: Folders {
+                nodes: Vec::with_capacity(old.nodes.len()),
+                names: Vec::with_capacity(old.names.len()),
+            },
+            old: &old,
+            found: Found::default(),
+            path: Vec::new(),
+            anchors: Vec::new(),
+            frames: Vec::new(),
+            entries: 0,
+            exact: HashMap::new(),
+            now,
+        };
+        walk.run();
+        let (new, found) = (walk.new, walk.found);
+        *self = new;
+        found
+    }
+
+    fn name(&self, at: usize) -> &[u8] {
+        let node = &self.nodes[at];
+        let start = node.name as usize;
+        &self.names[start..start + usize::from(node.name_length)]
+    }
+}
+
+struct Walk<'a> {
+    root: BorrowedFd<'a>,
+    old: &'a Folders,
+    new: Folders,
+    found: Found,
+    /// Where the walk is.
+    path: Vec<u8>,
+    /// Open folders on the way, since a path may be longer than the system takes.
+    anchors: Vec<Anchor>,
+    /// The folders that the walk is in.
+    frames: Vec<Frame>,
+    entries: usize,
+    /// Which devices keep exact change times.
+    exact: HashMap<u64, bool>,
+    now: SystemTime,
+}
+
+struct Anchor {
+    /// Where in the path begins what is relative to it.
+    start: usize,
+    folder: OwnedFd,
+}
+
+struct Frame {
+    /// The length of the path without this folder.
+    parent_length: usize,
+    /// Its place in the new list.
+    node: usize,
+    flags: u8,
+    children: Children,
+}
+
+enum Children {
+    /// An unchanged folder: those of the old list from here to there.
+    Old { next: usize, end: usize },
+    /// A folder that was listed; each with its place in the old list.
+    New(std::vec::IntoIter<(Box<[u8]>, Option<usize>)>),
+}
+
+impl Walk<'_> {
+    fn run(&mut self) {
+        self.enter(b"", (!self.old.nodes.is_empty()).then_some(0));
+        while let Some(frame) = self.frames.last_mut() {
+            match &mut frame.children {
+                Children::Old { next, end } if *next < *end => {
+                    let at = *next;
+                    *next += self.old.nodes[at].span as usize;
+                    self.enter(self.old.name(at), Some(at));
+                }
+                Children::Old { .. } => self.leave(),
+                Children::New(children) => match children.next() {
+                    Some((name, old)) => self.enter(&name, old),
+                    None => self.leave(),
+                },
+            }
+        }
+    }
+
+    fn enter(&mut self, name: &[u8], old: Option<usize>) {
+        let parent_length = self.path.len();
+        if parent_length > 0 {
+            self.path.push(b'/');
+        }
+        self.path.extend_from_slice(name);
+        let entered = self.look(name, old);
+        match entered {
+            Some((node, children)) => self.add(name, node, children, parent_length),
+            None => self.path.truncate(parent_length),
+        }
+    }
+
+    /// `None` if the folder is gone, or another one too many.
+    fn look(&mut self, name: &[u8], old: Option<usize>) -> Option<(Node, Children)> {
+        let is_full =
+            self.new.nodes.len() >= MOST_FOLDERS || self.new.names.len() + name.len() > MOST_NAMES;
+        if is_full {
+            self.cut(&format!("there are more than {MOST_FOLDERS} folders"));
+            return None;
+        }
+        if let Some(at) = old {
+            let node = self.old.nodes[at];
+            let may_grow = node.flags & CUT != 0 && self.old.nodes.len() < MOST_FOLDERS;
+            // A link on the way may lead elsewhere, but not to the same inode: nothing else is taken from this.
+            let is_same = |look: Look| {
+                (look.device, look.inode, nanoseconds(look))
+                    == (node.device, node.inode, node.changed)
+            };
+            if !may_grow && self.stat().is_ok_and(is_same) {
+                if node.flags & CUT != 0 {
+                    self.found.add_incomplete("there are too many folders");
+                }
+                return Some((node, Children::Old { next: at + 1, end: at + node.span as usize }));
+            }
+        }
+        self.list(name, old)
+    }
+
+    /// Of what the path names now. Links on the way are followed: only for comparing.
+    fn stat(&self) -> Result<Look, Errno> {
+        let (folder, path) = self.here();
+        match path {
+            b"" => Look::of_open(folder),
+            path => Look::at(folder, OsStr::from_bytes(path)),
+        }
+    }
+
+    fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let (folder, path) = self.here();
+        open_beneath(folder, Path::new(OsStr::from_bytes(path)), flags)
+    }
+
+    /// An open folder, and the rest of the path from there.
+    fn here(&self) -> (BorrowedFd<'_>, &[u8]) {
+        match self.anchors.last() {
+            Some(anchor) => (anchor.folder.as_fd(), &self.path[anchor.start..]),
+            None => (self.root, &self.path),
+        }
+    }
+
+    fn list(&mut self, name: &[u8], old: Option<usize>) -> Option<(Node, Children)> {
+        let opened = self.open(TO_LIST).and_then(|folder| Ok((Look::of_open(&folder)?, folder)));
+        let (look, folder) = match opened {
+            Ok(opened) => opened,
+            // It is gone, or a link by now.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return None,
+            Err(error) => return Some(self.unreadable(name, old, error)),
+        };
+        let settled = is_settled(look.changed, self.now)
+            && *self.exact.entry(look.device).or_insert_with(|| is_exact(&folder));
+        let around = self.frames.last().map_or(0, |frame| frame.flags);
+        let mut marks = Marks::default();
+        let mut names: Vec<Box<[u8]>> = Vec::new();
+        let room = MOST_FOLDERS.saturating_sub(self.new.nodes.len());
+        let is_objects = is_objects(name, around);
+        let mut count = 0;
+        let listed = for_each_entry(folder, |name, kind| {
+            count += 1;
+            marks.note(name);
+            let is_wanted = kind == FileType::Directory && !(is_objects && is_of_objects(name));
+            if is_wanted && names.len() <= room {
+                names.push(name.into());
+            }
+        });
+        if let Err(error) = listed {
+            return Some(self.unreadable(name, old, error));
+        }
+        self.entries += count;
+        let changed = if settled { nanoseconds(look) } else { UNSETTLED };
+        let flags = flags(name, around, &marks);
+        let node = Node { changed, flags, ..Node::of(look) };
+        Some((node, Children::New(self.match_old(names, old).into_iter())))
+    }
+
+    /// A folder that was unreadable before is not told again; the user may have such.
+    fn unreadable(&mut self, name: &[u8], old: Option<usize>, error: Errno) -> (Node, Children) {
+        let is_known = old.is_some_and(|at| self.old.nodes[at].flags & UNREADABLE != 0);
+        if !is_known {
+            self.found.unreadable += 1;
+            if self.found.unreadable <= MOST_NAMED {
+                let path = String::from_utf8_lossy(&self.path);
+                self.found.add_incomplete(&format!("{path} cannot be read: {error}"));
+            }
+        }
+        let around = self.frames.last().map_or(0, |frame| frame.flags);
+        let flags = UNREADABLE | flags(name, around, &Marks::default());
+        let look = self.stat().ok();
+        let node = look.map_or(Node::UNKNOWN, Node::of);
+        (Node { changed: UNSETTLED, flags, ..node }, Children::Old { next: 0, end: 0 })
+    }
+
+    /// Finds the names in the old list.
+    fn match_old(
+        &self,
+        names: Vec<Box<[u8]>>,
+        old: Option<usize>,
+    ) -> Vec<(Box<[u8]>, Option<usize>)> {
+        let mut known: HashMap<&[u8], usize> = HashMap::new();
+        if let Some(at) = old {
+            let end = at + self.old.nodes[at].span as usize;
+            let mut next = at + 1;
+            while next < end {
+                known.insert(self.old.name(next), next);
+                next += self.old.nodes[next].span as usize;
+            }
+        }
+        let find = |name: Box<[u8]>| {
+            let old = known.get(&*name).copied();
+            (name, old)
+        };
+        names.into_iter().map(find).collect()
+    }
+
+    /// Puts a folder into the new list, and goes into it if there is something in it.
+    fn add(&mut self, name: &[u8], node: Node, children: Children, parent_length: usize) {
+        self.note_found(node.flags);
+        let at = self.new.nodes.len();
+        let name_start = self.new.names.len() as u32;
+        self.new.names.extend_from_slice(name);
+        let name_length = name.len().try_into().unwrap_or(u16::MAX);
+        self.new.nodes.push(Node { name: name_start, name_length, span: 1, ..node });
+        let is_empty = match &children {
+            Children::Old { next, end } => next == end,
+            Children::New(children) => children.len() == 0,
+        };
+        if is_empty {
+            return self.path.truncate(parent_length);
+        }
+        self.frames.push(Frame { parent_length, node: at, flags: node.flags, children });
+        if let Err(reason) = self.may_descend() {
+            self.cut(&reason);
+            self.leave();
+        }
+    }
+
+    fn may_descend(&mut self) -> Result<(), String> {
+        if self.frames.len() > MOST_DEPTH {
+            return Err(format!("folders are more than {MOST_DEPTH} deep"));
+        }
+        if self.entries > MOST_ENTRIES {
+            return Err(format!("more than {MOST_ENTRIES} files are in folders that changed"));
+        }
+        let start = self.anchors.last().map_or(0, |anchor| anchor.start);
+        if self.path.len() - start > LONGEST_STRETCH {
+            let folder = self.open(TO_ENTER).map_err(|error| error.to_string())?;
+            self.anchors.push(Anchor { start: self.path.len() + 1, folder });
+        }
+        Ok(())
+    }
+
+    /// Something in the folder that the walk is in is left out, which has to be told every time.
+    fn cut(&mut self, reason: &str) {
+        if let Some(frame) = self.frames.last() {
+            self.new.nodes[frame.node].flags |= CUT;
+        }
+        self.found.add_incomplete(reason);
+    }
+
+    fn leave(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        self.new.nodes[frame.node].span = (self.new.nodes.len() - frame.node) as u32;
+        self.path.truncate(frame.parent_length);
+        while self.anchors.last().is_some_and(|anchor| anchor.start > self.path.len() + 1) {
+            self.anchors.pop();
+        }
+    }
+
+    fn note_found(&mut self, flags: u8) {
+        if flags & (HAS_GIT | REPOSITORY | NEST) == 0 {
+            return;
+        }
+        let path = PathBuf::from(OsStr::from_bytes(&self.path));
+        if flags & HAS_GIT != 0 {
+            self.found.with_git.push(path.clone());
+        }
+        if flags & NEST != 0 {
+            self.found.nests.push(path.clone());
+        }
+        if flags & REPOSITORY != 0 {
+            self.found.repositories.push(path);
+        }
+    }
+}
+
+impl Node {
+    const UNKNOWN: Node = Node {
+        device: 0,
+        inode: 0,
+        changed: UNSETTLED,
+        name: 0,
+        span: 1,
+        name_length: 0,
+        flags: 0,
+    };
+
+    fn of(look: Look) -> Node {
+        let Look { device, inode, .. } = look;
+        Node { device, inode, ..Node::UNKNOWN }
+    }
+}
+
+impl Found {
+    fn add_incomplete(&mut self, reason: &str) {
+        let is_new = !self.incomplete.iter().any(|known| known == reason);
+        if is_new && self.incomplete.len() < 2 * MOST_NAMED {
+            self.incomplete.push(reason.to_owned());
+        }
+    }
+}
+
+/// Which telling names are in a folder.
+#[derive(Debug, Default)]
+struct Marks {
+    git: bool,
+    head: bool,
+    objects: bool,
+    commondir: bool,
+}
+
+impl Marks {
+    fn note(&mut self, name: &[u8]) {
+        match name.len() {
+            4 if is_name(name, ".git") => self.git = true,
+            4 if is_name(name, "head") => self.head = true,
+            7 if is_name(name, "objects") => self.objects = true,
+            9 if is_name(name, "commondir") => self.commondir = true,
+            // A file system may take a name with marks that are not seen for one without.
+            5.. if !name.is_ascii() && is_name(name, ".git") => self.git = true,
+            _ => {}
+        }
+    }
+}
+
+fn flags(name: &[u8], around: u8, marks: &Marks) -> u8 {
+    let is_repository = is_name(name, ".git") || (marks.head && (marks.objects || marks.commondir));
+    let is_nest = !is_repository
+        && match around {
+            around if around & NEST != 0 => true,
+            around if around & REPOSITORY != 0 => {
+                is_name(name, "modules") || is_name(name, "worktrees")
+            }
+            _ => false,
+        };
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    flag(marks.git, HAS_GIT) | flag(is_repository, REPOSITORY) | flag(is_nest, NEST)
+}
+
+fn is_objects(name: &[u8], around: u8) -> bool {
+    around & REPOSITORY != 0 && is_name(name, "objects")
+}
+
+/// Folders of git's objects. Others there may be anything, if somebody made a repository of a project's folder.
+fn is_of_objects(name: &[u8]) -> bool {
+    name == b"pack"
+        || name == b"info"
+        || (name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Whether a file system may take a name for this one, which is in ASCII.
+fn is_name(found: &[u8], name: &str) -> bool {
+    match found.is_ascii() {
+        true => found.eq_ignore_ascii_case(name.as_bytes()),
+        false => folded(OsStr::from_bytes(found)) == name,
+    }
+}
+
+fn nanoseconds(look: Look) -> i64 {
+    look.changed.0.saturating_mul(1_000_000_000).saturating_add(look.changed.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::{Path, PathBuf};
+    use std::time::{Duration, SystemTime};
+
+    use super::super::beneath::Root;
+    use super::{Folders, Found};
+
+    fn sorted(mut found: Found) -> Found {
+        for list in [&mut found.repositories, &mut found.with_git, &mut found.nests] {
+            list.sort();
+        }
+        found
+    }
+
+    fn paths(paths: &[&str]) -> Vec<PathBuf> {
+        paths.iter().map(PathBuf::from).collect()
+    }
+
+    #[test]
+    fn repositories_of_every_kind_are_found_at_any_depth() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["a/b/.git", "bare/objects/ab/x", "bare/objects/odd", "c/.GIT", "d"] {
+            fs::create_dir_all(folder.path().join(path)).unwrap();
+        }
+        for path in ["a/b/.git/modules/x/y/objects", "a/b/.git/worktrees/w"] {
+            fs::create_dir_all(folder.path().join(path)).unwrap();
+        }
+        for path in
+            ["a/b/.git/modules/x/y/HEAD", "a/b/.git/worktrees/w/HEAD", "bare/HEAD", "d/.git"]
+        {
+            fs::write(folder.path().join(path), "").unwrap();
+        }
+        fs::write(folder.path().join("a/b/.git/worktrees/w/commondir"), "").unwrap();
+        symlink("a", folder.path().join("link")).unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let found = sorted(Folders::default().update(&root, SystemTime::now()));
+        let expected = Found {
+            repositories: paths(&[
+                "a/b/.git",
+                "a/b/.git/modules/x/y",
+                "a/b/.git/worktrees/w",
+                "bare",
+                "c/.GIT",
+            ]),
+            with_git: paths(&["a/b", "c", "d"]),
+            nests: paths(&["a/b/.git/modules", "a/b/.git/modules/x", "a/b/.git/worktrees"]),
+            ..Found::default()
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_update_finds_what_a_new_walk_finds() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for one in 0..5 {
+            for two in 0..5 {
+                fs::create_dir_all(at(&format!("{one}/{two}/x"))).unwrap();
+            }
+        }
+        let root = Root::open(folder.path()).unwrap();
+        let mut warm = Folders::default();
+        // As if all that is older had settled.
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        let changes: [&dyn Fn(); 9] = [
+            &|| (),
+            &|| fs::create_dir(at("1/2/x/.git")).unwrap(),
+            &|| fs::write(at("3/3/.git"), "").unwrap(),
+            &|| fs::rename(at("1/2"), at("4/moved")).unwrap(),
+            &|| fs::create_dir_all(at("0/0/objects")).unwrap(),
+            &|| fs::write(at("0/0/HEAD"), "").unwrap(),
+            &|| fs::remove_dir_all(at("3")).unwrap(),
+            &|| {
+                fs::rename(at("4"), at("5")).unwrap();
+                symlink("5", at("4")).unwrap();
+            },
+            &|| fs::create_dir_all(at("5/moved/x/.git/modules/m")).unwrap(),
+        ];
+        let mut found_before = Found::default();
+        for (number, change) in changes.iter().enumerate() {
+            change();
+            let found = sorted(warm.update(&root, later));
+            let cold = sorted(Folders::default().update(&root, later));
+            assert_eq!(found, cold, "change {number}");
+            assert_eq!(found == found_before, number == 0 || number == 4, "change {number}");
+            found_before = found;
+        }
+        assert!(found_before.nests.contains(&Path::new("5/moved/x/.git/modules").to_owned()));
+    }
+}

@@ -1,0 +1,263 @@
+//! The state of protected paths before, beside and after commands.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use rustix::io::Errno;
+
+use super::beneath::{Content, Look, Root};
+use super::finding::{Current, Finding, Roots};
+use super::folders::Folders;
+use super::quarantine::{Quarantine, Restore};
+use super::record::{Record, Restored};
+use super::snapshot::{Role, Snapshot};
+
+/// Roots of one command. A session has a handful.
+const MOST_ROOTS: usize = 64;
+/// What one check reports; the next check finds what is left.
+const MOST_FINDINGS: usize = 200;
+
+/// What is known about the protected paths of all roots of a process. Kept between commands, it makes the next guard
+/// cheap: only folders that have changed are listed again.
+#[derive(Debug, Clone, Default)]
+pub struct ProtectedPaths(Arc<Mutex<BTreeMap<RootId, Watched>>>);
+
+/// A path and the device and inode that were found there.
+type RootId = (PathBuf, (u64, u64));
+
+#[derive(Debug)]
+struct Watched {
+    root: Root,
+    folders: Folders,
+    /// What the changes are judged by: the state when no command was running yet.
+    before: Snapshot,
+    /// What is restored: the same with all later changes that were harmless or approved.
+    good: Snapshot,
+    /// What protected links led to before.
+    linked: BTreeMap<PathBuf, Role>,
+    guards: usize,
+}
+
+/// Guards the protected paths of some roots while a command runs; dropped when the command has ended.
+///
+/// Guards of commands that run at the same time share one state, that from before the first of them. Otherwise the
+/// second would take for the user's what the first has planted and is about to lose.
+#[derive(Debug)]
+pub struct Guard {
+    paths: ProtectedPaths,
+    roots: Vec<RootId>,
+}
+
+/// The result of [`Guard::check`].
+#[derive(Debug, Default)]
+pub struct Check {
+    /// What needs approval, at most 200 at once; with so many, quarantine them and check again.
+    pub findings: Vec<Finding>,
+    /// Why not everything could be checked, as clauses for the user. At most 20 per root.
+    pub incomplete: Vec<String>,
+}
+
+impl ProtectedPaths {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new() -> ProtectedPaths {
+        ProtectedPaths::default()
+    }
+
+    /// Records how the protected paths beneath the roots are now. To be called before the command starts; the
+    /// session's temporary folder is exempt and not among the roots.
+    ///
+    /// # Errors
+    ///
+    /// If a root cannot be opened, or there are more than 64.
+    pub fn guard(&self, roots: &[PathBuf]) -> io::Result<Guard> {
+        if roots.len() > MOST_ROOTS {
+            let reason = format!("more than {MOST_ROOTS} roots");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        let mut opened = BTreeMap::new();
+        for path in roots {
+            let root = Root::open(&path.canonicalize()?)?;
+            let id = (root.path.clone(), Look::of_open(&root.folder)?.id());
+            opened.insert(id, root);
+        }
+        let mut watched = self.lock();
+        // Roots that no command uses are only kept while there is room.
+        let is_full = watched.len() + opened.len() > MOST_ROOTS;
+        watched.retain(|id, watched| !is_full || watched.guards > 0 || opened.contains_key(id));
+        let ids: Vec<RootId> = opened.keys().cloned().collect();
+        for (id, root) in opened {
+            watched.entry(id).or_insert_with(|| Watched::new(root)).start();
+        }
+        drop(watched);
+        Ok(Guard { paths: self.clone(), roots: ids })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RootId, Watched>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Guard {
+    /// Looks for changes since the guard was made that need approval: of git's settings only those that make git run
+    /// or trust something, of what is at the top of a root any. Can be called as often as needed, also while the
+    /// command runs.
+    #[must_use]
+    pub fn check(&self) -> Check {
+        let mut watched = self.paths.lock();
+        let now = self.look(&mut watched);
+        let mut check = Check::default();
+        for (at, id) in self.roots.iter().enumerate() {
+            let Some(watched_root) = watched.get(id) else { continue };
+            let room = MOST_FINDINGS - check.findings.len();
+            let roots = self.current(&watched, &now);
+            let findings = roots.compare(at, &watched_root.before, room);
+            check.incomplete.extend(now[at].incomplete.iter().cloned());
+            if let Some(watched_root) = watched.get_mut(id) {
+                // Of what there was no room for, nothing is known to be harmless.
+                if findings.len() < room {
+                    watched_root.keep_harmless(&now[at], &findings);
+                }
+            }
+            let is_new = |finding: &Finding| {
+                !check.findings.iter().any(|known: &Finding| known.path == finding.path)
+            };
+            let findings: Vec<Finding> = findings.into_iter().filter(is_new).collect();
+            check.findings.extend(findings);
+        }
+        check
+    }
+
+    /// Moves what was found into the folder `into`, which lies outside every root and is for nothing else, and
+    /// restores the version from before the command. Each record says in one sentence what was done, and can be
+    /// handed to [`put_back`](super::put_back) later, also by another process.
+    ///
+    /// What cannot be moved there is renamed in its root, so that no program finds it. What cannot be renamed either stays
+    /// and is found again; its record has no id.
+    ///
+    /// # Errors
+    ///
+    /// If `into` cannot be opened or lies inside a root: then nothing was done. What goes wrong with a single path is
+    /// said by its record.
+    pub fn quarantine(&self, findings: &[Finding], into: &Path) -> io::Result<Vec<Record>> {
+        let quarantine = Quarantine::open(into)?;
+        let mut watched = self.paths.lock();
+        if self.roots.iter().any(|(root, _)| quarantine.path().starts_with(root)) {
+            let reason = format!("the quarantine {} is inside the working tree", into.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        let mut records = Vec::new();
+        for finding in findings.iter().take(MOST_FINDINGS) {
+            let id = self.roots.iter().find(|(root, _)| *root == finding.root);
+            let Some(watched) = id.and_then(|id| watched.get_mut(id)) else { continue };
+            let restore = Restore { root: &watched.root, good: &watched.good };
+            let Some(record) = quarantine.take_in(&restore, finding) else { continue };
+            if matches!(record.restored, Restored::Not(_)) {
+                watched.forget_if_lost(&finding.path);
+            }
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    /// Records the current state of a path, and of all in it, as approved: after an approved write of a file tool, or
+    /// after [`put_back`](super::put_back).
+    pub fn accept(&self, path: &Path) {
+        let mut watched = self.paths.lock();
+        let now = self.look(&mut watched);
+        for (id, now) in self.roots.iter().zip(&now) {
+            let Some(watched) = watched.get_mut(id) else { continue };
+            let Ok(inside) = path.strip_prefix(&watched.root.path) else { continue };
+            watched.before.copy_from(now, inside);
+            watched.good.copy_from(now, inside);
+        }
+    }
+
+    fn look(&self, watched: &mut BTreeMap<RootId, Watched>) -> Vec<Snapshot> {
+        let look = |id| watched.get_mut(id).map(Watched::look).unwrap_or_default();
+        self.roots.iter().map(look).collect()
+    }
+
+    fn current<'a>(
+        &self,
+        watched: &'a BTreeMap<RootId, Watched>,
+        now: &'a [Snapshot],
+    ) -> Roots<'a> {
+        let current = |(id, now)| Some(Current { root: &watched.get(id)?.root, now });
+        Roots(self.roots.iter().zip(now).filter_map(current).collect())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut watched = self.paths.lock();
+        for id in &self.roots {
+            if let Some(watched) = watched.get_mut(id) {
+                watched.guards = watched.guards.saturating_sub(1);
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn new(root: Root) -> Watched {
+        Watched {
+            root,
+            folders: Folders::default(),
+            before: Snapshot::default(),
+            good: Snapshot::default(),
+            linked: BTreeMap::new(),
+            guards: 0,
+        }
+    }
+
+    fn start(&mut self) {
+        if self.guards == 0 {
+            self.linked.clear();
+            self.before = self.look();
+            self.linked = self.before.linked(&self.root);
+            if !self.linked.is_empty() {
+                self.before.add_linked(&self.root, &self.linked);
+            }
+            self.good = self.before.clone();
+        }
+        self.guards += 1;
+    }
+
+    fn look(&mut self) -> Snapshot {
+        let found = self.folders.update(&self.root, SystemTime::now());
+        let mut snapshot = Snapshot::take(&self.root, found, &self.before);
+        snapshot.add_linked(&self.root, &self.linked);
+        snapshot
+    }
+
+    /// What is gone and was too large to be restored is not found again at every check.
+    fn forget_if_lost(&mut self, path: &Path) {
+        let Ok(inside) = path.strip_prefix(&self.root.path) else { return };
+        let good = self.good.entries.get(inside);
+        let is_unknown = good.is_some_and(|good| good.version.content == Content::Unknown);
+        if is_unknown && self.root.read(inside).is_err_and(|error| error == Errno::NOENT) {
+            self.before.entries.remove(inside);
+            self.good.entries.remove(inside);
+        }
+    }
+
+    /// What has changed and is no finding is what is restored next time.
+    fn keep_harmless(&mut self, now: &Snapshot, findings: &[Finding]) {
+        let is_found = |path: &Path| {
+            let path = self.root.path.join(path);
+            findings.iter().any(|finding| path.starts_with(&finding.path))
+        };
+        if findings.is_empty() {
+            self.good = now.clone();
+            return;
+        }
+        self.good.entries.retain(|path, _| now.entries.contains_key(path) || is_found(path));
+        for (path, entry) in now.entries.iter().filter(|(path, _)| !is_found(path)) {
+            self.good.entries.insert(path.clone(), entry.clone());
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The names of protected paths: what other programs, above all git, editors, shells and agents, run or believe later
+//! and outside the sandbox.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Component, Path};
+
+/// Files that shells run when they start, whatever folder they are in.
+pub(crate) const START_UP: [&str; 19] = [
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".cshrc",
+    ".envrc",
+    ".inputrc",
+    ".kshrc",
+    ".login",
+    ".logout",
+    ".profile",
+    ".tcshrc",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "config.fish",
+];
+
+/// Git's settings in the folder of a repository. `branches` and `remotes` are not here: they are mostly empty, and only
+/// what is in them counts.
+pub(crate) const OF_GIT: [&str; 6] =
+    ["hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes"];
+
+/// What is protected at the top of every root, beside the start-up files of shells.
+pub(super) const TOP: [&str; 18] = [
+    ".agents",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".claude",
+    ".codex",
+    ".config/fish",
+    ".cursor",
+    ".exrc",
+    ".gitmodules",
+    ".idea",
+    ".ikigai",
+    ".mcp.json",
+    ".mise.toml",
+    ".nvim.lua",
+    ".vscode",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "mise.toml",
+];
+
+/// Ordinary data of git, in which a name says nothing.
+const DATA_OF_GIT: [&str; 3] = ["logs", "objects", "refs"];
+
+/// Whether a path, relative to a root and without links, is protected, as far as names tell.
+///
+/// Repositories may lie in one another, so `.git` counts at any depth; a `.git` that is a file names the
+/// folder of a repository, and counts too.
+pub(crate) fn is_guarded(path: &Path) -> bool {
+    let names = names_of(path);
+    let Some(last) = names.last() else {
+        return false;
+    };
+    let in_git = |(at, name): (usize, &String)| name == ".git" && is_setting(&names[at + 1..]);
+    last == ".git"
+        || last == "agents.md"
+        || START_UP.contains(&last.as_str())
+        || names.iter().any(|name| name == ".ikigai")
+        || names.windows(2).any(|pair| pair == [".config", "fish"])
+        || names.iter().enumerate().any(in_git)
+        || is_at_top(&names)
+}
+
+/// The same, also in a repository without a `.git`: whether a folder is one can only be seen by a look at it.
+pub(crate) fn is_guarded_at(root: &Path, inside: &Path) -> bool {
+    let names = names_of(inside);
+    let in_repository = |(depth, folder): (usize, &Path)| {
+        is_setting(&names[names.len() - depth..]) && is_repository(&root.join(folder))
+    };
+    is_guarded(inside) || inside.ancestors().enumerate().skip(1).any(in_repository)
+}
+
+/// Whether a path, relative to the folder of a repository, is one of git's settings.
+fn is_setting(names: &[String]) -> bool {
+    let Some((first, rest)) = names.split_first() else {
+        return false;
+    };
+    match first.as_str() {
+        "hooks" | "commondir" | "gitdir" | "branches" | "remotes" => true,
+        "info" => rest.first().is_some_and(|name| name == "attributes"),
+        // The name of a submodule may have slashes in it.
+        "modules" | "worktrees" => (0..rest.len()).any(|at| is_setting(&rest[at..])),
+        name if DATA_OF_GIT.contains(&name) => false,
+        name => rest.is_empty() && name.starts_with("config"),
+    }
+}
+
+fn is_at_top(names: &[String]) -> bool {
+    TOP.iter().any(|top| {
+        let mut names = names.iter();
+        let is_next = |part: &str| names.next().is_some_and(|name| part.eq_ignore_ascii_case(name));
+        top.split('/').all(is_next)
+    })
+}
+
+/// Whether git takes a folder for a repository, a little more widely than git does.
+fn is_repository(folder: &Path) -> bool {
+    let has = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
+    has("HEAD") && (has("objects") || has("commondir"))
+}
+
+fn names_of(path: &Path) -> Vec<String> {
+    let name = |component| match component {
+        Component::Normal(name) => Some(folded(name)),
+        _ => None,
+    };
+    path.components().filter_map(name).collect()
+}
+
+/// A name as a file system may compare it that ignores case, and marks that are not seen.
+pub(super) fn folded(name: &OsStr) -> String {
+    let is_seen = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    name.to_string_lossy().chars().filter(is_seen).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::{is_guarded, is_guarded_at};
+
+    #[test]
+    fn what_is_run_or_believed_later_is_guarded_at_any_depth() {
+        for path in [
+            ".git/hooks/pre-commit",
+            ".git/hooks",
+            ".git/config",
+            ".git/config.worktree",
+            ".git/config.lock",
+            ".git/commondir",
+            ".git/gitdir",
+            ".git/info/attributes",
+            ".git/remotes/origin",
+            ".git/modules/a/hooks/pre-push",
+            ".git/modules/a/b/config",
+            ".git/modules/refs/config",
+            ".git/worktrees/a/gitdir",
+            ".git",
+            "sub/.git/config",
+            "sub/.git",
+            ".git/refs/.git/config",
+            ".ikigai/config.toml",
+            "sub/.ikigai/a/b",
+            "AGENTS.md",
+            "sub/agents.md",
+            ".bashrc",
+            "home/.zshenv",
+            "sub/.envrc",
+            ".config/fish/functions/a.fish",
+            ".GIT/Hooks/x",
+            ".g\u{200c}it/config",
+        ] {
+            assert!(is_guarded(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_editors_and_agents_read_is_guarded_at_the_top_of_a_root() {
+        for path in [
+            ".gitmodules",
+            ".vscode/tasks.json",
+            ".VSCode",
+            ".idea/a/b",
+            ".claude/settings.json",
+            ".codex",
+            ".cursor/rules",
+            ".agents/x",
+            ".mcp.json",
+            "CLAUDE.md",
+            ".exrc",
+            ".nvim.lua",
+            ".cargo/config.toml",
+            ".cargo/config",
+            "mise.toml",
+            ".mise.toml",
+        ] {
+            assert!(is_guarded(Path::new(path)), "{path}");
+            let below = Path::new("sub").join(path);
+            assert!(!is_guarded(&below), "{}", below.display());
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_it_is_free() {
+        for path in [
+            "",
+            "src/main.rs",
+            "hooks/pre-commit",
+            "config",
+            ".git/info/exclude",
+            ".git/HEAD",
+            ".git/index",
+            ".git/refs/heads/hooks/config",
+            ".git/logs/refs/heads/config",
+            ".git/rebase-merge/done",
+            ".gitignore",
+            ".github/config",
+            ".cargo/bin/x",
+            ".cargo",
+            "AGENTS.md.bak",
+            "ikigai/x",
+            "bashrc",
+        ] {
+            assert!(!is_guarded(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_repository_without_a_git_folder_is_known_by_a_look_at_it() {
+        let root = tempfile::tempdir().unwrap();
+        let is_guarded_there = |path: &str| is_guarded_at(root.path(), Path::new(path));
+        fs::create_dir_all(root.path().join("a/bare/objects")).unwrap();
+        for path in ["a/bare/config", "a/bare/hooks/update", "a/bare/modules/x/config"] {
+            assert!(!is_guarded_there(path), "{path}");
+        }
+        fs::write(root.path().join("a/bare/HEAD"), "").unwrap();
+        for path in ["a/bare/config", "a/bare/hooks/update", "a/bare/modules/x/config"] {
+            assert!(is_guarded_there(path), "{path}");
+        }
+        for path in ["a/bare/HEAD", "a/config", "a/bare/refs/heads/config", "hooks/a"] {
+            assert!(!is_guarded_there(path), "{path}");
+        }
+        fs::write(root.path().join("HEAD"), "").unwrap();
+        fs::write(root.path().join("commondir"), "").unwrap();
+        assert!(is_guarded_there("config"));
+    }
+}

@@ -1,0 +1,314 @@
+//! The folder to which things are moved that a command was not allowed to make, and the way back.
+//!
+//! Each has a folder of its own there, named by its id: `record` says what it is, `content` is the thing, and `replaced`
+//! is what was in its place when it was put back.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::AtFlags;
+use rustix::fs::{CWD, Mode, OFlags, chmodat, mkdirat, openat, renameat, symlinkat, unlinkat};
+use rustix::io::Errno;
+
+use super::beneath::{Content, Look, Root, TO_ENTER, Version};
+use super::finding::Finding;
+use super::moving::{copy, plain_mode, relocate, remove, rename_free, write};
+use super::record::{Moved, Record, Restored};
+use super::snapshot::{Role, Snapshot};
+use crate::place::{Links, open_folder};
+
+/// A record has a path, a reason and little else.
+const LARGEST_RECORD: u64 = 64 * 1024;
+/// As many records are listed.
+const MOST_RECORDS: usize = 1_000;
+/// Ids that are tried; only another process at the same nanosecond takes one.
+const MOST_IDS: u32 = 1_000;
+
+/// Lists what is in the quarantine folder `from` and was not put back, oldest first, at most 1,000.
+///
+/// # Errors
+///
+/// If the folder cannot be listed. What is not a record is left out.
+pub fn quarantined(from: &Path) -> io::Result<Vec<Record>> {
+    let quarantine = Quarantine::open(from)?;
+    let mut ids: Vec<String> = Vec::new();
+    for entry in fs::read_dir(from)? {
+        ids.extend(entry?.file_name().into_string().ok().filter(|id| is_id(id)));
+    }
+    ids.sort();
+    let records = ids.iter().filter_map(|id| quarantine.slot(id).ok()?.read_record());
+    Ok(records.take(MOST_RECORDS).collect())
+}
+
+/// Puts a thing back in its place after the user has approved it, by the id of its record, and returns its path. What
+/// is in its place now is moved into the quarantine. Guards of running commands have to
+/// [`accept`](super::Guard::accept) the path afterwards.
+///
+/// # Errors
+///
+/// If there is no such record, or the thing cannot be moved; then it stays where it is.
+pub fn put_back(from: &Path, id: &str) -> io::Result<PathBuf> {
+    let not_found = || io::Error::new(io::ErrorKind::NotFound, format!("no quarantined file {id}"));
+    if !is_id(id) {
+        return Err(not_found());
+    }
+    let slot = Quarantine::open(from)?.slot(id).map_err(|_| not_found())?;
+    let record = slot.read_record().ok_or_else(not_found)?;
+    slot.put_back(&record)?;
+    renameat(&slot.folder, "record", &slot.folder, "record.done")?;
+    Ok(record.finding.path)
+}
+
+fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= 40 && id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
+/// The open quarantine folder.
+pub(super) struct Quarantine {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+/// The folder of one record.
+struct Slot {
+    id: String,
+    folder: OwnedFd,
+}
+
+/// What is needed to put a previous version back in place.
+pub(super) struct Restore<'a> {
+    pub(super) root: &'a Root,
+    pub(super) good: &'a Snapshot,
+}
+
+impl Quarantine {
+    pub(super) fn open(path: &Path) -> io::Result<Quarantine> {
+        let path = path.canonicalize()?;
+        let folder = open_folder(CWD, &path, Links::Refuse)?;
+        Ok(Quarantine { path, folder })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves one thing in and restores what was there before. `None` if there is nothing left to do.
+    pub(super) fn take_in(&self, restore: &Restore<'_>, finding: &Finding) -> Option<Record> {
+        let path = finding.path.strip_prefix(&restore.root.path).ok()?;
+        if restore.is_good(path) {
+            return None;
+        }
+        let mut record = Record {
+            id: String::new(),
+            finding: finding.clone(),
+            moved: Moved::ToQuarantine,
+            restored: Restored::NoPrevious,
+        };
+        let slot = match self.new_slot() {
+            Ok(slot) => slot,
+            Err(error) => {
+                record.moved = Moved::Not(error.to_string());
+                return Some(record);
+            }
+        };
+        record.id.clone_from(&slot.id);
+        // Written before and after, so that nothing is in quarantine without a record.
+        let _ = slot.write_record(&record);
+        record.moved = slot.take_in(restore.root, path);
+        if !matches!(record.moved, Moved::Not(_)) {
+            record.restored = restore.restore(path, &slot.id);
+        }
+        if !record.can_be_put_back() {
+            let _ = remove(&self.folder, OsStr::new(&slot.id));
+            record.id.clear();
+            return Some(record);
+        }
+        if let Err(error) = slot.write_record(&record) {
+            record.restored = Restored::Not(error.to_string());
+        }
+        Some(record)
+    }
+
+    fn new_slot(&self) -> io::Result<Slot> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        for number in 0..MOST_IDS {
+            let nanoseconds = now.subsec_nanos().saturating_add(number);
+            let id = format!("{}-{nanoseconds:09}", now.as_secs());
+            match mkdirat(&self.folder, &id, Mode::RWXU) {
+                Ok(()) => return Ok(self.slot(&id)?),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::EXIST.into())
+    }
+
+    fn slot(&self, id: &str) -> Result<Slot, Errno> {
+        let folder = openat(&self.folder, id, TO_ENTER, Mode::empty())?;
+        Ok(Slot { id: id.to_owned(), folder })
+    }
+}
+
+impl Slot {
+    fn take_in(&self, root: &Root, path: &Path) -> Moved {
+        let (parent, name) = match root.parent(path) {
+            Ok(found) => found,
+            Err(Errno::NOENT) => return Moved::Gone,
+            Err(error) => return Moved::Not(error.to_string()),
+        };
+        let content = OsStr::new("content");
+        let mut renamed = rename_free(&parent, name, &self.folder, content);
+        if renamed == Err(Errno::ACCESS) && allow_writing(&parent).is_ok() {
+            renamed = rename_free(&parent, name, &self.folder, content);
+        }
+        match renamed {
+            Ok(()) => Moved::ToQuarantine,
+            Err(Errno::NOENT) => Moved::Gone,
+            Err(error) => self.take_in_by_copy(root, path, &parent, name, error),
+        }
+    }
+
+    /// From another file system. First it gets another name, by which no program finds it: that is done in one step,
+    /// however large it is.
+    fn take_in_by_copy(
+        &self,
+        root: &Root,
+        path: &Path,
+        parent: &OwnedFd,
+        name: &OsStr,
+        error: Errno,
+    ) -> Moved {
+        let aside = format!(".quarantined-{}", self.id);
+        let aside = OsStr::new(&aside);
+        let around = path.parent().unwrap_or(Path::new(""));
+        for (folder, around) in [(&root.folder, Path::new("")), (parent, around)] {
+            if rename_free(parent, name, folder, aside).is_err() {
+                continue;
+            }
+            if copy(folder, aside, &self.folder, OsStr::new("content")).is_err() {
+                return Moved::Aside(root.path.join(around).join(aside));
+            }
+            // What is left of it is not found by any program.
+            let _ = remove(folder, aside);
+            return Moved::ToQuarantine;
+        }
+        Moved::Not(error.to_string())
+    }
+
+    fn put_back(&self, record: &Record) -> io::Result<()> {
+        let Finding { root, path, .. } = &record.finding;
+        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        let root = Root::open(root)?;
+        let inside = path.strip_prefix(&root.path).map_err(|_| invalid())?;
+        let name = inside.file_name().ok_or_else(invalid)?;
+        let parent = create_parent(&root, inside)?;
+        let replaced = OsStr::new("replaced");
+        let is_replaced = match relocate(&parent, name, &self.folder, replaced) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        let moved = match &record.moved {
+            Moved::ToQuarantine => relocate(&self.folder, OsStr::new("content"), &parent, name),
+            Moved::Aside(aside) => {
+                let aside = aside.strip_prefix(&root.path).map_err(|_| invalid())?;
+                let (folder, aside) = root.parent(aside)?;
+                relocate(&folder, aside, &parent, name)
+            }
+            Moved::Gone if record.can_be_put_back() => Ok(()),
+            Moved::Gone | Moved::Not(_) => Err(io::ErrorKind::NotFound.into()),
+        };
+        if moved.is_err() && is_replaced {
+            relocate(&self.folder, replaced, &parent, name)?;
+        }
+        moved
+    }
+
+    fn write_record(&self, record: &Record) -> io::Result<()> {
+        let (new, name) = (OsStr::new("record.new"), OsStr::new("record"));
+        write(&self.folder, new, record.encode().as_bytes(), 0o600)?;
+        Ok(renameat(&self.folder, new, &self.folder, name)?)
+    }
+
+    fn read_record(&self) -> Option<Record> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.folder, "record", flags, Mode::empty()).ok()?;
+        let mut text = String::new();
+        fs::File::from(file).take(LARGEST_RECORD).read_to_string(&mut text).ok()?;
+        Record::decode(&self.id, &text)
+    }
+}
+
+impl Restore<'_> {
+    /// Whether the path is as it should be, for instance since another guard has seen to it.
+    fn is_good(&self, path: &Path) -> bool {
+        match (self.root.read(path), self.good.entries.get(path)) {
+            (Ok(now), Some(good)) => !now.is_folder() && now.is_same(&good.version),
+            (Err(Errno::NOENT), None) => true,
+            (Ok(_) | Err(_), _) => false,
+        }
+    }
+
+    /// Restores what was at a path and beneath it.
+    fn restore(&self, path: &Path, id: &str) -> Restored {
+        let mut restored = Restored::NoPrevious;
+        for (path, entry) in self.good.beneath(path) {
+            let is_repository = entry.role == Role::DotGit && entry.version.is_folder();
+            let written = match is_repository {
+                true => Err(io::Error::other("its repository was moved or deleted")),
+                false => self.write(path, &entry.version, id),
+            };
+            match written {
+                Ok(()) => restored = Restored::Yes,
+                Err(error) => return Restored::Not(error.to_string()),
+            }
+        }
+        restored
+    }
+
+    fn write(&self, path: &Path, version: &Version, id: &str) -> io::Result<()> {
+        let parent = create_parent(self.root, path)?;
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        let new = format!(".restored-{id}");
+        let new = OsStr::new(&new);
+        let written = match &version.content {
+            Content::Bytes(bytes) => write(&parent, new, bytes, version.look.mode),
+            Content::Link(target) => Ok(symlinkat(&target[..], &parent, new)?),
+            Content::Folder => {
+                return match mkdirat(&parent, name, plain_mode(version.look.mode)) {
+                    Err(Errno::EXIST) => Ok(()),
+                    made => Ok(made?),
+                };
+            }
+            Content::Unknown => return Err(io::Error::other("it was too large to be kept")),
+        };
+        let placed = written.and_then(|()| Ok(renameat(&parent, new, &parent, name)?));
+        if placed.is_err() {
+            let _ = unlinkat(&parent, new, AtFlags::empty());
+        }
+        placed
+    }
+}
+
+/// Opens the folder that a path is in; folders that are missing are created.
+fn create_parent(root: &Root, path: &Path) -> Result<OwnedFd, Errno> {
+    let mut folder = openat(&root.folder, ".", TO_ENTER, Mode::empty())?;
+    for name in path.parent().unwrap_or(Path::new("")) {
+        match mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+        folder = openat(&folder, name, TO_ENTER, Mode::empty())?;
+    }
+    Ok(folder)
+}
+
+/// Nothing can be taken out of a folder that may not be written, which a command can see to.
+fn allow_writing(folder: &OwnedFd) -> Result<(), Errno> {
+    let mode = Look::of_open(folder)?.mode;
+    chmodat(folder, ".", plain_mode(mode) | Mode::RWXU, AtFlags::empty())
+}

@@ -1,0 +1,267 @@
+//! What was done about a finding, as a sentence and as a file that another process can read.
+
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
+use std::{ffi::OsString, os::unix::ffi::OsStrExt, os::unix::ffi::OsStringExt};
+
+use super::finding::{Change, Finding};
+
+/// The first line of a record.
+const HEADER: &str = "ikigai quarantine 1";
+/// As much of a path or reason as a sentence shows.
+const LONGEST_SHOWN: usize = 300;
+
+/// What was done about one [`Finding`]. Its [`Display`] is one sentence for the user and the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Names the record in its quarantine folder; later ones sort behind earlier ones. Empty if there is nothing to put
+    /// back.
+    pub id: String,
+    /// What was found.
+    pub finding: Finding,
+    /// Where the found thing is now.
+    pub moved: Moved,
+    /// Whether the previous version is in place again.
+    pub restored: Restored,
+}
+
+/// Where a found thing is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Moved {
+    /// In the quarantine.
+    ToQuarantine,
+    /// It could not be moved there, and has this absolute path now.
+    Aside(PathBuf),
+    /// It was gone already.
+    Gone,
+    /// It is still where it was, for this reason.
+    Not(String),
+}
+
+/// Whether the previous version is in place again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Restored {
+    /// It is.
+    Yes,
+    /// There was none.
+    NoPrevious,
+    /// It could not be, for this reason.
+    Not(String),
+}
+
+impl Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = shown(&self.finding.path.to_string_lossy());
+        let is_moved = matches!(self.moved, Moved::ToQuarantine | Moved::Aside(_));
+        match &self.moved {
+            Moved::ToQuarantine => write!(f, "Moved {path} to quarantine {}", self.id)?,
+            Moved::Aside(to) => {
+                write!(f, "Renamed {path} to {}", shown(&to.to_string_lossy()))?;
+            }
+            Moved::Gone => {}
+            Moved::Not(reason) => write!(f, "Could not quarantine {path} ({})", shown(reason))?,
+        }
+        match (&self.restored, is_moved) {
+            (Restored::Yes, true) => f.write_str(" and restored its previous version")?,
+            (Restored::Yes, false) => write!(f, "Restored {path}")?,
+            (Restored::Not(reason), true) => {
+                write!(f, ", but could not restore its previous version ({})", shown(reason))?;
+            }
+            (Restored::Not(reason), false) if self.moved == Moved::Gone => {
+                write!(f, "Could not restore {path} ({})", shown(reason))?;
+            }
+            (Restored::NoPrevious, false) if self.moved == Moved::Gone => {
+                write!(f, "{path} is gone again")?;
+            }
+            (Restored::NoPrevious | Restored::Not(_), _) => {}
+        }
+        write!(f, ", because {}", shown(&self.finding.reason))
+    }
+}
+
+impl Record {
+    /// What was deleted and restored can be deleted again.
+    pub(super) fn can_be_put_back(&self) -> bool {
+        match self.moved {
+            Moved::ToQuarantine | Moved::Aside(_) => true,
+            Moved::Gone => self.restored == Restored::Yes,
+            Moved::Not(_) => false,
+        }
+    }
+
+    /// One line per field; values have neither spaces nor line ends.
+    pub(super) fn encode(&self) -> String {
+        let Finding { root, path, change, reason } = &self.finding;
+        let change = match change {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Deleted => "deleted",
+        };
+        let (moved, moved_detail) = match &self.moved {
+            Moved::ToQuarantine => ("quarantine", escaped(b"")),
+            Moved::Aside(path) => ("aside", escaped_path(path)),
+            Moved::Gone => ("gone", escaped(b"")),
+            Moved::Not(reason) => ("not", escaped(reason.as_bytes())),
+        };
+        let (restored, restored_detail) = match &self.restored {
+            Restored::Yes => ("yes", escaped(b"")),
+            Restored::NoPrevious => ("none", escaped(b"")),
+            Restored::Not(reason) => ("not", escaped(reason.as_bytes())),
+        };
+        format!(
+            "{HEADER}\nroot {}\npath {}\nchange {change}\nreason {}\nmoved {moved} {moved_detail}\n\
+             restored {restored} {restored_detail}\n",
+            escaped_path(root),
+            escaped_path(path),
+            escaped(reason.as_bytes()),
+        )
+    }
+
+    pub(super) fn decode(id: &str, text: &str) -> Option<Record> {
+        let mut lines = text.lines();
+        if lines.next()? != HEADER {
+            return None;
+        }
+        let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        let root = unescaped_path(field("root")?)?;
+        let path = unescaped_path(field("path")?)?;
+        let change = match field("change")? {
+            "new" => Change::New,
+            "changed" => Change::Changed,
+            "deleted" => Change::Deleted,
+            _ => return None,
+        };
+        let reason = unescaped_text(field("reason")?)?;
+        let moved = match field("moved")?.split_once(' ')? {
+            ("quarantine", _) => Moved::ToQuarantine,
+            ("aside", path) => Moved::Aside(unescaped_path(path)?),
+            ("gone", _) => Moved::Gone,
+            ("not", reason) => Moved::Not(unescaped_text(reason)?),
+            _ => return None,
+        };
+        let restored = match field("restored")?.split_once(' ')? {
+            ("yes", _) => Restored::Yes,
+            ("none", _) => Restored::NoPrevious,
+            ("not", reason) => Restored::Not(unescaped_text(reason)?),
+            _ => return None,
+        };
+        let finding = Finding { root, path, change, reason };
+        Some(Record { id: id.to_owned(), finding, moved, restored })
+    }
+}
+
+/// A text from a hostile tree, made safe for a terminal and cut.
+fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            ' '..='~' => shown.push(c),
+            c => shown.extend(c.escape_debug()),
+        }
+        if shown.len() > LONGEST_SHOWN {
+            shown.push('…');
+            break;
+        }
+    }
+    shown
+}
+
+fn escaped_path(path: &Path) -> String {
+    escaped(path.as_os_str().as_bytes())
+}
+
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'!'..=b'~' if *byte != b'%' => text.push(char::from(*byte)),
+            byte => text.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    text
+}
+
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        rest = behind;
+        match first {
+            b'%' => {
+                let (code, behind) = rest.split_at_checked(2)?;
+                bytes.push(u8::from_str_radix(str::from_utf8(code).ok()?, 16).ok()?);
+                rest = behind;
+            }
+            byte => bytes.push(*byte),
+        }
+    }
+    Some(bytes)
+}
+
+fn unescaped_text(text: &str) -> Option<String> {
+    String::from_utf8(unescaped(text)?).ok()
+}
+
+fn unescaped_path(text: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(OsString::from_vec(unescaped(text)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, Finding, Moved, Record, Restored};
+
+    fn record(path: &str, moved: Moved, restored: Restored) -> Record {
+        let reason = "it sets a.b\u{202e}%\n".to_owned();
+        let finding =
+            Finding { root: "/r x".into(), path: path.into(), change: Change::Changed, reason };
+        Record { id: "1".to_owned(), finding, moved, restored }
+    }
+
+    #[test]
+    fn a_record_is_the_same_after_writing_and_reading() {
+        let not = || "no, 100%\n".to_owned();
+        for moved in [
+            Moved::ToQuarantine,
+            Moved::Aside("/r x/\u{1b}[1m".into()),
+            Moved::Gone,
+            Moved::Not(not()),
+        ] {
+            for restored in [Restored::Yes, Restored::NoPrevious, Restored::Not(not())] {
+                let record = record("/r x/a\nb", moved.clone(), restored);
+                assert_eq!(Record::decode("1", &record.encode()), Some(record));
+            }
+        }
+        assert_eq!(Record::decode("1", "something else\n"), None);
+    }
+
+    #[test]
+    fn a_sentence_says_what_was_done_and_has_no_control_characters() {
+        for (moved, restored, expected) in [
+            (
+                Moved::ToQuarantine,
+                Restored::Yes,
+                "Moved /r/\\u{1b}a to quarantine 1 and restored its previous version, because",
+            ),
+            (
+                Moved::ToQuarantine,
+                Restored::NoPrevious,
+                "Moved /r/\\u{1b}a to quarantine 1, because",
+            ),
+            (Moved::Gone, Restored::Yes, "Restored /r/\\u{1b}a, because"),
+            (
+                Moved::Not("busy".into()),
+                Restored::NoPrevious,
+                "Could not quarantine /r/\\u{1b}a (busy), because",
+            ),
+            (
+                Moved::Aside("/r/b".into()),
+                Restored::Not("gone".into()),
+                "Renamed /r/\\u{1b}a to /r/b, but could not restore its previous version (gone), \
+                 because",
+            ),
+        ] {
+            let sentence = record("/r/\u{1b}a", moved, restored).to_string();
+            assert_eq!(sentence, format!("{expected} it sets a.b\\u{{202e}}%\\n"));
+        }
+    }
+}

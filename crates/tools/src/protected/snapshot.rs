@@ -1,0 +1,313 @@
+//! The protected paths beneath a root as they are at one moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::ops::Bound;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::beneath::{
+    Content, Root, TO_ENTER, TO_LIST, Version, entries_of, for_each_entry, is_absent, open_beneath,
+};
+use super::folders::Found;
+use super::names::{START_UP, TOP};
+
+/// A tree with more repositories is not a project. Each takes some 15 calls of the system.
+const MOST_REPOSITORIES: usize = 10_000;
+/// All protected paths of a root; they take some 20 MB then.
+const MOST_ENTRIES: usize = 50_000;
+/// Files in one protected folder, such as `.vscode`. With more it is not checked.
+const MOST_IN_FOLDER: usize = 2_000;
+/// Deeper folders in a protected one are not checked.
+const MOST_DEPTH: usize = 16;
+/// Contents of all protected files of a root.
+const MOST_BYTES: usize = 32 * 1024 * 1024;
+/// Links in a folder of submodules. There should be none; those beyond are found when these are gone.
+const MOST_LINKS: usize = 100;
+/// Reasons why a snapshot is incomplete.
+const MOST_REASONS: usize = 20;
+
+/// Why a path is protected, which decides what a command may do there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// At the top of a root, or in a folder there.
+    Top,
+    /// `config` and `config.worktree`.
+    Config,
+    /// In `hooks`.
+    Hook,
+    /// `info/attributes`.
+    Attributes,
+    /// In `branches` or `remotes`, git's settings of old.
+    OldRemote,
+    CommonDir,
+    GitDir,
+    /// `.git` itself, whatever it is.
+    DotGit,
+    /// A folder on the way to others that are protected: it must not become a link.
+    Passage,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) role: Role,
+    pub(super) version: Version,
+}
+
+/// All paths are relative to the root.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Snapshot {
+    pub(super) entries: BTreeMap<PathBuf, Entry>,
+    pub(super) repositories: BTreeSet<PathBuf>,
+    /// Why not everything was looked at.
+    pub(super) incomplete: Vec<String>,
+    bytes: usize,
+}
+
+impl Snapshot {
+    /// Looks at all protected paths. Where there are too many repositories, those of `known` come first: no command can
+    /// hide the user's behind others.
+    pub(super) fn take(root: &Root, mut found: Found, known: &Snapshot) -> Snapshot {
+        let mut snapshot = Snapshot { incomplete: found.incomplete, ..Snapshot::default() };
+        for name in TOP.iter().chain(&START_UP) {
+            let path = Path::new(name);
+            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                snapshot.add(root, folder, Role::Passage);
+            }
+            snapshot.add(root, path, Role::Top);
+        }
+        found.repositories.sort_by_cached_key(|path| !known.repositories.contains(path));
+        found.with_git.sort_by_cached_key(|path| !known.entries.contains_key(&path.join(".git")));
+        let mut repositories = found.repositories.into_iter();
+        for repository in repositories.by_ref().take(MOST_REPOSITORIES) {
+            if snapshot.add_repository(root, &repository) {
+                snapshot.repositories.insert(repository);
+            }
+        }
+        if repositories.next().is_some() {
+            snapshot.note(format!("there are more than {MOST_REPOSITORIES} repositories"));
+        }
+        for folder in found.with_git {
+            snapshot.add(root, &folder.join(".git"), Role::DotGit);
+        }
+        for nest in &found.nests {
+            snapshot.add_links(root, nest);
+        }
+        snapshot
+    }
+
+    /// Looks at those that only count since a protected link leads to them.
+    pub(super) fn add_linked(&mut self, root: &Root, linked: &BTreeMap<PathBuf, Role>) {
+        for (path, role) in linked {
+            self.add(root, path, *role);
+        }
+    }
+
+    /// Takes over what another snapshot has at a path and beneath it, and the folders that the path is in.
+    pub(super) fn copy_from(&mut self, other: &Snapshot, path: &Path) {
+        for folder in path.ancestors().skip(1) {
+            if let Some(entry) = other.entries.get(folder).filter(|entry| entry.version.is_folder())
+            {
+                self.entries.insert(folder.to_owned(), entry.clone());
+            }
+        }
+        self.entries.retain(|known, _| !known.starts_with(path));
+        let entries = other.beneath(path).map(|(path, entry)| (path.clone(), entry.clone()));
+        self.entries.extend(entries);
+        let repositories = other.repositories.iter().filter(|known| known.starts_with(path));
+        self.repositories.extend(repositories.cloned());
+    }
+
+    /// What protected links lead to inside the root, which is as good as protected: it is believed as much.
+    pub(super) fn linked(&self, root: &Root) -> BTreeMap<PathBuf, Role> {
+        let target = |(path, entry): (&PathBuf, &Entry)| {
+            let Content::Link(target) = &entry.version.content else { return None };
+            let name = path.file_name()?;
+            let role = match entry.role {
+                Role::Passage if name == "hooks" => Role::Hook,
+                Role::Top | Role::Config | Role::Hook | Role::Attributes => entry.role,
+                _ => return None,
+            };
+            let folder = root.path.join(path.parent()?);
+            let path = lexical(&folder, Path::new(OsStr::from_bytes(target)))?;
+            let path = path.strip_prefix(&root.path).ok()?.to_owned();
+            let is_known = self.entries.contains_key(&path) || path.as_os_str().is_empty();
+            (!is_known).then_some((path, role))
+        };
+        self.entries.iter().filter_map(target).collect()
+    }
+
+    /// The entries at a path and beneath it.
+    pub(super) fn beneath<'a>(
+        &'a self,
+        path: &'a Path,
+    ) -> impl Iterator<Item = (&'a PathBuf, &'a Entry)> {
+        let from = self.entries.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
+        from.take_while(move |(found, _)| found.starts_with(path))
+    }
+
+    /// Whether it was still there.
+    fn add_repository(&mut self, root: &Root, repository: &Path) -> bool {
+        let folder = match root.folder(repository, TO_ENTER) {
+            Ok(folder) => folder,
+            Err(error) => {
+                self.note_error(repository, error);
+                return false;
+            }
+        };
+        for (name, role) in [
+            ("config", Role::Config),
+            ("config.worktree", Role::Config),
+            ("commondir", Role::CommonDir),
+            ("gitdir", Role::GitDir),
+            ("modules", Role::Passage),
+            ("worktrees", Role::Passage),
+        ] {
+            self.add_at(&folder, repository, name, role);
+        }
+        if let Some(info) = self.add_at(&folder, repository, "info", Role::Passage) {
+            self.add_at(&info, &repository.join("info"), "attributes", Role::Attributes);
+        }
+        for (name, role) in
+            [("hooks", Role::Hook), ("branches", Role::OldRemote), ("remotes", Role::OldRemote)]
+        {
+            if let Some(inner) = self.add_at(&folder, repository, name, Role::Passage) {
+                self.add_tree(&inner, &repository.join(name), role, 0);
+            }
+        }
+        true
+    }
+
+    /// A link in the place of a submodule's repository would lead git elsewhere.
+    fn add_links(&mut self, root: &Root, nest: &Path) {
+        let mut links = Vec::new();
+        let listed = root.folder(nest, TO_LIST).and_then(|folder| {
+            for_each_entry(folder, |name, kind| {
+                if kind.is_symlink() && links.len() < MOST_LINKS {
+                    links.push(nest.join(OsStr::from_bytes(name)));
+                }
+            })
+        });
+        if let Err(error) = listed {
+            self.note_error(nest, error);
+        }
+        for link in links {
+            self.add(root, &link, Role::Passage);
+        }
+    }
+
+    fn add(&mut self, root: &Root, path: &Path, role: Role) {
+        let (folder, name) = match root.parent(path) {
+            Ok(found) => found,
+            Err(error) => return self.note_error(path, error),
+        };
+        let around = path.parent().unwrap_or(Path::new(""));
+        let inner = self.add_at(&folder, around, name, role);
+        let is_tree = matches!(role, Role::Top | Role::Hook);
+        if let Some(inner) = inner.filter(|_| is_tree) {
+            self.add_tree(&inner, path, role, 0);
+        }
+    }
+
+    /// Adds what is at a name, and opens it if it is a folder.
+    fn add_at(
+        &mut self,
+        folder: &OwnedFd,
+        around: &Path,
+        name: impl AsRef<OsStr>,
+        role: Role,
+    ) -> Option<OwnedFd> {
+        let name = name.as_ref();
+        let path = around.join(name);
+        let mut version = match Version::read(folder, name) {
+            Ok(version) => version,
+            Err(error) => {
+                self.note_error(&path, error);
+                return None;
+            }
+        };
+        if self.entries.len() >= MOST_ENTRIES {
+            self.note(format!("there are more than {MOST_ENTRIES} protected files"));
+            return None;
+        }
+        if let Content::Bytes(bytes) = &version.content {
+            self.bytes += bytes.len();
+            if self.bytes > MOST_BYTES {
+                version.content = Content::Unknown;
+            }
+        }
+        let is_folder = version.content == Content::Folder;
+        self.entries.insert(path, Entry { role, version });
+        is_folder.then(|| open_beneath(folder, Path::new(name), TO_ENTER).ok()).flatten()
+    }
+
+    fn add_tree(&mut self, folder: &OwnedFd, path: &Path, role: Role, depth: usize) {
+        let listed = open_beneath(folder, Path::new(""), TO_LIST);
+        let listed = listed.and_then(|folder| entries_of(folder, MOST_IN_FOLDER));
+        let entries = match listed {
+            Ok(Some(entries)) if depth < MOST_DEPTH => entries,
+            Ok(_) => return self.forget_content(path),
+            Err(error) => {
+                self.forget_content(path);
+                return self.note_error(path, error);
+            }
+        };
+        for entry in entries {
+            let is_sample = role == Role::Hook
+                && entry.kind.is_file()
+                && entry.name.as_bytes().ends_with(b".sample");
+            if is_sample {
+                continue;
+            }
+            if let Some(inner) = self.add_at(folder, path, &entry.name, role) {
+                self.add_tree(&inner, &path.join(&entry.name), role, depth + 1);
+            }
+        }
+    }
+
+    fn forget_content(&mut self, path: &Path) {
+        self.note(format!("{} is too large to be checked", path.display()));
+        if let Some(entry) = self.entries.get_mut(path) {
+            entry.version.content = Content::Unknown;
+        }
+    }
+
+    fn note_error(&mut self, path: &Path, error: Errno) {
+        if !is_absent(error) {
+            self.note(format!("{} cannot be read: {error}", path.display()));
+        }
+    }
+
+    fn note(&mut self, reason: String) {
+        if self.incomplete.len() < MOST_REASONS && !self.incomplete.contains(&reason) {
+            self.incomplete.push(reason);
+        }
+    }
+}
+
+/// Joins a path to a folder and resolves `..`, which may only stand in front: behind a name that is a link it would
+/// lead elsewhere. `None` for other paths, and for those that lead above the top of `folder`.
+pub(super) fn lexical(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let mut joined = folder.to_owned();
+    let mut is_down = false;
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if !is_down => {
+                if !joined.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir if folder.is_absolute() => joined = PathBuf::from("/"),
+            Component::Normal(name) => {
+                is_down = true;
+                joined.push(name);
+            }
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(joined)
+}
