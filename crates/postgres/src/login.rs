@@ -100,6 +100,21 @@ const NO_SIGNATURE: Error = Error::Login {
     advice: "check that the address names your server: another program may listen there",
 };
 
+/// Refuses a server that would keep us busy: how often the password is hashed is its choice, up to four billion times.
+fn require_bounded_work(step: &[u8]) -> Result<(), Error> {
+    /// Takes a few seconds. PostgreSQL's own default is 4,096, and the highest that is recommended anywhere is 600,000.
+    const MOST: u64 = 10_000_000;
+    let text = String::from_utf8_lossy(step);
+    let count = text.split(',').find_map(|field| field.strip_prefix("i=")?.parse::<u64>().ok());
+    match count {
+        Some(count) if count > MOST => Err(Error::Login {
+            reason: "the server wants the password to be hashed more than 10 million times",
+            advice: "lower scram_iterations on the server and set the password again",
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// The password, if the address has one and accepts this kind of login.
 fn accepted(address: &Address, auth: Auth, otherwise: Error) -> Result<&Password, Error> {
     let password = address.password.as_ref().ok_or(Error::Login {
@@ -161,6 +176,7 @@ fn prove(
     loop {
         match client.message()? {
             Message::AuthenticationSaslContinue(body) => {
+                require_bounded_work(body.data())?;
                 proof.update(body.data())?;
                 frontend::sasl_response(proof.message(), client.output())?;
                 client.send()?;
@@ -233,10 +249,14 @@ mod tests {
 
     /// Goes on with the client's proof, whose number is its own with more behind it.
     fn go_on() -> Say {
-        Box::new(|heard| {
+        go_on_with(4096)
+    }
+
+    fn go_on_with(iterations: u32) -> Say {
+        Box::new(move |heard| {
             let heard = String::from_utf8_lossy(heard);
             let nonce = heard.split("r=").nth(1).unwrap().to_owned();
-            step(11, &format!("r={nonce}more,s=c2FsdA==,i=4096"))
+            step(11, &format!("r={nonce}more,s=c2FsdA==,i={iterations}"))
         })
     }
 
@@ -277,6 +297,7 @@ mod tests {
         refuse("", vec![say(SCRAM), go_on(), wrong], "could not prove that it knows the password");
         let none = Box::new(|_: &[u8]| step(12, ""));
         refuse("", vec![say(SCRAM), go_on(), none], "could not prove that it knows the password");
+        refuse("", vec![say(SCRAM), go_on_with(u32::MAX)], "more than 10 million times");
         refuse("&channel_binding=require", vec![say(SCRAM)], "channel_binding=require wants");
     }
 
