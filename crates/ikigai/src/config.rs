@@ -106,7 +106,7 @@ impl Settings {
         }
         if let Lookup::Found(document) = &project_file {
             let entries = toml_layer::entries(document, Author::Project { user_file: &user_file })?;
-            project::check(&entries, &layers)?;
+            project::check(&entries, &layers, &user_file)?;
             layers.add(entries);
         }
         layers.add(environment::provider_addresses(&sources.variables)?);
