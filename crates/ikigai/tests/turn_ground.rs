@@ -211,8 +211,8 @@ fn a_run_whose_agent_was_taken_over_writes_nothing_more() {
     let before = workspace.rows();
     workspace.touch(["go"]);
     let (code, events, stderr) = run.finish();
-    assert_eq!((code, &*stderr), (1, ""));
     let error = events.last().unwrap()["error"].as_str().unwrap();
+    assert_eq!((code, stderr), (1, format!("ikigai: {error}\n")));
     assert!(error.starts_with("Agent 0/ was taken over by another process ("), "{error}");
     assert_eq!(workspace.rows(), before);
     check_goes_on(&workspace, &server, Format::Chat);
