@@ -9,6 +9,7 @@ mod catalogue;
 mod cli;
 mod command;
 mod config;
+mod database;
 mod environment;
 mod exit;
 mod hand;

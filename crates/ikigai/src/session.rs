@@ -5,11 +5,12 @@ use std::future::Future;
 use ikigai_agents::until_over;
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    Agent, Options, Outcome, Place, Process, Refusal, State, Step, Store, StoreError, Wait, Waiting,
+    Agent, Outcome, Place, Process, Refusal, State, Step, Store, StoreError, Wait, Waiting,
 };
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
+use crate::database;
 use crate::environment::{Environment, HIDDEN};
 use crate::print;
 use crate::signals::Signals;
@@ -105,11 +106,11 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn open(environment: &Environment) -> anyhow::Result<Database> {
-        let store = Store::open(environment.settings.database_url()?, Options::default());
-        let store = store.map_err(|error| match environment.chosen.inside_agent {
-            true => anyhow::anyhow!("{HIDDEN}"),
-            false => error.into(),
-        })?;
+        let store =
+            database::open(environment).map_err(|error| match environment.chosen.inside_agent {
+                true => anyhow::anyhow!("{HIDDEN}"),
+                false => error,
+            })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Database { store, runtime })
     }
@@ -213,7 +214,7 @@ pub(crate) async fn last_model(environment: &Environment) -> Option<String> {
         return None;
     }
     // Whatever is wrong with it is said when the seat is taken.
-    let store = Store::open(environment.settings.database_url().ok()?, Options::default()).ok()?;
+    let store = database::open(environment).ok()?;
     let session = match chosen.session.as_deref() {
         Some(named) => find_session(&store, named).await.ok()?,
         None => store.newest_session(place(environment)).await.ok()??,
