@@ -30,8 +30,6 @@ mod undo;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::{Cli, Command};
 use crate::config::ConfigError;
 use crate::environment::Environment;
@@ -54,7 +52,7 @@ fn run() -> anyhow::Result<Exit> {
     if environment::is_watchdog() {
         return command::watchdog::run();
     }
-    let cli = Cli::parse();
+    let cli = Cli::read();
     let load = || {
         let environment = Environment::read(&cli.options)?;
         trace::begin(&environment, cli.options.log)?;
