@@ -1,5 +1,6 @@
 //! An agent with all that it needs to work.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -225,6 +226,15 @@ impl Agent {
     pub(crate) fn log(&self) -> Log<'_> {
         let (inherited, own) = self.log.split_at(self.inherited);
         Log::forked(inherited, own)
+    }
+
+    /// The ids of all calls in the log, those that no model sees any more included.
+    pub(crate) fn call_ids(&self) -> HashSet<&str> {
+        let ids = self.log.iter().filter_map(|message| match &message.body {
+            Body::ToolCall(call) => Some(call.tool_call_id.as_str()),
+            _ => None,
+        });
+        ids.collect()
     }
 
     /// What a person says, and before it the prompt if the log has none yet.

@@ -41,6 +41,7 @@ impl Agent {
             }
             with_calls += 1;
             let limit = Some(self.limits().tool_turns).filter(|limit| *limit == with_calls);
+            let response = response.with_call_ids_not_in(&self.call_ids());
             let written = Written::of(response, self.model());
             requests = match self.run_calls(written, limit).await? {
                 Ran::All => Requests::Granted,

@@ -12,7 +12,7 @@
 #![allow(missing_docs, reason = "nobody links against a bench")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -237,15 +237,20 @@ impl Bench {
     }
 
     fn numbers(&self, sql: &str) -> Vec<i64> {
-        let connection = Connection::open(self.folder.path().join("bench.db")).expect("it opens");
+        let connection = Connection::open(file(self.folder.path())).expect("it opens");
         let mut statement = connection.prepare(sql).expect("it is right");
         let rows = statement.query_map([], |row| row.get(0)).expect("it runs");
         rows.collect::<Result<_, _>>().expect("numbers")
     }
 }
 
+/// In the folder that is ikigai's own: elsewhere in the tree a database is refused.
+fn file(folder: &Path) -> PathBuf {
+    folder.join(".local/share/ikigai/bench.db")
+}
+
 fn address(folder: &Path) -> String {
-    format!("sqlite://{}/bench.db", folder.display())
+    format!("sqlite://{}", file(folder).display())
 }
 
 fn idle_child() -> NewFork {

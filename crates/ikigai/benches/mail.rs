@@ -42,7 +42,10 @@ fn send(folder: &Path) {
 fn run(folder: &Path, arguments: &[&str]) {
     let mut command = Command::new(IKIGAI);
     command.args(arguments).current_dir(folder).env("HOME", folder).env_remove("XDG_DATA_HOME");
-    command.env("IKIGAI_DATABASE_URL", format!("sqlite://{}/bench.db", folder.display()));
+    command.env(
+        "IKIGAI_DATABASE_URL",
+        format!("sqlite://{}/.local/share/ikigai/bench.db", folder.display()),
+    );
     finish(command.stdout(Stdio::null()).spawn());
 }
 

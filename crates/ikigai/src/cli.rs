@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 /// A terminal coding agent in which agents are like processes and talk by mail.
@@ -20,6 +21,19 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) options: Options,
+}
+
+impl Cli {
+    /// Reads the arguments of the process. What is wrong with them ends it.
+    pub(crate) fn read() -> Cli {
+        let cli = Cli::parse();
+        if cli.options.new && cli.command.as_ref().is_some_and(Command::needs_a_past) {
+            let wrong =
+                "--new cannot be used with this command: a new session would have nothing for it";
+            Cli::command().error(ErrorKind::ArgumentConflict, wrong).exit();
+        }
+        cli
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -57,7 +71,7 @@ pub(crate) struct Options {
     /// Use the session ID (or its beginning) instead of the newest one of the directory
     #[arg(long, value_name = "ID", global = true, conflicts_with = "continues")]
     pub(crate) session: Option<String>,
-    /// Begin a new session, also where one runs
+    /// Start a new session even if one is running
     #[arg(long, global = true, conflicts_with_all = ["continues", "session"])]
     pub(crate) new: bool,
     /// Act as the agent ID, 0/ by default
@@ -118,6 +132,19 @@ pub(crate) enum Command {
     },
     /// Print the manual page (try: ikigai man | man -l -)
     Man,
+}
+
+impl Command {
+    /// Whether it works on what is in a session already, so that a new one has nothing for it.
+    fn needs_a_past(&self) -> bool {
+        match self {
+            Command::Mail(arguments) => !matches!(arguments.action, MailAction::Send { .. }),
+            Command::Agents(arguments) => arguments.action.is_none(),
+            Command::Sessions(_) | Command::Undo(_) | Command::Log(_) => true,
+            Command::Run(_) | Command::Tour | Command::Tools(_) | Command::Tool(_) => false,
+            Command::Doctor | Command::Config | Command::Completions { .. } | Command::Man => false,
+        }
+    }
 }
 
 const RUN_EXAMPLES: &str = "\

@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use chosen::{ChosenModel, Format, NoModel};
 pub(crate) use error::ConfigError;
 use ikigai_agents::Notify;
-use ikigai_store::{AgentLimits, Budget};
+use ikigai_store::{AgentLimits, Budget, database_files};
 use ikigai_tools::{Decision, Mode, OutputSize, Rule, path_pattern};
 
 use address::Address;
@@ -106,7 +106,7 @@ impl Settings {
         }
         if let Lookup::Found(document) = &project_file {
             let entries = toml_layer::entries(document, Author::Project { user_file: &user_file })?;
-            project::check(&entries, &layers)?;
+            project::check(&entries, &layers, &user_file)?;
             layers.add(entries);
         }
         layers.add(environment::provider_addresses(&sources.variables)?);
@@ -213,12 +213,7 @@ impl Settings {
         // Where it is elsewhere, or its name in our folder is a link.
         places.extend(self.user_file.path().map(Path::to_owned));
         let Ok(url) = self.database_url() else { return Ok(places) };
-        if let Some(path) = url.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
-            let path = path.split('?').next().unwrap_or(path);
-            let files = ["", "-wal", "-shm", "-journal"].map(|end| format!("{path}{end}"));
-            let files = files.map(std::path::absolute).into_iter();
-            places.extend(files.collect::<std::io::Result<Vec<_>>>()?);
-        }
+        places.extend(database_files(url)?);
         Ok(places)
     }
 

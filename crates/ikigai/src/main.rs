@@ -9,6 +9,7 @@ mod catalogue;
 mod cli;
 mod command;
 mod config;
+mod database;
 mod environment;
 mod exit;
 mod hand;
@@ -29,8 +30,6 @@ mod transcript;
 mod undo;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use crate::cli::{Cli, Command};
 use crate::config::ConfigError;
@@ -54,7 +53,7 @@ fn run() -> anyhow::Result<Exit> {
     if environment::is_watchdog() {
         return command::watchdog::run();
     }
-    let cli = Cli::parse();
+    let cli = Cli::read();
     let load = || {
         let environment = Environment::read(&cli.options)?;
         trace::begin(&environment, cli.options.log)?;

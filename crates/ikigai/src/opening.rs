@@ -7,10 +7,11 @@ use ikigai_agents::{
     system_prompt,
 };
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{Options, Store};
+use ikigai_store::Store;
 
 use crate::catalogue;
 use crate::command::now;
+use crate::database;
 use crate::environment::{self, Environment};
 use crate::permissions::permissions;
 use crate::print;
@@ -31,7 +32,7 @@ pub(crate) async fn take_seat(
     environment: &Environment,
     otherwise: Otherwise,
 ) -> anyhow::Result<Seat> {
-    let store = Arc::new(Store::open(environment.settings.database_url()?, Options::default())?);
+    let store = Arc::new(database::open(environment)?);
     let chosen = &environment.chosen;
     // Inside a command of an agent the variables name a session that somebody else runs.
     let named = chosen.session.as_deref().filter(|_| !chosen.inside_agent);

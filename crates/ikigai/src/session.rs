@@ -2,14 +2,15 @@
 
 use std::future::Future;
 
-use ikigai_agents::until_over;
+use ikigai_agents::{SeatError, until_over};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    Agent, Options, Outcome, Place, Process, Refusal, State, Step, Store, StoreError, Wait, Waiting,
+    Agent, Outcome, Place, Process, Refusal, State, Step, Store, StoreError, Wait, Waiting,
 };
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
+use crate::database;
 use crate::environment::{Environment, HIDDEN};
 use crate::print;
 use crate::signals::Signals;
@@ -23,16 +24,25 @@ pub(crate) struct OpenSession<'a> {
 }
 
 impl<'a> OpenSession<'a> {
-    /// The session that was named, or the newest one of the directory; it is made when there is none.
+    /// The session that was named, or the newest one of the directory; it is made when there is none, or when a new one
+    /// was asked for.
     pub(crate) fn open(environment: &'a Environment) -> anyhow::Result<OpenSession<'a>> {
+        let chosen = &environment.chosen;
+        if chosen.new && chosen.inside_agent {
+            anyhow::bail!("--new cannot be used inside an agent's command");
+        }
         let (database, agent) = open_for_agent(environment)?;
-        let id = match &environment.chosen.session {
+        if chosen.new && agent != AgentId::top_level(0) {
+            return Err(SeatError::NotInNewSession(agent).into());
+        }
+        let (place, budget) = (place(environment), environment.settings.budget());
+        let new = SessionId::new(Uuid::now_v7());
+        let id = match &chosen.session {
             Some(named) => database.find_session(named)?,
-            None => {
-                let (place, budget) = (place(environment), environment.settings.budget());
-                let new = SessionId::new(Uuid::now_v7());
-                database.wait(database.store.session_at(place, new, budget))?
+            None if chosen.new => {
+                database.wait(database.store.create_session(place, new, budget))?
             }
+            None => database.wait(database.store.session_at(place, new, budget))?,
         };
         Ok(OpenSession { database, environment, id, agent })
     }
@@ -105,11 +115,11 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn open(environment: &Environment) -> anyhow::Result<Database> {
-        let store = Store::open(environment.settings.database_url()?, Options::default());
-        let store = store.map_err(|error| match environment.chosen.inside_agent {
-            true => anyhow::anyhow!("{HIDDEN}"),
-            false => error.into(),
-        })?;
+        let store =
+            database::open(environment).map_err(|error| match environment.chosen.inside_agent {
+                true => anyhow::anyhow!("{HIDDEN}"),
+                false => error,
+            })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Database { store, runtime })
     }
@@ -180,13 +190,14 @@ fn open_for_agent(environment: &Environment) -> anyhow::Result<(Database, AgentI
     Ok((database, agent))
 }
 
-/// The session that was named, or the newest one of the directory.
+/// The session that was named, or the newest one of the directory, unless a new one was asked for.
 async fn existing_session(
     store: &Store,
     environment: &Environment,
 ) -> anyhow::Result<Option<SessionId>> {
     match &environment.chosen.session {
         Some(named) => find_session(store, named).await.map(Some),
+        None if environment.chosen.new => Ok(None),
         None => Ok(store.newest_session(place(environment)).await?),
     }
 }
@@ -213,7 +224,7 @@ pub(crate) async fn last_model(environment: &Environment) -> Option<String> {
         return None;
     }
     // Whatever is wrong with it is said when the seat is taken.
-    let store = Store::open(environment.settings.database_url().ok()?, Options::default()).ok()?;
+    let store = database::open(environment).ok()?;
     let session = match chosen.session.as_deref() {
         Some(named) => find_session(&store, named).await.ok()?,
         None => store.newest_session(place(environment)).await.ok()??,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Workspace, finish, line_of, run};
+use crate::support::{Workspace, ended, finish, line_of, run};
 
 fn agent(id: &str, parent: Value, name: Value, state: &str, unread: u32) -> Value {
     json!({
@@ -119,4 +119,44 @@ fn a_name_that_mail_could_not_reach_is_refused() {
     }
     let output = run(workspace.ikigai().args(["agents", "add", "reviewer-2.b_é"]));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn new_starts_a_session_and_leaves_the_others_alone() {
+    let workspace = Workspace::with_agents(2);
+    let count = || workspace.json(["sessions", "--json"]).as_array().unwrap().len();
+    workspace.print(["mail", "send", "1/", "to the first session"]);
+    assert_eq!(workspace.print(["agents", "add", "--new"]), "1/\n");
+    assert_eq!(count(), 2);
+    assert_eq!(workspace.print(["--new", "mail", "send", "0/", "x"]), "Mail sent to agent 0/\n");
+    let send = r#"{"action":"send","to":"0/","body":"x"}"#;
+    let result = workspace.json(["tool", "mail", send, "--new"]);
+    assert_eq!((&result["to"], count()), (&json!("0/"), 4));
+    assert_eq!(workspace.json(["mail", "inbox", "--json"])["unread_count"], 1);
+    let refused = "ikigai: a new session has only agent 0/, not 1/\n".to_owned();
+    let arguments = ["mail", "send", "0/", "x", "--new", "--agent", "1/"];
+    assert_eq!(workspace.run(arguments), (1, String::new(), refused));
+    assert_eq!(count(), 4);
+}
+
+#[test]
+fn new_is_refused_where_nothing_can_be_in_a_new_session() {
+    let workspace = Workspace::new();
+    for command in [
+        &["agents"][..],
+        &["mail", "inbox"],
+        &["mail", "read", "1"],
+        &["mail", "unread", "1"],
+        &["log"],
+        &["undo"],
+        &["sessions"],
+    ] {
+        let (code, stdout, stderr) = ended(workspace.ikigai().args(command).arg("--new"));
+        assert_eq!((code, &*stdout), (2, ""), "{command:?}");
+        assert!(stderr.contains("--new cannot be used with this command"), "{stderr}");
+    }
+    let refused = "ikigai: --new cannot be used with glob: it needs no session\n";
+    let glob = ["tool", "glob", r#"{"pattern":"*"}"#, "--new"];
+    assert_eq!(workspace.run(glob), (2, String::new(), refused.to_owned()));
+    assert_eq!(workspace.json(["sessions", "--json"]), json!([]));
 }

@@ -25,14 +25,19 @@ const COMMANDS: [&[&str]; 7] = [
     &["log", "--follow"],
 ];
 
+/// The tree is another folder than the one that has the file: agents could write there.
+const ELSEWHERE_AT_WORK: [&str; 2] = ["-C", "../home"];
+
 /// All commands fail with this text, and the doctor tells it as well.
 #[track_caller]
 fn check_refused(workspace: &Workspace, address: &str, text: &str) {
     for command in COMMANDS {
-        let ended = ended(workspace.ikigai().args(["--db", address]).args(command));
+        let ended =
+            ended(workspace.ikigai().args(ELSEWHERE_AT_WORK).args(["--db", address]).args(command));
         assert_eq!(ended, (1, String::new(), format!("ikigai: {text}\n")), "{command:?}");
     }
-    let (code, stdout, stderr) = workspace.run(["--db", address, "doctor"]);
+    let [c, home] = ELSEWHERE_AT_WORK;
+    let (code, stdout, stderr) = workspace.run([c, home, "--db", address, "doctor"]);
     assert_eq!((code, &*stderr), (1, ""));
     assert!(stdout.ends_with(&format!("BAD database       {text}\n")), "{stdout}");
 }
@@ -215,7 +220,7 @@ fn a_file_that_may_not_be_written_is_told() {
     workspace.folder("data");
     let path = workspace.path("data/ikigai.db");
     let address = address(&path);
-    workspace.print(["--db", &address, "mail", "send", "0/", "x"]);
+    workspace.print(["-C", "../home", "--db", &address, "mail", "send", "0/", "x"]);
     let before = files(&workspace.path("data"));
     for mode in [0o400, 0o000] {
         workspace.set_mode("data/ikigai.db", mode);
@@ -238,7 +243,8 @@ fn a_folder_that_may_not_be_written_is_told() {
     assert_eq!(workspace.names(), ["data/"]);
     // There is a database, but no room for its log beside it.
     workspace.set_mode("data", 0o700);
-    workspace.print(["--db", &address(&path), "mail", "send", "0/", "do not lose me"]);
+    let text = "do not lose me";
+    workspace.print(["-C", "../home", "--db", &address(&path), "mail", "send", "0/", text]);
     let rows = || {
         let connection = rusqlite::Connection::open(&path).unwrap();
         connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
@@ -265,9 +271,9 @@ fn a_full_disk_is_told_and_what_was_sent_is_kept() {
     let script = r#"
         mount -t tmpfs -o size=512k tmpfs disk || exit 1
         mount -t tmpfs -o size=16k tmpfs tiny || exit 1
-        "$0" --db sqlite://$PWD/tiny/ikigai.db mail inbox 2>&1
+        "$0" -C "$HOME" --db sqlite://$PWD/tiny/ikigai.db mail inbox 2>&1
         echo $?
-        db="--db sqlite://$PWD/disk/ikigai.db"
+        db="-C $HOME --db sqlite://$PWD/disk/ikigai.db"
         sent=0
         while "$0" $db mail send 0/ - < body > /dev/null 2> error; do
             sent=$((sent + 1))
@@ -376,15 +382,58 @@ fn the_database_is_the_users_alone_whatever_the_mask() {
 #[test]
 fn a_relative_address_is_a_file_in_the_current_directory() {
     let workspace = Workspace::new();
-    workspace.print(["mail", "send", "0/", "x", "--db", "sqlite:own.db"]);
-    let (code, stdout, _) = workspace.run(["doctor", "--db", "sqlite:own.db"]);
+    // In a tree that is elsewhere.
+    let send =
+        |address| workspace.print(["-C", "../home", "mail", "send", "0/", "x", "--db", address]);
+    send("sqlite:own.db");
+    let (code, stdout, _) = workspace.run(["-C", "../home", "doctor", "--db", "sqlite:own.db"]);
     assert_eq!(code, 0, "{stdout}");
     assert!(workspace.names().contains(&"own.db".to_owned()), "{:?}", workspace.names());
     // SQLite takes this for a database that is nowhere.
-    workspace.print(["mail", "send", "0/", "x", "--db", "sqlite::memory:"]);
-    assert_eq!(
-        workspace.json(["mail", "inbox", "--json", "--db", "sqlite::memory:"])["unread_count"],
-        1
-    );
+    send("sqlite::memory:");
+    let arguments = ["-C", "../home", "mail", "inbox", "--json", "--db", "sqlite::memory:"];
+    assert_eq!(workspace.json(arguments)["unread_count"], 1);
     assert!(!workspace.database().exists());
+}
+
+/// SQLite replays a journal that lies beside a database, whoever wrote it.
+#[test]
+fn a_database_where_agents_can_write_is_refused() {
+    let workspace = Workspace::new();
+    workspace.folder("../other").folder("../granted").folder("sub");
+    workspace.link("../other/into.db", workspace.path("sub/a.db"));
+    workspace.link("out", workspace.home());
+    workspace.write("own.db-journal", "forged").write_config(&format!(
+        "sandbox.write = ['{}']",
+        workspace.path("../granted").canonicalize().unwrap().display()
+    ));
+    let top = workspace.directory().parent().unwrap().to_owned();
+    let names = workspace.names();
+    let check = |arguments: &[&str], database: &str, folder: &str, root: &str| {
+        let shown = |name: &str| top.join(name).display().to_string();
+        let text = format!(
+            "ikigai: Cannot open the database {}: agents can write to {} and could change it unnoticed; \
+             move it out of {}, or choose another place with --db sqlite://PATH\n",
+            shown(database),
+            shown(folder),
+            shown(root)
+        );
+        let ended = ended(workspace.ikigai().args(["mail", "send", "0/", "x"]).args(arguments));
+        assert_eq!(ended, (1, String::new(), text), "{arguments:?}");
+    };
+    check(&["--db", "sqlite:own.db"], "work/own.db", "work", "work");
+    check(&["--db", "sqlite:sub/new/a.db"], "work/sub/new/a.db", "work/sub/new", "work");
+    let [into, other, granted] =
+        ["other/into.db", "other/a.db", "granted/a.db"].map(|name| address(&top.join(name)));
+    check(&["--db", &into], "other/into.db", "work/sub", "work");
+    check(&["--db", "sqlite:out/a.db"], "work/out/a.db", "work", "work");
+    check(&["--db", &other, "--add-dir", "../other"], "other/a.db", "other", "other");
+    check(&["--db", &granted], "granted/a.db", "granted", "granted");
+    // A session is not copied to such a place, either.
+    workspace.print(["mail", "send", "0/", "x"]);
+    let id = workspace.json(["sessions", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let (code, _, told) = workspace.run(["sessions", "copy", &id, "--to", "sqlite:own.db"]);
+    assert!(code == 1 && told.contains("agents can write to"), "{told}");
+    assert_eq!(workspace.names(), names);
+    workspace.print(["mail", "send", "0/", "x", "--db", &other]);
 }

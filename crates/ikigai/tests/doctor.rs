@@ -77,7 +77,7 @@ fn a_bad_database_is_told_with_what_to_do() {
          BAD database       {} is not a database: move it away, or choose another place with --db sqlite://PATH\n",
         workspace.text("file")
     );
-    let (code, stdout, stderr) = workspace.run(["doctor", "--db", &address]);
+    let (code, stdout, stderr) = workspace.run(["-C", "../home", "doctor", "--db", &address]);
     assert_eq!((code, without_sandbox(&stdout), &*stderr), (1, expected, ""));
 }
 

@@ -51,6 +51,9 @@ fn nobody_can_be_named_but_oneself() {
     let text = format!("--session  cannot be used inside a command of session {session}");
     refused("--session", "", &text);
     refused("--db", "sqlite:other.db", "--db cannot be used inside an agent's command");
+    let expected = "ikigai: --new cannot be used inside an agent's command\n".to_owned();
+    let mut command = inside(&workspace, ["agents", "add"]);
+    assert_eq!(ended(command.arg("--new")), (1, String::new(), expected));
     assert_eq!(workspace.rows(), before);
     assert_eq!(workspace.names(), Vec::<String>::new());
     let empty = (0, "Inbox for agent 1/:\n  (no messages)\n".to_owned(), String::new());

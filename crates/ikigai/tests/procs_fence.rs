@@ -104,7 +104,7 @@ fn a_run_that_lost_its_agent_in_the_middle_of_a_command_writes_nothing_more() {
     kill_process(pid(&run.child), Signal::CONT).unwrap();
     let (code, events, stderr) = run.finish();
     let done = json!({"type": "done", "agent": "0/", "stop": "error", "text": "", "error": told});
-    assert_eq!((code, events.last(), &*stderr), (1, Some(&done), ""));
+    assert_eq!((code, events.last(), stderr), (1, Some(&done), format!("ikigai: {told}\n")));
     wait_until_gone(leader);
     assert_eq!(workspace.rows(), rows);
     assert_whole(&workspace.log("0/"));

@@ -292,3 +292,31 @@ fn a_run_inside_a_command_of_an_agent_is_a_session_of_its_own() {
     let output = server.requests().last().unwrap().tool_output("c1");
     assert_eq!(output["data"], json!({"output": "inner done\n", "exit_code": 0}));
 }
+
+/// The line was printed before the session was made, and named one that nobody would ever find.
+#[test]
+fn the_session_event_names_a_session_that_exists() {
+    let gate = Gate::default();
+    let (server, workspace) = (waiting(&gate), Workspace::new());
+    workspace.print(["agents"]);
+    let sessions = || -> Vec<Value> {
+        let listed = workspace.json(["sessions", "--json"]);
+        listed.as_array().unwrap().iter().map(|session| session["id"].clone()).collect()
+    };
+    workspace.raw().refuse("INSERT ON sessions", "true");
+    let (code, stdout, stderr) =
+        workspace.run_model(&server, Format::Chat, ["--json", "not in the log"]);
+    let told = events(&stdout);
+    assert_eq!((code, told.len(), &told[0]["type"]), (1, 1, &json!("done")), "{told:?}");
+    assert_eq!(stderr, format!("ikigai: {}\n", told[0]["error"].as_str().unwrap()));
+    assert_eq!(sessions().len(), 1);
+    workspace.raw().allow("sessions");
+    let mut run =
+        Running::start(&mut workspace.run_command(&server, Format::Chat, ["--json", "wait"]));
+    let session = run.next().unwrap();
+    run.child.kill().unwrap();
+    run.child.wait().unwrap();
+    assert_eq!(session["type"], "session");
+    assert!(sessions().contains(&session["session"]), "{session}");
+    gate.open();
+}

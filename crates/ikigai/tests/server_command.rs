@@ -27,6 +27,7 @@ fn doctor_looks_at_a_server_and_says_what_is_wrong_with_it() {
          (Connection refused): start it, or check the address; nothing was lost\n";
     assert!(stdout.contains(told), "{stdout}");
     let nowhere = address.replace("/t_", "/nowhere_").replace("postgres@", "postgres:hunter2@");
+    let nowhere = format!("{nowhere}&require_auth=none");
     let (_, stdout, _) = workspace.run(["doctor", "--db", &nowhere]);
     assert!(stdout.contains("make it on the server with: createdb NAME"), "{stdout}");
     assert!(!stdout.contains("hunter2"), "{stdout}");

@@ -121,7 +121,7 @@ fn a_full_disk_is_told_and_waited_for() {
         skip("this system does not let the tests mount a small file system");
         return;
     };
-    let fill = |id| bash(id, "cat /dev/zero > disk/fill; echo filled");
+    let fill = |id| bash(id, "cat /dev/zero > ../disk/tree/fill; echo filled");
     let server = ModelServer::start([
         fill("c1"),
         Reply::text("there was room"),
@@ -133,15 +133,17 @@ fn a_full_disk_is_told_and_waited_for() {
     let script = r#"
         mount -t tmpfs -o size=1m tmpfs disk || exit 1
         export IKIGAI_DATABASE_URL=sqlite://$PWD/disk/ikigai.db
-        "$0" run go 2> first & ikigai=$!
+        mkdir tree disk/tree
+        run="run -C tree --add-dir disk/tree"
+        "$0" $run go 2> first & ikigai=$!
         until grep -q waiting first; do sleep 0.05; done
         sleep 6
-        rm disk/fill
+        rm disk/tree/fill
         wait $ikigai; echo $?
-        "$0" run -c --timeout 2 go 2> second; echo $?
-        rm disk/fill
-        "$0" run -c 'and now?' 2> third; echo $?
-        "$0" log --json > log
+        "$0" $run -c --timeout 2 go 2> second; echo $?
+        rm disk/tree/fill
+        "$0" $run -c 'and now?' 2> third; echo $?
+        "$0" log -C tree --json > log
     "#;
     let mut command = workspace.under("unshare", &[&options[..], &["bash", "-c", script]].concat());
     let model = workspace.run_command(&server, Format::Chat, []);
@@ -211,8 +213,8 @@ fn a_run_whose_agent_was_taken_over_writes_nothing_more() {
     let before = workspace.rows();
     workspace.touch(["go"]);
     let (code, events, stderr) = run.finish();
-    assert_eq!((code, &*stderr), (1, ""));
     let error = events.last().unwrap()["error"].as_str().unwrap();
+    assert_eq!((code, stderr), (1, format!("ikigai: {error}\n")));
     assert!(error.starts_with("Agent 0/ was taken over by another process ("), "{error}");
     assert_eq!(workspace.rows(), before);
     check_goes_on(&workspace, &server, Format::Chat);

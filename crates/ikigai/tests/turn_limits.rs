@@ -3,7 +3,7 @@
 use ikigai_testkit::{Captured, ModelServer, Reply};
 use serde_json::{Value, json};
 
-use crate::support::model::{Format, assert_stable, events, results_in, said};
+use crate::support::model::{Format, assert_stable, errors_of, events, results_in, said};
 use crate::support::{Workspace, ended};
 
 /// A model that never stops calling.
@@ -140,8 +140,9 @@ fn run_on_budget(
 ) -> (i32, Value) {
     let mut command = workspace.run_command(server, Format::Chat, arguments);
     let (code, stdout, stderr) = ended(command.arg("--json").env("IKIGAI_MAX_REQUESTS", requests));
-    assert_eq!(stderr, "");
-    (code, events(&stdout).pop().unwrap())
+    let mut events = events(&stdout);
+    assert_eq!(stderr, errors_of(&events));
+    (code, events.pop().unwrap())
 }
 
 #[test]

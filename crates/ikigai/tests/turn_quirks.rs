@@ -172,15 +172,20 @@ fn calls_with_the_same_id_are_two_calls() {
     check(Format::Anthropic, reply, [ran("same", "one"), ran("call_2", "two")]);
 }
 
-/// Some servers count their calls from the beginning in every response.
+/// Some servers count their calls from the start in every response, and some give no ids, so that we count.
 #[test]
-fn an_id_that_was_there_in_an_earlier_response_is_told_apart_in_what_is_sent() {
+fn an_id_of_an_earlier_response_is_not_used_again() {
     for format in Format::BOTH {
         let replies = ["one", "two", "three"].map(|said| Reply::call("call_0", "bash", echo(said)));
-        let log = turn(format, replies);
-        let expected = ["one", "two", "three"].map(|said| ran("call_0", said));
-        assert_eq!(pairs(&log), expected);
+        let expected = [ran("call_0", "one"), ran("call_2", "two"), ran("call_3", "three")];
+        assert_eq!(pairs(&turn(format, replies)), expected);
     }
+    let replies = ["one", "two"].map(|said| {
+        let call = piece(Value::Null, json!(0), json!(text(said)));
+        chat([delta(json!({"tool_calls": [call]}), json!("tool_calls"))])
+    });
+    let expected = [ran("call_1", "one"), ran("call_2", "two")];
+    assert_eq!(pairs(&turn(Format::Chat, replies)), expected);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::password::Password;
 
 /// Where Debian's server listens, and most others.
 const SOCKET_FOLDER: &str = "/var/run/postgresql";
@@ -19,7 +20,7 @@ pub struct Address {
     pub hosts: Vec<Host>,
     /// Who asks.
     pub user: String,
-    pub(crate) password: Option<String>,
+    pub(crate) password: Option<Password>,
     /// The database.
     pub database: String,
     /// Whether the connection is encrypted.
@@ -28,6 +29,33 @@ pub struct Address {
     pub root_certificates: Option<PathBuf>,
     /// How long to wait for an answer.
     pub connect_timeout: Duration,
+    /// The logins that are accepted, where the address says so.
+    pub(crate) require_auth: Option<Vec<Auth>>,
+    pub(crate) channel_binding: Binding,
+    /// Who has to run the server behind a socket of this machine, where the address says so: a name or a number.
+    pub(crate) require_peer: Option<String>,
+}
+
+/// How a server lets a client in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Auth {
+    /// Both sides prove that they know the password.
+    Scram,
+    /// The password is sent as it is.
+    Password,
+    /// A weak hash of the password is sent.
+    Md5,
+    /// Nothing is proven.
+    None,
+}
+
+/// Whether a login is tied to the certificate of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Binding {
+    /// Where both sides can.
+    Preferred,
+    Required,
+    Disabled,
 }
 
 /// One place where a server may be.
@@ -72,7 +100,7 @@ impl Address {
             None => ("", authority),
         };
         let (user, password) = match login.split_once(':') {
-            Some((user, password)) => (user, Some(decoded(password)?)),
+            Some((user, password)) => (user, Password::new(decoded(password)?)),
             None => (login, None),
         };
         let user = match user.is_empty() {
@@ -91,6 +119,9 @@ impl Address {
             tls: Tls::ToOthers,
             root_certificates: None,
             connect_timeout: CONNECT_TIMEOUT,
+            require_auth: None,
+            channel_binding: Binding::Preferred,
+            require_peer: None,
         };
         let (mut is_plain, mut port) = (false, None);
         for option in options.split('&').filter(|option| !option.is_empty()) {
@@ -141,7 +172,27 @@ impl Address {
                 unset.for_each(|host| host.set_port(before.unwrap_or(PORT)));
             }
             "user" => self.user = value.to_owned(),
-            "password" => self.password = Some(value.to_owned()),
+            "password" => self.password = Password::new(value.to_owned()),
+            "require_auth" => {
+                let auth = |name: &str| match name.trim() {
+                    "scram-sha-256" => Ok(Auth::Scram),
+                    "password" => Ok(Auth::Password),
+                    "md5" => Ok(Auth::Md5),
+                    "none" => Ok(Auth::None),
+                    _ => Err(no("scram-sha-256, password, md5 or none, or several with commas")),
+                };
+                self.require_auth = Some(value.split(',').map(auth).collect::<Result<_, _>>()?);
+            }
+            "channel_binding" => {
+                self.channel_binding = match value {
+                    "prefer" => Binding::Preferred,
+                    "require" => Binding::Required,
+                    "disable" => Binding::Disabled,
+                    _ => return Err(no("prefer, require or disable")),
+                };
+            }
+            "requirepeer" if value.is_empty() => return Err(no("the name of a user")),
+            "requirepeer" => self.require_peer = Some(value.to_owned()),
             "dbname" => self.database = value.to_owned(),
             "connect_timeout" => {
                 let seconds = value.parse().ok().filter(|seconds| (1..=600).contains(seconds));
@@ -149,15 +200,30 @@ impl Address {
                 self.connect_timeout = Duration::from_secs(seconds);
             }
             // What other clients understand and what means nothing here.
-            "application_name" | "target_session_attrs" | "channel_binding" | "gssencmode" => {}
+            "application_name" | "target_session_attrs" | "gssencmode" => {}
             _ => {
                 return Err(Error::Address(format!(
-                    "the option '{name}' of the address is not known: host, port, user, dbname, \
-                     sslmode, sslrootcert and connect_timeout are"
+                    "the option '{name}' of the address is not known: host, port, user, dbname, sslmode, \
+                     sslrootcert, connect_timeout, require_auth, channel_binding and requirepeer are"
                 )));
             }
         }
         Ok(false)
+    }
+
+    /// Whether a login of this kind is accepted: by default a proof of both sides where there is a password, and
+    /// none where there is nothing to prove.
+    pub(crate) fn accepts(&self, auth: Auth) -> bool {
+        match (&self.require_auth, &self.password) {
+            (Some(accepted), _) => accepted.contains(&auth),
+            (None, Some(_)) => auth == Auth::Scram,
+            (None, None) => auth == Auth::None,
+        }
+    }
+
+    /// A text of the server's as it may be shown: without the password, which it may repeat.
+    pub fn hide_password(&self, text: &str) -> String {
+        self.password.as_ref().map_or_else(|| text.to_owned(), |password| password.hide(text))
     }
 
     /// The address without its password, for people.
@@ -297,7 +363,25 @@ mod tests {
         check("postgres://me@%2Ftmp/w", "postgres://me@/tmp/w");
         check("postgres://me@h", "postgres://me@h:5432/me");
         check("postgres://me@h?dbname=w", "postgres://me@h:5432/w");
-        assert_eq!(Address::parse("postgres://me:a%40b@h/w").unwrap().password.unwrap(), "a@b");
+        let password = Address::parse("postgres://me:a%40b@h/w").unwrap().password.unwrap();
+        assert_eq!(password.as_bytes(), b"a@b");
+    }
+
+    #[test]
+    fn which_login_is_accepted_depends_on_the_password_unless_the_address_says_it() {
+        let check = |address: &str, accepted: &[Auth]| {
+            let address = Address::parse(address).unwrap();
+            let all = [Auth::Scram, Auth::Password, Auth::Md5, Auth::None];
+            let found: Vec<Auth> = all.into_iter().filter(|auth| address.accepts(*auth)).collect();
+            assert_eq!(found, accepted, "{address}");
+        };
+        check("postgres://me:geheim@h/w", &[Auth::Scram]);
+        check("postgres://me@h/w?password=geheim", &[Auth::Scram]);
+        check("postgres://me@h/w", &[Auth::None]);
+        check("postgres://me:@h/w", &[Auth::None]);
+        check("postgres://me:geheim@h/w?require_auth=md5", &[Auth::Md5]);
+        check("postgres://me:geheim@h/w?require_auth=password,none", &[Auth::Password, Auth::None]);
+        check("postgres://me@h/w?require_auth=scram-sha-256", &[Auth::Scram]);
     }
 
     /// It was lost when the host came behind it, or there was none.
@@ -334,5 +418,11 @@ mod tests {
         refuse("postgres://me:geheim@h/w?sslmode=disable", "refused for another machine (h:5432)");
         refuse("postgres://me:geheim@h/w?sslmode=maybe", "require");
         refuse("postgres://me:geheim@h/w?speed=high", "'speed'");
+        refuse(
+            "postgres://me:geheim@h/w?require_auth=!none",
+            "scram-sha-256, password, md5 or none",
+        );
+        refuse("postgres://me:geheim@h/w?channel_binding=maybe", "prefer, require or disable");
+        refuse("postgres://me:geheim@h/w?requirepeer=", "the name of a user");
     }
 }

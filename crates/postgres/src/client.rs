@@ -13,6 +13,7 @@ use postgres_protocol::message::frontend;
 use crate::address::Address;
 use crate::error::Error;
 use crate::login::login;
+use crate::password::Password;
 use crate::row::{Reply, Row};
 use crate::statements::Statements;
 use crate::stream::{Look, Stream};
@@ -59,6 +60,8 @@ pub struct Client {
     deadline: Instant,
     /// How many bytes came since then.
     received: usize,
+    /// What no text of the server's may show.
+    password: Option<Password>,
 }
 
 /// What another connection says through the server.
@@ -83,7 +86,8 @@ impl Client {
                 .and_then(|mut client| client.require_writable().map(|()| client));
             match connected {
                 Ok(client) => return Ok(client),
-                Err(error) => failed = error,
+                // A certificate and the steps of a login have texts of the server's in them as well.
+                Err(error) => failed = error.map_text(|text| address.hide_password(text)),
             }
         }
         Err(failed)
@@ -102,6 +106,7 @@ impl Client {
             is_behind_pooler: false,
             deadline: Instant::now() + address.connect_timeout,
             received: 0,
+            password: address.password.clone(),
         };
         login(&mut client, address)?;
         Ok(client)
@@ -243,7 +248,7 @@ impl Client {
         self.stream.set_timeout(limit)?;
         while self.notified.is_empty() {
             match self.next_message() {
-                Ok(Message::ErrorResponse(body)) => return Err(Client::refusal(&body)),
+                Ok(Message::ErrorResponse(body)) => return Err(self.refusal(&body)),
                 Ok(_) => {}
                 Err(ReadError::Late) => return Ok(None),
                 Err(ReadError::Failed(error)) => return Err(error),
@@ -294,7 +299,7 @@ impl Client {
         self.begin_waiting(limit * 2);
         loop {
             match self.next_message() {
-                Ok(Message::ErrorResponse(body)) => return Some(Client::refusal(&body)),
+                Ok(Message::ErrorResponse(body)) => return Some(self.refusal(&body)),
                 Ok(_) => {}
                 Err(_) => return None,
             }
@@ -337,7 +342,7 @@ impl Client {
                     replies.push(std::mem::take(&mut reply));
                 }
                 Message::EmptyQueryResponse => replies.push(std::mem::take(&mut reply)),
-                Message::ErrorResponse(body) => refused = Some(Client::refusal(&body)),
+                Message::ErrorResponse(body) => refused = Some(self.refusal(&body)),
                 Message::ReadyForQuery(_) => return refused.map_or(Ok(replies), Err),
                 Message::ParseComplete
                 | Message::BindComplete
@@ -421,12 +426,23 @@ impl Client {
         }
     }
 
-    /// A server's error in a few words.
-    pub(crate) fn refusal(body: &ErrorResponseBody) -> Error {
+    /// The certificate of the connection, if it has TLS.
+    pub(crate) fn certificate(&self) -> Option<&[u8]> {
+        self.stream.certificate()
+    }
+
+    /// A server's error in a few words. The password is masked before the text is cut, or a part of it would be left.
+    pub(crate) fn refusal(&self, body: &ErrorResponseBody) -> Error {
         let (mut code, mut message) = (String::new(), String::new());
         let mut fields = body.fields();
         while let Ok(Some(field)) = fields.next() {
-            let value = || String::from_utf8_lossy(field.value_bytes());
+            let value = || {
+                let text = String::from_utf8_lossy(field.value_bytes());
+                match &self.password {
+                    Some(password) => password.hide(&text),
+                    None => text.into_owned(),
+                }
+            };
             match field.type_() {
                 b'C' => code = value().chars().take(5).collect(),
                 b'M' => message = value().chars().take(LONGEST_WORDS).collect(),

@@ -14,9 +14,14 @@ pub enum Error {
     /// The server's certificate or its TLS is not what it should be.
     #[error("{0}")]
     Tls(String),
-    /// The server asks for a kind of login that cannot be given.
-    #[error("{0}")]
-    Login(String),
+    /// The server asks for a kind of login that is not given to it, or proves nothing where it has to.
+    #[error("{reason}")]
+    Login {
+        /// What the server wants, or leaves out.
+        reason: &'static str,
+        /// What to do about it.
+        advice: &'static str,
+    },
     /// The server refused, with its code (SQLSTATE) and its words.
     #[error("{message}")]
     Server {
@@ -48,6 +53,18 @@ impl Error {
                     || code.starts_with("08")
             }
             _ => true,
+        }
+    }
+
+    /// The same error with another text, if it has one that may come from a server.
+    pub(crate) fn map_text(self, change: impl FnOnce(&str) -> String) -> Error {
+        match self {
+            Error::Address(text) => Error::Address(change(&text)),
+            Error::Lost(text) => Error::Lost(change(&text)),
+            Error::Tls(text) => Error::Tls(change(&text)),
+            Error::Login { reason, advice } => Error::Login { reason, advice },
+            Error::Server { code, message } => Error::Server { code, message: change(&message) },
+            Error::Protocol(text) => Error::Protocol(change(&text)),
         }
     }
 

@@ -12,16 +12,21 @@
 //! # Invariants
 //!
 //! - Another machine is only talked to through TLS, and its certificate is checked, the name in it included.
-//! - No error and no `Debug` text has the password in it.
+//! - Where there is a password, the server proves that it knows it before it is told anything: only SCRAM-SHA-256 is
+//!   accepted, unless the address names another login.
+//! - No error and no `Debug` text has the password in it, not even when a server repeats it.
 //! - A server's message of any size and content is an error at worst, never a panic, and memory is bounded.
 //! - Statements keep no state on the server where a pooler stands between: then none has a name.
 
 #![forbid(unsafe_code)]
 
 mod address;
+mod binding;
 mod client;
 mod error;
 mod login;
+mod password;
+mod peer;
 mod row;
 mod statements;
 mod stream;

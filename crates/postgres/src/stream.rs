@@ -18,6 +18,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::address::{Address, Host, Tls};
 use crate::error::Error;
+use crate::peer::require_peer;
 
 /// After so long without a sign of life the system asks whether the other side is still there.
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -38,7 +39,9 @@ impl Stream {
         let limit = address.connect_timeout;
         let stream = match host {
             Host::Socket(folder, port) => {
-                Stream::Unix(connect_unix(&folder.join(format!(".s.PGSQL.{port}")), limit)?)
+                let socket = connect_unix(&folder.join(format!(".s.PGSQL.{port}")), limit)?;
+                require_peer(&socket, folder, address)?;
+                Stream::Unix(socket)
             }
             Host::Network(name, port) => Stream::Tcp(connect_tcp(name, *port, limit)?),
         };
@@ -50,6 +53,14 @@ impl Stream {
                 encrypt(stream, name, address)
             }
             (stream, _) => Ok(stream),
+        }
+    }
+
+    /// The server's certificate, which has been checked; there is one with TLS only.
+    pub(crate) fn certificate(&self) -> Option<&[u8]> {
+        match self {
+            Stream::Tls(stream) => stream.conn.peer_certificates()?.first().map(AsRef::as_ref),
+            Stream::Unix(_) | Stream::Tcp(_) => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The ids of calls, as an API takes them: valid by its rule, and unique in a request.
 //!
-//! A log may hold any id, and the same one twice: servers repeat them, and a session may change its provider.
+//! A log may hold any id, and an older one the same id twice: servers repeat them, and a session may change its provider.
 //! What an id becomes depends only on the calls before it, so that a longer log is sent with the same ids.
 
 use std::collections::{HashMap, HashSet, VecDeque};

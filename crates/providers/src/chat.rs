@@ -8,6 +8,8 @@ mod extras;
 mod object_end;
 mod reasoning;
 
+pub(crate) use extras::rename_calls;
+
 use crate::provider::{Decode, Provider};
 use crate::request::Request;
 

@@ -1,8 +1,34 @@
-//! Ids for the calls of one response, where the server gave none or the same one twice.
+//! Ids for calls, where the server gave none or the same one twice.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use ikigai_conversation::ToolCallId;
+
+use crate::chat::rename_calls;
+use crate::response::Response;
+
+impl Response {
+    /// Gives each call whose id is in `taken` an id that no other call has. Servers count from 1 in every response,
+    /// and so do we where they give no id, but an id stands for one call of the whole conversation.
+    #[must_use]
+    pub fn with_call_ids_not_in(mut self, taken: &HashSet<&str>) -> Response {
+        let own = self.calls.iter().map(|call| call.id.as_str());
+        let mut ids =
+            GivenIds { taken: taken.iter().copied().chain(own).map(str::to_owned).collect() };
+        let mut renamed = BTreeMap::new();
+        for call in &mut self.calls {
+            if taken.contains(call.id.as_str()) {
+                let id = ids.next(None);
+                renamed.insert(call.id.to_string(), id.to_string());
+                call.id = id;
+            }
+        }
+        if !renamed.is_empty() {
+            self.extras = self.extras.map(|extras| rename_calls(extras, &renamed));
+        }
+        self
+    }
+}
 
 /// Makes the ids of a response's calls unique.
 #[derive(Debug, Default)]
@@ -34,6 +60,35 @@ impl GivenIds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_of_an_earlier_response_is_replaced_with_its_extras() {
+        use crate::response::{Call, Stop};
+        use crate::testing::extras;
+
+        let call = |id: &str| Call {
+            id: ToolCallId::new(id),
+            name: "glob".to_owned(),
+            arguments: "{}".to_owned(),
+        };
+        let kept = |id: &str| {
+            let calls = format!(r#"{{"{id}":{{"extra_content":"b"}}}}"#);
+            Some(extras(&format!(r#"{{"chat_completions":{{"calls":{calls}}}}}"#)))
+        };
+        let response = |ids: [&str; 3], extras| Response {
+            text: String::new(),
+            calls: ids.map(call).to_vec(),
+            extras,
+            stop: Stop::Complete,
+            tokens: None,
+        };
+        let came = response(["call_1", "a", "call_5"], kept("call_1"));
+        let taken = HashSet::from(["call_1", "call_2", "call_5"]);
+        // The first number that is tried is behind all that are taken.
+        let expected = response(["call_6", "a", "call_7"], kept("call_6"));
+        assert_eq!(came.clone().with_call_ids_not_in(&taken), expected);
+        assert_eq!(came.clone().with_call_ids_not_in(&HashSet::from(["b"])), came);
+    }
 
     #[test]
     fn each_call_of_a_response_has_an_id_of_its_own() {

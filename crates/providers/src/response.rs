@@ -21,7 +21,8 @@ pub struct Response {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// What the server called it; where that was missing or stood for an earlier call of this response,
-    /// one that was made here. So it is unique within the response.
+    /// one that was made here. So it is unique within the response; see
+    /// [`with_call_ids_not_in`](Response::with_call_ids_not_in) for the whole conversation.
     pub id: ToolCallId,
     /// The tool, known or not.
     pub name: String,

@@ -13,6 +13,21 @@ pub(crate) enum Address {
     Postgres(ikigai_postgres::Address),
 }
 
+/// The file of an embedded database and those that SQLite makes beside it, whether or not they exist: none for a
+/// server. The database itself is the first. Whoever can write to one of them can change what the database says.
+///
+/// # Errors
+/// When the address is none.
+pub fn database_files(address: &str) -> Result<Vec<PathBuf>, StoreError> {
+    let Address::Sqlite(path) = Address::parse(address)? else { return Ok(Vec::new()) };
+    let beside = |end: &str| {
+        let mut name = path.clone().into_os_string();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    Ok(["", "-wal", "-shm", "-journal"].map(beside).to_vec())
+}
+
 impl Address {
     /// Reads `sqlite:///home/me/ikigai.db`, `sqlite:ikigai.db` or `postgres://…`.
     pub(crate) fn parse(address: &str) -> Result<Address, StoreError> {
@@ -38,5 +53,20 @@ impl Address {
             Address::Sqlite(path) => format!("sqlite://{}", path.display()),
             Address::Postgres(address) => address.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_database_are_those_that_sqlite_uses() {
+        let files = |address| database_files(address).unwrap();
+        let expected = ["/d/a.db?x", "/d/a.db?x-wal", "/d/a.db?x-shm", "/d/a.db?x-journal"];
+        assert_eq!(files("sqlite:///d/a.db?x"), expected.map(PathBuf::from));
+        assert_eq!(files("sqlite:/d/a.db")[0], PathBuf::from("/d/a.db"));
+        assert_eq!(files("postgres://me@h/w"), Vec::<PathBuf>::new());
+        assert!(database_files("mysql://h/w").is_err());
     }
 }

@@ -59,6 +59,7 @@ mod postgres;
 mod sql;
 mod sqlite;
 
+pub use address::database_files;
 pub use agents::{Agent, AgentLimits, State, Tokens};
 pub use changes::Changes;
 pub use clock::Clock;

@@ -412,9 +412,69 @@ async fn pgbouncer_in_transaction_mode_keeps_every_promise() {
     assert_eq!(checker::check(&server.address("postgres"), &[]), Vec::<String>::new());
 }
 
+/// A server that asks for a password over the loopback, which is `geheim`.
+fn with_password(mut server: PostgresServer, kind: &str) -> PostgresServer {
+    let stored = if kind == "md5" { "md5" } else { "scram-sha-256" };
+    let sql =
+        format!("SET password_encryption = '{stored}'; ALTER ROLE postgres PASSWORD 'geheim'");
+    Raw::open(&server.address("postgres")).script(&sql);
+    server.require_login(kind);
+    server
+}
+
+#[tokio::test]
+async fn a_password_is_proven_and_only_where_the_server_proves_that_it_knows_it() {
+    let mut server = with_password(PostgresServer::start_on_loopback(), "scram-sha-256");
+    let port = server.loopback_port();
+    let open = |login: &str, options: &str| {
+        let address = format!("postgres://{login}@127.0.0.1:{port}/postgres?{options}");
+        Store::open(&address, Options::default()).map(drop).map_err(|error| error.to_string())
+    };
+    let refusal = |login: &str, options: &str| {
+        let text = open(login, options).unwrap_err();
+        assert!(!text.contains("geheim"), "{text}");
+        text
+    };
+    open("postgres:geheim", "").unwrap();
+    open("postgres:geheim", "require_auth=scram-sha-256").unwrap();
+    assert!(refusal("postgres:geheimer", "").contains("pg_hba.conf"));
+    assert!(refusal("postgres", "").contains("postgres://USER:PASSWORD@HOST/NAME"));
+    assert!(refusal("postgres:geheim", "require_auth=none").contains("take require_auth away"));
+    // One that lets everybody in may be anybody.
+    server.require_login("trust");
+    assert!(refusal("postgres:geheim", "").contains("take the password out of the address"));
+    open("postgres:geheim", "require_auth=none").unwrap();
+    open("postgres", "").unwrap();
+    server.require_login("password");
+    assert!(refusal("postgres:geheim", "").contains("the password in clear text"));
+    assert!(refusal("postgres:geheim", "require_auth=password").contains("sslmode=require"));
+    let server = with_password(server, "md5");
+    assert!(refusal("postgres:geheim", "").contains("add require_auth=md5"));
+    open("postgres:geheim", "require_auth=md5").unwrap();
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_login_through_tls_is_bound_to_the_certificate() {
+    let mut server = with_password(PostgresServer::start_with_tls(), "scram-sha-256");
+    let (port, certificate) = (server.loopback_port(), server.certificate());
+    let open = |options: &str| {
+        let tls = format!("sslmode=require&sslrootcert={}", certificate.display());
+        let address =
+            format!("postgres://postgres:geheim@localhost:{port}/postgres?{tls}{options}");
+        Store::open(&address, Options::default()).map(drop).map_err(|error| error.to_string())
+    };
+    for binding in ["", "&channel_binding=require", "&channel_binding=disable"] {
+        open(binding).unwrap();
+    }
+    server.require_login("password");
+    assert!(open("").unwrap_err().contains("add require_auth=password"));
+    open("&require_auth=password").unwrap();
+}
+
 #[tokio::test]
 async fn tls_is_checked_to_the_name_in_the_certificate() {
-    let server = PostgresServer::start_with_tls();
+    let server = with_password(PostgresServer::start_with_tls(), "scram-sha-256");
     let port = server.loopback_port();
     let address = |host: &str, options: &str| {
         format!("postgres://postgres:geheim@{host}:{port}/postgres?sslmode=require{options}")
@@ -441,14 +501,18 @@ async fn a_server_that_does_not_let_us_in_says_what_to_do() {
         assert!(!error.to_string().contains("geheim") && !format!("{error:?}").contains("geheim"));
         error.to_string()
     };
-    let address = server.address("nowhere").replace("postgres@", "postgres:geheim@");
+    let trusting = |database: &str, user: &str| {
+        let address = server.address(database).replace("postgres@", &format!("{user}:geheim@"));
+        format!("{address}&require_auth=none")
+    };
+    let address = trusting("nowhere", "postgres");
     assert!(refusal(&address).contains("createdb NAME"), "{}", refusal(&address));
     let raw = Raw::open(&server.address("postgres"));
     for sql in ["CREATE ROLE guest LOGIN", "CREATE DATABASE theirs", "CREATE DATABASE others"] {
         raw.script(sql);
     }
     Raw::open(&server.address("theirs")).script("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
-    let address = server.address("theirs").replace("postgres@", "guest:geheim@");
+    let address = trusting("theirs", "guest");
     assert!(
         refusal(&address).contains("ALTER DATABASE NAME OWNER TO USER"),
         "{}",

@@ -81,6 +81,17 @@ impl PostgresServer {
         self.data().join("server.crt")
     }
 
+    /// Asks whoever comes over the loopback for a login of this kind, as pg_hba.conf names it. The socket stays open to
+    /// all. A server that runs is started again.
+    pub fn require_login(&mut self, kind: &str) {
+        let rules = format!("local all all trust\nhost all all all {kind}\n");
+        fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+        if self.is_running() {
+            self.kill();
+            self.start_again();
+        }
+    }
+
     /// That port.
     pub fn loopback_port(&self) -> u16 {
         self.port

@@ -2,9 +2,9 @@
 
 use std::io::{self, IsTerminal};
 
-use ikigai_store::{Options, Store};
 use ikigai_tools::{Foreign, Mode, SandboxKind, passed_over};
 
+use crate::database as databases;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::model;
@@ -201,7 +201,7 @@ fn missing_places(environment: &Environment) -> impl Iterator<Item = Finding> {
 
 fn database(environment: &Environment) -> Finding {
     let look = || -> anyhow::Result<String> {
-        let store = Store::open(environment.settings.database_url()?, Options::default())?;
+        let store = databases::open(environment)?;
         Ok(format!("{} ({})", environment.settings.masked_database_url()?, store.check()?))
     };
     match look() {

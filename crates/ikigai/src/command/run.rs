@@ -37,10 +37,10 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
     let stop = runtime.block_on(async {
         let seat = take_seat(environment, Otherwise::New).await?;
         let output: Box<dyn Output> = match arguments.json {
-            true => Box::<JsonLines>::default(),
-            false => Box::<PlainText>::default(),
+            true => Box::new(JsonLines::new(seat.agent().clone())),
+            false => Box::new(PlainText::new(seat.agent().clone())),
         };
-        let printer = SharedPrinter::begin(output, &seat, &model.label, interrupt.clone())?;
+        let printer = SharedPrinter::new(output, &seat, &model.label, interrupt.clone());
         let temporary = TemporaryFolder::of_session(environment, seat.session())?;
         let toolbox = toolbox(environment, &seat, &temporary, Person::Absent)?;
         let equipment = equip(environment, model, toolbox, printer.sink());

@@ -1,11 +1,12 @@
 //! `ikigai sessions`: what is in the database.
 
 use ikigai_mail::relative_time;
-use ikigai_store::{Options, Process, Session, Store};
+use ikigai_store::{Process, Session};
 use serde_json::{Value, json};
 
 use crate::cli::{SessionsAction, SessionsArguments};
 use crate::command::now;
+use crate::database;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print;
@@ -25,7 +26,7 @@ pub(crate) fn run(
         }
         Some(SessionsAction::Copy { id, to }) => {
             let id = database.find_session(id)?;
-            let other = Store::open(to, Options::default())?;
+            let other = database::open_at(environment, to)?;
             database.wait(database.store.copy_session(id, &other, Process::current()))?;
             print::out(format!("Session {id} copied to {}\n", other.address()))?;
             return Ok(Exit::Done);

@@ -28,6 +28,13 @@ use crate::temporary::TemporaryFolder;
 pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyhow::Result<Exit> {
     let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
     let result = match catalogue::offered(&environment.settings).dispatch(&arguments.name, &json) {
+        Ok(Prepared::Call(_)) if environment.chosen.new => {
+            print::note(&format!(
+                "ikigai: --new cannot be used with {}: it needs no session",
+                arguments.name
+            ));
+            return Ok(Exit::WrongUsage);
+        }
         Ok(Prepared::Call(call)) => execute(environment, &arguments.name, call)?,
         Ok(Prepared::Step(step)) => commit(environment, &arguments.name, step)?,
         Err(refusal) => Some(refusal),

@@ -13,6 +13,10 @@ use crate::undo::{has_failed, nothing, render, render_list};
 
 pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyhow::Result<Exit> {
     let Some(session) = OpenSession::open_existing(environment)? else {
+        if arguments.list {
+            print::out(format!("{}\n", nothing(Direction::Undo)))?;
+            return Ok(Exit::Done);
+        }
         anyhow::bail!("there is no session in {} yet", environment.directory.display());
     };
     let directory = &environment.directory;

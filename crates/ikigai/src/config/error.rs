@@ -133,10 +133,16 @@ pub(crate) enum Wrong {
     UnknownRuleField { shown: String },
     #[error("{field} is missing, a rule has tool, match and decision")]
     MissingRuleField { field: &'static str },
-    #[error("a project may only lower this limit ({limit} from {place}), not raise it to {given}")]
-    Raised { limit: u64, place: Place, given: u64 },
-    #[error("a project may only narrow this list, and '{tool}' is not in it (set by {place})")]
-    Widened { tool: String, place: Place },
+    #[error(
+        "a project may only lower this limit ({limit} from {place}), not raise it to {given}; \
+         set it in {user_file}"
+    )]
+    Raised { limit: u64, place: Place, given: u64, user_file: String },
+    #[error(
+        "a project may only narrow this list, and '{tool}' is not in it (set by {place}); \
+         set it in {user_file}"
+    )]
+    Widened { tool: String, place: Place, user_file: String },
 }
 
 /// All entries of a layer, or everything that is wrong in it.

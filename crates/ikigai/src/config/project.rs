@@ -13,6 +13,7 @@ use super::file::{Document, Lookup};
 use super::layers::{Entry, Layers};
 use super::place::Place;
 use super::settings::ProjectMay;
+use super::toml_layer::named;
 use super::tools;
 use super::value::Value;
 
@@ -51,41 +52,46 @@ fn same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Checks what the project's entries do to the layers below.
-pub(super) fn check(entries: &[Entry], below: &Layers) -> Result<(), ConfigError> {
+/// Checks what the project's entries do to the layers below. An error names `user_file` as the right place.
+pub(super) fn check(
+    entries: &[Entry],
+    below: &Layers,
+    user_file: &Lookup,
+) -> Result<(), ConfigError> {
     let faults: Vec<Fault> = entries
         .iter()
         .filter_map(|entry| {
-            let wrong = check_entry(entry, below).err()?;
+            let wrong = check_entry(entry, below, user_file).err()?;
             Some(Fault::value(entry.place.clone(), &entry.key, wrong))
         })
         .collect();
     if faults.is_empty() { Ok(()) } else { Err(ConfigError::Faults(faults)) }
 }
 
-fn check_entry(entry: &Entry, below: &Layers) -> Result<(), Wrong> {
+fn check_entry(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(), Wrong> {
     match entry.setting.project {
         // Refused while reading, or checked against the providers once they are all known.
         ProjectMay::Nothing | ProjectMay::Choose => Ok(()),
-        ProjectMay::Lower => check_lower(entry, below),
-        ProjectMay::Narrow => check_narrow(entry, below),
+        ProjectMay::Lower => check_lower(entry, below, user_file),
+        ProjectMay::Narrow => check_narrow(entry, below, user_file),
     }
 }
 
-fn check_lower(entry: &Entry, below: &Layers) -> Result<(), Wrong> {
+fn check_lower(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(), Wrong> {
     match (&entry.value, below.holding(&entry.key)) {
         (Value::Number(given), Some(Entry { value: Value::Number(limit), place, .. })) => {
             if given <= limit {
                 Ok(())
             } else {
-                Err(Wrong::Raised { limit: *limit, place: place.clone(), given: *given })
+                let (place, user_file) = (place.clone(), named(user_file));
+                Err(Wrong::Raised { limit: *limit, place, given: *given, user_file })
             }
         }
         other => unreachable!("a limit is a number and has a default: {other:?}"),
     }
 }
 
-fn check_narrow(entry: &Entry, below: &Layers) -> Result<(), Wrong> {
+fn check_narrow(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(), Wrong> {
     let Some(allowed) = tools::enabled(below) else { return Ok(()) };
     let Value::List(given) = &entry.value else {
         unreachable!("a list by its kind: {:?}", entry.value);
@@ -95,7 +101,7 @@ fn check_narrow(entry: &Entry, below: &Layers) -> Result<(), Wrong> {
         Some(tool) => {
             let place =
                 below.holding(&entry.key).map_or(Place::Default, |entry| entry.place.clone());
-            Err(Wrong::Widened { tool, place })
+            Err(Wrong::Widened { tool, place, user_file: named(user_file) })
         }
     }
 }
@@ -181,14 +187,14 @@ mod tests {
                 "",
                 &format!("\n\n{key} = {higher}"),
                 &format!(
-                    "PROJECT:3: {key}: a project may only lower this limit ({default} from default), not raise it to {higher}"
+                    "PROJECT:3: {key}: a project may only lower this limit ({default} from default), not raise it to {higher}; set it in USER"
                 ),
             );
         }
         check(
             "\nmax_agents = 10",
             "max_agents = 15",
-            "PROJECT:1: max_agents: a project may only lower this limit (10 from USER:2), not raise it to 15",
+            "PROJECT:1: max_agents: a project may only lower this limit (10 from USER:2), not raise it to 15; set it in USER",
         );
         world()
             .user("max_agents = 100")
@@ -208,12 +214,12 @@ mod tests {
         check(
             "tools.enabled = ['core']",
             "tools.enabled = ['core', 'file_edit']",
-            "PROJECT:1: tools.enabled: a project may only narrow this list, and 'file_edit' is not in it (set by USER:1)",
+            "PROJECT:1: tools.enabled: a project may only narrow this list, and 'file_edit' is not in it (set by USER:1); set it in USER",
         );
         check(
             "tools.enabled = ['glob', 'grep']",
             "tools.enabled = ['core']",
-            "PROJECT:1: tools.enabled: a project may only narrow this list, and 'file_read' is not in it (set by USER:1)",
+            "PROJECT:1: tools.enabled: a project may only narrow this list, and 'file_read' is not in it (set by USER:1); set it in USER",
         );
     }
 

@@ -141,7 +141,8 @@ fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name } else { format!("{prefix}.{name}") }
 }
 
-fn named(user_file: &Lookup) -> String {
+/// The user's file, as an error names it.
+pub(super) fn named(user_file: &Lookup) -> String {
     match user_file {
         Lookup::Found(document) => escape_path(&document.path),
         Lookup::Missing(path) => escape_path(path),

@@ -60,7 +60,7 @@ impl Workspace {
         ended(&mut self.run_command(server, format, arguments))
     }
 
-    /// Runs it to its end, as events; nothing may be on standard error.
+    /// Runs it to its end, as events; nothing but the errors of failed turns may be on standard error.
     #[track_caller]
     pub(crate) fn run_json<const N: usize>(
         &self,
@@ -68,7 +68,11 @@ impl Workspace {
         format: Format,
         arguments: [&str; N],
     ) -> (i32, Vec<Value>) {
-        self.run_json_telling(server, format, arguments, "")
+        let mut command = self.run_command(server, format, arguments);
+        let (code, stdout, stderr) = ended(command.arg("--json"));
+        let events = events(&stdout);
+        assert_eq!(stderr, errors_of(&events));
+        (code, events)
     }
 
     /// The same, with exactly this on standard error.
@@ -91,6 +95,20 @@ impl Workspace {
     pub(crate) fn log(&self, agent: &str) -> Vec<Value> {
         events(&self.print(["log", "--json", "--agent", agent]))
     }
+}
+
+/// What is on standard error for the turns that failed. The agent of the first event is the prompt's.
+pub(crate) fn errors_of(events: &[Value]) -> String {
+    let failed = events.iter().filter(|event| event["stop"] == "error");
+    let line = |event: &Value| {
+        let (agent, error) = (event["agent"].as_str().unwrap(), event["error"].as_str().unwrap());
+        let from = match event["agent"] == events[0]["agent"] {
+            true => "ikigai:".to_owned(),
+            false => format!("[{agent}]"),
+        };
+        format!("{from} {error}\n")
+    };
+    failed.map(line).collect()
 }
 
 /// One JSON value per line.

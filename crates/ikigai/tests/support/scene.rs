@@ -5,7 +5,7 @@ use std::process::Command;
 use ikigai_testkit::{Captured, ModelServer, RawRow, Reply};
 use serde_json::{Value, json};
 
-use super::model::{Format, Running, assert_stable, results_in};
+use super::model::{Format, Running, assert_stable, errors_of, results_in};
 use super::story::{assert_whole, contents, of_type};
 use super::{Workspace, wait_for};
 
@@ -118,7 +118,7 @@ impl Scene {
     /// whole, logs that are whole, requests that the strictest server takes, and nobody at work.
     #[track_caller]
     pub(crate) fn check(&self) -> &Scene {
-        assert_eq!((self.code, &*self.stderr), (0, ""), "{:?}", self.events);
+        assert_eq!((self.code, &self.stderr), (0, &errors_of(&self.events)), "{:?}", self.events);
         self.check_events();
         self.check_agents();
         self

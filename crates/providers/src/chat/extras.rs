@@ -38,6 +38,16 @@ pub(super) struct WantedCall {
     pub(super) extra_content: Option<Box<RawValue>>,
 }
 
+/// The extras of a response whose calls have got other ids: `renamed` has the new ones by the old. Extras of another
+/// format know no ids.
+pub(crate) fn rename_calls(extras: Extras, renamed: &BTreeMap<String, String>) -> Extras {
+    let mut wanted = Wanted::read(&extras);
+    let calls = std::mem::take(&mut wanted.calls).into_iter();
+    let rename = |id: String| renamed.get(&id).cloned().unwrap_or(id);
+    wanted.calls = calls.map(|(id, call)| (rename(id), call)).collect();
+    wanted.into_extras().unwrap_or(extras)
+}
+
 #[derive(Serialize, Deserialize)]
 struct Envelope {
     chat_completions: Wanted,

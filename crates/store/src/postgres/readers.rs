@@ -91,11 +91,11 @@ impl Readers {
                 Ok((text, lax))
             })?;
             match found {
-                Some((text, lax)) if lax.is_empty() => Ok(text),
+                Some((text, lax)) if lax.is_empty() => Ok(self.server.hide_password(&text)),
                 Some((_, lax)) => {
                     let reason =
                         format!("{} is off, so that a power cut loses mail", lax.join(" and "));
-                    Err(self.server.refuses(reason, "turn it on in the server's postgresql.conf"))
+                    Err(self.server.refuses(&reason, "turn it on in the server's postgresql.conf"))
                 }
                 None => Err(StoreError::internal("the server says nothing")),
             }

@@ -40,6 +40,11 @@ impl Server {
         self.address.to_string()
     }
 
+    /// A value of the server's as it may be shown. Its errors come without the password.
+    pub(crate) fn hide_password(&self, text: &str) -> String {
+        self.address.hide_password(text)
+    }
+
     /// The settings of a transaction, as a statement. Behind a pooler they last for one transaction only.
     pub(crate) fn settings() -> String {
         format!("SELECT {DURABLE}, {LIMITS}, {ISOLATION}")
@@ -74,12 +79,12 @@ impl Server {
         let version = row.integer(1).map_err(failed)?.unwrap_or(0);
         if version < OLDEST {
             let reason = format!("it is PostgreSQL {}", version / 10_000);
-            return Err(self.refuses(reason, "use version 12 or newer"));
+            return Err(self.refuses(&reason, "use version 12 or newer"));
         }
         let encoding = row.text(2).map_err(failed)?.unwrap_or_default();
         if encoding != "UTF8" {
             let advice = "make one with: createdb --encoding=UTF8 --template=template0 NAME";
-            return Err(self.refuses(format!("its encoding is {encoding}"), advice));
+            return Err(self.refuses(&format!("its encoding is {encoding}"), advice));
         }
         Ok(client)
     }
@@ -88,9 +93,9 @@ impl Server {
     pub(crate) fn require_durable(&self, synchronous_commit: &str) -> Result<(), StoreError> {
         match synchronous_commit {
             "on" | "remote_apply" => Ok(()),
-            other => Err(StoreError::internal(format!(
+            other => Err(StoreError::internal(self.hide_password(&format!(
                 "the server does not take its settings (synchronous_commit {other})"
-            ))),
+            )))),
         }
     }
 
@@ -107,8 +112,8 @@ impl Server {
         Ok(client)
     }
 
-    pub(crate) fn refuses(&self, reason: String, advice: &str) -> StoreError {
-        let advice = advice.to_owned();
+    pub(crate) fn refuses(&self, reason: &str, advice: &str) -> StoreError {
+        let (reason, advice) = (self.hide_password(reason), advice.to_owned());
         StoreError::ServerRefuses { server: self.shown(), reason, advice }
     }
 
@@ -123,22 +128,22 @@ impl Server {
         match error {
             Error::Lost(_) => StoreError::ServerAway { server, reason },
             Error::Address(_) => StoreError::ServerAddress(reason),
-            Error::Tls(_) => self
-                .refuses(reason, "a server on another machine must have a TLS that can be trusted"),
-            Error::Login(_) => {
-                self.refuses(reason, "give user and password: postgres://USER:PASSWORD@HOST/NAME")
-            }
+            Error::Tls(_) => self.refuses(
+                &reason,
+                "a server on another machine must have a TLS that can be trusted",
+            ),
+            Error::Login { advice, .. } => self.refuses(&reason, advice),
             Error::Protocol(_) => {
-                self.refuses(reason, "check that a PostgreSQL server listens there")
+                self.refuses(&reason, "check that a PostgreSQL server listens there")
             }
             Error::Server { code, .. } => match code.as_str() {
                 "28P01" | "28000" => self.refuses(
-                    reason,
+                    &reason,
                     "check the user and the password in the address, and the server's pg_hba.conf",
                 ),
-                "3D000" => self.refuses(reason, "make it on the server with: createdb NAME"),
+                "3D000" => self.refuses(&reason, "make it on the server with: createdb NAME"),
                 "42501" => self.refuses(
-                    reason,
+                    &reason,
                     "let the user own the database: ALTER DATABASE NAME OWNER TO USER",
                 ),
                 "53300" => busy("raise max_connections on the server, or put a pooler before it"),
@@ -150,6 +155,25 @@ impl Server {
                 code if code.starts_with("53") => busy("try again"),
                 _ => StoreError::internal(reason),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An encoding or a setting is a text of the server's, too.
+    #[test]
+    fn what_a_server_says_is_shown_without_the_password() {
+        let address = Address::parse("postgres://me:geheim@h/w").unwrap();
+        let server = Server::new(address);
+        let errors = [
+            server.refuses("its encoding is geheim", "advice"),
+            server.require_durable("geheim").unwrap_err(),
+        ];
+        for error in errors {
+            assert!(!format!("{error} {error:?}").contains("geheim"), "{error}");
         }
     }
 }

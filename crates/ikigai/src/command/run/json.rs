@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use ikigai_agents::{Done, Event, Happening, Seat};
-use ikigai_conversation::{AgentId, Body, Message, ToolCall};
+use ikigai_agents::{Done, Event, Happening, Stop};
+use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::printer::Output;
 use crate::print::{self, Reader};
 use crate::transcript;
 
-#[derive(Default)]
 pub(super) struct JsonLines {
+    /// The agent of the prompt.
+    own: AgentId,
     /// The call that was made last by each agent: an approval is told with what it is about.
     calls: BTreeMap<AgentId, ToolCall>,
 }
 
 impl Output for JsonLines {
-    fn begin(&mut self, seat: &Seat, model: &str) -> anyhow::Result<Reader> {
-        let fields = json!({"session": seat.session(), "model": model});
-        line("session", seat.agent(), None, fields)
+    fn session(&mut self, session: SessionId, model: &str) -> anyhow::Result<Reader> {
+        line("session", &self.own, None, json!({"session": session, "model": model}))
     }
 
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
@@ -58,12 +58,22 @@ impl Output for JsonLines {
         let mut fields = json!({"stop": done.stop.name(), "text": done.text});
         if let Some(error) = &done.error {
             fields["error"] = Value::from(error.as_str());
+            // As every command says on standard error why it failed.
+            match (done.stop, *agent == self.own) {
+                (Stop::Error, true) => print::note(&format!("ikigai: {error}")),
+                (Stop::Error, false) => print::note(&transcript::of_agent(agent, error)),
+                _ => {}
+            }
         }
         line("done", agent, None, fields)
     }
 }
 
 impl JsonLines {
+    pub(super) fn new(own: AgentId) -> JsonLines {
+        JsonLines { own, calls: BTreeMap::new() }
+    }
+
     fn logged(&mut self, agent: &AgentId, message: &Message) -> anyhow::Result<Reader> {
         let log = Some(message.id.value());
         match &message.body {

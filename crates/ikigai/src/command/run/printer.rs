@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_agents::{Done, Event, Happening, Seat, Sink, Stop};
-use ikigai_conversation::AgentId;
+use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
@@ -11,8 +11,8 @@ use crate::print::Reader;
 
 /// How events are shown.
 pub(super) trait Output: Send {
-    /// Which session and model it is.
-    fn begin(&mut self, seat: &Seat, model: &str) -> anyhow::Result<Reader>;
+    /// The session is durable: a process that is killed from here on leaves it behind.
+    fn session(&mut self, session: SessionId, model: &str) -> anyhow::Result<Reader>;
     /// Anything but the end of a turn.
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader>;
     /// The end of a turn.
@@ -30,6 +30,8 @@ struct Printer {
     interrupt: CancellationToken,
     /// The agent of the prompt.
     agent: AgentId,
+    /// The session and the model, until they are shown. A new session is made with its first message.
+    opening: Option<(SessionId, String)>,
     held: Option<Done>,
     /// The person was told that the database is waited for. That is said once, however many agents wait.
     store_waits: bool,
@@ -37,19 +39,27 @@ struct Printer {
 }
 
 impl SharedPrinter {
-    /// Says which session and model it is.
-    pub(super) fn begin(
+    /// A printer for the events of the agent at `seat`, and of those beside it. The session is shown as soon as it is
+    /// durable.
+    pub(super) fn new(
         output: Box<dyn Output>,
         seat: &Seat,
         model: &str,
         interrupt: CancellationToken,
-    ) -> anyhow::Result<SharedPrinter> {
-        let agent = seat.agent().clone();
-        let mut printer =
-            Printer { output, interrupt, agent, held: None, store_waits: false, failure: None };
-        let reader = printer.output.begin(seat, model)?;
-        printer.note(Ok(reader));
-        Ok(SharedPrinter(Arc::new(Mutex::new(printer))))
+    ) -> SharedPrinter {
+        let mut printer = Printer {
+            output,
+            interrupt,
+            agent: seat.agent().clone(),
+            opening: Some((seat.session(), model.to_owned())),
+            held: None,
+            store_waits: false,
+            failure: None,
+        };
+        if seat.is_made() {
+            printer.show_session();
+        }
+        SharedPrinter(Arc::new(Mutex::new(printer)))
     }
 
     pub(super) fn sink(&self) -> Sink {
@@ -84,12 +94,21 @@ impl Printer {
             Happening::Lost(_) => self.show(&event),
             Happening::Logged(_) => {
                 self.store_waits = false;
+                self.show_session();
                 self.show(&event);
             }
             Happening::StoreWaits(_) if std::mem::replace(&mut self.store_waits, true) => {}
             Happening::Started(_) | Happening::Text(_) => self.show(&event),
             Happening::Retry { .. } | Happening::StoreWaits(_) => self.show(&event),
             Happening::MailHeld | Happening::Asks(_) | Happening::Full(_) => self.show(&event),
+        }
+    }
+
+    /// Shows the session, once.
+    fn show_session(&mut self) {
+        if let Some((session, model)) = self.opening.take() {
+            let shown = self.output.session(session, &model);
+            self.note(shown);
         }
     }
 

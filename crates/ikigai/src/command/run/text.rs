@@ -2,25 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use ikigai_agents::{Done, Event, Happening, Seat, Stop};
-use ikigai_conversation::{AgentId, Body, Message};
+use ikigai_agents::{Done, Event, Happening, Stop};
+use ikigai_conversation::{AgentId, Body, Message, SessionId};
 
 use super::printer::Output;
 use crate::print::{self, Reader};
 use crate::transcript;
 
 /// Prints answers when they are complete. What is told of other agents than the prompt's has their id before it.
-#[derive(Default)]
 pub(super) struct PlainText {
     /// The agent of the prompt.
-    own: Option<AgentId>,
+    own: AgentId,
     /// Text of which it is not yet known whether it is an answer or comes with calls.
     texts: BTreeMap<AgentId, String>,
 }
 
 impl Output for PlainText {
-    fn begin(&mut self, seat: &Seat, _model: &str) -> anyhow::Result<Reader> {
-        self.own = Some(seat.agent().clone());
+    fn session(&mut self, _session: SessionId, _model: &str) -> anyhow::Result<Reader> {
         Ok(Reader::Listening)
     }
 
@@ -43,7 +41,7 @@ impl Output for PlainText {
 
     fn done(&mut self, agent: &AgentId, done: &Done) -> anyhow::Result<Reader> {
         self.texts.remove(agent);
-        let is_own = self.own.as_ref() == Some(agent);
+        let is_own = self.own == *agent;
         let mut reader = Reader::Listening;
         if !done.text.trim().is_empty() && is_own {
             let end = if done.text.ends_with('\n') { "" } else { "\n" };
@@ -65,6 +63,10 @@ impl Output for PlainText {
 }
 
 impl PlainText {
+    pub(super) fn new(own: AgentId) -> PlainText {
+        PlainText { own, texts: BTreeMap::new() }
+    }
+
     fn logged(&mut self, agent: &AgentId, message: &Message) {
         match &message.body {
             Body::Assistant(_) => {
@@ -96,7 +98,7 @@ impl PlainText {
     }
 
     fn note(&self, agent: &AgentId, text: &str) {
-        match self.own.as_ref() == Some(agent) {
+        match self.own == *agent {
             true => print::note(text),
             false => print::note(&transcript::of_agent(agent, text)),
         }
