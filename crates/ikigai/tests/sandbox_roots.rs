@@ -125,7 +125,7 @@ fn a_temporary_folder_that_is_taken_by_somebody_else_is_passed_over() {
 #[test]
 fn a_planted_bash_is_run_by_nobody() {
     in_each_sandbox(|mut enclosed| {
-        enclosed.workspace.write("bin/bash", &format!("#!/bin/sh\necho {REACHED}\n"));
+        enclosed.workspace.write("bin/bash", format!("#!/bin/sh\necho {REACHED}\n"));
         let planted = enclosed.workspace.path("bin/bash");
         fs::set_permissions(&planted, fs::Permissions::from_mode(0o755)).unwrap();
         let path = format!("{}:/usr/bin:/bin", enclosed.workspace.text("bin"));

@@ -174,7 +174,7 @@ mod tests {
             fs::create_dir(home.join("around/tree")).unwrap();
         });
         check("one more tree", false, |home, sandbox| {
-            sandbox.write.push(Root::open(&home.join("other")).unwrap())
+            sandbox.write.push(Root::open(&home.join("other")).unwrap());
         });
         check("a network", false, |_, sandbox| sandbox.network = true);
     }
