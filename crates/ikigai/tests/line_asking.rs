@@ -256,6 +256,39 @@ fn a_yes_is_void_when_the_link_leads_elsewhere_by_then() {
 }
 
 #[test]
+fn a_yes_to_read_is_void_when_the_link_leads_elsewhere_by_then() {
+    for (tool, arguments) in [
+        ("file_read", json!({"path": "link"})),
+        ("grep", json!({"path": "link", "pattern": "x"})),
+        ("grep", json!({"path": "folder", "pattern": "x"})),
+        ("glob", json!({"path": "folder", "pattern": "*"})),
+    ] {
+        let server =
+            ModelServer::start([Reply::call("c1", tool, arguments.clone()), Reply::text("Well.")]);
+        let workspace = Workspace::new();
+        workspace.write("../outside/a/file", "x").write("../outside/b/file", "x");
+        let link = |to: &str| {
+            workspace.link("link", format!("../outside/{to}/file"));
+            workspace.link("folder", format!("../outside/{to}"));
+        };
+        link("a");
+        let mut terminal = start_talking(&workspace, &server);
+        terminal.type_line("read it");
+        terminal.wait_for("y/a/n ❯ ");
+        fs::remove_file(workspace.path("link")).unwrap();
+        fs::remove_file(workspace.path("folder")).unwrap();
+        link("b");
+        terminal.type_line("y");
+        terminal.wait_for("● Well.\r\n❯ ");
+        leave(terminal);
+        let named = arguments["path"].as_str().unwrap();
+        let expected =
+            format!("Not permitted: {named} no longer leads to the path that was approved");
+        assert_eq!(nth_result(&server, 1, 0)["error"], expected);
+    }
+}
+
+#[test]
 fn always_is_for_the_file_that_the_link_led_to() {
     let server = ModelServer::start([
         write_through_link("c1", "x"),

@@ -135,7 +135,7 @@ impl Context {
 
     /// Compares an open folder or file, or a place in an open folder, with what was approved: nothing that happens
     /// later changes where that is.
-    fn require_destination(
+    pub(crate) fn require_destination(
         &self,
         found: impl FnOnce() -> io::Result<PathBuf>,
     ) -> Result<(), FileError> {
@@ -242,20 +242,18 @@ impl Context {
 
     /// The folder at the absolute `path` for a walk, and its path without links.
     pub(crate) fn start_of_walk(&self, path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
-        let (folder, path) = match &self.tree {
+        match &self.tree {
             Some(tree) => {
                 let (folder, path) = tree.find_folder(path)?;
                 // Without a slash at its end.
-                (folder, path.components().collect())
+                Ok((folder, path.components().collect()))
             }
             None => {
                 let folder = open_folder(CWD, path, Links::Follow)?;
                 let path = path_of(&folder)?;
-                (Arc::new(folder), path)
+                Ok((Arc::new(folder), path))
             }
-        };
-        self.require_destination(|| path_of(&folder))?;
-        Ok((folder, path))
+        }
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {

@@ -52,6 +52,10 @@ impl Glob {
             Err(error @ (FileError::Outside | FileError::Hidden)) => {
                 Outcome::Failure(error.describe(&self.pattern))
             }
+            // With folders in the pattern it may only be a link there, and those are not entered.
+            Err(error @ FileError::LeadsElsewhere) if literal_prefix(&pattern) == 0 => {
+                Outcome::Failure(error.describe(folder.as_deref().unwrap_or(".")))
+            }
             // The pattern itself leads to no folder: nothing matches.
             Err(_) => Outcome::success(String::new().into()).with("count", 0),
         }

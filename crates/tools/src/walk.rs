@@ -113,6 +113,9 @@ where
     V: FnMut(&FoundFile<'_>, &mut SortedFindings) + Send,
 {
     let (folder, path) = context.start_of_walk(&start.path)?;
+    // A walk follows no links, so what it enters beneath the start is known by its names.
+    let prefix = extent.prefix.iter().map(|name| OsStr::from_bytes(name));
+    context.require_destination(|| Ok(path.join(prefix.collect::<PathBuf>())))?;
     let lent = match context.tree() {
         Some(_) => None,
         None => Some(Tree::open([context.directory(), &path])?),
