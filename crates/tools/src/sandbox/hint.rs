@@ -7,7 +7,7 @@ use super::{Kind, Sandbox};
 
 const NETWORK: &str =
     r#"[ikigai sandbox: no network; call bash with "network": true to ask for it]"#;
-const LOCALHOST: &str = r#"[ikigai sandbox: only servers on localhost that your own commands have started can be reached; call bash with "network": true to ask for others]"#;
+const LOCALHOST: &str = r#"[ikigai sandbox: localhost has only the servers that your own commands have started; call bash with "network": true to ask for others]"#;
 const SECRETS: &str = r#"[ikigai sandbox: places of secrets cannot be read from here and may look empty; call bash with "sandbox": false to ask for it]"#;
 const SETTINGS: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
 const PLACES: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#;
