@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use ikigai_conversation::SessionId;
+use ikigai_tools::CACHE_FOLDER;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 use uuid::Uuid;
 
@@ -28,7 +29,7 @@ pub(crate) struct TemporaryFolder {
 enum Leaving {
     /// Removes it with all that is in it.
     Removed,
-    /// Removes it if it is empty: a session goes on where it was left.
+    /// Removes its caches, and the folder if it is empty then: a session goes on where it was left.
     KeptUnlessEmpty,
 }
 
@@ -103,7 +104,11 @@ impl Drop for TemporaryFolder {
         // What cannot be removed is left to whoever tidies such folders.
         let _ = match self.leaving {
             Leaving::Removed => fs::remove_dir_all(&self.path),
-            Leaving::KeptUnlessEmpty => fs::remove_dir(&self.path),
+            Leaving::KeptUnlessEmpty => {
+                // They can be large, and tools fill them again.
+                let _ = fs::remove_dir_all(self.path.join(CACHE_FOLDER));
+                fs::remove_dir(&self.path)
+            }
         };
         // It is empty when nobody else has a folder in it.
         let _ = self.path.parent().map(fs::remove_dir);
@@ -157,11 +162,12 @@ mod tests {
         let open = || TemporaryFolder::open(place.path(), "x", Leaving::KeptUnlessEmpty).unwrap();
         let (first, second) = (open(), open());
         let path = first.path().to_owned();
+        fs::create_dir_all(path.join("ikigai-caches/npm")).unwrap();
         drop(first);
-        assert!(path.is_dir());
+        assert!(path.join("ikigai-caches/npm").is_dir());
         fs::write(path.join("kept"), "x").unwrap();
         drop(second);
-        assert!(path.join("kept").exists());
+        assert!(path.join("kept").exists() && !path.join("ikigai-caches").exists());
         let third = open();
         fs::remove_file(path.join("kept")).unwrap();
         drop(third);

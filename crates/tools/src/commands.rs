@@ -24,6 +24,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, OnceCell};
 use tokio_util::sync::CancellationToken;
 
+use crate::caches::writable_caches;
 use crate::file_error::without_number;
 use crate::sandbox;
 use crate::sandbox::{Enclosure, Kind, NoSandbox, Root, Sandbox};
@@ -226,7 +227,11 @@ impl Commands {
 
     fn request(&self, order: &Order<'_>) -> Request {
         let loaders = self.environment.iter().filter(|(name, _)| is_loaders(name));
-        let mut variables: Variables = loaders.chain(order.variables).cloned().collect();
+        let writable = order.walls.map(|(sandbox, _)| sandbox.write.as_slice());
+        let caches = writable.map(|roots| writable_caches(&self.environment, roots));
+        let caches = caches.unwrap_or_default();
+        let mut variables: Variables =
+            loaders.chain(&caches).chain(order.variables).cloned().collect();
         let enclosure =
             order.walls.map(|(sandbox, kind)| Enclosure { kind, sandbox: sandbox.clone() });
         if enclosure.is_none() {

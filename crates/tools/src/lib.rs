@@ -71,6 +71,7 @@ mod restore;
 mod walk;
 mod written;
 
+mod caches;
 mod change_time;
 mod commands;
 pub mod protected;
@@ -80,6 +81,7 @@ mod watchdog;
 mod words;
 
 pub use arguments::{Argument, Arguments, Choice, Texts, Whole};
+pub use caches::CACHE_FOLDER;
 pub use commands::Commands;
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
