@@ -48,6 +48,7 @@ mod procs_take_up;
 mod real_model;
 mod run_command;
 mod run_sessions;
+mod sandbox_builds;
 mod sandbox_commands;
 mod sandbox_doors;
 mod sandbox_everyday;
