@@ -56,6 +56,13 @@ impl<'a> OpenSession<'a> {
         Ok(id.map(|id| OpenSession { database, environment, id, agent }))
     }
 
+    /// The same for a command that only looks: without a session there is nothing to see.
+    pub(crate) fn look(environment: &'a Environment) -> anyhow::Result<OpenSession<'a>> {
+        OpenSession::open_existing(environment)?.ok_or_else(|| {
+            anyhow::anyhow!("there is no session in {} yet", environment.directory.display())
+        })
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.database.store
     }

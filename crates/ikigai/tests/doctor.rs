@@ -84,8 +84,7 @@ fn a_bad_database_is_told_with_what_to_do() {
 /// A page in the middle that is all zeros: it opens, and only a look at every page shows it.
 #[test]
 fn damage_that_no_command_has_met_yet_is_found() {
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     workspace.sql("PRAGMA wal_checkpoint(TRUNCATE)");
     let mut bytes = std::fs::read(workspace.database()).unwrap();
     let end = bytes.len();

@@ -159,7 +159,7 @@ fn sixteen_processes_with_eight_agents_each_neither_lock_up_nor_starve() {
     let address = server.address("postgres");
     let model = ModelServer::choosing(busy);
     let workspace = Workspace::on(&address);
-    workspace.print(["agents"]);
+    workspace.make_session();
     let session = workspace.open().session().to_string();
     let start = |_| {
         let arguments = ["--session", &session, "--json", "go"];
