@@ -51,7 +51,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use hint::{Ended, hint};
-pub use root::{Identity, Root};
+pub use root::{Identity, LastingIdentity, Root};
 pub use secrets::secret_places;
 pub(crate) use wire::Enclosure;
 
