@@ -19,6 +19,7 @@ mod opening;
 mod permissions;
 mod print;
 mod question;
+mod roots;
 mod screen;
 mod secret_names;
 mod session;

@@ -18,7 +18,11 @@ pub(crate) fn permissions(
     person: Person,
 ) -> anyhow::Result<Arc<Permissions>> {
     let settings = &environment.settings;
-    let roots = roots(environment, temporary)?;
+    let mut roots: Vec<Root> = environment.roots()?.tree().collect();
+    if let Some(temporary) = temporary {
+        let opened = Root::open(temporary);
+        roots.push(opened.with_context(|| format!("cannot work in {}", temporary.display()))?);
+    }
     let folders: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
     let tree = Tree::open(&folders).context("cannot open the working tree")?;
     let sandbox = sandbox(environment, roots)?;
@@ -26,15 +30,6 @@ pub(crate) fn permissions(
     make_own_folders(settings.own_folders(), &tree)?;
     let rules = settings.rules()?;
     Ok(Arc::new(Permissions::new(settings.mode(), rules, tree, sandbox, person)))
-}
-
-/// The folders of the working tree: where ikigai was started, those that were added, and the temporary one.
-fn roots(environment: &Environment, temporary: Option<&Path>) -> anyhow::Result<Vec<Root>> {
-    let folders = environment.tree_folders().chain(temporary);
-    let opened = folders.map(|folder| {
-        Root::open(folder).with_context(|| format!("cannot work in {}", folder.display()))
-    });
-    opened.collect()
 }
 
 /// A command could make what is not there to be hidden, and with it the settings of the next start.
@@ -48,7 +43,7 @@ fn make_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
 
 /// The walls around commands in the working tree.
 pub(crate) fn sandbox_here(environment: &Environment) -> anyhow::Result<Sandbox> {
-    sandbox(environment, roots(environment, None)?)
+    sandbox(environment, environment.roots()?.tree().collect())
 }
 
 /// The walls around commands. What the configuration names and is not there is told by `ikigai doctor`.
@@ -56,7 +51,7 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     let settings = &environment.settings;
     let open = |places: Vec<PathBuf>| places.into_iter().filter_map(|path| Root::open(&path).ok());
     let mut write = roots;
-    write.extend(open(settings.paths("sandbox.write")));
+    write.extend(environment.roots()?.write());
     let mut hidden = settings.own_places()?;
     hidden.extend(settings.paths("sandbox.hide"));
     if let Some(home) = settings.home() {

@@ -67,6 +67,7 @@ mod secrets;
 mod server_command;
 mod server_machines;
 mod server_outages;
+mod session_roots;
 mod sessions_command;
 mod signals;
 mod special_files;
