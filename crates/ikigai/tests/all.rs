@@ -53,6 +53,7 @@ mod sandbox_doors;
 mod sandbox_everyday;
 mod sandbox_guarded;
 mod sandbox_hints;
+mod sandbox_home;
 mod sandbox_landlock;
 mod sandbox_roots;
 mod sandbox_walls;
