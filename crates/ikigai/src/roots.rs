@@ -50,17 +50,17 @@ impl Roots {
         let named = self.tree.iter().chain(&self.write);
         named
             .flat_map(|named| [&*named.path, named.root.path()].map(|path| (path, &named.root)))
-            .filter_map(|(path, root)| folder_at(path, root))
+            .map(|(path, root)| folder_at(path, root))
             .collect()
     }
 }
 
-/// What is found under a path now, as a session knows folders; `None` for a file, and where nothing can be opened.
+/// What is found under a path now, as a session knows folders; `None` where nothing can be opened.
 pub(crate) fn find_folder(path: &Path) -> Option<RootFolder> {
-    folder_at(path, &Root::open(path).ok()?)
+    Some(folder_at(path, &Root::open(path).ok()?))
 }
 
-fn folder_at(path: &Path, root: &Root) -> Option<RootFolder> {
-    let LastingIdentity { device, inode } = root.lasting_identity()?;
-    Some(RootFolder { path: path.to_owned(), device, inode })
+fn folder_at(path: &Path, root: &Root) -> RootFolder {
+    let LastingIdentity { device, inode } = root.lasting_identity();
+    RootFolder { path: path.to_owned(), device, inode }
 }

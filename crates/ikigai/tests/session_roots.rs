@@ -159,9 +159,16 @@ fn a_folder_of_the_configuration_that_was_replaced_is_refused_by_name() {
     fs::rename(workspace.path("../new"), &file).unwrap();
     assert_eq!(run(["-c", "two"]), done());
     fs::rename(&side, workspace.path("../aside")).unwrap();
+    let refused = || {
+        let (code, _, told) = run(["-c", "three"]);
+        assert!(code == 1 && told.contains("/side was moved or replaced"), "{told}");
+    };
     fs::create_dir(&side).unwrap();
-    let (code, _, told) = run(["-c", "three"]);
-    assert!(code == 1 && told.contains("/side was moved or replaced"), "{told}");
+    refused();
+    // A file in its place would be one that commands can write.
+    fs::remove_dir(&side).unwrap();
+    symlink(&file, &side).unwrap();
+    refused();
 }
 
 #[test]

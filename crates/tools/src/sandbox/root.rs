@@ -126,10 +126,11 @@ impl Root {
         self.identity
     }
 
-    /// What a later process can tell it by; `None` for a file, which may be replaced.
-    pub fn lasting_identity(&self) -> Option<LastingIdentity> {
-        let held = self.held.as_ref().filter(|_| self.is_folder)?;
-        Some(LastingIdentity::of(self.identity, Numbering::of(held)))
+    /// What a later process can tell it by. Nothing tells a file: it may be replaced.
+    pub fn lasting_identity(&self) -> LastingIdentity {
+        let held = self.held.as_ref().filter(|_| self.is_folder);
+        let numbering = held.map_or(Numbering::Passing, |held| Numbering::of(held));
+        LastingIdentity::of(self.identity, numbering)
     }
 
     pub(crate) fn is_folder(&self) -> bool {
@@ -201,11 +202,12 @@ mod tests {
     fn a_folder_is_told_by_numbers_that_last_and_a_file_by_none() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
-        assert_eq!(Root::open(&folder.path().join("file")).unwrap().lasting_identity(), None);
+        let file = Root::open(&folder.path().join("file")).unwrap();
+        assert_eq!(file.lasting_identity(), LastingIdentity { device: None, inode: None });
         let root = Root::open(folder.path()).unwrap();
         let Identity { device, inode } = root.identity();
         let numbering = Numbering::of(root.held.as_ref().unwrap());
-        let told = root.lasting_identity().unwrap();
+        let told = root.lasting_identity();
         assert_eq!(told, LastingIdentity::of(root.identity(), numbering));
         let parts = |numbering| {
             let told = LastingIdentity::of(root.identity(), numbering);
