@@ -14,6 +14,7 @@ mod environment;
 mod exit;
 mod hand;
 mod line;
+mod lookup;
 mod model;
 mod opening;
 mod permissions;

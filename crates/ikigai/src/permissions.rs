@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use ikigai_agents::{Permissions, Person};
-use ikigai_tools::{Root, Sandbox, Tree, secret_places};
+use ikigai_tools::{Mode, Root, Sandbox, Tree, secret_places};
 
 use crate::environment::Environment;
+use crate::lookup::Lookup;
 
 /// The permissions of agents that work here, with `temporary` as their folder for temporary files.
 pub(crate) fn permissions(
@@ -27,9 +28,33 @@ pub(crate) fn permissions(
     let tree = Tree::open(&folders).context("cannot open the working tree")?;
     let sandbox = sandbox(environment, roots)?;
     let tree = tree.hiding(sandbox.hidden.iter().cloned());
+    if settings.mode() != Mode::Full {
+        require_firm_ways(settings.own_folders(), &sandbox)?;
+    }
     make_own_folders(settings.own_folders(), &tree)?;
     let rules = settings.rules()?;
     Ok(Arc::new(Permissions::new(settings.mode(), rules, tree, sandbox, person)))
+}
+
+/// Refuses to work where a link leads to what is our own and commands can write around that link: one could put a folder in
+/// its place, and with it the settings of the next start. A sandbox can hide a folder, but not fix a link.
+fn require_firm_ways(own: &[PathBuf], sandbox: &Sandbox) -> anyhow::Result<()> {
+    let can_be_replaced = |link: &PathBuf| {
+        let is_in = |place: &Path| link.starts_with(place) && link != place;
+        sandbox.write.iter().any(|root| is_in(root.path()))
+            && !sandbox.hidden.iter().any(|place| is_in(place))
+    };
+    for folder in own {
+        if let Some(link) = Lookup::of(folder).links.into_iter().find(can_be_replaced) {
+            anyhow::bail!(
+                "Commands could replace the link {}, which leads to the folder {} of ikigai's own: start ikigai in another \
+                 folder, or put a folder in the place of the link",
+                link.display(),
+                folder.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// A command could make what is not there to be hidden, and with it the settings of the next start.

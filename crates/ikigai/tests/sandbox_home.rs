@@ -1,5 +1,6 @@
 //! The home folder as the working tree: what ikigai keeps there stays hidden, whatever a command moves around it.
 
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -85,6 +86,26 @@ fn no_command_moves_a_folder_around_what_is_ikigais_own() {
         run("mkdir ~/ours && mv ~/ours ~/moved-ours && echo ran")["data"]["output"],
         "ran\n"
     );
+}
+
+/// A command could put a folder of its own in the place of the link, with settings for the next start.
+#[test]
+fn nothing_runs_where_a_command_could_replace_a_link_to_what_is_ikigais_own() {
+    for (link, target) in [(".config/ikigai", "dots/ikigai"), (".local", "dots/local")] {
+        let workspace = Workspace::new();
+        workspace.folder("../home/.config").folder(&format!("../home/{target}"));
+        let (link, home) = (workspace.home().join(link), workspace.home());
+        symlink(home.join(target), &link).unwrap();
+        let run = |folder: &Path| {
+            let mut program = workspace.ikigai();
+            program.arg("-C").arg(folder).args(["tool", "bash", r#"{"command":"echo ran"}"#]);
+            ended(in_usual_places(&mut program, &home))
+        };
+        let (code, stdout, told) = run(&home);
+        let expected = format!("ikigai: Commands could replace the link {}", link.display());
+        assert!((code, &*stdout) == (1, "") && told.starts_with(&expected), "{stdout}{told}");
+        assert!(run(&workspace.directory()).1.contains("ran"));
+    }
 }
 
 /// Its rules cannot hide what lies in a folder that can be written, so no command runs there.
