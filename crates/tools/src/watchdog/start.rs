@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
+use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
 use super::Watch;
@@ -88,7 +89,8 @@ impl Starter {
     }
 }
 
-/// A command that runs.
+/// A command that runs. What is left of its group when it is dropped is killed: neither an error nor a panic of whoever
+/// follows it leaves a command without supervision.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) child: Child,
@@ -107,8 +109,9 @@ impl Started {
     }
 
     #[cfg(target_os = "linux")]
-    pub(super) fn within(self, network: Option<Arc<OwnedFd>>) -> Started {
-        Started { _network: network, ..self }
+    pub(super) fn within(mut self, network: Option<Arc<OwnedFd>>) -> Started {
+        self._network = network;
+        self
     }
 
     /// The groups of what the command has begun, its own left out.
@@ -129,6 +132,15 @@ impl Started {
             return ended.into();
         }
         Status::NotStarted("bubblewrap could not set up the sandbox".to_owned())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It takes in the leader's end if nobody did, which is of no use to anybody any more.
+        if self.group.is_alive() {
+            self.group.signal(Signal::KILL);
+        }
     }
 }
 
@@ -171,12 +183,30 @@ pub(super) fn command(
 
 #[cfg(test)]
 mod tests {
-    use super::did_begin;
+    use std::process::Stdio;
+    use std::time::Duration;
+
+    use super::super::spawning::Spawning;
+    use super::super::until_gone;
+    use super::{Command, Started, did_begin};
 
     #[test]
     fn a_command_that_failed_is_told_from_one_that_never_began() {
         assert!(did_begin(b"{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n"));
         assert!(!did_begin(b"{ \"child-pid\": 7 }\n"));
         assert!(!did_begin(b""));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_followed_no_more_is_ended() {
+        #[expect(clippy::disallowed_methods, reason = "a process to be ended")]
+        let mut command = Command::new("sleep");
+        command.arg("1000").process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+        let spawned = Spawning::default().spawn(&mut command).unwrap();
+        let started = Started::of(spawned, None);
+        let group = started.group;
+        assert!(group.is_alive());
+        drop(started);
+        tokio::time::timeout(Duration::from_secs(60), until_gone(&[group])).await.unwrap();
     }
 }
