@@ -45,6 +45,11 @@ impl Subject {
         Subject { facts, destination }
     }
 
+    /// The same call, as if it had asked to leave the sandbox.
+    pub(crate) fn leaving_sandbox(self) -> Subject {
+        Subject { facts: self.facts.leaving_sandbox(), ..self }
+    }
+
     /// Where a link in the path leads, to be shown behind the reason for a question.
     fn link(&self) -> String {
         match (&self.facts, &self.destination) {
@@ -169,10 +174,30 @@ impl Agent {
         call: &ToolCall,
         subject: Subject,
     ) -> Result<Permit, StoreError> {
+        self.permit_because(call, subject, None).await
+    }
+
+    /// Finds out whether a command whose sandbox could not be had, and `why`, may run without.
+    pub(crate) async fn permit_without_sandbox(
+        &mut self,
+        call: &ToolCall,
+        subject: Subject,
+        why: String,
+    ) -> Result<Permit, StoreError> {
+        self.permit_because(call, subject.leaving_sandbox(), Some(why)).await
+    }
+
+    /// A question has the reason `why`, if there is one.
+    async fn permit_because(
+        &mut self,
+        call: &ToolCall,
+        subject: Subject,
+        why: Option<String>,
+    ) -> Result<Permit, StoreError> {
         let permissions = Arc::clone(&self.toolbox().permissions);
         let commands = &self.toolbox().commands;
         let verdict = permissions.judge(&call.name, &subject.facts, commands).await;
-        match verdict {
+        match verdict.because(why) {
             Verdict::Allow(reach) => Ok(Permit::Granted(reach)),
             Verdict::Deny(why) => Ok(Permit::Refused(None, refusal(&why))),
             Verdict::Ask(question) if permissions.is_granted(&call.name, &subject) => {

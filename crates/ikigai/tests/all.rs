@@ -54,6 +54,7 @@ mod sandbox_everyday;
 mod sandbox_guarded;
 mod sandbox_hints;
 mod sandbox_landlock;
+mod sandbox_lost;
 mod sandbox_roots;
 mod sandbox_walls;
 mod schemas;

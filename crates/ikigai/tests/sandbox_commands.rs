@@ -201,7 +201,9 @@ fn where_no_sandbox_works_nothing_runs_and_the_reasons_are_told() {
         assert!(why.starts_with("no sandbox works here (bubblewrap: "), "{why}");
         assert!(why.contains("; landlock: "), "{why}");
         let result = enclosed.bash("echo ran", Walls::Up);
-        assert_eq!(result, failure("Cannot run bash: No such file or directory"));
+        let place = enclosed.workspace.directory();
+        let error = format!("Cannot start bash in {}: {why}", place.display());
+        assert_eq!(result, failure(error));
     });
 }
 

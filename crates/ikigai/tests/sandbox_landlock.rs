@@ -13,7 +13,7 @@ use crate::support::{Workspace, ended, pid, skip, wait_for};
 const SCRIPT: &str = include_str!("support/without-bubblewrap.sh");
 
 /// The program without bubblewrap; `None`, and that is said, where landlock does not work either.
-fn without_bubblewrap(workspace: &Workspace) -> Option<Command> {
+pub(crate) fn without_bubblewrap(workspace: &Workspace) -> Option<Command> {
     // Never without: what is mounted would be so for everybody.
     let Some(options) = unshare() else {
         skip("this system does not let the tests hide bubblewrap");

@@ -164,42 +164,26 @@ impl Commands {
     }
 
     /// The kind that a sandbox is to have: the one it asks for, the one that works, or the best one as long
-    /// as nobody has tried. A trial of its own before the first command would take as long as that command.
+    /// as nobody has tried.
     pub(crate) fn likely_kind(&self, sandbox: &Sandbox) -> Kind {
         let best = || Kind::ALL.into_iter().find(|kind| kind.is_installed());
         let known = sandbox.kind.or_else(|| self.sandbox.get().copied());
         known.or_else(best).unwrap_or(Kind::Landlock)
     }
 
-    /// Takes notice that a command ran in a sandbox of its likely kind.
-    pub(crate) fn note_that_it_works(&self, sandbox: &Sandbox, kind: Kind) {
-        if sandbox.kind.is_none() {
-            // It fails when a kind is known already; that one was the likely one then.
-            let _ = self.sandbox.set(kind);
+    /// The kind that commands in a sandbox have until the program ends: the one it asks for, or the one that works.
+    pub(crate) async fn kind_in_force(&self, sandbox: &Sandbox) -> Result<Kind, NoSandbox> {
+        match sandbox.kind {
+            Some(kind) => Ok(kind),
+            None => self.sandbox_kind().await,
         }
     }
 
-    /// The kind to take instead of one that could not be set up; `None` when that is not to be blamed on
-    /// the kind.
-    pub(crate) async fn other_kind(
-        &self,
-        sandbox: &Sandbox,
-        failed: Kind,
-    ) -> Result<Option<Kind>, NoSandbox> {
-        if sandbox.kind.is_some() || self.sandbox.initialized() {
-            return Ok(None);
-        }
-        Ok(Some(self.sandbox_kind().await?).filter(|works| *works != failed))
-    }
-
-    /// Makes ready for commands in this sandbox, once: the first one of a process has to wait for the watchdog, and for
-    /// landlock's rules, which take as long as bash. A trial waits for them instead.
+    /// Makes ready for commands in this sandbox, once: the first one of a process has to wait for the watchdog, for the
+    /// trial of its kind, and for landlock's rules, which take as long as bash.
     pub(crate) async fn get_ready(&self, sandbox: &Sandbox) {
-        let kind = self.likely_kind(sandbox);
-        if kind != Kind::Landlock {
-            return;
-        }
         // What is wrong is for the first command to tell.
+        let Ok(kind @ Kind::Landlock) = self.kind_in_force(sandbox).await else { return };
         let ready = async || drop(self.try_out(sandbox, kind).await);
         self.ready.get_or_init(ready).await;
     }
