@@ -68,6 +68,17 @@ fn mail_of_the_command_line_names_the_tool_also_where_the_configuration_is_refus
     assert!(output.contains("use the mail tool"), "{output}");
 }
 
+#[test]
+fn doctor_says_that_commands_in_landlock_have_no_sockets() {
+    let workspace = Workspace::new();
+    let Some(mut program) = without_bubblewrap(&workspace) else { return };
+    workspace.write_config("sandbox.unix_sockets = true\n");
+    let (_, found, _) = ended(program.arg("doctor"));
+    let told = "install bubblewrap for a stronger one; commands have no sockets, so no loopback; \
+        sandbox.unix_sockets has no effect\n";
+    assert!(found.contains(told), "{found}");
+}
+
 /// Its rules cannot hide what lies in a folder that can be written.
 #[test]
 fn a_directory_in_which_landlock_cannot_work_is_told_by_doctor() {

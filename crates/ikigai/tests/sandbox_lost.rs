@@ -69,6 +69,24 @@ fn touch() -> ModelServer {
     ModelServer::start([call, Reply::text("Done.")])
 }
 
+/// What `doctor` finds is what `run` has: both settle it by the same trial.
+#[test]
+fn where_bubblewrap_fails_altogether_doctor_says_so_and_names_the_other_sandbox() {
+    if lost_bubblewrap().is_none() {
+        return;
+    }
+    let Some(options) = unshare() else { return };
+    let workspace = Workspace::new();
+    let script = FAILING.replace("*\" --bind\"*", "*\" --unshare-pid\"*");
+    let mut failing =
+        workspace.under("unshare", &[&options[..], &["bash", "-c", &script]].concat());
+    let (_, found, _) = ended(failing.arg("doctor"));
+    let told = "the stronger one does not work (bubblewrap: bubblewrap could not set up the \
+        sandbox: bwrap: no namespaces left)";
+    let says_landlock = found.contains(&format!("landlock, in mode work; {told}; "));
+    assert!(says_landlock || found.contains("no sandbox works here"), "{found}");
+}
+
 #[test]
 fn without_a_user_a_command_whose_sandbox_cannot_be_had_is_refused_with_the_reason() {
     for lost in [lost_bubblewrap(), lost_landlock()] {

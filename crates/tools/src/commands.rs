@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -43,10 +44,21 @@ pub struct Commands {
     links: Mutex<Links>,
     /// The kind of sandbox that works, once that was tried.
     sandbox: OnceCell<Kind>,
+    /// Why a better kind that is installed does not work.
+    failed: OnceLock<String>,
     /// Whether what the first command needs was made ready.
     ready: OnceCell<()>,
     /// Cancelled when the program ends: nothing goes on in the background after that.
     closing: CancellationToken,
+}
+
+/// Which commands without a network share a loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loopback {
+    /// Those of one agent.
+    PerAgent,
+    /// None: the system does not let the watchdog make networks.
+    PerCommand,
 }
 
 /// The watchdogs that were started.
@@ -96,6 +108,7 @@ impl Commands {
             held_back: Variables::new(),
             links: Mutex::default(),
             sandbox: OnceCell::new(),
+            failed: OnceLock::new(),
             ready: OnceCell::new(),
             closing: CancellationToken::new(),
         }
@@ -123,7 +136,11 @@ impl Commands {
                 match self.try_out(&Sandbox::default(), kind).await {
                     Ok(()) => return Ok(kind),
                     Err(error) => {
-                        reasons.push(format!("{kind}: {}", without_number(&error.to_string())));
+                        let reason = format!("{kind}: {}", without_number(&error.to_string()));
+                        if kind.is_installed() {
+                            let _ = self.failed.set(reason.clone());
+                        }
+                        reasons.push(reason);
                     }
                 }
             }
@@ -131,6 +148,19 @@ impl Commands {
         };
         // A failure is not kept: the person may install what is missing.
         self.sandbox.get_or_try_init(|| works).await.copied()
+    }
+
+    /// Why a better kind of sandbox that is installed does not work, as far as that was tried.
+    pub fn failed_sandbox(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
+    }
+
+    /// Which commands in bubblewrap reach each other, as far as one was started.
+    pub async fn loopback(&self) -> Loopback {
+        match self.links.lock().await.namespaces {
+            Some(_) => Loopback::PerAgent,
+            None => Loopback::PerCommand,
+        }
     }
 
     /// Whether a command can be run in this sandbox of a kind that works.

@@ -80,7 +80,7 @@ mod watchdog;
 mod words;
 
 pub use arguments::{Argument, Arguments, Choice, Texts, Whole};
-pub use commands::Commands;
+pub use commands::{Commands, Loopback};
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
