@@ -77,7 +77,7 @@ impl Agent {
             Prepared::Step(_) => Subject { facts: Facts::Other, destination: None },
         };
         let destination = subject.destination.clone();
-        let reach = match self.permit(&call, subject).await? {
+        let reach = match self.permit(&call, subject.clone()).await? {
             Permit::Granted(reach) => reach,
             Permit::Refused(answer, result) => {
                 let result = close(&call, result, limit);
@@ -86,6 +86,13 @@ impl Agent {
         };
         match prepared {
             Prepared::Call(prepared) => {
+                // What commands of other agents find there meanwhile is none of theirs.
+                let _expecting = match (&destination, reach) {
+                    (Some(path), Reach::TreeAndGuarded | Reach::Anywhere | Reach::Full) => {
+                        Some(self.toolbox().commands.expecting(path).await)
+                    }
+                    _ => None,
+                };
                 let context = self.context().reaching(reach);
                 let context = match reach {
                     Reach::Tree | Reach::Network => context,
@@ -93,10 +100,42 @@ impl Agent {
                         context.leading_to(destination)
                     }
                 };
-                let ran = prepared.run(&context).await;
+                let mut ran = prepared.run(&context).await;
+                if let Some(why) = ran.no_sandbox {
+                    return self.run_without_sandbox(call, subject, why, limit, next).await;
+                }
+                for line in self.ask_to_put_back(&call).await? {
+                    ran.result.add_line(&line);
+                }
                 self.record_ran(ran, |result| close(&call, result, limit), next).await
             }
             Prepared::Step(step) => self.run_step(call, step, limit, next).await,
+        }
+    }
+
+    /// Runs a command whose sandbox could not be had, if it may run without.
+    async fn run_without_sandbox(
+        &mut self,
+        call: ToolCall,
+        subject: Subject,
+        why: String,
+        limit: Option<u32>,
+        next: Next,
+    ) -> Result<Requests, StoreError> {
+        let reach = match self.permit_without_sandbox(&call, subject, why).await? {
+            Permit::Granted(reach) => reach,
+            Permit::Refused(answer, result) => {
+                let result = close(&call, result, limit);
+                return self.record(answer.into_iter().chain([result]).collect(), next).await;
+            }
+        };
+        match self.toolbox().dispatcher.dispatch(&call.name, call.arguments.as_bytes()) {
+            Ok(Prepared::Call(prepared)) => {
+                let ran = prepared.run(&self.context().reaching(reach)).await;
+                self.record_ran(ran, |result| close(&call, result, limit), next).await
+            }
+            Ok(Prepared::Step(step)) => self.run_step(call, step, limit, next).await,
+            Err(refusal) => self.record(vec![close(&call, refusal, limit)], next).await,
         }
     }
 

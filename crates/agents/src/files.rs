@@ -30,7 +30,7 @@ impl Agent {
         close: impl FnOnce(ToolResult) -> NewMessage,
         next: Next,
     ) -> Result<Requests, StoreError> {
-        let Ran { mut result, touched } = ran;
+        let Ran { mut result, touched, no_sandbox: _ } = ran;
         if let Some(Touched::Stale(stale)) = &touched
             && let Some(by) = self.who_changed(stale).await
         {

@@ -31,13 +31,13 @@ impl Agent {
         let input = Input { messages, budget, model };
         let (lease, recorded) = self
             .insist(|agent| {
-                let Seat { store, process, place, session, agent: id, .. } = &agent.seat;
+                let Seat { store, process, place, roots, session, agent: id, .. } = &agent.seat;
                 let (store, session, input) = (store.clone(), *session, input.clone());
                 let (process, place, id) = (process.clone(), place.clone(), id.clone());
-                let lease = agent.seat.lease();
+                let (roots, lease) = (roots.to_vec(), agent.seat.lease());
                 Ok(async move {
                     let Some(lease) = lease else {
-                        return store.begin_session(place, session, process, input).await;
+                        return store.begin_session(place, session, process, roots, input).await;
                     };
                     let recorded = store.append_from_person(lease.clone(), id, input).await?;
                     Ok((lease, recorded))

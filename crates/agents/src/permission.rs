@@ -45,6 +45,11 @@ impl Subject {
         Subject { facts, destination }
     }
 
+    /// The same call, as if it had asked to leave the sandbox.
+    pub(crate) fn leaving_sandbox(self) -> Subject {
+        Subject { facts: self.facts.leaving_sandbox(), ..self }
+    }
+
     /// Where a link in the path leads, to be shown behind the reason for a question.
     fn link(&self) -> String {
         match (&self.facts, &self.destination) {
@@ -169,10 +174,30 @@ impl Agent {
         call: &ToolCall,
         subject: Subject,
     ) -> Result<Permit, StoreError> {
+        self.permit_because(call, subject, None).await
+    }
+
+    /// Finds out whether a command whose sandbox could not be had, and `why`, may run without.
+    pub(crate) async fn permit_without_sandbox(
+        &mut self,
+        call: &ToolCall,
+        subject: Subject,
+        why: String,
+    ) -> Result<Permit, StoreError> {
+        self.permit_because(call, subject.leaving_sandbox(), Some(why)).await
+    }
+
+    /// A question has the reason `why`, if there is one.
+    async fn permit_because(
+        &mut self,
+        call: &ToolCall,
+        subject: Subject,
+        why: Option<String>,
+    ) -> Result<Permit, StoreError> {
         let permissions = Arc::clone(&self.toolbox().permissions);
         let commands = &self.toolbox().commands;
         let verdict = permissions.judge(&call.name, &subject.facts, commands).await;
-        match verdict {
+        match verdict.because(why) {
             Verdict::Allow(reach) => Ok(Permit::Granted(reach)),
             Verdict::Deny(why) => Ok(Permit::Refused(None, refusal(&why))),
             Verdict::Ask(question) if permissions.is_granted(&call.name, &subject) => {
@@ -194,13 +219,8 @@ impl Agent {
         question: Question,
         subject: Subject,
     ) -> Result<Permit, StoreError> {
-        self.record(Vec::new(), Next::Permission).await?;
         let Question { why, reach, rule } = question;
-        let (why, cause) = (why + &subject.link(), self.cause());
-        self.emit(Happening::Asks(Asking { call: call.clone(), why, rule, cause }));
-        let interrupt = self.interrupt.clone();
-        let answered = answer_to(&mut self.answers, &call.tool_call_id);
-        let Some(answer) = interrupt.run_until_cancelled(answered).await.flatten() else {
+        let Some(answer) = self.wait_for_answer(call, why + &subject.link(), rule).await? else {
             return Ok(Permit::Refused(None, interrupted()));
         };
         let Answer { call: id, decision, reason } = answer;
@@ -216,6 +236,51 @@ impl Agent {
         }
         self.record(vec![approval], Next::Tool).await?;
         Ok(Permit::Granted(reach))
+    }
+
+    /// Shows a question, and waits for its answer; `None` when the person interrupts, or nobody is left.
+    async fn wait_for_answer(
+        &mut self,
+        call: &ToolCall,
+        why: String,
+        rule: Option<String>,
+    ) -> Result<Option<Answer>, StoreError> {
+        self.record(Vec::new(), Next::Permission).await?;
+        let cause = self.cause();
+        self.emit(Happening::Asks(Asking { call: call.clone(), why, rule, cause }));
+        let interrupt = self.interrupt.clone();
+        let answered = answer_to(&mut self.answers, &call.tool_call_id);
+        Ok(interrupt.run_until_cancelled(answered).await.flatten())
+    }
+
+    /// Asks about what commands have put into protected paths, and puts it back after a yes. Returns what the model is
+    /// told of it, line by line.
+    pub(crate) async fn ask_to_put_back(
+        &mut self,
+        call: &ToolCall,
+    ) -> Result<Vec<String>, StoreError> {
+        let commands = Arc::clone(&self.toolbox().commands);
+        let found = commands.take_quarantined(self.context().agent());
+        if found.is_empty() || self.toolbox().permissions.person == Person::Absent {
+            return Ok(Vec::new());
+        }
+        let done: Vec<&str> = found.iter().map(|note| note.text.as_str()).collect();
+        let why = format!("it changed protected paths; yes puts them back ({})", done.join("; "));
+        let Some(answer) = self.wait_for_answer(call, why, None).await? else {
+            return Ok(Vec::new());
+        };
+        let Answer { call: id, decision, reason } = answer;
+        self.record(vec![NewMessage::approval(id, decision, reason)], Next::Tool).await?;
+        let mut lines = Vec::new();
+        if decision != Decision::No {
+            for id in found.into_iter().filter_map(|note| note.id) {
+                lines.push(match commands.put_back(&id).await {
+                    Ok(path) => format!("[ikigai: Put back {} with approval]", path.display()),
+                    Err(error) => format!("[ikigai: Could not put back {id}: {error}]"),
+                });
+            }
+        }
+        Ok(lines)
     }
 
     /// The first line of what the agent was told last.

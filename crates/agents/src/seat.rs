@@ -4,7 +4,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{AgentLimits, Budget, Lease, Outcome, Place, Process, Step, Store, StoreError};
+use ikigai_store::{
+    AgentLimits, Budget, Lease, Outcome, Place, Process, RootFolder, Step, Store, StoreError,
+};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 use uuid::Uuid;
@@ -19,6 +21,8 @@ pub struct Seat {
     pub(crate) store: Arc<Store>,
     pub(crate) process: Process,
     pub(crate) place: Place,
+    /// The folders that its agents can write.
+    pub(crate) roots: Arc<[RootFolder]>,
     pub(crate) session: SessionId,
     pub(crate) agent: AgentId,
     /// The right to write to the logs of its top-level agent and of all below; empty until a new session is
@@ -63,18 +67,23 @@ pub enum SeatError {
 }
 
 impl Seat {
-    /// Takes a seat: the agent that is named, else the lowest free one.
+    /// Takes a seat: the agent that is named, else the lowest free one. Its agents will be able to write `roots`.
+    ///
+    /// # Errors
+    /// [`StoreError::RootReplaced`] when the session knows another folder under the path of one of them.
     pub async fn take(
         store: Arc<Store>,
         place: Place,
+        roots: Arc<[RootFolder]>,
         which: Which,
         agent: Option<AgentId>,
         limits: AgentLimits,
     ) -> Result<Seat, SeatError> {
         let process = Process::current();
         let Some(session) = Seat::session_of(&store, &place, which).await? else {
-            return Seat::in_new_session(store, process, place, agent);
+            return Seat::in_new_session(store, process, place, roots, agent);
         };
+        store.keep_roots(session, process.clone(), roots.to_vec()).await?;
         let lease = match (&agent, which) {
             (Some(agent), _) => store.claim(session, agent.top(), process.clone()).await?,
             (None, Which::Running | Which::Beside(_)) => {
@@ -85,7 +94,7 @@ impl Seat {
             }
         };
         let agent = agent.unwrap_or_else(|| lease.top().clone());
-        let seat = Seat { store, process, place, session, agent, tenure: Arc::default() };
+        let seat = Seat { store, process, place, roots, session, agent, tenure: Arc::default() };
         seat.hold(lease)?;
         Ok(seat)
     }
@@ -111,6 +120,7 @@ impl Seat {
         store: Arc<Store>,
         process: Process,
         place: Place,
+        roots: Arc<[RootFolder]>,
         agent: Option<AgentId>,
     ) -> Result<Seat, SeatError> {
         let first = AgentId::top_level(0);
@@ -118,7 +128,7 @@ impl Seat {
             return Err(SeatError::NotInNewSession(other));
         }
         let session = SessionId::new(Uuid::now_v7());
-        Ok(Seat { store, process, place, session, agent: first, tenure: Arc::default() })
+        Ok(Seat { store, process, place, roots, session, agent: first, tenure: Arc::default() })
     }
 
     /// Where it is.

@@ -67,7 +67,9 @@ fn main() {
 async fn three_commands(home: &Path, kind: Option<SandboxKind>) -> [Duration; 3] {
     let path = ("PATH".into(), "/usr/bin:/bin".into());
     let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
-    let commands = Arc::new(Commands::new(program, OsStr::new("__watchdog"), vec![path]));
+    let quarantine = home.join("quarantine");
+    let commands = Commands::new(program, OsStr::new("__watchdog"), vec![path]);
+    let commands = Arc::new(commands.with_quarantine(quarantine));
     let context = context(&commands, home, kind);
     let first = run(&context).await;
     tokio::time::sleep(PAUSE).await;
@@ -86,6 +88,7 @@ fn context(commands: &Arc<Commands>, home: &Path, kind: Option<SandboxKind>) -> 
     context.with_sandbox(Arc::new(Sandbox {
         write: vec![Root::open(&tree).expect("the tree is there")],
         read: vec![Root::open(home).expect("the home is there")],
+        unprotected: Vec::new(),
         unix_sockets: false,
         hidden,
         network: false,

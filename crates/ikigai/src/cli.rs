@@ -118,6 +118,9 @@ pub(crate) enum Command {
     /// Take back what your newest message set going, in files; commands are not undone
     #[command(after_help = UNDO_EXAMPLES)]
     Undo(UndoArguments),
+    /// List what commands put where other programs would run or believe it, or put one back
+    #[command(after_help = QUARANTINE_EXAMPLES)]
+    Quarantine(QuarantineArguments),
     /// Print an agent's log
     Log(LogArguments),
     /// Check what ikigai needs, and say what to do about it
@@ -142,7 +145,8 @@ impl Command {
             Command::Agents(arguments) => arguments.action.is_none(),
             Command::Sessions(_) | Command::Undo(_) | Command::Log(_) => true,
             Command::Run(_) | Command::Tour | Command::Tools(_) | Command::Tool(_) => false,
-            Command::Doctor | Command::Config | Command::Completions { .. } | Command::Man => false,
+            Command::Quarantine(_) | Command::Doctor | Command::Config => false,
+            Command::Completions { .. } | Command::Man => false,
         }
     }
 }
@@ -173,6 +177,14 @@ Examples:
 Every change by the tools file_write and file_edit is taken back, by all agents that worked for the
 message. A file that somebody has changed since is left alone and named. What was larger than 10 MB
 was not kept.";
+
+const QUARANTINE_EXAMPLES: &str = "\
+Examples:
+  ikigai quarantine                                  what was moved there, and why
+  ikigai quarantine --put-back 1763467200-000000001  put it back where it was
+
+A command in the sandbox may not put anything into git's settings, AGENTS.md, editor settings and the
+like. What it puts there is moved to the quarantine when it ends, and what was there is restored.";
 
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
@@ -293,6 +305,13 @@ pub(crate) struct UndoArguments {
     /// Take the last undo back
     #[arg(long)]
     pub(crate) redo: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QuarantineArguments {
+    /// Put this one back; what is in its place now is kept in the quarantine
+    #[arg(long, value_name = "ID")]
+    pub(crate) put_back: Option<String>,
 }
 
 #[derive(Debug, Args)]

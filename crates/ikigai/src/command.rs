@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod log;
 pub(crate) mod mail;
 pub(crate) mod man;
+pub(crate) mod quarantine;
 pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod tool;

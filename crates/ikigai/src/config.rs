@@ -87,6 +87,7 @@ pub(crate) struct Settings {
     home: Option<PathBuf>,
     trace_file: Option<PathBuf>,
     history_file: Option<PathBuf>,
+    quarantine: Option<PathBuf>,
     /// The folders in which ikigai keeps what is its own.
     own_folders: Vec<PathBuf>,
 }
@@ -118,6 +119,7 @@ impl Settings {
         let keys_present = providers::keys_present(&layers, &sources.variables);
         let trace_file = folders.trace_file();
         let history_file = folders.history_file();
+        let quarantine = folders.quarantine();
         let own_folders = folders.own();
         let home = folders.home;
         Ok(Settings {
@@ -128,6 +130,7 @@ impl Settings {
             home,
             trace_file,
             history_file,
+            quarantine,
             own_folders,
         })
     }
@@ -241,6 +244,11 @@ impl Settings {
     pub(crate) fn model_named(&self, name: &str) -> Result<ChosenModel, String> {
         let label = model::named(&self.layers, name)?;
         chosen::named(&self.layers, &self.keys_present, &label).map_err(|error| error.to_string())
+    }
+
+    /// Where what commands put into protected paths is moved to.
+    pub(crate) fn quarantine(&self) -> Option<&Path> {
+        self.quarantine.as_deref()
     }
 
     /// Where what was typed is kept across sessions; nowhere when nothing names a folder.

@@ -1,11 +1,11 @@
 //! Opening a database, and where its file may lie.
 
-use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use ikigai_store::{Options, Store, database_files};
 
 use crate::environment::Environment;
+use crate::lookup::Lookup;
 
 /// Opens the database of the configuration.
 pub(crate) fn open(environment: &Environment) -> anyhow::Result<Store> {
@@ -44,79 +44,4 @@ fn require_out_of_reach(environment: &Environment, file: &Path) -> anyhow::Resul
         }
     }
     Ok(())
-}
-
-/// The way to a file as the system goes it, link by link.
-struct Lookup {
-    /// The folders in which a name was looked up, without links. Whoever can write to one of them can change where the
-    /// path leads.
-    folders: Vec<PathBuf>,
-    /// Where it leads, whether or not something is there.
-    end: PathBuf,
-}
-
-impl Lookup {
-    fn of(path: &Path) -> Lookup {
-        /// The system follows no more.
-        const MOST_LINKS: usize = 40;
-        let mut lookup = Lookup { folders: Vec::new(), end: PathBuf::from("/") };
-        let mut links = 0;
-        let mut rest = path.to_owned();
-        while let Some(component) = rest.components().next() {
-            let behind: PathBuf = rest.components().skip(1).collect();
-            match component {
-                Component::RootDir | Component::Prefix(_) => lookup.end = PathBuf::from("/"),
-                Component::CurDir => {}
-                Component::ParentDir => drop(lookup.end.pop()),
-                Component::Normal(name) => {
-                    lookup.folders.push(lookup.end.clone());
-                    let named = lookup.end.join(name);
-                    match fs::read_link(&named) {
-                        Ok(target) if links < MOST_LINKS => {
-                            links += 1;
-                            rest = target.join(behind);
-                            continue;
-                        }
-                        Ok(_) | Err(_) => lookup.end = named,
-                    }
-                }
-            }
-            rest = behind;
-        }
-        lookup
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    #[test]
-    fn a_path_is_followed_as_the_system_does() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().canonicalize().unwrap();
-        fs::create_dir_all(top.join("tree/sub")).unwrap();
-        fs::create_dir(top.join("safe")).unwrap();
-        symlink("../safe", top.join("tree/out")).unwrap();
-        symlink(top.join("tree/sub"), top.join("in")).unwrap();
-        symlink("loop", top.join("loop")).unwrap();
-        let check = |path: &str, end: &str, in_tree: bool| {
-            let lookup = Lookup::of(&top.join(path));
-            assert_eq!(lookup.end, top.join(end), "{path}");
-            let tree = top.join("tree");
-            assert_eq!(lookup.folders.iter().any(|at| at.starts_with(&tree)), in_tree, "{path}");
-        };
-        check("safe/a.db", "safe/a.db", false);
-        check("tree/../safe/a.db", "safe/a.db", false);
-        check("treeish/a.db", "treeish/a.db", false);
-        check("tree", "tree", false);
-        check("tree/a.db", "tree/a.db", true);
-        check("tree/not/there/a.db", "tree/not/there/a.db", true);
-        check("tree/out/a.db", "safe/a.db", true);
-        check("in/a.db", "tree/sub/a.db", true);
-        check("in/../../safe/a.db", "safe/a.db", true);
-        check("loop/a.db", "loop/a.db", false);
-    }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use ikigai_conversation::SessionId;
@@ -11,6 +12,8 @@ use tokio::signal::unix::SignalKind;
 
 use crate::cli::Options;
 use crate::config::{Flag, Settings, Sources};
+use crate::quarantine;
+use crate::roots::Roots;
 use crate::secret_names::looks_secret;
 
 /// The argument by which the program is told to be its own watchdog.
@@ -33,6 +36,10 @@ pub(crate) struct Environment {
     pub(crate) directory: PathBuf,
     /// Further folders of the working tree; absolute.
     pub(crate) added: Vec<PathBuf>,
+    /// The folders of the working tree as they were typed, in the same order; absolute, with links.
+    pub(crate) typed_folders: Vec<PathBuf>,
+    /// Empty until they are first needed.
+    roots: OnceLock<Roots>,
     pub(crate) settings: Settings,
     pub(crate) chosen: Chosen,
     variables: BTreeMap<OsString, OsString>,
@@ -68,7 +75,14 @@ impl Environment {
         })?;
         let added =
             options.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
-        Ok(Environment { directory, added, settings, chosen, variables })
+        let typed = options.directory.iter().chain(&options.add_dir);
+        let mut typed_folders =
+            typed.map(|path| typed_folder(path)).collect::<Result<Vec<_>, _>>()?;
+        if options.directory.is_none() {
+            typed_folders.insert(0, directory.clone());
+        }
+        let roots = OnceLock::new();
+        Ok(Environment { directory, added, typed_folders, roots, settings, chosen, variables })
     }
 
     /// Surroundings in which nothing is the user's: the settings are built in, and of the variables only
@@ -88,8 +102,9 @@ impl Environment {
             flags: Vec::new(),
         };
         let settings = Settings::load(&sources)?;
-        let (added, chosen) = (Vec::new(), Chosen::default());
-        Ok(Environment { directory, added, settings, chosen, variables })
+        let (added, typed_folders) = (Vec::new(), vec![directory.clone()]);
+        let (roots, chosen) = (OnceLock::new(), Chosen::default());
+        Ok(Environment { directory, added, typed_folders, roots, settings, chosen, variables })
     }
 
     /// A variable's value, if it is set and not empty.
@@ -101,6 +116,15 @@ impl Environment {
     /// The folders of the working tree: where ikigai was started, and those that were added.
     pub(crate) fn tree_folders(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(&self.directory).chain(&self.added).map(PathBuf::as_path)
+    }
+
+    /// The folders that agents can write. They are opened once: what was checked is what is used.
+    pub(crate) fn roots(&self) -> anyhow::Result<&Roots> {
+        if let Some(roots) = self.roots.get() {
+            return Ok(roots);
+        }
+        let opened = Roots::open(self)?;
+        Ok(self.roots.get_or_init(|| opened))
     }
 
     /// Where programs put what they need only for a while; and where that can be put if the first one will not do.
@@ -133,6 +157,14 @@ impl Environment {
         variables.retain(|(name, _)| name != TEMPORARY);
         variables.push((TEMPORARY.into(), temporary.into()));
         variables
+    }
+
+    /// What starts commands of agents: it looks after protected paths beside them.
+    pub(crate) fn agents_commands(
+        &self,
+        variables: Vec<(OsString, OsString)>,
+    ) -> anyhow::Result<Commands> {
+        Ok(self.commands(variables)?.with_quarantine(quarantine::folder(self)?))
     }
 
     /// What starts commands that have these variables; those that look like secrets only outside the sandbox.
@@ -230,6 +262,18 @@ fn added_folder(named: &Path) -> anyhow::Result<PathBuf> {
     let folder = named.canonicalize();
     let folder = folder.with_context(|| format!("cannot add {}", named.display()))?;
     anyhow::ensure!(folder.is_dir(), "cannot add {}: not a directory", named.display());
+    Ok(folder)
+}
+
+/// A folder as it was typed, links in its path not followed, so that it is called the same however it is typed.
+fn typed_folder(typed: &Path) -> std::io::Result<PathBuf> {
+    let mut folder = PathBuf::new();
+    for component in std::path::absolute(typed)?.components() {
+        match component {
+            Component::ParentDir => drop(folder.pop()),
+            component => folder.push(component),
+        }
+    }
     Ok(folder)
 }
 

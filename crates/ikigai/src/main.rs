@@ -14,11 +14,14 @@ mod environment;
 mod exit;
 mod hand;
 mod line;
+mod lookup;
 mod model;
 mod opening;
 mod permissions;
 mod print;
+mod quarantine;
 mod question;
+mod roots;
 mod screen;
 mod secret_names;
 mod session;
@@ -69,6 +72,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Agents(arguments) => command::agents::run(&load()?, &arguments),
         Command::Sessions(arguments) => command::sessions::run(&load()?, &arguments),
         Command::Undo(arguments) => command::undo::run(&load()?, &arguments),
+        Command::Quarantine(arguments) => command::quarantine::run(&load()?, &arguments),
         Command::Log(arguments) => command::log::run(&load()?, &arguments),
         Command::Doctor => match load() {
             Ok(environment) => command::doctor::run(&environment),

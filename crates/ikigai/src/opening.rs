@@ -50,8 +50,8 @@ pub(crate) async fn take_seat(
         }
         None => None,
     };
-    let limits = environment.settings.agent_limits();
-    let seat = Seat::take(store, place, which, agent, limits).await?;
+    let (roots, limits) = (environment.roots()?.folders(), environment.settings.agent_limits());
+    let seat = Seat::take(store, place, roots, which, agent, limits).await?;
     let (agent, first) = (seat.agent(), AgentId::top_level(0));
     if *agent != first && chosen.agent.is_none() {
         let dead = seat.store().dead_among(seat.session(), vec![first.clone()]).await?;
@@ -77,8 +77,8 @@ pub(crate) async fn join(
     other: SessionId,
 ) -> anyhow::Result<Seat> {
     let which = if seat.is_made() { Which::Named(seat.session()) } else { Which::Beside(other) };
-    let limits = environment.settings.agent_limits();
-    Ok(Seat::take(seat.store(), place(environment), which, None, limits).await?)
+    let (roots, limits) = (environment.roots()?.folders(), environment.settings.agent_limits());
+    Ok(Seat::take(seat.store(), place(environment), roots, which, None, limits).await?)
 }
 
 /// Takes a seat as a further agent of a session.
@@ -87,8 +87,8 @@ pub(crate) async fn take_seat_beside(
     store: Arc<Store>,
     session: SessionId,
 ) -> anyhow::Result<Seat> {
-    let limits = environment.settings.agent_limits();
-    Ok(Seat::take(store, place(environment), Which::Beside(session), None, limits).await?)
+    let (roots, limits) = (environment.roots()?.folders(), environment.settings.agent_limits());
+    Ok(Seat::take(store, place(environment), roots, Which::Beside(session), None, limits).await?)
 }
 
 /// What the agents of this process have in common.
@@ -124,7 +124,7 @@ pub(crate) fn toolbox(
     let variables = environment.for_commands_of(seat.session(), temporary);
     Ok(Toolbox {
         dispatcher: catalogue::offered(&environment.settings),
-        commands: Arc::new(environment.commands(variables)?),
+        commands: Arc::new(environment.agents_commands(variables)?),
         directory: environment.directory.clone(),
         output_size: environment.settings.max_output_size(),
         permissions: permissions(environment, Some(temporary), person)?,

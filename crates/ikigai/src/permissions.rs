@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use ikigai_agents::{Permissions, Person};
-use ikigai_tools::{Root, Sandbox, Tree, secret_places};
+use ikigai_tools::{Mode, Root, Sandbox, Tree, secret_places};
 
 use crate::environment::Environment;
+use crate::lookup::Lookup;
 
 /// The permissions of agents that work here, with `temporary` as their folder for temporary files.
 pub(crate) fn permissions(
@@ -18,23 +19,43 @@ pub(crate) fn permissions(
     person: Person,
 ) -> anyhow::Result<Arc<Permissions>> {
     let settings = &environment.settings;
-    let roots = roots(environment, temporary)?;
+    let mut roots: Vec<Root> = environment.roots()?.tree().collect();
+    if let Some(temporary) = temporary {
+        let opened = Root::open(temporary);
+        roots.push(opened.with_context(|| format!("cannot work in {}", temporary.display()))?);
+    }
     let folders: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
     let tree = Tree::open(&folders).context("cannot open the working tree")?;
-    let sandbox = sandbox(environment, roots)?;
+    let mut sandbox = sandbox(environment, roots)?;
+    sandbox.unprotected.extend(temporary.map(Path::to_owned));
     let tree = tree.hiding(sandbox.hidden.iter().cloned());
+    if settings.mode() != Mode::Full {
+        require_firm_ways(settings.own_folders(), &sandbox)?;
+    }
     make_own_folders(settings.own_folders(), &tree)?;
     let rules = settings.rules()?;
     Ok(Arc::new(Permissions::new(settings.mode(), rules, tree, sandbox, person)))
 }
 
-/// The folders of the working tree: where ikigai was started, those that were added, and the temporary one.
-fn roots(environment: &Environment, temporary: Option<&Path>) -> anyhow::Result<Vec<Root>> {
-    let folders = environment.tree_folders().chain(temporary);
-    let opened = folders.map(|folder| {
-        Root::open(folder).with_context(|| format!("cannot work in {}", folder.display()))
-    });
-    opened.collect()
+/// Refuses to work where a link leads to what is our own and commands can write around that link: one could put a folder in
+/// its place, and with it the settings of the next start. A sandbox can hide a folder, but not fix a link.
+fn require_firm_ways(own: &[PathBuf], sandbox: &Sandbox) -> anyhow::Result<()> {
+    let can_be_replaced = |link: &PathBuf| {
+        let is_in = |place: &Path| link.starts_with(place) && link != place;
+        sandbox.write.iter().any(|root| is_in(root.path()))
+            && !sandbox.hidden.iter().any(|place| is_in(place))
+    };
+    for folder in own {
+        if let Some(link) = Lookup::of(folder).links.into_iter().find(can_be_replaced) {
+            anyhow::bail!(
+                "Commands could replace the link {}, which leads to the folder {} of ikigai's own: start ikigai in another \
+                 folder, or put a folder in the place of the link",
+                link.display(),
+                folder.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// A command could make what is not there to be hidden, and with it the settings of the next start.
@@ -48,7 +69,7 @@ fn make_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
 
 /// The walls around commands in the working tree.
 pub(crate) fn sandbox_here(environment: &Environment) -> anyhow::Result<Sandbox> {
-    sandbox(environment, roots(environment, None)?)
+    sandbox(environment, environment.roots()?.tree().collect())
 }
 
 /// The walls around commands. What the configuration names and is not there is told by `ikigai doctor`.
@@ -56,7 +77,7 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     let settings = &environment.settings;
     let open = |places: Vec<PathBuf>| places.into_iter().filter_map(|path| Root::open(&path).ok());
     let mut write = roots;
-    write.extend(open(settings.paths("sandbox.write")));
+    write.extend(environment.roots()?.write());
     let mut hidden = settings.own_places()?;
     hidden.extend(settings.paths("sandbox.hide"));
     if let Some(home) = settings.home() {
@@ -67,6 +88,7 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     hidden.extend(real);
     Ok(Sandbox {
         write,
+        unprotected: Vec::new(),
         read: open(settings.paths("sandbox.read")).collect(),
         hidden,
         network: settings.is_on("sandbox.network"),

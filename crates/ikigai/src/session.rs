@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::database;
 use crate::environment::{Environment, HIDDEN};
 use crate::print;
+use crate::roots::find_folder;
 use crate::signals::Signals;
 
 /// An open database, with the session and agent that were chosen.
@@ -25,7 +26,7 @@ pub(crate) struct OpenSession<'a> {
 
 impl<'a> OpenSession<'a> {
     /// The session that was named, or the newest one of the directory; it is made when there is none, or when a new one
-    /// was asked for.
+    /// was asked for. Refused where the directory is not the folder that the session knows.
     pub(crate) fn open(environment: &'a Environment) -> anyhow::Result<OpenSession<'a>> {
         let chosen = &environment.chosen;
         if chosen.new && chosen.inside_agent {
@@ -44,6 +45,11 @@ impl<'a> OpenSession<'a> {
             }
             None => database.wait(database.store.session_at(place, new, budget))?,
         };
+        // A command of an agent may run anywhere.
+        if !chosen.inside_agent {
+            let folders = environment.roots()?.folders().to_vec();
+            database.wait(database.store.check_roots(id, Process::current(), folders))?;
+        }
         Ok(OpenSession { database, environment, id, agent })
     }
 
@@ -54,6 +60,23 @@ impl<'a> OpenSession<'a> {
         let (database, agent) = open_for_agent(environment)?;
         let id = database.wait(existing_session(&database.store, environment))?;
         Ok(id.map(|id| OpenSession { database, environment, id, agent }))
+    }
+
+    /// The same for a command that only looks: without a session there is nothing to see.
+    pub(crate) fn look(environment: &'a Environment) -> anyhow::Result<OpenSession<'a>> {
+        OpenSession::open_existing(environment)?.ok_or_else(|| {
+            anyhow::anyhow!("there is no session in {} yet", environment.directory.display())
+        })
+    }
+
+    /// Refuses a session that knows another folder under one of its paths, wherever the user is.
+    pub(crate) fn require_its_folders(&self) -> anyhow::Result<()> {
+        self.wait(async {
+            let (store, process) = (self.store(), Process::current());
+            let paths = store.root_paths(self.id, process.clone()).await?;
+            let found = paths.iter().filter_map(|path| find_folder(path)).collect();
+            Ok(store.check_roots(self.id, process, found).await?)
+        })
     }
 
     pub(crate) fn store(&self) -> &Store {

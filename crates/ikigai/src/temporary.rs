@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use ikigai_conversation::SessionId;
+use ikigai_tools::CACHE_FOLDER;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 use uuid::Uuid;
 
@@ -28,7 +29,7 @@ pub(crate) struct TemporaryFolder {
 enum Leaving {
     /// Removes it with all that is in it.
     Removed,
-    /// Removes it if it is empty: a session goes on where it was left.
+    /// Removes its caches, and the folder if it is empty then: a session goes on where it was left.
     KeptUnlessEmpty,
 }
 
@@ -38,46 +39,18 @@ impl TemporaryFolder {
         environment: &Environment,
         session: SessionId,
     ) -> anyhow::Result<TemporaryFolder> {
-        TemporaryFolder::of(environment, &session.to_string(), Leaving::KeptUnlessEmpty)
+        let (name, leaving) = (session.to_string(), Leaving::KeptUnlessEmpty);
+        first_place(environment, |place| TemporaryFolder::open(place, &name, leaving))
     }
 
     /// One for this process alone.
     pub(crate) fn of_process(environment: &Environment) -> anyhow::Result<TemporaryFolder> {
-        TemporaryFolder::of(environment, &Uuid::now_v7().to_string(), Leaving::Removed)
+        let (name, leaving) = (Uuid::now_v7().to_string(), Leaving::Removed);
+        first_place(environment, |place| TemporaryFolder::open(place, &name, leaving))
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Takes the first place that will do.
-    fn of(
-        environment: &Environment,
-        name: &str,
-        leaving: Leaving,
-    ) -> anyhow::Result<TemporaryFolder> {
-        let writable = environment.settings.paths("sandbox.write");
-        let folders = environment.tree_folders().chain(writable.iter().map(PathBuf::as_path));
-        let folders: Vec<PathBuf> = folders.filter_map(|path| path.canonicalize().ok()).collect();
-        let mut why_not = Vec::new();
-        for place in environment.temporary_folders() {
-            let Ok(place) = place.canonicalize() else { continue };
-            let inside = folders.iter().find(|folder| place.starts_with(folder));
-            match inside {
-                Some(folder) => {
-                    why_not.push(format!("{} is in {}", place.display(), folder.display()));
-                }
-                None => match TemporaryFolder::open(&place, name, leaving) {
-                    Ok(folder) => return Ok(folder),
-                    Err(error) => why_not.push(format!("{error:#}")),
-                },
-            }
-        }
-        why_not.dedup();
-        anyhow::bail!(
-            "there is no folder for temporary files outside of what agents can write ({}): set TMPDIR to one, or start ikigai in the folder of your project",
-            why_not.join("; ")
-        )
     }
 
     fn open(place: &Path, name: &str, leaving: Leaving) -> anyhow::Result<TemporaryFolder> {
@@ -95,6 +68,44 @@ impl TemporaryFolder {
     }
 }
 
+/// A folder in which things are kept for the user where there is no better place for them.
+pub(crate) fn lasting_folder(environment: &Environment, name: &str) -> anyhow::Result<PathBuf> {
+    first_place(environment, |place| {
+        let path = own_folder(place)?.join(name);
+        make(&path)?;
+        Ok(path)
+    })
+}
+
+/// Takes the first place for temporary files that will do.
+fn first_place<T>(
+    environment: &Environment,
+    open: impl Fn(&Path) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let writable = environment.settings.paths("sandbox.write");
+    let folders = environment.tree_folders().chain(writable.iter().map(PathBuf::as_path));
+    let folders: Vec<PathBuf> = folders.filter_map(|path| path.canonicalize().ok()).collect();
+    let mut why_not = Vec::new();
+    for place in environment.temporary_folders() {
+        let Ok(place) = place.canonicalize() else { continue };
+        let inside = folders.iter().find(|folder| place.starts_with(folder));
+        match inside {
+            Some(folder) => {
+                why_not.push(format!("{} is in {}", place.display(), folder.display()));
+            }
+            None => match open(&place) {
+                Ok(opened) => return Ok(opened),
+                Err(error) => why_not.push(format!("{error:#}")),
+            },
+        }
+    }
+    why_not.dedup();
+    anyhow::bail!(
+        "there is no folder for temporary files outside of what agents can write ({}): set TMPDIR to one, or start ikigai in the folder of your project",
+        why_not.join("; ")
+    )
+}
+
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -103,7 +114,11 @@ impl Drop for TemporaryFolder {
         // What cannot be removed is left to whoever tidies such folders.
         let _ = match self.leaving {
             Leaving::Removed => fs::remove_dir_all(&self.path),
-            Leaving::KeptUnlessEmpty => fs::remove_dir(&self.path),
+            Leaving::KeptUnlessEmpty => {
+                // They can be large, and tools fill them again.
+                let _ = fs::remove_dir_all(self.path.join(CACHE_FOLDER));
+                fs::remove_dir(&self.path)
+            }
         };
         // It is empty when nobody else has a folder in it.
         let _ = self.path.parent().map(fs::remove_dir);
@@ -157,11 +172,12 @@ mod tests {
         let open = || TemporaryFolder::open(place.path(), "x", Leaving::KeptUnlessEmpty).unwrap();
         let (first, second) = (open(), open());
         let path = first.path().to_owned();
+        fs::create_dir_all(path.join("ikigai-caches/npm")).unwrap();
         drop(first);
-        assert!(path.is_dir());
+        assert!(path.join("ikigai-caches/npm").is_dir());
         fs::write(path.join("kept"), "x").unwrap();
         drop(second);
-        assert!(path.join("kept").exists());
+        assert!(path.join("kept").exists() && !path.join("ikigai-caches").exists());
         let third = open();
         fs::remove_file(path.join("kept")).unwrap();
         drop(third);

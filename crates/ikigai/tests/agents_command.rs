@@ -13,7 +13,7 @@ fn agent(id: &str, parent: Value, name: Value, state: &str, unread: u32) -> Valu
 
 #[test]
 fn a_new_session_has_agent_0() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::with_agents(1);
     let expected = json!([agent("0/", json!(null), json!(null), "idle", 0)]);
     assert_eq!(workspace.print(["agents", "--json"]), format!("{expected}\n"));
     assert_eq!(workspace.print(["agents"]), "0/           idle    \n");

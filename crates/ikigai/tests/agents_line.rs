@@ -1,7 +1,7 @@
 //! Several agents on a terminal, line by line: one is in view, the others go on behind it.
 
 use ikigai_testkit::{Cast, Gate, Point, Reply, assert_prefix};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::scene::{fork, send};
 use crate::support::story::{bash, contents, kinds};
@@ -12,7 +12,9 @@ use crate::support::{Workspace, wait_for};
 #[track_caller]
 fn wait_for_state(workspace: &Workspace, agent: &str, state: &str) {
     wait_for(&format!("{agent} to be {state}"), || {
-        let agents = workspace.json(["agents", "--json"]);
+        // At first there may be no session.
+        let (_, agents, _) = workspace.run(["agents", "--json"]);
+        let agents: Value = serde_json::from_str(&agents).ok()?;
         let found = agents.as_array().unwrap().iter().find(|found| found["id"] == agent)?;
         (found["state"] == state).then_some(())
     });

@@ -344,8 +344,10 @@ fn a_run_ends_when_nobody_is_busy_and_its_own_end_is_the_last_line() {
         Format::Chat,
         |_| {},
         |workspace, _, _| {
+            // At first there may be no session.
             wait_for("the parent's end", || {
-                let agents = workspace.json(["agents", "--json"]);
+                let (_, agents, _) = workspace.run(["agents", "--json"]);
+                let agents: Value = serde_json::from_str(&agents).ok()?;
                 (agents[0]["state"] == "idle").then_some(())
             });
             first_done.open();

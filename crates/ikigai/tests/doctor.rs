@@ -1,5 +1,8 @@
 //! `ikigai doctor`: what was looked at, and how it is.
 
+use ikigai_tools::SandboxKind;
+
+use crate::support::enclosed::in_sandbox;
 use crate::support::{Workspace, ended};
 
 const NO_MODEL: &str = "\
@@ -28,11 +31,29 @@ fn the_sandbox_that_works_is_named_with_the_mode() {
     let found = workspace.run(["doctor"]).1;
     let ran = workspace.tool("bash", r#"{"command":"true"}"#);
     let works = !ran.contains("there is no sandbox here");
-    let said = ["bubblewrap, in mode work", "landlock, in mode work; install bubblewrap"];
+    let said = ["bubblewrap, in mode work", "landlock, in mode work; "];
     let is_said = said.iter().any(|text| found.contains(&format!("ok  sandbox        {text}")));
     assert_eq!(is_said, works, "{found}");
     let found = workspace.run(["doctor", "--mode", "full"]).1;
     assert!(!works || found.contains("mode full runs commands without it"), "{found}");
+}
+
+#[test]
+fn whether_commands_share_a_loopback_is_said() {
+    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
+        let workspace = Workspace::new();
+        let found = workspace.run(["doctor"]).1;
+        // A name space of the network is known by its number.
+        let networks = ["readlink /proc/self/ns/net"; 2].map(|command| enclosed.prints(command));
+        let said = match networks[0] == networks[1] {
+            true => "bubblewrap, in mode work; the commands of an agent share a private loopback",
+            false => "bubblewrap, in mode work; each command has its own loopback",
+        };
+        assert!(found.contains(said), "{found}");
+        workspace.write_config("sandbox.network = true\n");
+        let found = workspace.run(["doctor"]).1;
+        assert!(found.contains("bubblewrap, in mode work; commands have the network"), "{found}");
+    });
 }
 
 #[test]
@@ -84,8 +105,7 @@ fn a_bad_database_is_told_with_what_to_do() {
 /// A page in the middle that is all zeros: it opens, and only a look at every page shows it.
 #[test]
 fn damage_that_no_command_has_met_yet_is_found() {
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     workspace.sql("PRAGMA wal_checkpoint(TRUNCATE)");
     let mut bytes = std::fs::read(workspace.database()).unwrap();
     let end = bytes.len();

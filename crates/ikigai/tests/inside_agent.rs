@@ -81,7 +81,7 @@ fn a_wrong_variable_is_told_and_makes_nothing() {
     let text = told("me", "");
     assert!(text.starts_with("ikigai: 'me' is no agent: they are called 0/, 1/, 0/2/"), "{text}");
     assert!(!workspace.database().exists());
-    workspace.print(["agents"]);
+    workspace.make_session();
     let session = workspace.open().session().to_string();
     assert_eq!(told("0/", "7"), "ikigai: Session 7 not found: 'ikigai sessions' lists them\n");
     let unknown = "ikigai: Agent 7/ not found in this session: 'ikigai agents' lists them\n";
@@ -91,7 +91,7 @@ fn a_wrong_variable_is_told_and_makes_nothing() {
 /// Empty counts as unset, as with every variable of the program.
 #[test]
 fn empty_variables_are_none() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::with_agents(1);
     let mut command = workspace.ikigai();
     command.args(["mail", "inbox"]).env("IKIGAI_AGENT", "").env("IKIGAI_SESSION", "");
     let expected = "Inbox for agent 0/:\n  (no messages)\n".to_owned();

@@ -46,6 +46,30 @@ fn a_yes_runs_the_whole_command_that_was_shown_and_is_in_the_log() {
     assert_eq!(contents(&log, "approval"), ["Allowed once"]);
 }
 
+#[test]
+fn what_a_command_put_into_a_protected_path_is_put_back_after_a_yes_alone() {
+    for (answer, is_back) in [("y", true), ("n", false)] {
+        let command = json!({"command": "echo trust > AGENTS.md"});
+        let server = ModelServer::start([Reply::call("c1", "bash", command), Reply::text("Done.")]);
+        let workspace = Workspace::new();
+        let mut terminal = start_talking(&workspace, &server);
+        terminal.type_line("make it");
+        terminal.wait_for("y/a/n ❯ ");
+        assert!(!workspace.path("AGENTS.md").exists());
+        terminal.type_line(answer);
+        terminal.wait_for("● Done.\r\n❯ ");
+        let shown = leave(terminal);
+        assert!(shown.contains("AGENTS.md to quarantine"), "{shown}");
+        let output = nth_result(&server, 1, 0)["data"]["output"].to_string();
+        assert!(output.contains("[ikigai: Moved "), "{output}");
+        assert_eq!(output.contains("[ikigai: Put back "), is_back, "{output}");
+        assert_eq!(workspace.path("AGENTS.md").exists(), is_back);
+        let left = workspace.ikigai().arg("quarantine").output().unwrap();
+        let left = String::from_utf8(left.stdout).unwrap();
+        assert_eq!(left.contains("AGENTS.md"), !is_back, "{left}");
+    }
+}
+
 /// The same call again needs no answer, the same command without the network has none.
 #[test]
 fn the_network_is_asked_for_and_granted_for_the_very_same_call() {

@@ -33,8 +33,7 @@ fn every_line_of_json_is_a_canonical_message() {
 #[test]
 fn no_control_character_is_raw_in_printed_json() {
     let odd = "a\u{9b}31m\u{7f}\u{85}\u{202e}b";
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     let said = workspace.open().say("0/", odd);
     workspace.print(["mail", "send", "0/", odd]);
     workspace.write("odd", odd).sql(&format!("UPDATE sessions SET title = '{odd}'"));
@@ -56,8 +55,7 @@ fn no_control_character_is_raw_in_printed_json() {
 
 #[test]
 fn a_log_is_shown_for_a_person() {
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     workspace.open().say("0/", "one\ntwo");
     workspace.sql("UPDATE messages SET created_at = 1705314600123");
     let expected = "#1 2024-01-15T10:30:00Z user\n    one\n    two\n";
@@ -66,8 +64,7 @@ fn a_log_is_shown_for_a_person() {
 
 #[test]
 fn only_what_comes_after_a_message_is_shown() {
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     let database = workspace.open();
     let messages = ["one", "two", "three"].map(|text| database.say("0/", text));
     let after = |id: &str| decoded(&workspace.print(["log", "--json", "--after", id]));
@@ -80,8 +77,7 @@ fn only_what_comes_after_a_message_is_shown() {
 
 #[test]
 fn a_log_that_is_empty_prints_nothing() {
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     assert_eq!(workspace.print(["log"]), "");
     assert_eq!(workspace.print(["log", "--json"]), "");
 }
@@ -92,7 +88,7 @@ fn a_directory_without_a_session_has_no_log_and_gets_none() {
     let told = format!("ikigai: there is no session in {} yet\n", workspace.directory().display());
     assert_eq!(workspace.run(["log"]), (1, String::new(), told));
     assert_eq!(workspace.print(["sessions"]), "No sessions yet\n");
-    workspace.print(["agents"]);
+    workspace.make_session();
     let told =
         "ikigai: Agent 5/ not found in this session: 'ikigai agents' lists them\n".to_owned();
     assert_eq!(workspace.run(["log", "--agent", "5/"]), (1, String::new(), told));
@@ -138,8 +134,7 @@ fn what_another_process_appends_is_followed_until_an_interrupt() {
 /// It went on for ever: `ikigai log --follow | head -n 1` had to be interrupted.
 #[test]
 fn following_ends_when_nobody_reads_any_more() {
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     let database = workspace.open();
     let first = database.say("0/", "one");
     let (child, lines) = follow(&workspace, &first);

@@ -163,9 +163,28 @@ fn a_long_body_on_standard_input_is_told_with_its_length() {
 }
 
 #[test]
-fn a_database_that_refuses_is_told_and_fails() {
+fn without_a_session_there_is_no_mailbox_and_looking_makes_none() {
     let workspace = Workspace::new();
-    workspace.print(["mail", "inbox"]);
+    let told = format!("ikigai: there is no session in {} yet\n", workspace.directory().display());
+    for command in [
+        &["mail", "inbox"][..],
+        &["mail", "inbox", "--json"],
+        &["mail", "read", "1"],
+        &["mail", "unread", "1"],
+        &["agents"],
+        &["agents", "--json"],
+    ] {
+        let looked = ended(workspace.ikigai().args(command));
+        assert_eq!(looked, (1, String::new(), told.clone()), "{command:?}");
+    }
+    assert_eq!(workspace.print(["sessions"]), "No sessions yet\n");
+    assert_eq!(workspace.run(["mail", "send", "0/", "x"]), done("Mail sent to agent 0/"));
+    assert_eq!(workspace.run(["mail", "read", "1"]).0, 0);
+}
+
+#[test]
+fn a_database_that_refuses_is_told_and_fails() {
+    let workspace = Workspace::with_agents(1);
     workspace.raw().refuse("INSERT ON mail", "1 = 1");
     let before = workspace.rows();
     let told = "ikigai: Database error: refused";
@@ -240,6 +259,16 @@ fn the_write_ahead_log_stays_short_when_only_short_commands_come() {
     for number in 0..60 {
         run(workspace.ikigai().args(["mail", "send", "0/", &number.to_string()]));
     }
+    assert_log_is_short(&workspace);
+    // These look for a session first.
+    for action in ["read", "unread"].repeat(30) {
+        run(workspace.ikigai().args(["mail", action, "1"]));
+    }
+    assert_log_is_short(&workspace);
+}
+
+#[track_caller]
+fn assert_log_is_short(workspace: &Workspace) {
     let mut log = workspace.database().into_os_string();
     log.push("-wal");
     let length = std::fs::metadata(log).map_or(0, |log| log.len());

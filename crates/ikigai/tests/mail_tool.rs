@@ -284,8 +284,7 @@ fn checks_come_in_their_order() {
 
 #[test]
 fn a_mailbox_takes_1000_unread_messages_and_no_more() {
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     fill(&workspace, 500, false);
     fill(&workspace, 999, true);
     let arguments = json!({"action": "send", "to": "0/", "body": "the thousandth"});
@@ -354,8 +353,7 @@ fn a_wrong_filter_is_named() {
 
 #[test]
 fn a_list_is_cut_at_its_limit_and_more_is_counted_up_to_1000() {
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     fill(&workspace, 1_100, false);
     let page = call(&workspace, "0/", inbox());
     assert_eq!(ids(&page), (1_051..=1_100).rev().collect::<Vec<_>>());

@@ -36,6 +36,8 @@ mod procs_kills;
 mod procs_take_up;
 #[path = "run_sessions.rs"]
 mod run_sessions;
+#[path = "session_roots.rs"]
+mod session_roots;
 #[path = "sessions_command.rs"]
 mod sessions_command;
 #[path = "turn_mail.rs"]

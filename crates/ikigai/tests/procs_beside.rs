@@ -207,7 +207,7 @@ fn a_name_means_one_living_agent_also_for_a_run() {
 fn a_child_of_a_running_agent_cannot_be_taken_either() {
     let server = ModelServer::choosing(|_| Reply::silence());
     let workspace = Workspace::with_agents(1);
-    workspace.print(["agents"]);
+    workspace.make_session();
     let child = workspace.open().fork("0/", Some("scout"));
     let run = start_run(&workspace, &server, ["-c", "go"]);
     server.wait_for_requests(1);

@@ -298,7 +298,7 @@ fn a_run_inside_a_command_of_an_agent_is_a_session_of_its_own() {
 fn the_session_event_names_a_session_that_exists() {
     let gate = Gate::default();
     let (server, workspace) = (waiting(&gate), Workspace::new());
-    workspace.print(["agents"]);
+    workspace.make_session();
     let sessions = || -> Vec<Value> {
         let listed = workspace.json(["sessions", "--json"]);
         listed.as_array().unwrap().iter().map(|session| session["id"].clone()).collect()

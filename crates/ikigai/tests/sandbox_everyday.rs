@@ -1,11 +1,15 @@
 //! What people do every day works in a sandbox.
 
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
+use ikigai_testkit::{ModelServer, Reply};
 use ikigai_tools::SandboxKind;
+use serde_json::json;
 
-use crate::support::enclosed::{REACHED, Walls, in_each_sandbox};
-use crate::support::skip;
+use crate::support::Workspace;
+use crate::support::enclosed::{REACHED, Walls, in_each_sandbox, in_sandbox};
+use crate::support::model::Format;
 
 #[test]
 fn files_of_the_tree_and_temporary_ones_are_written() {
@@ -32,114 +36,113 @@ fn git_commits() {
     });
 }
 
+/// In a repository that was there before, as most are.
 #[test]
-fn make_builds() {
+fn git_works_with_branches_stashes_and_worktrees() {
     in_each_sandbox(|enclosed| {
-        enclosed.workspace.write("Makefile", "all: b c\nb c: a\n\tcp a $@\n").write("a", "x\n");
-        enclosed.prints("make -j2");
-        assert_eq!(enclosed.workspace.read_text("c"), "x\n");
+        let repository = "git init -q -b main . && git config user.name a &&
+            git config user.email a@b && echo one > file && git add . && git commit -qm one";
+        assert_eq!(enclosed.bash(repository, Walls::Down)["data"]["exit_code"], 0);
+        for step in [
+            "echo two > file && git diff --stat && git stash -q && git status --short",
+            "git stash pop -q && git switch -qc topic && git add -A && git commit -qm two",
+            "git switch -q main && echo other > other && git add other && git commit -qm other",
+            "git merge -q topic -m merged && git branch -d topic && git tag v1",
+            "git switch -qc second HEAD^ && echo three > third && git add . && git commit -qm third",
+            "git rebase -q main && git commit -q --amend -m amended && git reset -q --soft HEAD^",
+            "git restore --staged third && rm third && git checkout -q main && git gc -q",
+            "git worktree add -q side second && git -C side status --short && git worktree remove side",
+            "git clone -q . copy && git -C copy pull -q && git -C copy log && rm -rf copy",
+            "git clean -fdq && git fsck && git blame file && git show --stat && git bisect start",
+        ] {
+            enclosed.prints(step);
+        }
+        assert_eq!(enclosed.prints("cat file other && git status --short"), "two\nother\n");
     });
 }
 
+/// A Unix socket could lead to anybody's service, so the program is told which setting allows them.
 #[test]
-fn python_runs_its_tests() {
-    in_each_sandbox(|enclosed| {
+fn a_program_that_needs_a_unix_socket_is_told_of_the_setting() {
+    in_each_sandbox(|mut enclosed| {
         enclosed.workspace.write(
-            "test_it.py",
-            "import subprocess, tempfile, threading, unittest
-class It(unittest.TestCase):
-    def test_files(self):
-        with tempfile.TemporaryDirectory() as folder:
-            open(folder + '/x', 'w').close()
-    def test_processes(self):
-        self.assertEqual(subprocess.check_output(['echo', 'x']), b'x\\n')
-    def test_threads(self):
-        thread = threading.Thread(target=print)
-        thread.start()
-        thread.join()
-    def test_event_loop(self):
-        import asyncio
-        asyncio.run(asyncio.sleep(0))
+            "manager.py",
+            "import multiprocessing
+if __name__ == '__main__':
+    with multiprocessing.Manager() as manager:
+        print(manager.list([1]))
 ",
         );
-        let output = enclosed.prints("python3 -m unittest");
-        assert!(output.contains("Ran 4 tests") && output.contains("OK"), "{output}");
-    });
-}
-
-#[test]
-fn npm_runs_its_scripts_and_installs_what_is_there() {
-    in_each_sandbox(|enclosed| {
-        if !enclosed.has("npm") {
-            return skip("npm is not installed");
+        let expected = match enclosed.kind {
+            SandboxKind::Bubblewrap => "sandbox.unix_sockets = true",
+            SandboxKind::Landlock => "no sockets at all, not even on localhost",
+        };
+        let output = enclosed.fails("python3 manager.py");
+        assert!(output.lines().last().unwrap().contains(expected), "{}: {output}", enclosed.kind);
+        enclosed.sandbox.unix_sockets = true;
+        if enclosed.kind == SandboxKind::Bubblewrap {
+            assert_eq!(enclosed.prints("python3 manager.py"), "[1]\n");
         }
-        enclosed
-            .workspace
-            .write("lib/package.json", r#"{"name": "lib", "version": "1.0.0"}"#)
-            .write("lib/index.js", "module.exports = 'from lib';")
-            .write(
-                "package.json",
-                r#"{"scripts": {"test": "node test.js"}, "dependencies": {"lib": "file:lib"}}"#,
-            )
-            .write(
-                "test.js",
-                "const output = require('child_process').execSync('echo child').toString();
-                 console.log(require('lib'), output.trim());",
-            );
-        // Its store is in the home directory unless it is told.
-        enclosed.prints("npm install --offline --no-audit --no-fund --cache $TMPDIR/npm");
-        // A store that cannot be written does not keep it from running what is there.
-        let output = enclosed.prints("npm test --silent");
-        assert_eq!(output, "from lib child\n", "{}", enclosed.kind);
     });
 }
 
+/// Pools need semaphores, which all processes of the user would share where there is no namespace for them.
 #[test]
-fn cargo_builds_a_crate_without_dependencies() {
+fn a_pool_of_python_processes_works_or_is_explained() {
     in_each_sandbox(|enclosed| {
-        enclosed
-            .workspace
-            .write("Cargo.toml", "[package]\nname = \"tiny\"\nedition = \"2024\"\n[workspace]\n")
-            .write("src/main.rs", "fn main() { println!(\"built\"); }\n");
-        // The first build leaves an error, if there is one, the second only the program's words.
-        enclosed.prints("cargo build --offline");
-        assert_eq!(enclosed.prints("target/debug/tiny"), "built\n");
-    });
-}
-
-/// What was fetched lies in the home directory, where nothing can be written.
-#[test]
-fn cargo_builds_and_tests_with_dependencies_that_were_fetched() {
-    in_each_sandbox(|enclosed| {
-        let dependency = enclosed.root().join("outside/dependency");
-        let manifest = |rest: &str| format!("[package]\nedition = \"2024\"\n{rest}\n[workspace]\n");
-        enclosed
-            .workspace
-            .write("../outside/dependency/Cargo.toml", manifest("name = \"dependency\""))
-            .write("../outside/dependency/src/lib.rs", "pub fn two() -> i32 { 2 }\n")
-            .write(
-                "Cargo.toml",
-                manifest(&format!(
-                    "name = \"tiny\"\n[dependencies.dependency]\ngit = \"file://{}\"",
-                    dependency.display()
-                )),
-            )
-            .write(
-                "src/lib.rs",
-                "#[test]\nfn adds_up() { assert_eq!(dependency::two(), 1 + 1); }\n",
-            );
-        let commit = format!(
-            "cd {} && git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm a",
-            dependency.display()
+        enclosed.workspace.write(
+            "pool.py",
+            "import concurrent.futures, multiprocessing
+if __name__ == '__main__':
+    with multiprocessing.Pool(2) as pool:
+        print(pool.map(abs, [-1, 2]))
+    with concurrent.futures.ProcessPoolExecutor(2) as pool:
+        print(list(pool.map(abs, [-3, 4])))
+",
         );
-        for outside in [&*commit, "cargo fetch"] {
-            let result = enclosed.bash(outside, Walls::Down);
-            assert_eq!(result["data"]["exit_code"], 0, "{outside}: {result}");
+        if enclosed.kind == SandboxKind::Bubblewrap {
+            assert_eq!(enclosed.prints("python3 pool.py"), "[1, 2]\n[3, 4]\n");
+        } else {
+            let output = enclosed.fails("python3 pool.py");
+            let hint = output.lines().last().unwrap();
+            assert!(hint.contains("Python's multiprocessing"), "{output}");
         }
-        std::fs::remove_dir_all(&dependency).unwrap();
-        let output = enclosed.prints("cargo build && cargo test");
-        assert!(output.contains("test adds_up ... ok"), "{output}");
-        assert!(!enclosed.try_to(&format!("touch ~/.cargo/new && echo {REACHED}"), Walls::Up));
+    });
+}
+
+#[test]
+fn programs_talk_to_their_children() {
+    in_each_sandbox(|enclosed| {
+        enclosed
+            .workspace
+            .write(
+                "loop.py",
+                "import asyncio
+async def main():
+    pipe = asyncio.subprocess.PIPE
+    child = await asyncio.create_subprocess_exec('cat', stdin=pipe, stdout=pipe)
+    print((await child.communicate(b'from a child'))[0].decode())
+    print(await asyncio.to_thread(str, 'from a thread'))
+asyncio.run(main())
+",
+            )
+            .write(
+                "fork.js",
+                "const {fork} = require('child_process');
+                 if (process.argv[2]) { process.send('from a child'); process.disconnect(); }
+                 else fork(__filename, ['child']).on('message', text => console.log(text));",
+            )
+            .write(
+                "worker.js",
+                "const {Worker, isMainThread, parentPort} = require('worker_threads');
+                 if (isMainThread) new Worker(__filename).on('message', text => console.log(text));
+                 else parentPort.postMessage('from a thread');",
+            );
+        assert_eq!(enclosed.prints("python3 loop.py"), "from a child\nfrom a thread\n");
+        if enclosed.has_tool("node --version") {
+            let output = enclosed.prints("node fork.js && node worker.js");
+            assert_eq!(output, "from a child\nfrom a thread\n");
+        }
     });
 }
 
@@ -162,8 +165,8 @@ fn a_unix_socket_in_the_tree_is_reached_only_where_the_user_allows_sockets() {
 /// A web server that one command starts is there for the next one, and for nobody else.
 #[test]
 fn commands_of_one_agent_share_a_loopback() {
-    in_each_sandbox(|enclosed| {
-        if enclosed.kind != SandboxKind::Bubblewrap {
+    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
+        if !enclosed.has_tool("curl --version") {
             return;
         }
         enclosed.workspace.write("page", "hello\n");
@@ -177,4 +180,56 @@ fn commands_of_one_agent_share_a_loopback() {
         assert_eq!(outside["data"]["output"], "nobody\n");
         enclosed.close();
     });
+}
+
+/// With landlock there are no sockets, and a model must not look for the fault in the server.
+#[test]
+fn a_web_server_without_sockets_is_explained() {
+    in_sandbox(SandboxKind::Landlock, |enclosed| {
+        for command in [
+            "python3 -m http.server 8392 --bind 127.0.0.1",
+            "python3 -m http.server 8392 >log 2>&1 & curl -sS localhost:8392",
+            "curl -s http://127.0.0.1:8392/",
+        ] {
+            let output = enclosed.fails(command);
+            let hint = output.lines().last().unwrap();
+            assert!(hint.contains("no sockets at all, not even on localhost"), "{output}");
+        }
+        enclosed.close();
+    });
+}
+
+/// The whole program, where nobody could answer a question. Caches are those of the session.
+#[test]
+fn a_session_in_mode_work_serves_fetches_and_caches_without_a_question() {
+    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
+        if !enclosed.has_tool("curl --version") {
+            return;
+        }
+        let serve = "python3 -m http.server 8393 --bind 127.0.0.1 >log 2>&1 &
+            until curl -s localhost:8393/page; do sleep 0.05; done";
+        let fetch = "mkdir -p $GOCACHE && echo $GOCACHE >cache && curl -s localhost:8393/page";
+        let calls = [("serve", serve), ("fetch", fetch)];
+        let calls = calls.map(|(id, command)| Reply::call(id, "bash", json!({"command": command})));
+        let server = ModelServer::start(calls.into_iter().chain([Reply::text("Done.")]));
+        let workspace = Workspace::new();
+        workspace.write("page", "hello\n");
+        let (code, events) = workspace.run_json(&server, Format::Chat, ["go"]);
+        assert_eq!(code, 0, "{events:?}");
+        for (request, call) in [(1, "serve"), (2, "fetch")] {
+            let output = server.requests()[request].tool_output(call);
+            assert_eq!(output["data"], json!({"output": "hello\n", "exit_code": 0}), "{call}");
+        }
+        let cache = workspace.read_text("cache");
+        assert!(cache.ends_with("/ikigai-caches/go-build\n"), "{cache}");
+        assert!(!Path::new(cache.trim()).exists(), "{cache}");
+    });
+}
+
+/// What an agent can write must not be where a command outside the sandbox looks for what it built before.
+#[test]
+fn outside_the_sandbox_caches_stay_where_they_are() {
+    let command = json!({"command": "echo $GOCACHE$npm_config_cache"});
+    let result = Workspace::unconfined().tool("bash", command);
+    assert_eq!(result, r#"{"success":true,"data":{"output":"\n","exit_code":0}}"#);
 }

@@ -13,7 +13,7 @@ use crate::support::{Workspace, ended, pid, skip, wait_for};
 const SCRIPT: &str = include_str!("support/without-bubblewrap.sh");
 
 /// The program without bubblewrap; `None`, and that is said, where landlock does not work either.
-fn without_bubblewrap(workspace: &Workspace) -> Option<Command> {
+pub(crate) fn without_bubblewrap(workspace: &Workspace) -> Option<Command> {
     // Never without: what is mounted would be so for everybody.
     let Some(options) = unshare() else {
         skip("this system does not let the tests hide bubblewrap");
@@ -66,6 +66,17 @@ fn mail_of_the_command_line_names_the_tool_also_where_the_configuration_is_refus
     Running::start(&mut run_with(&server, program)).finish();
     let output = server.requests()[1].tool_output("c")["data"]["output"].to_string();
     assert!(output.contains("use the mail tool"), "{output}");
+}
+
+#[test]
+fn doctor_says_that_commands_in_landlock_have_no_sockets() {
+    let workspace = Workspace::new();
+    let Some(mut program) = without_bubblewrap(&workspace) else { return };
+    workspace.write_config("sandbox.unix_sockets = true\n");
+    let (_, found, _) = ended(program.arg("doctor"));
+    let told = "install bubblewrap for a stronger one; commands have no sockets, so no loopback; \
+        sandbox.unix_sockets has no effect\n";
+    assert!(found.contains(told), "{found}");
 }
 
 /// Its rules cannot hide what lies in a folder that can be written.

@@ -93,6 +93,25 @@ fn two_machines_with_folders_of_their_own_write_to_each_other_in_one_session() {
 }
 
 #[test]
+fn another_machines_folder_under_the_same_path_is_not_refused() {
+    if !can_be_divided() {
+        return;
+    }
+    let here = Workspace::on(&fresh_database());
+    let server = ModelServer::choosing(|_| Reply::text("ok"));
+    assert_eq!(here.run_model(&server, Format::Chat, ["one"]).0, 0);
+    let session = here.open().session().to_string();
+    let moved = here.directory().with_file_name("moved");
+    std::fs::rename(here.directory(), &moved).unwrap();
+    std::fs::create_dir(here.directory()).unwrap();
+    let mut command = here.run_command(&server, Format::Chat, ["--session", &session, "two"]);
+    let (code, stdout, stderr) = ended(&mut on_machine("two", &here, &command));
+    assert_eq!((code, &*stdout, &*stderr), (0, "ok\n", ""));
+    let (code, _, stderr) = ended(&mut command);
+    assert!(code == 1 && stderr.contains("was moved or replaced"), "{stderr}");
+}
+
+#[test]
 fn of_another_machines_process_only_its_lease_tells_that_it_is_gone() {
     if !can_be_divided() {
         return;
@@ -159,7 +178,7 @@ fn sixteen_processes_with_eight_agents_each_neither_lock_up_nor_starve() {
     let address = server.address("postgres");
     let model = ModelServer::choosing(busy);
     let workspace = Workspace::on(&address);
-    workspace.print(["agents"]);
+    workspace.make_session();
     let session = workspace.open().session().to_string();
     let start = |_| {
         let arguments = ["--session", &session, "--json", "go"];

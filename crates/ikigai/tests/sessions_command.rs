@@ -59,8 +59,7 @@ fn sessions_are_listed_with_these_fields_the_newest_first() {
 
 #[test]
 fn a_session_is_shown_with_its_title_and_numbers() {
-    let workspace = Workspace::new();
-    workspace.print(["agents"]);
+    let workspace = Workspace::with_agents(1);
     let id = workspace.open().session();
     let directory = workspace.directory();
     let shown = |title: &str, numbers: &str| {

@@ -336,10 +336,17 @@ impl Workspace {
     /// A session whose agents are `0/` to `count - 1`.
     pub(crate) fn with_agents(count: usize) -> Workspace {
         let workspace = Workspace::new();
+        workspace.make_session();
         for number in 1..count {
             assert_eq!(workspace.print(["agents", "add"]), format!("{number}/\n"));
         }
         workspace
+    }
+
+    /// Makes a session with agent `0/`: commands that only look make none.
+    #[track_caller]
+    pub(crate) fn make_session(&self) {
+        self.tool("agents", "{}");
     }
 
     /// The database, opened by another process than the program: this one.

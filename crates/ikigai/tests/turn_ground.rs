@@ -103,6 +103,51 @@ fn two_signals_end_a_run_that_waits_for_a_busy_database() {
     assert_eq!(kinds(&log), ["user", "assistant", "user", "assistant"]);
 }
 
+const STUCK: &str = "ikigai: the time is up (--timeout 4)
+ikigai: a file or the database does not respond: ended without waiting for it\n";
+
+#[test]
+fn a_time_limit_ends_a_run_that_waits_for_a_busy_database() {
+    let server = ModelServer::start([Reply::text("hello"), Reply::text(WELL_AGAIN)]);
+    let workspace = Workspace::new();
+    workspace.run_model(&server, Format::Chat, ["go"]);
+    let busy = lock(&workspace);
+    let arguments = ["-c", "--timeout", "4", "go"];
+    let ended = workspace.run_model(&server, Format::Chat, arguments);
+    assert_eq!(ended, (130, String::new(), STUCK.to_owned()));
+    drop(busy);
+    check_goes_on(&workspace, &server, Format::Chat);
+}
+
+/// A file system whose server never answers: whoever looks into it waits in the kernel.
+#[test]
+fn a_time_limit_ends_a_run_whose_tool_is_stuck_in_the_system() {
+    let Some(options) = unshare() else {
+        skip("this system does not let the tests mount a file system");
+        return;
+    };
+    let read = Reply::call("c1", "file_read", json!({"path": "hung/file"}));
+    let server = ModelServer::start([read, Reply::text(WELL_AGAIN)]);
+    let workspace = Workspace::new();
+    workspace.folder("hung");
+    let script = r#"
+        exec 3<>/dev/fuse || exit 77
+        mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none hung || exit 77
+        "$0" run --timeout 4 go 3>&-
+    "#;
+    let mut command = workspace.under("unshare", &[&options[..], &["bash", "-c", script]].concat());
+    let model = workspace.run_command(&server, Format::Chat, []);
+    command.envs(model.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let (code, stdout, stderr) = ended(&mut command);
+    if code == 77 {
+        skip(&format!("this system has no file systems in user space: {stderr}"));
+        return;
+    }
+    assert_eq!((code, &*stdout), (130, ""), "{stderr}");
+    assert!(stderr.ends_with(STUCK), "{stderr}");
+    check_goes_on(&workspace, &server, Format::Chat);
+}
+
 /// Waits until the program has its handler for SIGINT, which is signal 2; the database comes after that.
 fn wait_until_listening(run: &Running) {
     let path = format!("/proc/{}/status", run.child.id());

@@ -333,7 +333,7 @@ fn without_a_session_or_with_both_flags_there_is_nothing_to_do() {
     assert!(stderr.starts_with("ikigai: there is no session in "), "{stderr}");
     assert_eq!(workspace.run(["undo", "--list", "--redo"]).0, 2);
     assert_eq!(workspace.print(["undo", "--list"]), "There is nothing to take back.\n");
-    workspace.print(["agents"]);
+    workspace.make_session();
     assert_eq!(workspace.print(["undo", "--list"]), "There is nothing to take back.\n");
     assert_eq!(workspace.print(["undo"]), "There is nothing to take back.\n");
 }

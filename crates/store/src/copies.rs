@@ -281,6 +281,22 @@ const TABLES: &[Table] = &[
             ("message", Holds::Row("messages")),
         ],
     },
+    Table {
+        name: "roots",
+        key: None,
+        owner: "session",
+        of: Of::Session,
+        class: None,
+        columns: &[
+            ("session", Holds::Row("sessions")),
+            ("machine", Text),
+            ("host", Text),
+            ("path", Bytes),
+            ("boot", Text),
+            ("device", Number),
+            ("inode", Number),
+        ],
+    },
 ];
 
 /// What comes through the channel.

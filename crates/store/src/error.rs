@@ -159,6 +159,17 @@ pub enum StoreError {
     /// There is no such session.
     #[error("Session {0} not found: 'ikigai sessions' lists them")]
     SessionNotFound(SessionId),
+    /// Another folder is where agents of the session could write.
+    #[error(
+        "{} was moved or replaced since session {session} used it: another folder is there now. Put the old folder back, \
+         or start a new session with --new", path.display()
+    )]
+    RootReplaced {
+        /// The session that knew the old folder.
+        session: SessionId,
+        /// Where both were found.
+        path: PathBuf,
+    },
     /// The other database has it.
     #[error(
         "Session {0} is in that database already: delete it there first with 'ikigai sessions rm'"

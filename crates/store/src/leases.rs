@@ -12,6 +12,7 @@ use crate::agents::{self, AgentLimits, AgentRow, agent_by_id, find_agent};
 use crate::error::StoreError;
 use crate::log::{Input, Recorded};
 use crate::process::Process;
+use crate::roots::{self, RootFolder};
 use crate::sessions::{self, Place};
 use crate::sql::params;
 use crate::store::Store;
@@ -124,16 +125,18 @@ impl Store {
         .await
     }
 
-    /// Makes a session with agent `0/`, which `process` runs, and appends the first thing that a person said.
+    /// Makes a session with agent `0/`, which `process` runs in `roots`, and appends the first thing that a person said.
     pub async fn begin_session(
         &self,
         place: Place,
         new: SessionId,
         process: Process,
+        roots: Vec<RootFolder>,
         input: Input,
     ) -> Result<(Lease, Recorded), StoreError> {
         self.commit(Scope::Own, move |unit| {
             sessions::create(unit, &place, new, input.budget)?;
+            roots::keep(unit, new, &process, roots)?;
             let lease = claim(unit, new, &AgentId::top_level(0), &process)?;
             let recorded = input.append(unit, &fence(unit, &lease, lease.top())?)?;
             Ok((lease, recorded))

@@ -6,7 +6,7 @@
 //! database, its result in the log and the marks that go with them stand or fall together.
 //!
 //! Read [`Store`], then `writer.rs` (how units of work share a commit), then the methods by subject:
-//! `sessions.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`,
+//! `sessions.rs`, `roots.rs`, `agents.rs`, `leases.rs`, `log.rs`, `queue.rs`, `calls.rs`, `waking.rs`, `work.rs`, `causes.rs`,
 //! `files.rs`, `undos.rs`, `copies.rs`; and `steps.rs` with what its steps do: `mailbox.rs`, `forks.rs`, `kills.rs`, `waits.rs`,
 //! `reports.rs`.
 //!
@@ -38,6 +38,7 @@ mod log;
 mod mailbox;
 mod queue;
 mod reports;
+mod roots;
 mod sessions;
 mod steps;
 mod undos;
@@ -72,6 +73,7 @@ pub use mailbox::{BODY_LIMIT, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mai
 pub use postgres::Locks;
 pub use process::Process;
 pub use refusal::Refusal;
+pub use roots::RootFolder;
 pub use sessions::{Budget, Place, Session};
 pub use steps::{Acted, Address, Named, Outcome, Step};
 pub use store::{Options, Store};

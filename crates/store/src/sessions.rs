@@ -115,6 +115,7 @@ impl Store {
                 "UPDATE agents SET inherits = NULL, cause = NULL WHERE session = ?1",
                 "DELETE FROM causes WHERE session = ?1",
                 "DELETE FROM agents WHERE session = ?1",
+                "DELETE FROM roots WHERE session = ?1",
                 "DELETE FROM sessions WHERE key = ?1",
             ] {
                 unit.run(sql, params![session])?;

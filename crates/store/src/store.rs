@@ -21,8 +21,9 @@ use crate::writer::{Database, Scope, Writer};
 #[derive(Debug)]
 pub struct Store {
     address: String,
-    writer: Writer,
+    /// Closed before the writer: only the last connection to a file can empty its log.
     reading: Reading,
+    writer: Writer,
     /// Why a commit is in doubt, while one is.
     doubt: watch::Receiver<Option<StoreError>>,
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
 use ikigai_store::{
-    Change, Content, Kept, Next, Process, Session, Sight, StoreError, Touched, Undoable,
+    Change, Content, Kept, Next, Process, RootFolder, Session, Sight, StoreError, Touched, Undoable,
 };
 use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
 
@@ -19,6 +19,7 @@ struct Seen {
     sights: Vec<Vec<Sight>>,
     undoable: Vec<Undoable>,
     mail: Vec<String>,
+    roots: Vec<String>,
 }
 
 async fn see(store: &TestStore, session: SessionId) -> Seen {
@@ -37,10 +38,18 @@ async fn see(store: &TestStore, session: SessionId) -> Seen {
         let numbers: Vec<i64> = [0, 4, 5, 6, 7, 8].map(|at| row.integer(at).unwrap()).to_vec();
         format!("{numbers:?} {:?}", [1, 2, 3].map(|at| row.text(at).unwrap()))
     });
+    let sql = "SELECT s.id, r.machine, r.host, r.boot, r.device, r.inode
+        FROM roots r JOIN sessions s ON s.key = r.session ORDER BY r.path";
+    let mut roots = store.raw().rows(sql, |row| {
+        let texts = [0, 1, 2, 3].map(|at| row.text(at).unwrap());
+        format!("{texts:?} {:?}", (row.integer(4), row.integer(5)))
+    });
+    let paths = store.root_paths(session, Process::current()).await.unwrap();
+    roots.extend(paths.iter().map(|path| path.display().to_string()));
     let sessions = store.sessions().await.unwrap();
     let session = sessions.into_iter().find(|found| found.id == session).unwrap();
     let undoable = store.undoable(session.id).await.unwrap();
-    Seen { session, agents, logs, sights, undoable, mail }
+    Seen { session, agents, logs, sights, undoable, mail, roots }
 }
 
 /// A session with a bit of everything, which nobody runs any more.
@@ -80,6 +89,10 @@ async fn full_session(store: &TestStore) -> SessionId {
     let child = one.fork(store, full).await.unwrap();
     store.queue_input(one.lease.clone(), one.id.clone(), "later".to_owned()).await.unwrap();
     child.answer(store, "done").await;
+    let root = |path: &str, device, inode| RootFolder { path: path.into(), device, inode };
+    let roots =
+        vec![root("/w/\u{e4}", Some(u64::MAX), Some(7)), root("/nfs", None, Some(u64::MAX))];
+    store.keep_roots(session, Process::current(), roots).await.unwrap();
     for agent in agents {
         store.release(agent.lease).await.unwrap();
     }

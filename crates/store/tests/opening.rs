@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
 use ikigai_conversation::SessionId;
-use ikigai_store::{Options, Sight, Store, StoreError};
+use ikigai_store::{Options, Process, RootFolder, Sight, Store, StoreError};
 use ikigai_testkit::{Kind, PLENTY, TestStore, place, send_to};
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -46,8 +46,18 @@ fn known_version() -> i64 {
     i64::try_from(fs::read_dir(folder).unwrap().count()).unwrap()
 }
 
-#[test]
-fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_in_it() {
+/// An old session gets roots when it is next opened.
+async fn keep_root(store: &Store) {
+    let session = SessionId::parse("0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b").unwrap();
+    let root = RootFolder { path: "/d".into(), device: Some(1), inode: Some(1) };
+    store.keep_roots(session, Process::current(), vec![root.clone()]).await.unwrap();
+    let other = RootFolder { inode: Some(2), ..root };
+    let refused = store.keep_roots(session, Process::current(), vec![other]).await.unwrap_err();
+    assert!(matches!(refused, StoreError::RootReplaced { .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let raw = Connection::open(&path).unwrap();
@@ -62,7 +72,9 @@ fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_in_it(
     )
     .unwrap();
     drop(raw);
-    drop(open(&path));
+    let store = open(&path);
+    keep_root(&store).await;
+    drop(store);
     let raw = Connection::open(&path).unwrap();
     let version: i64 = raw.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     let sql = "SELECT count(*) FROM agents WHERE last_error IS NULL AND in_turn = 0";
@@ -91,6 +103,7 @@ async fn a_servers_database_of_the_third_version_is_brought_up_to_date_with_all_
     let session = SessionId::parse("0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b").unwrap();
     let seen = updated.sights(session, agent("0/")).await.unwrap();
     assert_eq!(seen, [Sight { path: "/w/a".into(), looks: "old".to_owned() }]);
+    keep_root(&updated).await;
     assert_eq!(raw.number("SELECT version FROM ikigai"), known_version());
 }
 

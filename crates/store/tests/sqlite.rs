@@ -18,6 +18,8 @@ mod mail;
 mod order;
 #[path = "suite/rewinds.rs"]
 mod rewinds;
+#[path = "suite/roots.rs"]
+mod roots;
 #[path = "suite/sessions.rs"]
 mod sessions;
 #[path = "suite/turns.rs"]

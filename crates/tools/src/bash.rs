@@ -83,7 +83,14 @@ impl Bash {
             End::Own(Status::NotStarted(reason)) => {
                 let reason = with_words(&without_number(&reason), &output);
                 let place = context.directory().display();
-                return Outcome::Failure(format!("Cannot start bash in {place}: {reason}"));
+                let error = format!("Cannot start bash in {place}: {reason}");
+                return match self.lost_sandbox(context) {
+                    Some(kind) => {
+                        let why = format!("the {kind} sandbox could not be had: {reason}");
+                        Outcome::NoSandbox { error, why }
+                    }
+                    None => Outcome::Failure(error),
+                };
             }
             End::TimedOut => TIMED_OUT,
             End::Interrupted => {
@@ -94,6 +101,9 @@ impl Bash {
         };
         if matches!(end, End::TimedOut) {
             output.add_line(&format!("[Time limit of {seconds} s reached: the command was ended]"));
+        }
+        for note in context.commands.take_notes(&context.agent) {
+            output.add_line(&format!("[ikigai: {note}]"));
         }
         if let Some(sandbox) = &context.sandbox
             && matches!(end, End::Own(Status::Exited(_)))
@@ -115,6 +125,15 @@ impl Bash {
         hint(sandbox, kind, Ended { command: &self.command, exit_code, output: &output.text })
     }
 
+    /// The kind of sandbox in which a command could not be started. A folder that was moved or replaced is not the
+    /// sandbox's fault: the command has no place to work in.
+    fn lost_sandbox(&self, context: &Context) -> Option<Kind> {
+        let sandbox = context.sandbox.as_ref()?;
+        let mut roots = sandbox.write.iter().chain(&sandbox.read);
+        let is_whole = roots.all(|root| root.reopen().is_ok());
+        is_whole.then(|| context.commands.likely_kind(sandbox))
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.command.contains('\0') {
             return Err("the command holds a NUL character".to_owned());
@@ -133,7 +152,14 @@ impl Bash {
         let Some(sandbox) = &context.sandbox else {
             return self.follow(context, None, limit).await;
         };
-        let kind = context.commands.likely_kind(sandbox);
+        // Settled before the first command, and never changed: no command gets a weaker one than the others.
+        let kind = match context.commands.kind_in_force(sandbox).await {
+            Ok(kind) => kind,
+            Err(none) => {
+                let nothing = Capture::both_ends(context.output_size).finish();
+                return Ok((End::Own(Status::NotStarted(none.to_string())), nothing));
+            }
+        };
         let mut ran = self.follow(context, Some((sandbox, kind)), limit).await?;
         for _ in 1..SANDBOX_ATTEMPTS {
             if !matches!(ran.0, End::Own(Status::NotStarted(_))) {
@@ -141,20 +167,7 @@ impl Bash {
             }
             ran = self.follow(context, Some((sandbox, kind)), limit).await?;
         }
-        match ran.0 {
-            End::Own(Status::NotStarted(_)) => {
-                let other = context.commands.other_kind(sandbox, kind).await;
-                match other.map_err(io::Error::other)? {
-                    Some(other) => self.follow(context, Some((sandbox, other)), limit).await,
-                    None => Ok(ran),
-                }
-            }
-            End::Own(Status::Exited(_) | Status::Killed(_)) => {
-                context.commands.note_that_it_works(sandbox, kind);
-                Ok(ran)
-            }
-            End::TimedOut | End::Interrupted => Ok(ran),
-        }
+        Ok(ran)
     }
 
     /// Runs the command once to its end, whichever comes first.

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -24,11 +25,14 @@ use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, OnceCell};
 use tokio_util::sync::CancellationToken;
 
+use crate::caches::writable_caches;
 use crate::file_error::without_number;
+use crate::notes::{Note, Notes};
+use crate::protected::{put_back, quarantined};
 use crate::sandbox;
 use crate::sandbox::{Enclosure, Kind, NoSandbox, Root, Sandbox};
 use crate::search_paths::avoiding;
-use crate::watchdog::{END, GRACE, READY, Request, STATUS_LIMIT, Status, Watch};
+use crate::watchdog::{END, GRACE, READY, Request, STATUS_LIMIT, Status, Watch, decode_note};
 use crate::words::{Variables, is_loaders};
 
 /// Starts commands. The watchdog comes with the first one, since many runs need none.
@@ -40,13 +44,28 @@ pub struct Commands {
     environment: Variables,
     /// What only commands outside the sandbox have beside it.
     held_back: Variables,
+    /// Where to what a command puts into protected paths is moved; empty if nothing is checked.
+    quarantine: PathBuf,
+    /// What was done about protected paths.
+    notes: Notes,
     links: Mutex<Links>,
     /// The kind of sandbox that works, once that was tried.
     sandbox: OnceCell<Kind>,
+    /// Why a better kind that is installed does not work.
+    failed: OnceLock<String>,
     /// Whether what the first command needs was made ready.
     ready: OnceCell<()>,
     /// Cancelled when the program ends: nothing goes on in the background after that.
     closing: CancellationToken,
+}
+
+/// Which commands without a network share a loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loopback {
+    /// Those of one agent.
+    PerAgent,
+    /// None: the system does not let the watchdog make networks.
+    PerCommand,
 }
 
 /// The watchdogs that were started.
@@ -94,8 +113,11 @@ impl Commands {
             watchdog,
             environment,
             held_back: Variables::new(),
+            quarantine: PathBuf::new(),
+            notes: Notes::default(),
             links: Mutex::default(),
             sandbox: OnceCell::new(),
+            failed: OnceLock::new(),
             ready: OnceCell::new(),
             closing: CancellationToken::new(),
         }
@@ -105,6 +127,35 @@ impl Commands {
     #[must_use]
     pub fn holding_back(self, variables: Vec<(OsString, OsString)>) -> Commands {
         Commands { held_back: variables, ..self }
+    }
+
+    /// The same, where protected paths are looked after: what a command in the sandbox puts there is moved to this
+    /// folder, outside of what agents can write. It is made when it is needed.
+    #[must_use]
+    pub fn with_quarantine(self, folder: PathBuf) -> Commands {
+        Commands { quarantine: folder, ..self }
+    }
+
+    /// What was done about protected paths beside the commands of an agent, and was not told yet, in sentences.
+    pub(crate) fn take_notes(&self, agent: &OsStr) -> Vec<String> {
+        self.notes.tell(agent)
+    }
+
+    /// What the agent was told is in the quarantine, and the user was not asked about yet.
+    pub fn take_quarantined(&self, agent: &OsStr) -> Vec<Note> {
+        self.notes.ask(agent)
+    }
+
+    /// Puts a thing back from the quarantine, after the user has approved it.
+    ///
+    /// # Errors
+    /// When it is not there any more, or cannot be moved.
+    pub async fn put_back(&self, id: &str) -> io::Result<PathBuf> {
+        let known = quarantined(&self.quarantine)?;
+        let record = known.into_iter().find(|record| record.id == id);
+        let record = record.ok_or(io::ErrorKind::NotFound)?;
+        let _expecting = self.expecting(&record.finding.path).await;
+        put_back(&self.quarantine, id)
     }
 
     /// Whether commands can be kept in a sandbox here. A trial is only made where that is not certain.
@@ -123,7 +174,11 @@ impl Commands {
                 match self.try_out(&Sandbox::default(), kind).await {
                     Ok(()) => return Ok(kind),
                     Err(error) => {
-                        reasons.push(format!("{kind}: {}", without_number(&error.to_string())));
+                        let reason = format!("{kind}: {}", without_number(&error.to_string()));
+                        if kind.is_installed() {
+                            let _ = self.failed.set(reason.clone());
+                        }
+                        reasons.push(reason);
                     }
                 }
             }
@@ -131,6 +186,19 @@ impl Commands {
         };
         // A failure is not kept: the person may install what is missing.
         self.sandbox.get_or_try_init(|| works).await.copied()
+    }
+
+    /// Why a better kind of sandbox that is installed does not work, as far as that was tried.
+    pub fn failed_sandbox(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
+    }
+
+    /// Which commands in bubblewrap reach each other, as far as one was started.
+    pub async fn loopback(&self) -> Loopback {
+        match self.links.lock().await.namespaces {
+            Some(_) => Loopback::PerAgent,
+            None => Loopback::PerCommand,
+        }
     }
 
     /// Whether a command can be run in this sandbox of a kind that works.
@@ -164,42 +232,26 @@ impl Commands {
     }
 
     /// The kind that a sandbox is to have: the one it asks for, the one that works, or the best one as long
-    /// as nobody has tried. A trial of its own before the first command would take as long as that command.
+    /// as nobody has tried.
     pub(crate) fn likely_kind(&self, sandbox: &Sandbox) -> Kind {
         let best = || Kind::ALL.into_iter().find(|kind| kind.is_installed());
         let known = sandbox.kind.or_else(|| self.sandbox.get().copied());
         known.or_else(best).unwrap_or(Kind::Landlock)
     }
 
-    /// Takes notice that a command ran in a sandbox of its likely kind.
-    pub(crate) fn note_that_it_works(&self, sandbox: &Sandbox, kind: Kind) {
-        if sandbox.kind.is_none() {
-            // It fails when a kind is known already; that one was the likely one then.
-            let _ = self.sandbox.set(kind);
+    /// The kind that commands in a sandbox have until the program ends: the one it asks for, or the one that works.
+    pub(crate) async fn kind_in_force(&self, sandbox: &Sandbox) -> Result<Kind, NoSandbox> {
+        match sandbox.kind {
+            Some(kind) => Ok(kind),
+            None => self.sandbox_kind().await,
         }
     }
 
-    /// The kind to take instead of one that could not be set up; `None` when that is not to be blamed on
-    /// the kind.
-    pub(crate) async fn other_kind(
-        &self,
-        sandbox: &Sandbox,
-        failed: Kind,
-    ) -> Result<Option<Kind>, NoSandbox> {
-        if sandbox.kind.is_some() || self.sandbox.initialized() {
-            return Ok(None);
-        }
-        Ok(Some(self.sandbox_kind().await?).filter(|works| *works != failed))
-    }
-
-    /// Makes ready for commands in this sandbox, once: the first one of a process has to wait for the watchdog, and for
-    /// landlock's rules, which take as long as bash. A trial waits for them instead.
+    /// Makes ready for commands in this sandbox, once: the first one of a process has to wait for the watchdog, for the
+    /// trial of its kind, and for landlock's rules, which take as long as bash.
     pub(crate) async fn get_ready(&self, sandbox: &Sandbox) {
-        let kind = self.likely_kind(sandbox);
-        if kind != Kind::Landlock {
-            return;
-        }
         // What is wrong is for the first command to tell.
+        let Ok(kind @ Kind::Landlock) = self.kind_in_force(sandbox).await else { return };
         let ready = async || drop(self.try_out(sandbox, kind).await);
         self.ready.get_or_init(ready).await;
     }
@@ -219,14 +271,35 @@ impl Commands {
         socket.write_all(&self.request(order).encode()).await?;
         Ok(Running {
             output: CommandOutput(Some(output)),
-            control: Control { socket, status: Vec::new() },
+            control: Control {
+                socket,
+                received: Vec::new(),
+                agent: order.agent.to_owned(),
+                notes: self.notes.clone(),
+            },
             closing: self.closing.clone(),
         })
     }
 
+    /// Says that a path is written with approval until what this returns is dropped: commands that run meanwhile have not
+    /// put there what is found.
+    pub async fn expecting(&self, path: &Path) -> Expecting {
+        let mut sockets = Vec::new();
+        let links = self.links.lock().await;
+        for link in [&links.plain, &links.namespaces].into_iter().flatten() {
+            // A watchdog that cannot be told is gone, and so are its commands.
+            sockets.extend(expect(link, path).await.ok());
+        }
+        Expecting { _sockets: sockets }
+    }
+
     fn request(&self, order: &Order<'_>) -> Request {
         let loaders = self.environment.iter().filter(|(name, _)| is_loaders(name));
-        let mut variables: Variables = loaders.chain(order.variables).cloned().collect();
+        let writable = order.walls.map(|(sandbox, _)| sandbox.write.as_slice());
+        let caches = writable.map(|roots| writable_caches(&self.environment, roots));
+        let caches = caches.unwrap_or_default();
+        let mut variables: Variables =
+            loaders.chain(&caches).chain(order.variables).cloned().collect();
         let enclosure =
             order.walls.map(|(sandbox, kind)| Enclosure { kind, sandbox: sandbox.clone() });
         if enclosure.is_none() {
@@ -239,6 +312,8 @@ impl Commands {
             directory: order.directory.into(),
             variables,
             agent: order.agent.to_owned(),
+            expected: OsString::new(),
+            quarantine: self.quarantine.clone().into(),
             enclosure,
         }
     }
@@ -314,6 +389,31 @@ impl Commands {
             .spawn()?;
         Ok(Link { socket, process })
     }
+}
+
+/// A path that is written with approval, as long as this is there.
+#[derive(Debug)]
+pub struct Expecting {
+    _sockets: Vec<UnixStream>,
+}
+
+/// Tells a watchdog of a path, and waits until it has taken notice.
+async fn expect(link: &Link, path: &Path) -> io::Result<UnixStream> {
+    let (mut socket, watchdogs_end) = UnixStream::pair()?;
+    let (_, unused) = std::io::pipe()?;
+    send_fds(&link.socket, &[unused.into(), watchdogs_end.into_std()?.into()])?;
+    let request = Request {
+        command: OsString::new(),
+        directory: OsString::new(),
+        variables: Variables::new(),
+        agent: OsString::new(),
+        expected: path.into(),
+        quarantine: OsString::new(),
+        enclosure: None,
+    };
+    socket.write_all(&request.encode()).await?;
+    socket.read_u8().await?;
+    Ok(socket)
 }
 
 /// Whether there is such a watchdog, and it took them.
@@ -411,8 +511,10 @@ impl CommandOutput {
 #[derive(Debug)]
 pub(crate) struct Control {
     socket: UnixStream,
-    /// What has come of the status line.
-    status: Vec<u8>,
+    /// What has come of the next line.
+    received: Vec<u8>,
+    agent: OsString,
+    notes: Notes,
 }
 
 impl Control {
@@ -422,15 +524,32 @@ impl Control {
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn status(&mut self) -> io::Result<Status> {
         loop {
-            if let Some(status) = Status::decode(&self.status) {
-                return Ok(status);
+            while let Some(line) = self.take_line() {
+                match decode_note(&line) {
+                    Some(note) => self.notes.add(&self.agent, note),
+                    // A line that is neither comes from no watchdog of ours.
+                    None => match Status::decode(&line) {
+                        Some(status) => return Ok(status),
+                        None => return Err(io::ErrorKind::InvalidData.into()),
+                    },
+                }
             }
-            let room = STATUS_LIMIT - self.status.len();
-            let mut socket = (&mut self.socket).take(room as u64);
-            if socket.read_buf(&mut self.status).await? == 0 {
+            if self.receive().await? == 0 {
                 return Err(io::Error::other("its watchdog was killed"));
             }
         }
+    }
+
+    /// Reads on, within the longest line that there is.
+    async fn receive(&mut self) -> io::Result<usize> {
+        let room = STATUS_LIMIT - self.received.len();
+        let mut socket = (&mut self.socket).take(room as u64);
+        socket.read_buf(&mut self.received).await
+    }
+
+    fn take_line(&mut self) -> Option<Vec<u8>> {
+        let end = self.received.iter().position(|&byte| byte == b'\n')?;
+        Some(self.received.drain(..=end).collect())
     }
 
     /// Asks the watchdog to end the command and all that it started. The status follows.
@@ -444,7 +563,15 @@ impl Control {
 
     /// Waits until the watchdog closes its end: nothing is left of the command's group.
     async fn closed(&mut self) {
-        let mut byte = [0];
-        while self.socket.read(&mut byte).await.is_ok_and(|count| count > 0) {}
+        loop {
+            while let Some(line) = self.take_line() {
+                if let Some(note) = decode_note(&line) {
+                    self.notes.add(&self.agent, note);
+                }
+            }
+            if !self.receive().await.is_ok_and(|count| count > 0) {
+                return;
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a tool may use of the world around it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -93,6 +93,11 @@ impl Context {
     #[must_use]
     pub fn of_agent(self, agent: OsString) -> Context {
         Context { agent, ..self }
+    }
+
+    /// Whose calls they are.
+    pub fn agent(&self) -> &OsStr {
+        &self.agent
     }
 
     /// The same, for calls whose commands have these variables in their environment, too. They go before

@@ -59,7 +59,7 @@ impl FileRead {
                     outcome @ Outcome::Success { .. } => {
                         Achieved { outcome, touched: sight.map(Touched::Saw) }
                     }
-                    outcome @ Outcome::Failure(_) => outcome.into(),
+                    outcome @ (Outcome::Failure(_) | Outcome::NoSandbox { .. }) => outcome.into(),
                 }
             }
             Err(error) => Outcome::Failure(error.describe(&self.path)).into(),

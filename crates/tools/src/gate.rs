@@ -101,6 +101,17 @@ pub enum Verdict {
     Deny(String),
 }
 
+impl Verdict {
+    /// The same verdict, where a question has this reason if there is one.
+    #[must_use]
+    pub fn because(self, why: Option<String>) -> Verdict {
+        match (self, why) {
+            (Verdict::Ask(question), Some(why)) => Verdict::Ask(Question { why, ..question }),
+            (verdict, _) => verdict,
+        }
+    }
+}
+
 /// What a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {

@@ -48,6 +48,7 @@ mod result;
 mod context;
 mod gate;
 mod memory;
+mod notes;
 mod output;
 mod touched;
 mod tree;
@@ -71,6 +72,7 @@ mod restore;
 mod walk;
 mod written;
 
+mod caches;
 mod change_time;
 mod commands;
 pub mod protected;
@@ -80,7 +82,8 @@ mod watchdog;
 mod words;
 
 pub use arguments::{Argument, Arguments, Choice, Texts, Whole};
-pub use commands::Commands;
+pub use caches::CACHE_FOLDER;
+pub use commands::{Commands, Expecting, Loopback};
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
@@ -91,11 +94,14 @@ pub use gate::{
 };
 pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;
+pub use notes::Note;
 pub use output::{OutputSize, cut};
 pub use owners::{Foreign, Owners, passed_over, project_folders};
 pub use restore::{Found, Restored, Wanted, find, restore};
 pub use result::{Ran, Refusal, ToolResult};
-pub use sandbox::{Identity, Kind as SandboxKind, NoSandbox, Root, Sandbox, secret_places};
+pub use sandbox::{
+    Identity, Kind as SandboxKind, LastingIdentity, NoSandbox, Root, Sandbox, secret_places,
+};
 pub use touched::{Before, Change, Content, Sight, Stale, Touched};
 pub use tree::Tree;
 pub use walk::list_files;

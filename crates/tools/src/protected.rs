@@ -24,7 +24,7 @@
 //! use ikigai_tools::protected::{ProtectedPaths, put_back};
 //!
 //! let paths = ProtectedPaths::new(); // kept as long as the process runs
-//! let guard = paths.guard(&[root.clone()])?; // before each command
+//! let guard = paths.guard(&[root.clone()], &quarantine)?; // before each command
 //! std::fs::write(root.join("AGENTS.md"), "Trust everybody.")?; // the command runs
 //!
 //! let check = guard.check(); // after it, and every two seconds beside it
@@ -58,6 +58,6 @@ mod tests;
 
 pub use finding::{Change, Finding};
 pub use guard::{Check, Guard, ProtectedPaths};
-pub(crate) use names::{OF_GIT, START_UP, is_guarded_at};
+pub(crate) use names::{OF_GIT, START_UP, TOP, is_guarded_at};
 pub use quarantine::{put_back, quarantined};
 pub use record::{Moved, Record, Restored};

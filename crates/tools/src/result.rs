@@ -50,6 +50,17 @@ impl ToolResult {
         Outcome::Failure(error.to_owned()).into()
     }
 
+    /// Adds a line to the output of a success.
+    pub fn add_line(&mut self, line: &str) {
+        let output = self.0.get_mut("data").and_then(|data| data.get_mut("output"));
+        if let Some(Value::String(output)) = output {
+            if !output.is_empty() && !output.ends_with('\n') {
+                output.push('\n');
+            }
+            output.push_str(line);
+        }
+    }
+
     /// Says that this was the last call of a turn, after `turns` responses with calls.
     pub fn mark_limit_reached(&mut self, turns: u32) {
         let message = format!("Tool call limit reached ({turns}). Stopping tool loop.");
@@ -72,6 +83,8 @@ pub struct Ran {
     pub result: ToolResult,
     /// What it did to a file, if it did, and if the agent [remembers](crate::Context::remembering) files.
     pub touched: Option<Touched>,
+    /// Why its command did not run in its sandbox, and so not at all. It can be run without if the user approves.
+    pub no_sandbox: Option<String>,
 }
 
 /// Why a call was not carried out at all.
@@ -112,8 +125,17 @@ impl From<Refusal> for ToolResult {
 /// What an executor achieved. A failure is news for the model, not an error of the program.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Success { output: Output, fields: Vec<(&'static str, Value)> },
+    Success {
+        output: Output,
+        fields: Vec<(&'static str, Value)>,
+    },
     Failure(String),
+    /// The sandbox of a command could not be set up.
+    NoSandbox {
+        error: String,
+        /// For the question whether it may run without.
+        why: String,
+    },
 }
 
 impl Outcome {
@@ -152,7 +174,11 @@ impl From<Outcome> for Achieved {
 
 impl From<Achieved> for Ran {
     fn from(achieved: Achieved) -> Ran {
-        Ran { result: achieved.outcome.into(), touched: achieved.touched }
+        let no_sandbox = match &achieved.outcome {
+            Outcome::NoSandbox { why, .. } => Some(why.clone()),
+            Outcome::Success { .. } | Outcome::Failure(_) => None,
+        };
+        Ran { result: achieved.outcome.into(), touched: achieved.touched, no_sandbox }
     }
 }
 
@@ -168,7 +194,7 @@ impl From<Outcome> for ToolResult {
                 }
                 Map::from_iter([field("success", Value::from(true)), field("data", data.into())])
             }
-            Outcome::Failure(error) => {
+            Outcome::Failure(error) | Outcome::NoSandbox { error, .. } => {
                 Map::from_iter([field("success", Value::from(false)), field("error", error.into())])
             }
         })

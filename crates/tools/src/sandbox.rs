@@ -51,7 +51,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use hint::{Ended, hint};
-pub use root::{Identity, Root};
+#[cfg(target_os = "linux")]
+pub(crate) use places::{Cover, Place};
+pub use root::{Identity, LastingIdentity, Root};
 pub use secrets::secret_places;
 pub(crate) use wire::Enclosure;
 
@@ -62,6 +64,8 @@ pub(crate) use wire::Enclosure;
 pub struct Sandbox {
     /// What can be written: the working tree, the session's temporary folder, what the user adds.
     pub write: Vec<Root>,
+    /// Those of them in which nothing is protected: the session's temporary folder.
+    pub unprotected: Vec<PathBuf>,
     /// What can be read although it is, or lies in, a hidden place.
     pub read: Vec<Root>,
     /// What can be neither read nor written: see [`secret_places`]. Absolute; what does not exist is passed over. The

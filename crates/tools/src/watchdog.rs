@@ -9,10 +9,13 @@
 //! A command's control socket is its life line: when the other end closes, its group is ended. So
 //! nothing has to be registered, and there is no moment in which a command runs unwatched.
 #[cfg(target_os = "linux")]
+mod covers;
+#[cfg(target_os = "linux")]
 mod enclosed;
 mod groups;
 #[cfg(target_os = "linux")]
 mod networks;
+mod protecting;
 mod spawning;
 mod start;
 mod wire;
@@ -24,7 +27,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::ExitStatus;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Signal, WaitOptions, getpid, setsid, wait};
@@ -34,8 +37,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use groups::{Group, Sessions};
+use protecting::{Beside, Protecting};
 use start::{Started, Starter};
-pub(crate) use wire::{Request, STATUS_LIMIT, Status};
+use wire::encode_note;
+
+use crate::notes::Note;
+pub(crate) use wire::{Request, STATUS_LIMIT, Status, decode_note};
 
 /// Sent down a control socket: end the command.
 pub(crate) const END: u8 = b'.';
@@ -48,6 +55,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Between two looks at a group that goes on in the background. A process number could only be used
 /// again, by a stranger, within one such pause.
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
+
+/// Between two checks of protected paths beside a command in the background.
+const BETWEEN_CHECKS: Duration = Duration::from_secs(2);
 
 /// Which commands a watchdog is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +101,7 @@ pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
         rustix::io::write(&socket, &[READY])?;
     }
     let starter = Rc::new(Starter::new(watch));
+    let protecting = Rc::new(Protecting::default());
     // Fails when this already leads a session, which is as good.
     let _ = setsid();
     adopt_orphans();
@@ -103,7 +114,12 @@ pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
         let mut commands = JoinSet::new();
         // An error is as good as the program's end: nobody will ever ask for anything again.
         while let Ok(Some((output, control))) = receive_fds(&socket).await {
-            commands.spawn_local(follow(Rc::clone(&starter), output, control));
+            commands.spawn_local(follow(
+                Rc::clone(&starter),
+                Rc::clone(&protecting),
+                output,
+                control,
+            ));
             while commands.try_join_next().is_some() {}
         }
         while commands.join_next().await.is_some() {}
@@ -170,16 +186,31 @@ async fn receive_fds(socket: &UnixStream) -> io::Result<Option<(OwnedFd, OwnedFd
 }
 
 /// The life of one command, from its request to the end of its group.
-async fn follow(starter: Rc<Starter>, output: OwnedFd, control: OwnedFd) -> io::Result<()> {
+async fn follow(
+    starter: Rc<Starter>,
+    protecting: Rc<Protecting>,
+    output: OwnedFd,
+    control: OwnedFd,
+) -> io::Result<()> {
     let control = StdUnixStream::from(control);
     control.set_nonblocking(true)?;
     let mut control = UnixStream::from_std(control)?;
     let request = Request::read(&mut control).await?;
+    if !request.expected.is_empty() {
+        control.write_all(&[READY]).await?;
+        let writing = told_to_end(&mut control);
+        protecting.expect(request.expected.into(), writing).await;
+        return Ok(());
+    }
+    let start = async {
+        let beside = protecting.begin(&request).await?;
+        Ok((starter.start(&request, output).await?, beside))
+    };
     let started = tokio::select! {
-        started = starter.start(&request, output) => started,
+        started = start => started,
         () = told_to_end(&mut control) => Err(io::Error::other("it was ended before it began")),
     };
-    let mut command = match started {
+    let (mut command, beside) = match started {
         Ok(started) => started,
         Err(error) => {
             return control.write_all(&Status::NotStarted(error.to_string()).encode()).await;
@@ -189,17 +220,36 @@ async fn follow(starter: Rc<Starter>, output: OwnedFd, control: OwnedFd) -> io::
         status = command.child.wait() => status?,
         () = told_to_end(&mut control) => end(&mut command).await?,
     };
+    tell_of_protected(&mut control, beside.as_ref(), &command).await;
     // Fails when the program is gone; what is left of the group is ended all the same.
     let _ = control.write_all(&command.status(status).encode()).await;
+    // Most groups are gone a moment after their leader.
+    let (mut pause, mut checked) = (LOOK, Instant::now());
     while command.group.is_alive() {
         tokio::select! {
-            () = tokio::time::sleep(BACKGROUND_LOOK) => {}
+            () = tokio::time::sleep(pause) => {}
             () = told_to_end(&mut control) => {
                 end(&mut command).await?;
             }
         }
+        pause = BACKGROUND_LOOK.min(2 * pause);
+        if checked.elapsed() >= BETWEEN_CHECKS || !command.group.is_alive() {
+            tell_of_protected(&mut control, beside.as_ref(), &command).await;
+            checked = Instant::now();
+        }
     }
     Ok(())
+}
+
+/// Checks protected paths, and says what was done about them.
+async fn tell_of_protected(control: &mut UnixStream, beside: Option<&Beside>, command: &Started) {
+    let Some(beside) = beside else { return };
+    let mut notes = beside.check(command.had_no_cover()).await;
+    notes.extend(command.take_reason().map(|text| Note { id: None, text }));
+    for note in notes {
+        // Also when the program is gone, all is checked.
+        let _ = control.write_all(&encode_note(&note)).await;
+    }
 }
 
 /// Returns when the program asks for the end, or is gone.

@@ -10,15 +10,16 @@ use crate::print;
 use crate::session::{OpenSession, place};
 
 pub(crate) fn run(environment: &Environment, arguments: &AgentsArguments) -> anyhow::Result<Exit> {
-    let session = OpenSession::open(environment)?;
     let text = match &arguments.action {
         Some(AgentsAction::Add { name }) => {
+            let session = OpenSession::open(environment)?;
             let limits = environment.settings.agent_limits();
             let add =
                 session.store().add_agent(session.id, name.clone(), place(environment), limits);
             format!("{}\n", session.wait(add)?)
         }
         None => {
+            let session = OpenSession::look(environment)?;
             let agents = session.wait(session.store().agents(session.id))?;
             match arguments.json {
                 true => print::safe_json(format_args!(

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use ikigai_tools::{Foreign, Mode, SandboxKind, passed_over};
+use ikigai_tools::{Foreign, Loopback, Mode, SandboxKind, passed_over};
 
 use crate::database as databases;
 use crate::environment::Environment;
@@ -144,14 +144,15 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let walls = sandbox_here(environment)?;
     let commands = environment.commands(environment.for_commands())?;
-    let (found, here) = runtime.block_on(async {
+    let (found, here, loopback) = runtime.block_on(async {
         let found = commands.sandbox_kind().await;
         let here = match found {
             Ok(kind) => commands.try_out(&walls, kind).await,
             Err(_) => Ok(()),
         };
+        let loopback = commands.loopback().await;
         commands.close().await;
-        (found, here)
+        (found, here, loopback)
     });
     let mode = environment.settings.mode();
     if let (Ok(kind), Err(error), Mode::Work) = (&found, here, mode) {
@@ -164,11 +165,27 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
             format!("{kind} works, but mode full runs commands without it"),
         ),
         (Ok(SandboxKind::Landlock), _) => {
-            let better = "install bubblewrap for a stronger one";
-            finding(Health::Good, format!("landlock, in mode {}; {better}", mode.word()))
+            let better = match commands.failed_sandbox() {
+                Some(failed) => format!("the stronger one does not work ({failed})"),
+                None => "install bubblewrap for a stronger one".to_owned(),
+            };
+            let sockets = match walls.network {
+                true => "commands have the network",
+                false => "commands have no sockets, so no loopback",
+            };
+            let unix = "sandbox.unix_sockets has no effect";
+            let text = format!("landlock, in mode {}; {better}; {sockets}; {unix}", mode.word());
+            finding(Health::Good, text)
         }
         (Ok(kind), Mode::Read | Mode::Work) => {
-            finding(Health::Good, format!("{kind}, in mode {}", mode.word()))
+            let sockets = match (walls.network, loopback) {
+                (true, _) => "commands have the network",
+                (false, Loopback::PerAgent) => "the commands of an agent share a private loopback",
+                (false, Loopback::PerCommand) => {
+                    "each command has its own loopback, which no later command reaches"
+                }
+            };
+            finding(Health::Good, format!("{kind}, in mode {}; {sockets}", mode.word()))
         }
         (Err(none), _) => finding(
             Health::Missing,

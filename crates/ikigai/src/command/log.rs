@@ -11,9 +11,7 @@ use crate::print::{self, Reader};
 use crate::session::{OpenSession, explain};
 
 pub(crate) fn run(environment: &Environment, arguments: &LogArguments) -> anyhow::Result<Exit> {
-    let Some(session) = OpenSession::open_existing(environment)? else {
-        anyhow::bail!("there is no session in {} yet", environment.directory.display());
-    };
+    let session = OpenSession::look(environment)?;
     let mut after = arguments.after.and_then(MessageId::new);
     show_new(&session, arguments, &mut after)?;
     match arguments.follow {

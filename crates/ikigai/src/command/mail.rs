@@ -16,7 +16,12 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
         Ok(command) => command,
         Err(text) => return refuse(&text, arguments.json),
     };
-    let session = OpenSession::open(environment)?;
+    let session = match arguments.action {
+        MailAction::Send { .. } => OpenSession::open(environment)?,
+        MailAction::Inbox | MailAction::Read { .. } | MailAction::Unread { .. } => {
+            OpenSession::look(environment)?
+        }
+    };
     let outcome = session.perform(command.step)?;
     if arguments.json {
         print::out(print::safe_json(format_args!("{}\n", render_result(outcome.as_ref()))))?;

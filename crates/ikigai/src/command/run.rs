@@ -4,6 +4,7 @@ mod json;
 mod printer;
 mod text;
 
+use std::thread;
 use std::time::Duration;
 
 use ikigai_agents::{Command, Order, Person, Stop, serve};
@@ -34,6 +35,9 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
     let model = runtime.block_on(model::connect_again(environment)).map_err(model::explain)?;
     let interrupt = CancellationToken::new();
     signals::cancel(interrupt.clone())?;
+    if let Some(seconds) = arguments.timeout {
+        limit_time(seconds, interrupt.clone())?;
+    }
     let stop = runtime.block_on(async {
         let seat = take_seat(environment, Otherwise::New).await?;
         let output: Box<dyn Output> = match arguments.json {
@@ -44,14 +48,6 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
         let temporary = TemporaryFolder::of_session(environment, seat.session())?;
         let toolbox = toolbox(environment, &seat, &temporary, Person::Absent)?;
         let equipment = equip(environment, model, toolbox, printer.sink());
-        if let Some(seconds) = arguments.timeout {
-            let (interrupt, limit) = (interrupt.clone(), Duration::from_secs(seconds));
-            tokio::spawn(async move {
-                tokio::time::sleep(limit).await;
-                print::note(&format!("ikigai: the time is up (--timeout {seconds})"));
-                interrupt.cancel();
-            });
-        }
         let (give, orders) = mpsc::channel(1);
         give.send(Order { agent: seat.agent().clone(), command: Command::Say(prompt) }).await?;
         drop(give);
@@ -65,6 +61,25 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
         Stop::Interrupted => Exit::Interrupted,
         Stop::Error => Exit::Failed,
     })
+}
+
+/// Cancels `interrupt` after so many seconds, from a thread of its own: the runtime's thread may be stuck in the system,
+/// on a file system that does not answer. If that does not end the program, it is ended all the same. What is committed
+/// is safe at any moment.
+fn limit_time(seconds: u64, interrupt: CancellationToken) -> std::io::Result<()> {
+    /// Twice as long as it takes to end commands that do not listen.
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let wait = move || {
+        thread::sleep(Duration::from_secs(seconds));
+        print::note(&format!("ikigai: the time is up (--timeout {seconds})"));
+        interrupt.cancel();
+        thread::sleep(PATIENCE);
+        print::note(
+            "ikigai: a file or the database does not respond: ended without waiting for it",
+        );
+        std::process::exit(Exit::Interrupted.code().into());
+    };
+    thread::Builder::new().name("time limit".to_owned()).spawn(wait).map(drop)
 }
 
 /// The prompt as typed, or all of standard input for `-`.

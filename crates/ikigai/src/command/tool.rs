@@ -94,7 +94,11 @@ fn execute(
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let commands = Arc::new(environment.commands(variables)?);
+        let commands = match temporary {
+            Some(_) => environment.agents_commands(variables)?,
+            None => environment.commands(variables)?,
+        };
+        let commands = Arc::new(commands);
         let output_size = environment.settings.max_output_size();
         let interrupt = CancellationToken::new();
         let context =
@@ -103,13 +107,15 @@ fn execute(
         let running = async {
             let facts = call.facts(&context);
             let destination = call.destination(&context, &facts);
-            match without_person(permissions.judge(name, &facts, &commands).await) {
-                Ok(Reach::Tree) => call.run(&context.reaching(Reach::Tree)).await.result,
-                Ok(reach) => {
-                    call.run(&context.reaching(reach).leading_to(destination)).await.result
-                }
-                Err(refused) => refused,
-            }
+            let ran = match without_person(permissions.judge(name, &facts, &commands).await) {
+                Ok(Reach::Tree) => call.run(&context.reaching(Reach::Tree)).await,
+                Ok(reach) => call.run(&context.reaching(reach).leading_to(destination)).await,
+                Err(refused) => return refused,
+            };
+            let Some(why) = ran.no_sandbox else { return ran.result };
+            // A rule that lets the command run without would have done so before.
+            let verdict = permissions.judge(name, &facts.leaving_sandbox(), &commands).await;
+            without_person(verdict.because(Some(why))).err().unwrap_or(ran.result)
         };
         let result = until_interrupted(running, &interrupt).await;
         commands.close().await;

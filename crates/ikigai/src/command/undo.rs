@@ -28,6 +28,7 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
         }
         return Ok(Exit::Done);
     }
+    session.require_its_folders()?;
     let (direction, again) = match arguments.redo {
         true => (Direction::Redo, "ikigai undo --redo"),
         false => (Direction::Undo, "ikigai undo"),

@@ -32,6 +32,11 @@ impl Folders {
         folders.into_iter().flatten().map(|folder| folder.join("ikigai")).collect()
     }
 
+    /// Where what commands put into protected paths is moved to.
+    pub(super) fn quarantine(&self) -> Option<PathBuf> {
+        self.data.as_ref().map(|folder| folder.join("ikigai/quarantine"))
+    }
+
     pub(super) fn user_file(&self) -> Option<PathBuf> {
         self.config.as_ref().map(|folder| folder.join("ikigai/config.toml"))
     }

@@ -73,6 +73,7 @@ impl Enclosed {
         hidden.push(home.join("data/ikigai"));
         let sandbox = Sandbox {
             write: [workspace.directory(), root.join("tmp")].map(|path| open(&path)).into(),
+            unprotected: Vec::new(),
             // All of it lies in the folder for temporary files, which is hidden.
             read: vec![open(&root)],
             hidden,
@@ -172,6 +173,28 @@ impl Enclosed {
         self.bash(&format!("type {program}"), Walls::Up)["data"]["exit_code"] == 0
     }
 
+    /// Whether a tool is there, by a command that succeeds then. Without it a test is skipped aloud, and fails where
+    /// `IKIGAI_NEED_TOOLS` is set: `./check` does.
+    #[track_caller]
+    pub(crate) fn has_tool(&self, probe: &str) -> bool {
+        let found = self.bash(probe, Walls::Down);
+        let is_there = found["data"]["exit_code"] == 0;
+        if !is_there {
+            let is_needed = std::env::var_os("IKIGAI_NEED_TOOLS").is_some();
+            assert!(!is_needed, "needed, but: {probe}: {found}");
+            skip(&format!("{probe}: {found}"));
+        }
+        is_there
+    }
+
+    /// What a command prints in the sandbox when it fails.
+    #[track_caller]
+    pub(crate) fn fails(&self, command: &str) -> String {
+        let result = self.bash(command, Walls::Up);
+        assert_ne!(result["data"]["exit_code"], 0, "{}: {command}: {result}", self.kind);
+        result["data"]["output"].as_str().unwrap().to_owned()
+    }
+
     /// Whether a command that says [`REACHED`] when it got what it wanted does so.
     pub(crate) fn try_to(&self, command: &str, walls: Walls) -> bool {
         self.bash(command, walls)["data"]["output"].as_str().unwrap().contains(REACHED)
@@ -223,13 +246,24 @@ async fn run(context: &Context, arguments: &Value) -> Value {
 
 fn commands(environment: Vec<(OsString, OsString)>) -> Arc<Commands> {
     let program = Path::new(env!("CARGO_BIN_EXE_ikigai"));
-    Arc::new(Commands::new(program, OsStr::new("__watchdog"), environment))
+    let home = environment.iter().find(|(name, _)| name == "HOME").expect("it is among them");
+    let quarantine = Path::new(&home.1).join("data/ikigai/quarantine");
+    fs::create_dir_all(&quarantine).unwrap();
+    let commands = Commands::new(program, OsStr::new("__watchdog"), environment);
+    Arc::new(commands.with_quarantine(quarantine))
 }
 
 fn environment(root: &Path) -> Vec<(OsString, OsString)> {
-    let toolchain = Path::new(env!("CARGO")).parent().unwrap().to_owned();
+    // Where the tests run as another user, `./check` names a toolchain that this user can read.
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
+    let toolchain = Path::new(&cargo).parent().unwrap();
     let mut path = OsString::from("/usr/local/bin:/usr/bin:/bin:");
     path.push(toolchain);
+    // Last, for tools that are installed elsewhere.
+    if let Some(others) = std::env::var_os("PATH") {
+        path.push(":");
+        path.push(others);
+    }
     vec![
         ("PATH".into(), path),
         ("HOME".into(), root.join("home").into()),

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use ikigai_conversation::{NewMessage, SessionId};
-use ikigai_store::{Lease, Next, Outcome, Process};
+use ikigai_store::{Lease, Next, Outcome, Process, RootFolder};
 use ikigai_testkit::{Kind, place, send_to};
 use uuid::Uuid;
 
 use crate::support::agent;
 
-const TABLES: [&str; 7] =
-    ["sessions", "agents", "messages", "mail", "leases", "waits", "queued_inputs"];
+const TABLES: [&str; 8] =
+    ["sessions", "agents", "messages", "mail", "leases", "waits", "queued_inputs", "roots"];
 
 #[tokio::test]
 async fn a_session_that_a_live_process_runs_is_not_removed() {
@@ -46,13 +46,15 @@ async fn removing_frees_everything_and_no_id_is_used_again() {
     let step = send_to(&to, "once");
     store.close_call(lease, id, step, render, Next::Request).await.unwrap();
     let newest = store.number("SELECT max(id) FROM messages");
+    let root = RootFolder { path: "/w".into(), device: Some(1), inode: Some(1) };
+    store.keep_roots(session, Process::current(), vec![root]).await.unwrap();
     for agent in &agents {
         store.release(agent.lease.clone()).await.unwrap();
     }
     store.remove_session(session, Process::current()).await.unwrap();
     let left: Vec<_> =
         TABLES.map(|table| store.number(&format!("SELECT count(*) FROM {table}"))).to_vec();
-    assert_eq!(left, [1, 1, 0, 0, 0, 0, 0], "only the other session is left");
+    assert_eq!(left, [1, 1, 0, 0, 0, 0, 0, 0], "only the other session is left");
     let gone = store.agents(session).await.unwrap_err().to_string();
     assert_eq!(gone, format!("Session {session} not found: 'ikigai sessions' lists them"));
     if store.kind() == Kind::Sqlite {

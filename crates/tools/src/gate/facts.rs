@@ -25,6 +25,17 @@ pub enum Facts {
     Other,
 }
 
+impl Facts {
+    /// The facts of the same command, if it asked to leave the sandbox.
+    #[must_use]
+    pub fn leaving_sandbox(mut self) -> Facts {
+        if let Facts::Command { leaves_sandbox, .. } = &mut self {
+            *leaves_sandbox = true;
+        }
+        self
+    }
+}
+
 /// A file or a folder that a call is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFacts {

@@ -54,6 +54,8 @@ pub(super) struct Folders {
     nodes: Vec<Node>,
     /// The names of all of them, one behind the other.
     names: Vec<u8>,
+    /// A folder that is not looked into, relative to the root.
+    skipped: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +87,11 @@ pub(super) struct Found {
 }
 
 impl Folders {
+    /// Nothing yet; `skipped` is not looked into.
+    pub(super) fn without(skipped: Option<PathBuf>) -> Folders {
+        Folders { skipped, ..Folders::default() }
+    }
+
     /// Looks what has changed.
     pub(super) fn update(&mut self, root: &Root, now: SystemTime) -> Found {
         let old = std::mem::take(self);
@@ -93,6 +100,7 @@ impl Folders {
             new: Folders {
                 nodes: Vec::with_capacity(old.nodes.len()),
                 names: Vec::with_capacity(old.names.len()),
+                skipped: old.skipped.clone(),
             },
             old: &old,
             found: Found::default(),
@@ -187,8 +195,12 @@ impl Walk<'_> {
         }
     }
 
-    /// `None` if the folder is gone, or another one too many.
+    /// `None` if the folder is gone, another one too many, or to be left alone.
     fn look(&mut self, name: &[u8], old: Option<usize>) -> Option<(Node, Children)> {
+        let skipped = self.old.skipped.as_ref().map(|path| path.as_os_str().as_bytes());
+        if skipped == Some(&self.path) {
+            return None;
+        }
         let is_full =
             self.new.nodes.len() >= MOST_FOLDERS || self.new.names.len() + name.len() > MOST_NAMES;
         if is_full {

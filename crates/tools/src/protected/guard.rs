@@ -68,12 +68,13 @@ impl ProtectedPaths {
     }
 
     /// Records how the protected paths beneath the roots are now. To be called before the command starts; the
-    /// session's temporary folder is exempt and not among the roots.
+    /// session's temporary folder is exempt and not among the roots. No command can write to the quarantine, so what is
+    /// in that is left alone, should it lie in a root.
     ///
     /// # Errors
     ///
     /// If a root cannot be opened, or there are more than 64.
-    pub fn guard(&self, roots: &[PathBuf]) -> io::Result<Guard> {
+    pub fn guard(&self, roots: &[PathBuf], quarantine: &Path) -> io::Result<Guard> {
         if roots.len() > MOST_ROOTS {
             let reason = format!("more than {MOST_ROOTS} roots");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
@@ -90,7 +91,8 @@ impl ProtectedPaths {
         watched.retain(|id, watched| !is_full || watched.guards > 0 || opened.contains_key(id));
         let ids: Vec<RootId> = opened.keys().cloned().collect();
         for (id, root) in opened {
-            watched.entry(id).or_insert_with(|| Watched::new(root)).start();
+            let skipped = quarantine.strip_prefix(&root.path).ok().map(Path::to_owned);
+            watched.entry(id).or_insert_with(|| Watched::new(root, skipped)).start();
         }
         drop(watched);
         Ok(Guard { paths: self.clone(), roots: ids })
@@ -131,7 +133,7 @@ impl Guard {
         check
     }
 
-    /// Moves what was found into the folder `into`, which lies outside every root and is for nothing else, and
+    /// Moves what was found into the folder `into`, which no command can write and is for nothing else, and
     /// restores the version from before the command. Each record says in one sentence what was done, and can be
     /// handed to [`put_back`](super::put_back) later, also by another process.
     ///
@@ -140,15 +142,11 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// If `into` cannot be opened or lies inside a root: then nothing was done. What goes wrong with a single path is
+    /// If `into` cannot be opened: then nothing was done. What goes wrong with a single path is
     /// said by its record.
     pub fn quarantine(&self, findings: &[Finding], into: &Path) -> io::Result<Vec<Record>> {
         let quarantine = Quarantine::open(into)?;
         let mut watched = self.paths.lock();
-        if self.roots.iter().any(|(root, _)| quarantine.path().starts_with(root)) {
-            let reason = format!("the quarantine {} is inside the working tree", into.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-        }
         let mut records = Vec::new();
         for finding in findings.iter().take(MOST_FINDINGS) {
             let id = self.roots.iter().find(|(root, _)| *root == finding.root);
@@ -203,10 +201,10 @@ impl Drop for Guard {
 }
 
 impl Watched {
-    fn new(root: Root) -> Watched {
+    fn new(root: Root, skipped: Option<PathBuf>) -> Watched {
         Watched {
             root,
-            folders: Folders::default(),
+            folders: Folders::without(skipped),
             before: Snapshot::default(),
             good: Snapshot::default(),
             linked: BTreeMap::new(),

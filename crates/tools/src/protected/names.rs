@@ -34,7 +34,7 @@ pub(crate) const OF_GIT: [&str; 6] =
     ["hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes"];
 
 /// What is protected at the top of every root, beside the start-up files of shells.
-pub(super) const TOP: [&str; 18] = [
+pub(crate) const TOP: [&str; 18] = [
     ".agents",
     ".cargo/config",
     ".cargo/config.toml",

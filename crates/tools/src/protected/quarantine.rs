@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,6 +35,9 @@ const MOST_IDS: u32 = 1_000;
 ///
 /// If the folder cannot be listed. What is not a record is left out.
 pub fn quarantined(from: &Path) -> io::Result<Vec<Record>> {
+    if !from.try_exists()? {
+        return Ok(Vec::new());
+    }
     let quarantine = Quarantine::open(from)?;
     let mut ids: Vec<String> = Vec::new();
     for entry in fs::read_dir(from)? {
@@ -69,7 +73,6 @@ fn is_id(id: &str) -> bool {
 
 /// The open quarantine folder.
 pub(super) struct Quarantine {
-    path: PathBuf,
     folder: OwnedFd,
 }
 
@@ -86,14 +89,12 @@ pub(super) struct Restore<'a> {
 }
 
 impl Quarantine {
+    /// Opens it, and makes it first unless it is there.
     pub(super) fn open(path: &Path) -> io::Result<Quarantine> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         let path = path.canonicalize()?;
         let folder = open_folder(CWD, &path, Links::Refuse)?;
-        Ok(Quarantine { path, folder })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+        Ok(Quarantine { folder })
     }
 
     /// Moves one thing in and restores what was there before. `None` if there is nothing left to do.

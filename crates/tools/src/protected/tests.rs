@@ -40,7 +40,7 @@ impl World {
     }
 
     fn guard(&self) -> Guard {
-        self.paths.guard(std::slice::from_ref(&self.root)).unwrap()
+        self.paths.guard(std::slice::from_ref(&self.root), &self.quarantine).unwrap()
     }
 
     /// Runs a script in the root as an agent with a plain configuration of git.
@@ -494,13 +494,18 @@ fn a_quarantine_on_another_file_system_gets_a_copy_unless_that_is_too_large() {
 }
 
 #[test]
-fn a_quarantine_inside_a_root_is_refused() {
+fn a_quarantine_in_a_root_is_left_alone() {
     let world = World::new();
-    let guard = world.guard();
-    world.sh("echo 1 > AGENTS.md && mkdir q");
+    world.sh("mkdir -p hidden/quarantine");
+    let quarantine = world.path("hidden/quarantine");
+    let guard = world.paths.guard(std::slice::from_ref(&world.root), &quarantine).unwrap();
+    world.sh("git init -q sub && git -C sub config core.fsmonitor evil && ln -s x other.git");
+    world.sh("mkdir nested && ln -s x nested/.git");
     let found = guard.check().findings;
-    assert!(guard.quarantine(&found, &world.path("q")).is_err());
-    assert!(world.path("AGENTS.md").exists());
+    assert!(!found.is_empty());
+    guard.quarantine(&found, &quarantine).unwrap();
+    assert_eq!(guard.check().findings, []);
+    assert!(fs::read_dir(&quarantine).unwrap().count() > 0);
 }
 
 #[test]
@@ -508,7 +513,7 @@ fn a_worktree_in_another_root_is_ordinary() {
     let world = World::new();
     let other = world.folder.path().canonicalize().unwrap().join("other");
     fs::create_dir(&other).unwrap();
-    let guard = world.paths.guard(&[world.root.clone(), other.clone()]).unwrap();
+    let guard = world.paths.guard(&[world.root.clone(), other.clone()], &world.quarantine).unwrap();
     world.sh("git worktree add -q \"$OUTSIDE/other/tree\"");
     assert_eq!(guard.check().findings, []);
     fs::write(other.join("AGENTS.md"), "x").unwrap();

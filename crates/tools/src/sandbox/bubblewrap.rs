@@ -9,9 +9,9 @@ use std::path::Path;
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, Scope};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
-use super::places::{Opened, Place, Places};
+use super::places::{Cover, Opened, Place, Places};
 use super::root::open_without_links;
-use super::{Kind, Sandbox, guarded, seccomp, sockets};
+use super::{Kind, Root, Sandbox, guarded, seccomp, sockets};
 use crate::words::Variables;
 
 /// Looked for in these places only. In a folder of `PATH` that a command can write, the next `bwrap`
@@ -48,6 +48,8 @@ pub(crate) struct Bubblewrap {
     pub(crate) arguments: Vec<OsString>,
     /// What the arguments name by number; to be open in `bwrap`.
     pub(crate) fds: Vec<OwnedFd>,
+    /// What has to stay covered as long as the command runs.
+    pub(crate) covers: Vec<Cover>,
 }
 
 /// A command that is to be enclosed.
@@ -95,8 +97,10 @@ pub(crate) fn enclose(inside: &Inside, report: OwnedFd) -> io::Result<Bubblewrap
     if sandbox.unix_sockets {
         sockets::hide(&mut places)?;
     }
-    guarded::guard(&mut places, &sandbox.write);
+    let is_protected = |root: &&Root| !sandbox.unprotected.iter().any(|path| path == root.path());
+    guarded::guard(&mut places, sandbox.write.iter().filter(is_protected));
     places.pin_around();
+    let covers = places.covers(sandbox);
     view.show(&places, opened, *binds)?;
     // To root the settings of the kernel are files like any other, and some of them lead to a program that it runs.
     view.add("--remount-ro", &["/proc"]);
@@ -106,7 +110,7 @@ pub(crate) fn enclose(inside: &Inside, report: OwnedFd) -> io::Result<Bubblewrap
     view.add_fd("--seccomp", filter(sandbox)?, None);
     view.add_fd("--json-status-fd", report, None);
     view.arguments.push("--".into());
-    Ok(Bubblewrap { arguments: view.arguments, fds: view.fds })
+    Ok(Bubblewrap { arguments: view.arguments, fds: view.fds, covers })
 }
 
 /// The file of `bwrap`.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::Root;
 use super::places::Places;
-use crate::protected::{OF_GIT, START_UP};
+use crate::protected::{OF_GIT, START_UP, TOP};
 
 /// Each submodule has one or two places of its own beside this, and more mounts would make every command slow.
 const MOST_PINNED: usize = 100;
@@ -18,10 +18,10 @@ const MOST_PINNED: usize = 100;
 const MOST_FOLDERS: usize = 1_000;
 
 /// Lets nothing be written there, unless one of the `writable` is just that place.
-pub(super) fn guard(places: &mut Places, roots: &[Root]) {
+pub(super) fn guard<'a>(places: &mut Places, roots: impl Iterator<Item = &'a Root>) {
     let mut guarded = Guarded::default();
-    for root in roots.iter().map(Root::path) {
-        for name in START_UP.iter().chain(&[".ikigai", "AGENTS.md"]) {
+    for root in roots.map(Root::path) {
+        for name in START_UP.iter().chain(&TOP) {
             guarded.add(root.join(name));
         }
         guarded.add_git(&root.join(".git"));

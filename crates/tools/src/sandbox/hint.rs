@@ -8,14 +8,23 @@ use super::{Kind, Sandbox};
 const NETWORK: &str =
     r#"[ikigai sandbox: no network; call bash with "network": true to ask for it]"#;
 const LOCALHOST: &str = r#"[ikigai sandbox: localhost has only the servers that your own commands have started; call bash with "network": true to ask for others]"#;
+const NO_SOCKETS: &str = r#"[ikigai sandbox: no sockets at all, not even on localhost; call bash with "network": true to ask for the network, or with "sandbox": false for Unix sockets]"#;
+const UNIX_SOCKETS: &str = r#"[ikigai sandbox: no Unix sockets; the user can allow them by sandbox.unix_sockets = true, or call bash with "sandbox": false to ask for this command]"#;
+/// Landlock cannot allow them.
+const NO_UNIX_SOCKETS: &str =
+    r#"[ikigai sandbox: no Unix sockets; call bash with "sandbox": false to ask for them]"#;
+const SHARED_MEMORY: &str = r#"[ikigai sandbox: no shared memory and no semaphores, which Python's multiprocessing needs; call bash with "sandbox": false to ask for them]"#;
 const SECRETS: &str = r#"[ikigai sandbox: places of secrets cannot be read from here and may look empty; call bash with "sandbox": false to ask for it]"#;
 const SETTINGS: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
 const PLACES: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#;
 /// Landlock refuses also what bubblewrap shows as empty.
 const PLACES_AND_SECRETS: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written, places of secrets cannot be read, nor the folders around them be listed; call bash with "sandbox": false to ask for more]"#;
 
-/// What programs say when there is no network. Where sockets are refused it is the address family.
-const NO_NETWORK: [&str; 18] = [
+/// What programs say when a kind of socket is refused. With bubblewrap these are Unix sockets.
+const NO_FAMILY: [&str; 2] = ["ddress family not supported", "EAFNOSUPPORT"];
+
+/// What programs say when there is no network.
+const NO_NETWORK: [&str; 17] = [
     "Could not resolve host",
     "could not resolve host",
     "Temporary failure in name resolution",
@@ -23,8 +32,7 @@ const NO_NETWORK: [&str; 18] = [
     "Name or service not known",
     "failed to lookup address information",
     "Network is unreachable",
-    "Address family not supported",
-    "EAFNOSUPPORT",
+    "network is unreachable",
     "ENETUNREACH",
     "EAI_AGAIN",
     "unable to resolve host address",
@@ -44,14 +52,12 @@ const NO_NETWORK_QUIETLY: [(&str, i32); 4] = [("curl", 5), ("curl", 6), ("curl",
 
 const AT_HOME: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-const REFUSED: [&str; 6] = [
-    "Read-only file system",
-    "read-only file system",
-    "Permission denied",
-    "Operation not permitted",
-    "EROFS",
-    "EACCES",
-];
+/// Most programs say it with a capital, those in Go without.
+const REFUSED: [&str; 5] =
+    ["ead-only file system", "ermission denied", "peration not permitted", "EROFS", "EACCES"];
+
+/// What is named when memory that processes share is refused.
+const SHARED: [&str; 4] = ["SemLock", "shared_memory", "/dev/shm", "shm_open"];
 
 /// What is said of a place that looks empty.
 const MISSING: [&str; 2] = ["No such file", "ENOENT"];
@@ -89,6 +95,9 @@ pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: Ended<'_>) -> Option<&'
     if exit_code == 0 {
         return None;
     }
+    if let Some(line) = output.lines().find_map(|line| sockets(sandbox, kind, line)) {
+        return Some(line);
+    }
     if !sandbox.network
         && let Some(line) = network(kind, ended)
     {
@@ -103,16 +112,25 @@ pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: Ended<'_>) -> Option<&'
     }
     (exit_code != NOT_EXECUTABLE && says(output, &REFUSED)).then_some(match kind {
         Kind::Bubblewrap => PLACES,
+        Kind::Landlock if says(output, &SHARED) => SHARED_MEMORY,
         Kind::Landlock => PLACES_AND_SECRETS,
     })
+}
+
+fn sockets(sandbox: &Sandbox, kind: Kind, line: &str) -> Option<&'static str> {
+    let hint = match kind {
+        Kind::Bubblewrap => (!sandbox.unix_sockets).then_some(UNIX_SOCKETS),
+        Kind::Landlock if sandbox.network => Some(NO_UNIX_SOCKETS),
+        Kind::Landlock => Some(NO_SOCKETS),
+    };
+    hint.filter(|_| says(line, &NO_FAMILY))
 }
 
 fn network(kind: Kind, ended: Ended<'_>) -> Option<&'static str> {
     let Ended { command, exit_code, output } = ended;
     let at_home = match kind {
         Kind::Bubblewrap => LOCALHOST,
-        // There are no sockets at all.
-        Kind::Landlock => NETWORK,
+        Kind::Landlock => NO_SOCKETS,
     };
     let quietly = |(name, code): &(&str, i32)| exit_code == *code && command.contains(name);
     if output.trim().is_empty() && NO_NETWORK_QUIETLY.iter().any(quietly) {
@@ -159,8 +177,8 @@ fn says(text: &str, words: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        Ended, Kind, LOCALHOST, NETWORK, PLACES, PLACES_AND_SECRETS, SECRETS, SETTINGS, Sandbox,
-        hint,
+        Ended, Kind, LOCALHOST, NETWORK, NO_SOCKETS, NO_UNIX_SOCKETS, PLACES, PLACES_AND_SECRETS,
+        SECRETS, SETTINGS, SHARED_MEMORY, Sandbox, UNIX_SOCKETS, hint,
     };
     use crate::sandbox::{Identity, Root};
 
@@ -197,6 +215,7 @@ mod tests {
         said("database: Connection refused", None);
         said("pip: ERROR: No matching distribution found for x", Some(NETWORK));
         said("touch: cannot touch '/x': Read-only file system", Some(PLACES));
+        said("open /x: permission denied", Some(PLACES));
         let config = "error: could not write config file .git/config: Device or resource busy";
         said(config, Some(SETTINGS));
         said("mv: cannot move 'AGENTS.md' to 'b': Device or resource busy", Some(SETTINGS));
@@ -223,8 +242,30 @@ mod tests {
         let said = |output: &str| {
             hint(&sandbox(), Kind::Landlock, Ended { command: "make", exit_code: 1, output })
         };
-        assert_eq!(said("Error: connect ECONNREFUSED 127.0.0.1:5432"), Some(NETWORK));
+        assert_eq!(said("Error: connect ECONNREFUSED 127.0.0.1:5432"), Some(NO_SOCKETS));
         assert_eq!(said("ls: '/': Permission denied"), Some(PLACES_AND_SECRETS));
+        let semaphore = "_multiprocessing.SemLock(\nPermissionError: [Errno 13] Permission denied";
+        assert_eq!(said(semaphore), Some(SHARED_MEMORY));
+    }
+
+    #[test]
+    fn the_hint_for_a_socket_names_what_would_allow_it() {
+        let check = |kind, network, unix_sockets, expected| {
+            let sandbox = Sandbox { network, unix_sockets, ..Sandbox::default() };
+            for output in [
+                "OSError: [Errno 97] Address family not supported by protocol",
+                "dial unix /x: socket: address family not supported by protocol",
+                "Error: listen EAFNOSUPPORT /x",
+            ] {
+                let ended = Ended { command: "make", exit_code: 1, output };
+                assert_eq!(hint(&sandbox, kind, ended), expected, "{kind}: {output}");
+            }
+        };
+        check(Kind::Bubblewrap, false, false, Some(UNIX_SOCKETS));
+        check(Kind::Bubblewrap, true, false, Some(UNIX_SOCKETS));
+        check(Kind::Bubblewrap, true, true, None);
+        check(Kind::Landlock, false, false, Some(NO_SOCKETS));
+        check(Kind::Landlock, true, false, Some(NO_UNIX_SOCKETS));
     }
 
     #[test]

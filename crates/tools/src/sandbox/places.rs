@@ -16,10 +16,17 @@ const COVERED_WITH_SOCKETS: [&str; 2] = ["/tmp", "/var/tmp"];
 const KEPT: [&str; 3] = ["/etc/resolv.conf", "/run/current-system", "/run/opengl-driver"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Write,
     Read,
     Hidden,
+}
+
+/// A place that is kept by a mount on it.
+#[derive(Debug)]
+pub(crate) struct Cover {
+    pub(crate) path: PathBuf,
+    pub(crate) place: Place,
 }
 
 /// Places that differ from what they lie in, or that are roots. What lies in none of them can be read.
@@ -103,6 +110,16 @@ impl Places {
         let pinned = around.filter(|path| self.at(path) == Place::Write);
         let pinned: Vec<PathBuf> = pinned.map(Path::to_owned).collect();
         self.0.extend(pinned.into_iter().map(|path| (path, Place::Write)));
+    }
+
+    /// All of them, and what is to be hidden once it is there.
+    pub(super) fn covers(&self, sandbox: &Sandbox) -> Vec<Cover> {
+        let covers = self.0.iter().map(|(path, place)| Cover { path: path.clone(), place: *place });
+        let is_bare =
+            |path: &&PathBuf| self.at(path) != Place::Hidden && !self.0.contains_key(*path);
+        let missing = sandbox.hidden.iter().filter(is_bare);
+        let missing = missing.map(|path| Cover { path: path.clone(), place: Place::Hidden });
+        covers.chain(missing).collect()
     }
 
     /// From the outside in.

@@ -20,7 +20,7 @@ pub struct Root {
     identity: Identity,
     is_folder: bool,
     /// While it is open no other folder gets its inode. The watchdog has none: the program's keeps it for both.
-    _held: Option<Arc<OwnedFd>>,
+    held: Option<Arc<OwnedFd>>,
 }
 
 /// What tells a folder from every other one of this machine.
@@ -30,6 +30,65 @@ pub struct Identity {
     pub device: u64,
     /// Its number there.
     pub inode: u64,
+}
+
+/// What a later process can tell a folder by. A part is `None` if it can change while the folder stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastingIdentity {
+    /// The device; comparable only until the machine is started again.
+    pub device: Option<u64>,
+    /// The number on it.
+    pub inode: Option<u64>,
+}
+
+impl LastingIdentity {
+    fn of(identity: Identity, numbering: Numbering) -> LastingIdentity {
+        let Identity { device, inode } = identity;
+        match numbering {
+            Numbering::Lasting => LastingIdentity { device: Some(device), inode: Some(inode) },
+            Numbering::LastingOnDevice => LastingIdentity { device: None, inode: Some(inode) },
+            Numbering::Passing => LastingIdentity { device: None, inode: None },
+        }
+    }
+}
+
+/// How long the numbers of a file system mean the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Numbering {
+    /// As long as the folder is there, and until the machine is started again also the device.
+    Lasting,
+    /// The same, but the device is another one after every mount: an automounter or the start of a container is enough.
+    LastingOnDevice,
+    /// Files are numbered anew with every mount, or whenever the kernel has forgotten them.
+    Passing,
+}
+
+impl Numbering {
+    /// By the numbers of linux/magic.h. What is not listed keeps its numbers on a disk or in memory.
+    #[cfg(target_os = "linux")]
+    fn of_file_system(kind: u32) -> Numbering {
+        match kind {
+            // NFS, AFS, Ceph, overlayfs, eCryptfs.
+            0x6969 | 0x5346_414f | 0x00c3_6400 | 0x794c_7630 | 0xf15f => Numbering::LastingOnDevice,
+            // FUSE (and virtiofs), 9P, SMB, the folders that VirtualBox shares, FAT, exFAT.
+            0x6573_5546 | 0x0102_1997 | 0x517b | 0xff53_4d42 | 0xfe53_4d42 | 0x786f_4256
+            | 0x4d44 | 0x2011_bab0 => Numbering::Passing,
+            _ => Numbering::Lasting,
+        }
+    }
+
+    fn of(folder: &OwnedFd) -> Numbering {
+        #[cfg(target_os = "linux")]
+        {
+            let kind = rustix::fs::fstatfs(folder).map(|system| system.f_type as u32);
+            kind.map_or(Numbering::Lasting, Numbering::of_file_system)
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = folder;
+            Numbering::LastingOnDevice
+        }
+    }
 }
 
 impl PartialEq for Root {
@@ -49,12 +108,12 @@ impl Root {
     pub fn open(path: &Path) -> io::Result<Root> {
         let path = path.canonicalize()?;
         let (held, identity, is_folder) = open_itself(&path)?;
-        Ok(Root { path, identity, is_folder, _held: Some(Arc::new(held)) })
+        Ok(Root { path, identity, is_folder, held: Some(Arc::new(held)) })
     }
 
     /// A root that was opened by another process, which keeps it open.
     pub(crate) fn known(path: PathBuf, identity: Identity, is_folder: bool) -> Root {
-        Root { path, identity, is_folder, _held: None }
+        Root { path, identity, is_folder, held: None }
     }
 
     /// Its path without links, as it was when it was opened.
@@ -65,6 +124,13 @@ impl Root {
     /// What it is known by.
     pub fn identity(&self) -> Identity {
         self.identity
+    }
+
+    /// What a later process can tell it by. Nothing tells a file: it may be replaced.
+    pub fn lasting_identity(&self) -> LastingIdentity {
+        let held = self.held.as_ref().filter(|_| self.is_folder);
+        let numbering = held.map_or(Numbering::Passing, |held| Numbering::of(held));
+        LastingIdentity::of(self.identity, numbering)
     }
 
     pub(crate) fn is_folder(&self) -> bool {
@@ -130,7 +196,41 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use super::Root;
+    use super::{Identity, LastingIdentity, Numbering, Root};
+
+    #[test]
+    fn a_folder_is_told_by_numbers_that_last_and_a_file_by_none() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        let file = Root::open(&folder.path().join("file")).unwrap();
+        assert_eq!(file.lasting_identity(), LastingIdentity { device: None, inode: None });
+        let root = Root::open(folder.path()).unwrap();
+        let Identity { device, inode } = root.identity();
+        let numbering = Numbering::of(root.held.as_ref().unwrap());
+        let told = root.lasting_identity();
+        assert_eq!(told, LastingIdentity::of(root.identity(), numbering));
+        let parts = |numbering| {
+            let told = LastingIdentity::of(root.identity(), numbering);
+            (told.device, told.inode)
+        };
+        assert_eq!(parts(Numbering::Lasting), (Some(device), Some(inode)));
+        assert_eq!(parts(Numbering::LastingOnDevice), (None, Some(inode)));
+        assert_eq!(parts(Numbering::Passing), (None, None));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_not_listed_keeps_its_numbers() {
+        for (kind, expected) in [
+            (0xef53, Numbering::Lasting),
+            (0x9123_683e, Numbering::Lasting),
+            (0x0102_1994, Numbering::Lasting),
+            (0x6969, Numbering::LastingOnDevice),
+            (0x6573_5546, Numbering::Passing),
+        ] {
+            assert_eq!(Numbering::of_file_system(kind), expected, "{kind:x}");
+        }
+    }
 
     #[test]
     fn a_folder_that_was_replaced_is_refused_by_name() {

@@ -14,14 +14,17 @@ pub(crate) struct Enclosure {
 
 impl Enclosure {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let Sandbox { write, read, hidden, network, unix_sockets, kind: _ } = &self.sandbox;
+        let Sandbox { write, unprotected, read, hidden, network, unix_sockets, kind: _ } =
+            &self.sandbox;
         let is_landlock = self.kind == Kind::Landlock;
         let mut bytes = [is_landlock, *network, *unix_sockets].map(u8::from).to_vec();
         for roots in [write, read] {
             push_list(&mut bytes, roots.iter().map(|root| root.path().as_os_str()));
             bytes.extend(roots.iter().flat_map(encode_identity));
         }
-        push_list(&mut bytes, hidden.iter().map(|path| path.as_os_str()));
+        for paths in [unprotected, hidden] {
+            push_list(&mut bytes, paths.iter().map(|path| path.as_os_str()));
+        }
         bytes
     }
 
@@ -30,9 +33,11 @@ impl Enclosure {
         let (&[kind, network, unix_sockets], mut rest) = bytes.split_first_chunk()?;
         let kind = if kind == 0 { Kind::Bubblewrap } else { Kind::Landlock };
         let (write, read) = (take_roots(&mut rest)?, take_roots(&mut rest)?);
-        let hidden = take_list(&mut rest)?.into_iter().map(PathBuf::from).collect();
+        let mut paths = || Some(take_list(&mut rest)?.into_iter().map(PathBuf::from).collect());
+        let (unprotected, hidden) = (paths()?, paths()?);
         let (network, unix_sockets) = (network != 0, unix_sockets != 0);
-        let sandbox = Sandbox { write, read, hidden, network, unix_sockets, kind: Some(kind) };
+        let sandbox =
+            Sandbox { write, unprotected, read, hidden, network, unix_sockets, kind: Some(kind) };
         rest.is_empty().then_some(Enclosure { kind, sandbox })
     }
 }
@@ -69,6 +74,7 @@ mod tests {
         };
         let sandbox = Sandbox {
             write: vec![root("/tree", 1), root("/a b\n", 2)],
+            unprotected: vec!["/tmp/x".into()],
             read: Vec::new(),
             hidden: vec!["/home/.ssh".into()],
             network: true,

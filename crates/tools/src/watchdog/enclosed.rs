@@ -22,7 +22,7 @@ use super::wire::Request;
 use crate::sandbox::{Enclosure, Kind};
 
 /// The stack of a thread that starts a command: far more than looking around and starting a process take.
-const STACK: usize = 256 * 1024;
+pub(super) const STACK: usize = 256 * 1024;
 
 /// Starts commands behind walls.
 #[derive(Debug)]

@@ -90,7 +90,8 @@ impl Process {
         let (id, _) = stat.split_once(" (")?;
         let (_, fields) = stat.rsplit_once(") ")?;
         let mut fields = fields.split(' ').skip(1);
-        let mut number = || Pid::from_raw(fields.next()?.parse().ok()?);
+        // Of a process that ends at this very moment, group and session are -1.
+        let mut number = || Pid::from_raw(fields.next()?.parse().ok().filter(|&id| id >= 0)?);
         let id = Pid::from_raw(id.parse().ok()?)?;
         let parent = number();
         Some(Process { id, parent, group: number()?, session: number()? })
@@ -114,6 +115,8 @@ mod tests {
             ("7 (init) S 0 5 4 0 -1", Some(process(None))),
             // Threads of the kernel have no group.
             ("2 (kthreadd) S 0 0 0 0 -1", None),
+            // It ended while its line was written.
+            ("7 (sleep) X 0 -1 -1 0 -1", None),
             ("7 (sleep", None),
             ("", None),
         ] {

@@ -18,7 +18,7 @@ use nix::sched::{CloneFlags, unshare};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
-use rustix::process::{getgid, getuid};
+use rustix::process::{DumpableBehavior, getgid, getuid, set_dumpable_behavior};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// How many networks are kept. One takes some 100 KB of the kernel; one whose commands have all ended is given up for
@@ -32,9 +32,14 @@ const MOST_KEPT: usize = 32;
 pub(super) fn enter_user_namespace() -> io::Result<()> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     unshare(CloneFlags::CLONE_NEWUSER)?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+    // The files of a process whose memory is hidden belong to root, and no other user could write them. No secret is
+    // in this memory, and no command was started yet.
+    set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    let mapped = fs::write("/proc/self/setgroups", "deny")
+        .and_then(|()| fs::write("/proc/self/uid_map", format!("{user} {user} 1")))
+        .and_then(|()| fs::write("/proc/self/gid_map", format!("{group} {group} 1")));
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    mapped
 }
 
 /// The networks of the agents.

@@ -8,9 +8,13 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
+use rustix::net::{RecvFlags, recv};
+use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
 use super::Watch;
+#[cfg(target_os = "linux")]
+use super::covers::Covered;
 #[cfg(target_os = "linux")]
 use super::enclosed::Enclosed;
 use super::groups::{Group, Sessions};
@@ -88,7 +92,8 @@ impl Starter {
     }
 }
 
-/// A command that runs.
+/// A command that runs. What is left of its group when it is dropped is killed: neither an error nor a panic of whoever
+/// follows it leaves a command without supervision.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) child: Child,
@@ -97,18 +102,53 @@ pub(super) struct Started {
     report: Option<UnixStream>,
     /// The network that it is in, which is kept for the next command as long as this one runs.
     _network: Option<Arc<OwnedFd>>,
+    /// What keeps it out of hidden and protected places in bubblewrap.
+    #[cfg(target_os = "linux")]
+    pub(super) covered: Option<Arc<Covered>>,
 }
 
 impl Started {
     /// A `report` is read without waiting.
     pub(super) fn of(spawned: Spawned, report: Option<UnixStream>) -> Started {
         let (child, group) = spawned.take_over();
-        Started { child, group, report, _network: None }
+        Started {
+            child,
+            group,
+            report,
+            _network: None,
+            #[cfg(target_os = "linux")]
+            covered: None,
+        }
     }
 
     #[cfg(target_os = "linux")]
-    pub(super) fn within(self, network: Option<Arc<OwnedFd>>) -> Started {
-        Started { _network: network, ..self }
+    pub(super) fn within(
+        mut self,
+        network: Option<Arc<OwnedFd>>,
+        covered: Arc<Covered>,
+    ) -> Started {
+        (self._network, self.covered) = (network, Some(covered));
+        self
+    }
+
+    /// Tells of a path whether it had no cover for a moment.
+    pub(super) fn had_no_cover(&self) -> impl Fn(&Path) -> bool + Send + use<> {
+        #[cfg(target_os = "linux")]
+        let covered = self.covered.clone();
+        move |_path| {
+            #[cfg(target_os = "linux")]
+            return covered.as_ref().is_some_and(|covered| covered.has_fallen(_path));
+            #[cfg(not(target_os = "linux"))]
+            false
+        }
+    }
+
+    /// Why it had to be ended; told once.
+    pub(super) fn take_reason(&self) -> Option<String> {
+        #[cfg(target_os = "linux")]
+        return self.covered.as_ref()?.take_reason();
+        #[cfg(not(target_os = "linux"))]
+        None
     }
 
     /// The groups of what the command has begun, its own left out.
@@ -123,12 +163,22 @@ impl Started {
         const LIMIT: usize = 4_096;
         let Some(report) = &self.report else { return ended.into() };
         let mut bytes = [0; LIMIT];
-        let length = rustix::io::read(report, &mut bytes).unwrap_or(0);
+        // It stays there for those who want to know of the first process in the sandbox.
+        let length = recv(report, &mut bytes, RecvFlags::PEEK).map_or(0, |(_, length)| length);
         // A signal came from outside, or from us: there is nothing to be told apart.
         if ended.code().is_none() || did_begin(&bytes[..length]) {
             return ended.into();
         }
         Status::NotStarted("bubblewrap could not set up the sandbox".to_owned())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It takes in the leader's end if nobody did, which is of no use to anybody any more.
+        if self.group.is_alive() {
+            self.group.signal(Signal::KILL);
+        }
     }
 }
 
@@ -171,12 +221,30 @@ pub(super) fn command(
 
 #[cfg(test)]
 mod tests {
-    use super::did_begin;
+    use std::process::Stdio;
+    use std::time::Duration;
+
+    use super::super::spawning::Spawning;
+    use super::super::until_gone;
+    use super::{Command, Started, did_begin};
 
     #[test]
     fn a_command_that_failed_is_told_from_one_that_never_began() {
         assert!(did_begin(b"{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n"));
         assert!(!did_begin(b"{ \"child-pid\": 7 }\n"));
         assert!(!did_begin(b""));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_followed_no_more_is_ended() {
+        #[expect(clippy::disallowed_methods, reason = "a process to be ended")]
+        let mut command = Command::new("sleep");
+        command.arg("1000").process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+        let spawned = Spawning::default().spawn(&mut command).unwrap();
+        let started = Started::of(spawned, None);
+        let group = started.group;
+        assert!(group.is_alive());
+        drop(started);
+        tokio::time::timeout(Duration::from_secs(60), until_gone(&[group])).await.unwrap();
     }
 }

@@ -9,6 +9,7 @@ use std::process::ExitStatus;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::notes::Note;
 use crate::sandbox::Enclosure;
 use crate::words::{Variables, push_variables, take_variables};
 
@@ -21,6 +22,10 @@ pub(crate) struct Request {
     pub(crate) variables: Variables,
     /// Whose command it is: those of one agent share a loopback.
     pub(crate) agent: OsString,
+    /// A path that a file tool writes with approval while the control socket is open. Then there is no command.
+    pub(crate) expected: OsString,
+    /// Where to what it puts into protected paths is moved; empty if nothing is checked.
+    pub(crate) quarantine: OsString,
     /// The walls around it, if any.
     pub(crate) enclosure: Option<Enclosure>,
 }
@@ -33,7 +38,9 @@ impl Request {
         let mut variables = Vec::new();
         push_variables(&mut variables, &self.variables);
         let (command, directory) = (self.command.as_bytes(), self.directory.as_bytes());
-        for field in [command, directory, &variables, self.agent.as_bytes(), &enclosure] {
+        let (agent, expected) = (self.agent.as_bytes(), self.expected.as_bytes());
+        let quarantine = self.quarantine.as_bytes();
+        for field in [command, directory, &variables, agent, expected, quarantine, &enclosure] {
             bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
             bytes.extend_from_slice(field);
         }
@@ -45,26 +52,26 @@ impl Request {
         let directory = read_field(control).await?;
         let variables = read_field(control).await?;
         let agent = read_field(control).await?;
+        let expected = read_field(control).await?;
+        let quarantine = read_field(control).await?;
         let enclosure = read_field(control).await?;
-        Request::of_fields(command, directory, &variables, agent, &enclosure)
-            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+        Request::of_fields(
+            [command, directory, agent, expected, quarantine],
+            &variables,
+            &enclosure,
+        )
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Walls that cannot be read are not the same as none.
-    fn of_fields(
-        command: Vec<u8>,
-        directory: Vec<u8>,
-        mut variables: &[u8],
-        agent: Vec<u8>,
-        enclosure: &[u8],
-    ) -> Option<Request> {
+    fn of_fields(texts: [Vec<u8>; 5], mut variables: &[u8], enclosure: &[u8]) -> Option<Request> {
         let variables = take_variables(&mut variables).filter(|_| variables.is_empty())?;
         let enclosure = match enclosure {
             [] => None,
             bytes => Some(Enclosure::decode(bytes)?),
         };
-        let [command, directory, agent] = [command, directory, agent].map(OsString::from_vec);
-        Some(Request { command, directory, variables, agent, enclosure })
+        let [command, directory, agent, expected, quarantine] = texts.map(OsString::from_vec);
+        Some(Request { command, directory, variables, agent, expected, quarantine, enclosure })
     }
 }
 
@@ -86,19 +93,40 @@ pub(crate) enum Status {
     NotStarted(String),
 }
 
+/// A line that comes before the status, or after it while something goes on in the background: what was done about
+/// protected paths.
+pub(super) fn encode_note(note: &Note) -> Vec<u8> {
+    one_line(&format!("note {} {}", note.id.as_deref().unwrap_or(NO_ID), note.text))
+}
+
+/// What such a line says; `None` for another one.
+pub(crate) fn decode_note(line: &[u8]) -> Option<Note> {
+    let line = line.strip_suffix(b"\n")?.strip_prefix(b"note ")?;
+    let line = String::from_utf8_lossy(line);
+    let (id, text) = line.split_once(' ')?;
+    Some(Note { id: (id != NO_ID).then(|| id.to_owned()), text: text.to_owned() })
+}
+
+/// In the place of an id, where there is nothing to put back.
+const NO_ID: &str = "-";
+
+fn one_line(text: &str) -> Vec<u8> {
+    let mut line = text.replace('\n', " ");
+    line.truncate(line.floor_char_boundary(STATUS_LIMIT - 1));
+    line.push('\n');
+    line.into_bytes()
+}
+
 /// No status line is longer.
 pub(crate) const STATUS_LIMIT: usize = 1_024;
 
 impl Status {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut line = match self {
+        one_line(&match self {
             Status::Exited(code) => format!("exited {code}"),
             Status::Killed(signal) => format!("killed {signal}"),
-            Status::NotStarted(reason) => format!("failed {}", reason.replace('\n', " ")),
-        };
-        line.truncate(line.floor_char_boundary(STATUS_LIMIT - 1));
-        line.push('\n');
-        line.into_bytes()
+            Status::NotStarted(reason) => format!("failed {reason}"),
+        })
     }
 
     /// `None` while the line is not complete.
@@ -154,7 +182,9 @@ mod tests {
         let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         let (command, directory) = (text(command), text(directory));
         let (variables, agent) = (Vec::new(), "0/".into());
-        Request { command, directory, variables, agent, enclosure: None }.encode()
+        let [expected, quarantine] = [OsString::new(), OsString::new()];
+        let enclosure = None;
+        Request { command, directory, variables, agent, expected, quarantine, enclosure }.encode()
     }
 
     #[test]
@@ -190,6 +220,8 @@ mod tests {
             directory: "/".into(),
             variables: vec![("NAME".into(), "value".into())],
             agent: "0/".into(),
+            expected: "/e".into(),
+            quarantine: "/q".into(),
             enclosure: Some(walls.clone()),
         };
         let bytes = request.encode();
@@ -198,7 +230,9 @@ mod tests {
         request.variables = Vec::new();
         request.enclosure = None;
         assert_eq!(received(&request.encode()).unwrap().enclosure, None);
-        let broken = [request.encode()[..42].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
+        let before_walls = request.encode().len() - 8;
+        let broken =
+            [request.encode()[..before_walls].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
         assert!(received(&broken.concat()).is_none());
         for length in 0..bytes.len() {
             assert!(received(&bytes[..length]).is_none(), "{length} bytes");

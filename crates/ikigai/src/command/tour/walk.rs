@@ -158,10 +158,12 @@ impl<'a> Walk<'a> {
     async fn take_seat(&self, agent: AgentId) -> anyhow::Result<Seat> {
         let which = self.session.map_or(Which::New, Which::Named);
         let (place, limits) = (place(self.environment), self.environment.settings.agent_limits());
+        let roots = self.environment.roots()?.folders();
         let started = Instant::now();
         loop {
             let (store, agent) = (Arc::clone(&self.store), Some(agent.clone()));
-            match Seat::take(store, place.clone(), which, agent, limits).await {
+            let (place, roots) = (place.clone(), Arc::clone(&roots));
+            match Seat::take(store, place, roots, which, agent, limits).await {
                 Err(SeatError::Store(StoreError::LeaseHeld { .. }))
                     if started.elapsed() < PATIENCE =>
                 {

@@ -10,6 +10,7 @@ use super::{STACK, work};
 use crate::sandbox::Sandbox;
 use crate::sandbox::bubblewrap::{Binds, Inside, Loopback, enclose, program};
 use crate::watchdog::Watch;
+use crate::watchdog::covers::Covers;
 use crate::watchdog::networks::Networks;
 use crate::watchdog::spawning::Spawning;
 use crate::watchdog::start::{Started, command, shell_arguments, shell_program};
@@ -22,12 +23,13 @@ pub(super) struct Wrapped {
     spawning: Spawning,
     /// None where this process may not make them.
     networks: Option<Arc<Networks>>,
+    covers: Covers,
 }
 
 impl Wrapped {
     pub(super) fn new(spawning: Spawning, watch: Watch) -> Wrapped {
         let networks = (watch == Watch::Namespaces).then(Arc::default);
-        Wrapped { spawning, networks }
+        Wrapped { spawning, networks, covers: Covers::default() }
     }
 
     /// Starts what is asked for in this sandbox.
@@ -48,20 +50,22 @@ impl Wrapped {
         let (report, bwraps_end) = UnixStream::pair()?;
         report.set_nonblocking(true)?;
         let (spawning, command) = (self.spawning.clone(), request.command.clone());
+        let (covers, looked_at) = (self.covers.clone(), report.try_clone()?);
         let (work, spawned) = work(move |is_wanted| {
             let network = networks.map(|networks| networks.enter(&agent)).transpose()?;
             let binds = binds(program);
             let inside = Inside { sandbox, directory, loader, loopback, binds };
             let call = enclose(&inside, bwraps_end.into())?;
+            let covered = covers.watch(call.covers, looked_at)?;
             if !is_wanted() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             bwrap.args(call.arguments).arg(shell_program()?).args(shell_arguments(&command));
-            Ok((spawning.spawn_with(&mut bwrap, call.fds)?, network))
+            Ok((spawning.spawn_with(&mut bwrap, call.fds)?, network, covered))
         });
         thread::Builder::new().stack_size(STACK).spawn(|| work(Ok(())))?;
-        let (spawned, network) = spawned.await?;
-        Ok(Started::of(spawned, Some(report)).within(network))
+        let (spawned, network, covered) = spawned.await?;
+        Ok(Started::of(spawned, Some(report)).within(network, covered))
     }
 }
 

@@ -1,0 +1,137 @@
+//! The home folder as the working tree: what ikigai keeps there stays hidden, whatever a command moves around it.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::sandbox_landlock::without_bubblewrap;
+use crate::support::{Workspace, ended, result};
+
+/// One command moves a folder away, and the next one would find what was hidden in it under another name.
+const MOVES: [&str; 9] = [
+    "mv ~/.local ~/moved",
+    "mv ~/.local/share ~/moved",
+    "mv ~/.local/share/ikigai ~/moved",
+    "mv ~/.config ~/moved",
+    "mkdir -p ~/in && mv ~/.local ~/in/",
+    "cd ~/.local && mv share ../moved && mkdir -p share/ikigai",
+    "rm -rf ~/.local ~/.config",
+    "umount ~/.local/share/ikigai; mv ~/.local ~/moved",
+    EXCHANGE,
+];
+
+/// `renameat2` with its flag `RENAME_EXCHANGE`.
+const EXCHANGE: &str = "mkdir -p ~/own && python3 -c 'import ctypes, os
+home = os.environ[\"HOME\"].encode()
+print(ctypes.CDLL(None).renameat2(-100, home + b\"/own\", -100, home + b\"/.local\", 2))'";
+
+/// The file of the database and that of the settings, as on a usual machine.
+const OWN_FILES: [&str; 2] = [".local/share/ikigai/ikigai.db", ".config/ikigai/config.toml"];
+
+fn in_usual_places<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
+    command
+        .env("XDG_DATA_HOME", home.join(".local/share"))
+        .env("XDG_CONFIG_HOME", home.join(".config"))
+        .env("TMPDIR", "/tmp")
+}
+
+/// A home with a session in its database, and with settings.
+fn home_with_secrets() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.write("../home/.config/ikigai/config.toml", "# SECRET\n");
+    let mut send = workspace.ikigai();
+    send.args(["mail", "send", "0/", "SECRET"]);
+    assert_eq!(ended(in_usual_places(&mut send, &workspace.home())).0, 0);
+    workspace
+}
+
+fn bash_at_home(workspace: &Workspace, mut program: Command, command: &str) -> Value {
+    program.current_dir(workspace.home()).args(["tool", "bash"]);
+    program.arg(json!({ "command": command }).to_string());
+    serde_json::from_str(&result(in_usual_places(&mut program, &workspace.home()))).unwrap()
+}
+
+#[track_caller]
+fn assert_in_place(workspace: &Workspace, after: &str) {
+    for name in OWN_FILES {
+        let content = std::fs::read(workspace.home().join(name));
+        let content = String::from_utf8_lossy(&content.expect(after)).into_owned();
+        assert!(content.contains("SECRET"), "{after}: {name}");
+    }
+}
+
+#[test]
+fn no_command_moves_a_folder_around_what_is_ikigais_own() {
+    let workspace = home_with_secrets();
+    // What the write-ahead log has is in the file, too.
+    let flush = format!("{}/{}", workspace.home().display(), OWN_FILES[0]);
+    rusqlite::Connection::open(flush)
+        .unwrap()
+        .pragma_update(None, "wal_checkpoint", "TRUNCATE")
+        .unwrap();
+    let run = |command: &str| bash_at_home(&workspace, workspace.ikigai(), command);
+    if run("echo ran")["data"]["output"] != "ran\n" {
+        crate::support::skip("no sandbox in which the home folder is the tree");
+        return;
+    }
+    for command in MOVES {
+        run(command);
+        assert_in_place(&workspace, command);
+        let found = run("grep -rash 'SECRE[T]' ~; echo searched");
+        assert_eq!(found["data"]["output"], "searched\n", "{command}");
+    }
+    assert_eq!(
+        run("mkdir ~/ours && mv ~/ours ~/moved-ours && echo ran")["data"]["output"],
+        "ran\n"
+    );
+}
+
+/// A command could put a folder of its own in the place of the link, with settings for the next start.
+#[test]
+fn nothing_runs_where_a_command_could_replace_a_link_to_what_is_ikigais_own() {
+    for (link, target) in [(".config/ikigai", "dots/ikigai"), (".local", "dots/local")] {
+        let workspace = Workspace::new();
+        workspace.folder("../home/.config").folder(&format!("../home/{target}"));
+        let (link, home) = (workspace.home().join(link), workspace.home());
+        symlink(home.join(target), &link).unwrap();
+        let run = |folder: &Path| {
+            let mut program = workspace.ikigai();
+            program.arg("-C").arg(folder).args(["tool", "bash", r#"{"command":"echo ran"}"#]);
+            ended(in_usual_places(&mut program, &home))
+        };
+        let (code, stdout, told) = run(&home);
+        let expected = format!("ikigai: Commands could replace the link {}", link.display());
+        assert!((code, &*stdout) == (1, "") && told.starts_with(&expected), "{stdout}{told}");
+        assert!(run(&workspace.directory()).1.contains("ran"));
+    }
+}
+
+/// Its rules cannot hide what lies in a folder that can be written, so no command runs there.
+#[test]
+fn with_landlock_no_command_runs_in_a_tree_around_what_is_ikigais_own() {
+    let workspace = home_with_secrets();
+    if without_bubblewrap(&workspace).is_none() {
+        return;
+    }
+    for folder in ["", ".local", ".local/share", ".config"] {
+        let folder = workspace.home().join(folder);
+        let mut program = without_bubblewrap(&workspace).unwrap();
+        program.arg("-C").arg(&folder);
+        let refused = bash_at_home(&workspace, program, "echo ran; mv ~/.local ~/moved");
+        let error = refused["error"].as_str().unwrap_or_default();
+        assert!(error.contains("landlock cannot hide"), "{}: {refused}", folder.display());
+    }
+    // Beside it they run, and move nothing.
+    for command in MOVES {
+        let mut program = without_bubblewrap(&workspace).unwrap();
+        program.arg("-C").arg(workspace.directory());
+        let ran = bash_at_home(&workspace, program, &format!("{command}; echo ran"));
+        let output = ran["data"]["output"].as_str().unwrap_or_default();
+        assert!(output.ends_with("ran\n"), "{ran}");
+    }
+    for name in OWN_FILES {
+        assert!(workspace.home().join(name).exists(), "{name}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Protected paths: what a command puts where other programs run or believe it later.
+
+use std::fs;
+
+use crate::support::enclosed::{Enclosed, Walls, content, in_each_sandbox};
+
+fn files_in_quarantine(enclosed: &Enclosed) -> usize {
+    fs::read_dir(enclosed.workspace.home().join("data/ikigai/quarantine")).unwrap().count()
+}
+
+#[track_caller]
+fn told(enclosed: &Enclosed, command: &str) -> String {
+    let result = enclosed.bash(command, Walls::Up);
+    result["data"]["output"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
+}
+
+#[test]
+fn a_repository_with_a_program_in_its_settings_is_defused_and_told() {
+    in_each_sandbox(|enclosed| {
+        let made = "git init -q sub && git -C sub config core.fsmonitor ./evil";
+        let output = told(&enclosed, made);
+        assert!(output.contains("[ikigai: Moved "), "{}: {output}", enclosed.kind);
+        let config = fs::read_to_string(enclosed.workspace.path("sub/.git/config"));
+        assert!(!config.unwrap_or_default().contains("evil"), "{}", enclosed.kind);
+        assert!(files_in_quarantine(&enclosed) > 0);
+    });
+}
+
+#[test]
+fn a_protected_file_that_a_command_makes_is_moved_away() {
+    in_each_sandbox(|enclosed| {
+        for name in ["AGENTS.md", ".vscode/tasks.json", ".envrc", ".gitmodules", ".mcp.json"] {
+            let command = format!("mkdir -p $(dirname {name}) && echo evil > {name}");
+            let output = told(&enclosed, &command);
+            assert!(output.contains("[ikigai: Moved "), "{name}: {output}");
+            assert!(!enclosed.workspace.path(name).exists(), "{}: {name}", enclosed.kind);
+        }
+    });
+}
+
+#[test]
+fn a_protected_file_that_a_command_changes_is_as_it_was() {
+    in_each_sandbox(|mut enclosed| {
+        // An earlier command that is just ending would count it as its own.
+        enclosed.reopen_with("X", "");
+        enclosed.workspace.write("AGENTS.md", "old\n");
+        enclosed.prints("git init -q . && git init -q sub");
+        let changes = [
+            "echo evil > AGENTS.md; git config core.pager evil; true",
+            "cd sub; git config core.sshCommand evil; true",
+        ];
+        let told = changes.map(|change| told(&enclosed, change));
+        assert!(told[1].contains("restored its previous version"), "{told:?}");
+        assert_eq!(content(enclosed.workspace.path("AGENTS.md")), "old\n", "{}", enclosed.kind);
+        for name in [".git/config", "sub/.git/config"] {
+            let config = content(enclosed.workspace.path(name));
+            assert!(!config.contains("evil"), "{}: {config}", enclosed.kind);
+        }
+    });
+}
+
+#[test]
+fn everyday_git_moves_nothing() {
+    in_each_sandbox(|enclosed| {
+        let commands = "git init -q . && git config user.name a && git config user.email a@b
+            echo 1 > file && git add . && git commit -qm one && git switch -qc side && echo 2 > file
+            git stash -q && git stash pop -q && git commit -qam two && git switch -q - && git merge -q side
+            git worktree add -q ../tmp/other && git clone -q . clone && git status && git diff";
+        let output = told(&enclosed, commands);
+        assert!(!output.contains("[ikigai"), "{}: {output}", enclosed.kind);
+        assert_eq!(files_in_quarantine(&enclosed), 0);
+    });
+}

@@ -1,0 +1,15 @@
+-- The folders that agents of a session can write, and by what a later process knows them again.
+CREATE TABLE roots (
+    session INTEGER NOT NULL REFERENCES sessions,
+    -- A path means something on one machine only. Copies of a machine may share its id, but not its name.
+    machine TEXT NOT NULL,
+    host    TEXT NOT NULL,
+    -- Absolute; bytes, since not every name is text.
+    path    BLOB NOT NULL,
+    -- Different after every start of the machine. Devices are only comparable within one.
+    boot    TEXT NOT NULL,
+    -- Empty on file systems that get another one with every mount.
+    device  INTEGER,
+    inode   INTEGER NOT NULL,
+    PRIMARY KEY (session, machine, host, path)
+) WITHOUT ROWID;

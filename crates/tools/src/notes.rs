@@ -1,0 +1,57 @@
+//! What was done about protected paths beside commands, until the agent is told and the user is asked.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Of what nobody asks for, no more is kept.
+const MOST_NOTES: usize = 100;
+
+/// What was done about one protected path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Names it in the quarantine, if it can be put back.
+    pub id: Option<String>,
+    /// A sentence for the agent and the user.
+    pub text: String,
+}
+
+/// The notes of all agents of a process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// With the agent whose command it was.
+    untold: Vec<(OsString, Note)>,
+    unasked: Vec<(OsString, Note)>,
+}
+
+impl Notes {
+    pub(crate) fn add(&self, agent: &OsStr, note: Note) {
+        let untold = &mut self.lock().untold;
+        if untold.len() < MOST_NOTES {
+            untold.push((agent.to_owned(), note));
+        }
+    }
+
+    /// The sentences that the agent was not told yet.
+    pub(crate) fn tell(&self, agent: &OsStr) -> Vec<String> {
+        let mut kept = self.lock();
+        let told: Vec<_> = kept.untold.extract_if(.., |(whose, _)| whose == agent).collect();
+        let sentences = told.iter().map(|(_, note)| note.text.clone()).collect();
+        let room = MOST_NOTES - kept.unasked.len();
+        kept.unasked.extend(told.into_iter().filter(|(_, note)| note.id.is_some()).take(room));
+        sentences
+    }
+
+    /// What the user was not asked about yet.
+    pub(crate) fn ask(&self, agent: &OsStr) -> Vec<Note> {
+        let mut kept = self.lock();
+        let own = kept.unasked.extract_if(.., |(whose, _)| whose == agent);
+        own.map(|(_, note)| note).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,175 @@
+//! Looking after protected paths beside commands in the sandbox.
+//!
+//! This is done here and not by the program: also when that is killed, what its last command did is checked.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::task::spawn_blocking;
+
+use super::wire::Request;
+use crate::notes::Note;
+use crate::protected::{Change, Finding, Guard, ProtectedPaths, Record, START_UP, TOP};
+use crate::sandbox::{Kind, Root, Sandbox};
+
+/// How often a check begins anew that found as much as it can.
+const ROUNDS: usize = 10;
+/// As many sentences as somebody reads.
+const MOST_NOTES: usize = 20;
+
+/// The protected paths of all roots.
+#[derive(Debug, Default)]
+pub(super) struct Protecting {
+    paths: ProtectedPaths,
+    /// Those of the commands that run.
+    guards: RefCell<Vec<Weak<Guard>>>,
+    /// Paths that file tools write with approval at this moment.
+    expected: Arc<Mutex<Vec<PathBuf>>>,
+}
+
+impl Protecting {
+    /// Takes down how protected paths are before a command in the sandbox starts. `None` for a command outside: the
+    /// user has approved it.
+    pub(super) async fn begin(&self, request: &Request) -> io::Result<Option<Beside>> {
+        let Some(walls) = request.enclosure.as_ref().filter(|_| !request.quarantine.is_empty())
+        else {
+            return Ok(None);
+        };
+        let (sandbox, into) = (&walls.sandbox, PathBuf::from(&request.quarantine));
+        let is_protected =
+            |root: &&Root| root.is_folder() && !sandbox.unprotected.contains(&root.path().into());
+        let roots: Vec<Root> = sandbox.write.iter().filter(is_protected).cloned().collect();
+        if let Some(root) = roots.iter().find(|root| can_write(root.path(), &into, sandbox)) {
+            let (into, root) = (into.display(), root.path().display());
+            return Err(io::Error::other(format!("the quarantine {into} is in {root}")));
+        }
+        let (paths, skipped) = (self.paths.clone(), into.clone());
+        let guard = in_background(move || {
+            // It names a root that was replaced.
+            roots.iter().try_for_each(|root| root.reopen().map(drop))?;
+            let roots: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
+            paths.guard(&roots, &skipped)
+        });
+        let guard = Arc::new(guard.await??);
+        let mut guards = self.guards.borrow_mut();
+        guards.retain(|guard| guard.strong_count() > 0);
+        guards.push(Arc::downgrade(&guard));
+        let expected = Arc::clone(&self.expected);
+        Ok(Some(Beside { guard, into, kind: walls.kind, expected }))
+    }
+
+    /// Lets a path be written while `writing` goes on, and takes what is there then as approved.
+    pub(super) async fn expect(&self, path: PathBuf, writing: impl Future<Output = ()>) {
+        lock(&self.expected).push(path.clone());
+        writing.await;
+        let guards: Vec<Arc<Guard>> =
+            self.guards.borrow().iter().filter_map(Weak::upgrade).collect();
+        // Nobody can be told of an error.
+        let accepted = path.clone();
+        let _ =
+            in_background(move || guards.iter().for_each(|guard| guard.accept(&accepted))).await;
+        let mut expected = lock(&self.expected);
+        if let Some(at) = expected.iter().position(|expected| *expected == path) {
+            expected.swap_remove(at);
+        }
+    }
+}
+
+/// The protected paths beside one command.
+#[derive(Debug)]
+pub(super) struct Beside {
+    guard: Arc<Guard>,
+    into: PathBuf,
+    kind: Kind,
+    expected: Arc<Mutex<Vec<PathBuf>>>,
+}
+
+impl Beside {
+    /// Moves what the command has put into protected paths to the quarantine, and tells it in sentences. Of some paths it
+    /// is known that a cover kept the command from them only part of the time.
+    pub(super) async fn check(
+        &self,
+        had_no_cover: impl Fn(&Path) -> bool + Send + 'static,
+    ) -> Vec<Note> {
+        let (guard, into) = (Arc::clone(&self.guard), self.into.clone());
+        let (kind, expected) = (self.kind, Arc::clone(&self.expected));
+        let is_approved = move |finding: &Finding| {
+            let is_users =
+                kind == Kind::Bubblewrap && was_read_only(finding) && !had_no_cover(&finding.path);
+            is_users || lock(&expected).iter().any(|path| finding.path.starts_with(path))
+        };
+        let checked = in_background(move || check(&guard, &into, is_approved)).await;
+        checked.unwrap_or_else(|error| {
+            vec![plain(format!("Could not check protected paths: {error}"))]
+        })
+    }
+}
+
+fn check(guard: &Guard, into: &Path, is_approved: impl Fn(&Finding) -> bool) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for _ in 0..ROUNDS {
+        let check = guard.check();
+        let incomplete = check.incomplete.into_iter();
+        notes.extend(
+            incomplete.map(|why| plain(format!("Not all protected paths could be checked: {why}"))),
+        );
+        let (approved, findings): (Vec<_>, Vec<_>) =
+            check.findings.into_iter().partition(&is_approved);
+        approved.iter().for_each(|finding| guard.accept(&finding.path));
+        if findings.is_empty() {
+            break;
+        }
+        match guard.quarantine(&findings, into) {
+            Ok(records) => notes.extend(records.iter().map(note_of)),
+            Err(error) => {
+                let text = format!("Could not quarantine changes of protected paths: {error}");
+                notes.push(plain(text));
+                break;
+            }
+        }
+    }
+    notes.dedup();
+    let left_out = notes.len().saturating_sub(MOST_NOTES);
+    notes.truncate(MOST_NOTES);
+    if left_out > 0 {
+        notes.push(plain(format!("{left_out} more changes of protected paths")));
+    }
+    notes
+}
+
+/// Whether a path lies in a root, and nothing between the two is hidden.
+fn can_write(root: &Path, path: &Path, sandbox: &Sandbox) -> bool {
+    let between = |hidden: &&PathBuf| path.starts_with(hidden) && hidden.starts_with(root);
+    let is_hidden = sandbox.hidden.iter().filter(between).any(|hidden| hidden != root);
+    path.starts_with(root) && !is_hidden
+}
+
+fn note_of(record: &Record) -> Note {
+    let id = Some(&record.id).filter(|id| !id.is_empty());
+    Note { id: id.cloned(), text: record.to_string() }
+}
+
+/// A note about nothing that could be put back.
+fn plain(text: String) -> Note {
+    Note { id: None, text }
+}
+
+/// Whether a command in bubblewrap could only read it (`sandbox/guarded.rs`), so that the user has changed it.
+fn was_read_only(finding: &Finding) -> bool {
+    let Ok(inside) = finding.path.strip_prefix(&finding.root) else { return false };
+    let mut covered = START_UP.iter().chain(&TOP).chain(&[".git"]);
+    finding.change != Change::New && covered.any(|name| inside.starts_with(name))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A look at the tree takes as long as its file system does.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work).await.map_err(io::Error::other)
+}
