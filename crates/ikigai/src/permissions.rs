@@ -30,7 +30,7 @@ pub(crate) fn permissions(
     sandbox.unprotected.extend(temporary.map(Path::to_owned));
     let tree = tree.hiding(sandbox.hidden.iter().cloned());
     if settings.mode() != Mode::Full {
-        require_firm_ways(settings.own_folders(), &sandbox)?;
+        require_firm_ways(&settings.own_places()?, &sandbox)?;
     }
     make_own_folders(settings.own_folders(), &tree)?;
     let rules = settings.rules()?;
@@ -45,13 +45,13 @@ fn require_firm_ways(own: &[PathBuf], sandbox: &Sandbox) -> anyhow::Result<()> {
         sandbox.write.iter().any(|root| is_in(root.path()))
             && !sandbox.hidden.iter().any(|place| is_in(place))
     };
-    for folder in own {
-        if let Some(link) = Lookup::of(folder).links.into_iter().find(can_be_replaced) {
+    for place in own {
+        if let Some(link) = Lookup::of(place).links.into_iter().find(can_be_replaced) {
             anyhow::bail!(
-                "Commands could replace the link {}, which leads to the folder {} of ikigai's own: start ikigai in another \
-                 folder, or put a folder in the place of the link",
+                "Commands could replace the link {}, which leads to {} of ikigai's own: start ikigai in another folder, or put \
+                 what it leads to in its place",
                 link.display(),
-                folder.display()
+                place.display()
             );
         }
     }

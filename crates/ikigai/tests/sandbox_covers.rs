@@ -103,9 +103,7 @@ fn a_program_that_a_command_adds_to_replaced_settings_is_gone_when_it_has_ended(
 
 #[test]
 fn what_the_user_changes_while_a_command_runs_is_kept() {
-    in_each_sandbox(|mut enclosed| {
-        // An earlier command that is just ending would count it as its own.
-        enclosed.reopen_with("X", "");
+    in_each_sandbox(|enclosed| {
         enclosed.workspace.write("AGENTS.md", "old\n");
         git(&enclosed, &["init", "-q", "."]);
         go_on(&enclosed, "true");

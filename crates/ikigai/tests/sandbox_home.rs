@@ -108,6 +108,21 @@ fn nothing_runs_where_a_command_could_replace_a_link_to_what_is_ikigais_own() {
     }
 }
 
+#[test]
+fn nothing_runs_where_a_command_could_replace_a_link_to_the_settings_that_were_named() {
+    let workspace = Workspace::new();
+    workspace.write("../outside/my.toml", "").link("linked.toml", "../outside/my.toml");
+    let run = |config: &str| {
+        let mut program = workspace.ikigai();
+        program.args(["--config", config, "tool", "bash", r#"{"command":"echo ran"}"#]);
+        ended(&mut program)
+    };
+    let (code, stdout, told) = run("linked.toml");
+    let expected = "ikigai: Commands could replace the link ";
+    assert!((code, &*stdout) == (1, "") && told.starts_with(expected), "{stdout}{told}");
+    assert!(run("../outside/my.toml").1.contains("ran"));
+}
+
 /// Its rules cannot hide what lies in a folder that can be written, so no command runs there.
 #[test]
 fn with_landlock_no_command_runs_in_a_tree_around_what_is_ikigais_own() {

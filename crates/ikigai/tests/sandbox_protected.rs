@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::support::enclosed::{Enclosed, Walls, content, in_each_sandbox};
+use crate::support::wait_for;
 
 fn files_in_quarantine(enclosed: &Enclosed) -> usize {
     fs::read_dir(enclosed.workspace.home().join("data/ikigai/quarantine")).unwrap().count()
@@ -40,9 +41,7 @@ fn a_protected_file_that_a_command_makes_is_moved_away() {
 
 #[test]
 fn a_protected_file_that_a_command_changes_is_as_it_was() {
-    in_each_sandbox(|mut enclosed| {
-        // An earlier command that is just ending would count it as its own.
-        enclosed.reopen_with("X", "");
+    in_each_sandbox(|enclosed| {
         enclosed.workspace.write("AGENTS.md", "old\n");
         enclosed.prints("git init -q . && git init -q sub");
         let changes = [
@@ -69,5 +68,34 @@ fn everyday_git_moves_nothing() {
         let output = told(&enclosed, commands);
         assert!(!output.contains("[ikigai"), "{}: {output}", enclosed.kind);
         assert_eq!(files_in_quarantine(&enclosed), 0);
+    });
+}
+
+#[test]
+fn what_a_daemon_plants_is_moved_away_too() {
+    in_each_sandbox(|enclosed| {
+        enclosed.prints("git init -q sub");
+        enclosed.prints(
+            "(setsid bash -c 'sleep 0.3; git -C sub config core.fsmonitor evil; touch done' > /dev/null 2>&1 &)",
+        );
+        wait_for("the daemon", || enclosed.workspace.path("done").exists().then_some(()));
+        wait_for("the quarantine", || {
+            let config = fs::read_to_string(enclosed.workspace.path("sub/.git/config")).ok()?;
+            (!config.contains("evil")).then_some(())
+        });
+        assert!(files_in_quarantine(&enclosed) > 0);
+    });
+}
+
+#[test]
+fn a_worktree_is_not_led_to_other_settings() {
+    in_each_sandbox(|enclosed| {
+        enclosed.prints(
+            "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m 1
+            git worktree add -q wt && git init -q other",
+        );
+        let before = content(enclosed.workspace.path(".git/worktrees/wt/commondir"));
+        told(&enclosed, "echo ../../../other/.git > .git/worktrees/wt/commondir");
+        assert_eq!(content(enclosed.workspace.path(".git/worktrees/wt/commondir")), before);
     });
 }

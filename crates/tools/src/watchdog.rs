@@ -37,7 +37,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use groups::{Group, Sessions};
-use protecting::{Beside, Protecting};
+use protecting::{Beside, Keeper, Protecting};
 use start::{Started, Starter};
 use wire::encode_note;
 
@@ -216,6 +216,7 @@ async fn follow(
             return control.write_all(&Status::NotStarted(error.to_string()).encode()).await;
         }
     };
+    let running = protecting.note_running(command.group);
     let status = tokio::select! {
         status = command.child.wait() => status?,
         () = told_to_end(&mut control) => end(&mut command).await?,
@@ -238,13 +239,33 @@ async fn follow(
             checked = Instant::now();
         }
     }
+    drop(running);
+    let can_be_left = beside.as_ref().is_some_and(Beside::can_be_left);
+    let Some(keeper) = can_be_left.then(|| protecting.keep()).flatten() else { return Ok(()) };
+    while !keeper.strays().is_empty() {
+        tokio::select! {
+            () = tokio::time::sleep(BETWEEN_CHECKS) => {}
+            () = told_to_end(&mut control) => end_strays(&keeper).await,
+        }
+        tell_of_protected(&mut control, beside.as_ref(), &command).await;
+    }
+    // What the last one did before it ended.
+    tell_of_protected(&mut control, beside.as_ref(), &command).await;
     Ok(())
+}
+
+/// Ends what has left the groups of commands in landlock.
+async fn end_strays(keeper: &Keeper) {
+    let groups = keeper.strays();
+    tell_to_end(&groups);
+    let _ = tokio::time::timeout(GRACE, until_gone(&groups)).await;
+    keeper.strays().iter().for_each(|group| group.signal(Signal::KILL));
 }
 
 /// Checks protected paths, and says what was done about them.
 async fn tell_of_protected(control: &mut UnixStream, beside: Option<&Beside>, command: &Started) {
     let Some(beside) = beside else { return };
-    let mut notes = beside.check(command.had_no_cover()).await;
+    let mut notes = beside.check(command.read_only()).await;
     notes.extend(command.take_reason().map(|text| Note { id: None, text }));
     for note in notes {
         // Also when the program is gone, all is checked.

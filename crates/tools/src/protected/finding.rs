@@ -191,6 +191,7 @@ impl Compared<'_> {
             Role::Top if was.is_some() => refuse("it was changed"),
             Role::Top => refuse("it is new, and other programs run or believe it"),
             _ if is_link => refuse("it is a link"),
+            _ if version.is_unknown_folder() => refuse("there is too much in it to be checked"),
             Role::Passage => Ok(()),
             Role::Hook if version.is_folder() => Ok(()),
             Role::Hook if was.is_some() => refuse("git runs it, and it was changed"),

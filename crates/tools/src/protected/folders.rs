@@ -9,17 +9,18 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat};
 use rustix::io::Errno;
 
 use super::beneath::{
     LONGEST_STRETCH, Look, Root, TO_ENTER, TO_LIST, for_each_entry, open_beneath,
 };
+use super::moving::plain_mode;
 use super::names::folded;
 use crate::change_time::{is_exact, is_settled};
 
@@ -44,6 +45,11 @@ const NEST: u8 = 4;
 const UNREADABLE: u8 = 8;
 /// Not all that is in it is known, for there is too much.
 const CUT: u8 = 16;
+
+/// It is in a repository.
+const INSIDE: u8 = 32;
+/// There is a link in it.
+const HAS_LINK: u8 = 64;
 
 /// In the place of a change time: the folder has to be listed again.
 const UNSETTLED: i64 = i64::MIN;
@@ -72,6 +78,15 @@ struct Node {
     flags: u8,
 }
 
+/// What is done about a folder that its owner may not list, and that was not so before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// It is left as it is: the user has made it so.
+    Left,
+    /// It is opened: a command has made it so. Git finds what is in it by its name, and so do others.
+    Opened,
+}
+
 /// What a walk has found. All paths are relative to the root.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
@@ -79,7 +94,7 @@ pub(super) struct Found {
     pub(super) repositories: Vec<PathBuf>,
     /// Folders with an entry `.git`.
     pub(super) with_git: Vec<PathBuf>,
-    /// `modules` and `worktrees` of repositories, and folders in these.
+    /// `modules` and `worktrees` of repositories, folders in these, and all others in a repository that have a link in them.
     pub(super) nests: Vec<PathBuf>,
     /// Why not everything was looked at.
     pub(super) incomplete: Vec<String>,
@@ -93,7 +108,7 @@ impl Folders {
     }
 
     /// Looks what has changed.
-    pub(super) fn update(&mut self, root: &Root, now: SystemTime) -> Found {
+    pub(super) fn update(&mut self, root: &Root, now: SystemTime, closed: Closed) -> Found {
         let old = std::mem::take(self);
         let mut walk = Walk {
             root: root.folder.as_fd(),
@@ -110,6 +125,7 @@ impl Folders {
             entries: 0,
             exact: HashMap::new(),
             now,
+            closed,
         };
         walk.run();
         let (new, found) = (walk.new, walk.found);
@@ -139,6 +155,7 @@ struct Walk<'a> {
     /// Which devices keep exact change times.
     exact: HashMap<u64, bool>,
     now: SystemTime,
+    closed: Closed,
 }
 
 struct Anchor {
@@ -248,7 +265,17 @@ impl Walk<'_> {
     }
 
     fn list(&mut self, name: &[u8], old: Option<usize>) -> Option<(Node, Children)> {
-        let opened = self.open(TO_LIST).and_then(|folder| Ok((Look::of_open(&folder)?, folder)));
+        let is_known = old.is_some_and(|at| self.old.nodes[at].flags & UNREADABLE != 0);
+        let open = || self.open(TO_LIST).and_then(|folder| Ok((Look::of_open(&folder)?, folder)));
+        let mut opened = open();
+        let may_enter = |look: Look| look.mode & 0o500 == 0o500;
+        if self.closed == Closed::Opened
+            && !is_known
+            && !opened.as_ref().is_ok_and(|(look, _)| may_enter(*look))
+            && self.open(TO_ENTER).and_then(|folder| allow_listing(&folder)).is_ok()
+        {
+            opened = open();
+        }
         let (look, folder) = match opened {
             Ok(opened) => opened,
             // It is gone, or a link by now.
@@ -261,13 +288,11 @@ impl Walk<'_> {
         let mut marks = Marks::default();
         let mut names: Vec<Box<[u8]>> = Vec::new();
         let room = MOST_FOLDERS.saturating_sub(self.new.nodes.len());
-        let is_objects = is_objects(name, around);
         let mut count = 0;
         let listed = for_each_entry(folder, |name, kind| {
             count += 1;
-            marks.note(name);
-            let is_wanted = kind == FileType::Directory && !(is_objects && is_of_objects(name));
-            if is_wanted && names.len() <= room {
+            marks.note(name, kind);
+            if kind == FileType::Directory && names.len() <= room {
                 names.push(name.into());
             }
         });
@@ -321,7 +346,14 @@ impl Walk<'_> {
     }
 
     /// Puts a folder into the new list, and goes into it if there is something in it.
-    fn add(&mut self, name: &[u8], node: Node, children: Children, parent_length: usize) {
+    fn add(&mut self, name: &[u8], mut node: Node, children: Children, parent_length: usize) {
+        // What is around it may have become a repository since.
+        let around = self.frames.last().map_or(0, |frame| frame.flags);
+        if around & (REPOSITORY | INSIDE) != 0 {
+            node.flags |= INSIDE;
+        } else if node.flags & REPOSITORY == 0 {
+            node.flags &= !INSIDE;
+        }
         self.note_found(node.flags);
         let at = self.new.nodes.len();
         let name_start = self.new.names.len() as u32;
@@ -375,14 +407,15 @@ impl Walk<'_> {
     }
 
     fn note_found(&mut self, flags: u8) {
-        if flags & (HAS_GIT | REPOSITORY | NEST) == 0 {
+        let has_link = flags & INSIDE != 0 && flags & HAS_LINK != 0;
+        if flags & (HAS_GIT | REPOSITORY | NEST) == 0 && !has_link {
             return;
         }
         let path = PathBuf::from(OsStr::from_bytes(&self.path));
         if flags & HAS_GIT != 0 {
             self.found.with_git.push(path.clone());
         }
-        if flags & NEST != 0 {
+        if flags & NEST != 0 || has_link {
             self.found.nests.push(path.clone());
         }
         if flags & REPOSITORY != 0 {
@@ -424,10 +457,12 @@ struct Marks {
     head: bool,
     objects: bool,
     commondir: bool,
+    link: bool,
 }
 
 impl Marks {
-    fn note(&mut self, name: &[u8]) {
+    fn note(&mut self, name: &[u8], kind: FileType) {
+        self.link |= kind == FileType::Symlink;
         match name.len() {
             4 if is_name(name, ".git") => self.git = true,
             4 if is_name(name, "head") => self.head = true,
@@ -451,18 +486,12 @@ fn flags(name: &[u8], around: u8, marks: &Marks) -> u8 {
             _ => false,
         };
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-    flag(marks.git, HAS_GIT) | flag(is_repository, REPOSITORY) | flag(is_nest, NEST)
-}
-
-fn is_objects(name: &[u8], around: u8) -> bool {
-    around & REPOSITORY != 0 && is_name(name, "objects")
-}
-
-/// Folders of git's objects. Others there may be anything, if somebody made a repository of a project's folder.
-fn is_of_objects(name: &[u8]) -> bool {
-    name == b"pack"
-        || name == b"info"
-        || (name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit))
+    let is_inside = is_repository || around & (REPOSITORY | INSIDE) != 0;
+    flag(marks.git, HAS_GIT)
+        | flag(is_repository, REPOSITORY)
+        | flag(is_nest, NEST)
+        | flag(is_inside, INSIDE)
+        | flag(marks.link, HAS_LINK)
 }
 
 /// Whether a file system may take a name for this one, which is in ASCII.
@@ -471,6 +500,20 @@ fn is_name(found: &[u8], name: &str) -> bool {
         true => found.eq_ignore_ascii_case(name.as_bytes()),
         false => folded(OsStr::from_bytes(found)) == name,
     }
+}
+
+/// Lets the owner of a folder list and enter it, whatever it is called by now.
+#[cfg(target_os = "linux")]
+fn allow_listing(folder: &OwnedFd) -> Result<(), Errno> {
+    let mode = plain_mode(Look::of_open(folder)?.mode) | Mode::RUSR | Mode::XUSR;
+    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    chmodat(CWD, path, mode, AtFlags::empty())
+}
+
+/// Elsewhere there is no sandbox.
+#[cfg(not(target_os = "linux"))]
+fn allow_listing(_folder: &OwnedFd) -> Result<(), Errno> {
+    Err(Errno::ACCESS)
 }
 
 fn nanoseconds(look: Look) -> i64 {
@@ -485,7 +528,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::super::beneath::Root;
-    use super::{Folders, Found};
+    use super::{Closed, Folders, Found};
 
     fn sorted(mut found: Found) -> Found {
         for list in [&mut found.repositories, &mut found.with_git, &mut found.nests] {
@@ -515,7 +558,7 @@ mod tests {
         fs::write(folder.path().join("a/b/.git/worktrees/w/commondir"), "").unwrap();
         symlink("a", folder.path().join("link")).unwrap();
         let root = Root::open(folder.path()).unwrap();
-        let found = sorted(Folders::default().update(&root, SystemTime::now()));
+        let found = sorted(Folders::default().update(&root, SystemTime::now(), Closed::Left));
         let expected = Found {
             repositories: paths(&[
                 "a/b/.git",
@@ -561,8 +604,8 @@ mod tests {
         let mut found_before = Found::default();
         for (number, change) in changes.iter().enumerate() {
             change();
-            let found = sorted(warm.update(&root, later));
-            let cold = sorted(Folders::default().update(&root, later));
+            let found = sorted(warm.update(&root, later, Closed::Left));
+            let cold = sorted(Folders::default().update(&root, later, Closed::Left));
             assert_eq!(found, cold, "change {number}");
             assert_eq!(found == found_before, number == 0 || number == 4, "change {number}");
             found_before = found;

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::beneath::{Content, Look, Root};
+use super::beneath::{Content, Look, Root, TO_LIST};
 use super::finding::{Current, Finding, Roots};
-use super::folders::Folders;
+use super::folders::{Closed, Folders};
 use super::quarantine::{Quarantine, Restore};
 use super::record::{Record, Restored};
 use super::snapshot::{Role, Snapshot};
@@ -39,6 +41,10 @@ struct Watched {
     /// What protected links led to before.
     linked: BTreeMap<PathBuf, Role>,
     guards: usize,
+    /// The root, locked while there are guards, so that other processes know of them.
+    lock: Option<OwnedFd>,
+    /// Whether commands of another process were running when the state before was taken: what was there may be theirs.
+    is_doubtful: bool,
 }
 
 /// Guards the protected paths of some roots while a command runs; dropped when the command has ended.
@@ -116,7 +122,13 @@ impl Guard {
             let Some(watched_root) = watched.get(id) else { continue };
             let room = MOST_FINDINGS - check.findings.len();
             let roots = self.current(&watched, &now);
-            let findings = roots.compare(at, &watched_root.before, room);
+            let mut findings = roots.compare(at, &watched_root.before, room);
+            if watched_root.is_doubtful {
+                // Another process may have undone what its own command did: that is not to be brought back.
+                let none = Snapshot::default();
+                let planted = roots.compare(at, &none, usize::MAX);
+                findings.retain(|finding| planted.iter().any(|known| known.path == finding.path));
+            }
             check.incomplete.extend(now[at].incomplete.iter().cloned());
             if let Some(watched_root) = watched.get_mut(id) {
                 // Of what there was no room for, nothing is known to be harmless.
@@ -139,13 +151,8 @@ impl Guard {
     ///
     /// What cannot be moved there is renamed in its root, so that no program finds it. What cannot be renamed either stays
     /// and is found again; its record has no id.
-    ///
-    /// # Errors
-    ///
-    /// If `into` cannot be opened: then nothing was done. What goes wrong with a single path is
-    /// said by its record.
-    pub fn quarantine(&self, findings: &[Finding], into: &Path) -> io::Result<Vec<Record>> {
-        let quarantine = Quarantine::open(into)?;
+    pub fn quarantine(&self, findings: &[Finding], into: &Path) -> Vec<Record> {
+        let quarantine = Quarantine::open(into);
         let mut watched = self.paths.lock();
         let mut records = Vec::new();
         for finding in findings.iter().take(MOST_FINDINGS) {
@@ -158,7 +165,7 @@ impl Guard {
             }
             records.push(record);
         }
-        Ok(records)
+        records
     }
 
     /// Records the current state of a path, and of all in it, as approved: after an approved write of a file tool, or
@@ -175,7 +182,8 @@ impl Guard {
     }
 
     fn look(&self, watched: &mut BTreeMap<RootId, Watched>) -> Vec<Snapshot> {
-        let look = |id| watched.get_mut(id).map(Watched::look).unwrap_or_default();
+        let look =
+            |id| watched.get_mut(id).map(|root| root.look(Closed::Opened)).unwrap_or_default();
         self.roots.iter().map(look).collect()
     }
 
@@ -195,6 +203,9 @@ impl Drop for Guard {
         for id in &self.roots {
             if let Some(watched) = watched.get_mut(id) {
                 watched.guards = watched.guards.saturating_sub(1);
+                if watched.guards == 0 {
+                    watched.lock = None;
+                }
             }
         }
     }
@@ -209,13 +220,16 @@ impl Watched {
             good: Snapshot::default(),
             linked: BTreeMap::new(),
             guards: 0,
+            lock: None,
+            is_doubtful: false,
         }
     }
 
     fn start(&mut self) {
         if self.guards == 0 {
+            self.take_lock();
             self.linked.clear();
-            self.before = self.look();
+            self.before = self.look(Closed::Left);
             self.linked = self.before.linked(&self.root);
             if !self.linked.is_empty() {
                 self.before.add_linked(&self.root, &self.linked);
@@ -225,8 +239,16 @@ impl Watched {
         self.guards += 1;
     }
 
-    fn look(&mut self) -> Snapshot {
-        let found = self.folders.update(&self.root, SystemTime::now());
+    /// Finds out whether another process has guards on the same root. Without a lock that is not known.
+    fn take_lock(&mut self) {
+        self.lock = self.root.folder(Path::new(""), TO_LIST).ok();
+        let lock = |how| self.lock.as_ref().is_some_and(|root| flock(root, how).is_ok());
+        self.is_doubtful = !lock(FlockOperation::NonBlockingLockExclusive);
+        lock(FlockOperation::NonBlockingLockShared);
+    }
+
+    fn look(&mut self, closed: Closed) -> Snapshot {
+        let found = self.folders.update(&self.root, SystemTime::now(), closed);
         let mut snapshot = Snapshot::take(&self.root, found, &self.before);
         snapshot.add_linked(&self.root, &self.linked);
         snapshot

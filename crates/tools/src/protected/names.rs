@@ -83,7 +83,21 @@ pub(crate) fn is_guarded_at(root: &Path, inside: &Path) -> bool {
     let in_repository = |(depth, folder): (usize, &Path)| {
         is_setting(&names[names.len() - depth..]) && is_repository(&root.join(folder))
     };
-    is_guarded(inside) || inside.ancestors().enumerate().skip(1).any(in_repository)
+    let makes_repository = |(depth, folder): (usize, &Path)| {
+        makes_repository(&root.join(folder), &names[names.len() - depth..])
+    };
+    is_guarded(inside)
+        || inside.ancestors().enumerate().skip(1).any(in_repository)
+        || inside.ancestors().enumerate().skip(1).any(makes_repository)
+}
+
+/// Whether git takes a folder for a repository only when there is something at a path in it: then what is there already
+/// becomes settings.
+fn makes_repository(folder: &Path, names: &[String]) -> bool {
+    let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
+    let is_written = |name: &str| names.first().is_some_and(|first| first == name);
+    let will_be = |name: &str| is_there(name) || is_written(&name.to_lowercase());
+    !is_repository(folder) && will_be("HEAD") && (will_be("objects") || will_be("commondir"))
 }
 
 /// Whether a path, relative to the folder of a repository, is one of git's settings.
@@ -226,6 +240,21 @@ mod tests {
     fn a_repository_without_a_git_folder_is_known_by_a_look_at_it() {
         let root = tempfile::tempdir().unwrap();
         let is_guarded_there = |path: &str| is_guarded_at(root.path(), Path::new(path));
+        fs::create_dir_all(root.path().join("half/objects")).unwrap();
+        fs::create_dir_all(root.path().join("src/hooks")).unwrap();
+        fs::write(root.path().join("src/HEAD"), "").unwrap();
+        for (path, expected) in [
+            ("half/HEAD", true),
+            ("half/head", true),
+            ("half/objects/x", false),
+            ("src/objects/x", true),
+            ("src/commondir", true),
+            ("src/hooks/x", false),
+            ("other/HEAD", false),
+            ("other/objects/x", false),
+        ] {
+            assert_eq!(is_guarded_at(root.path(), Path::new(path)), expected, "{path}");
+        }
         fs::create_dir_all(root.path().join("a/bare/objects")).unwrap();
         for path in ["a/bare/config", "a/bare/hooks/update", "a/bare/modules/x/config"] {
             assert!(!is_guarded_there(path), "{path}");

@@ -38,7 +38,7 @@ pub fn quarantined(from: &Path) -> io::Result<Vec<Record>> {
     if !from.try_exists()? {
         return Ok(Vec::new());
     }
-    let quarantine = Quarantine::open(from)?;
+    let quarantine = Quarantine::open(from);
     let mut ids: Vec<String> = Vec::new();
     for entry in fs::read_dir(from)? {
         ids.extend(entry?.file_name().into_string().ok().filter(|id| is_id(id)));
@@ -60,7 +60,7 @@ pub fn put_back(from: &Path, id: &str) -> io::Result<PathBuf> {
     if !is_id(id) {
         return Err(not_found());
     }
-    let slot = Quarantine::open(from)?.slot(id).map_err(|_| not_found())?;
+    let slot = Quarantine::open(from).slot(id).map_err(|_| not_found())?;
     let record = slot.read_record().ok_or_else(not_found)?;
     slot.put_back(&record)?;
     renameat(&slot.folder, "record", &slot.folder, "record.done")?;
@@ -73,7 +73,7 @@ fn is_id(id: &str) -> bool {
 
 /// The open quarantine folder.
 pub(super) struct Quarantine {
-    folder: OwnedFd,
+    folder: io::Result<OwnedFd>,
 }
 
 /// The folder of one record.
@@ -89,12 +89,17 @@ pub(super) struct Restore<'a> {
 }
 
 impl Quarantine {
-    /// Opens it, and makes it first unless it is there.
-    pub(super) fn open(path: &Path) -> io::Result<Quarantine> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        let path = path.canonicalize()?;
-        let folder = open_folder(CWD, &path, Links::Refuse)?;
-        Ok(Quarantine { folder })
+    /// Opens it, and makes it first unless it is there. An error comes with what is to be moved there.
+    pub(super) fn open(path: &Path) -> Quarantine {
+        let open = || {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+            Ok(open_folder(CWD, &path.canonicalize()?, Links::Refuse)?)
+        };
+        Quarantine { folder: open() }
+    }
+
+    fn folder(&self) -> io::Result<&OwnedFd> {
+        self.folder.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 
     /// Moves one thing in and restores what was there before. `None` if there is nothing left to do.
@@ -111,8 +116,13 @@ impl Quarantine {
         };
         let slot = match self.new_slot() {
             Ok(slot) => slot,
+            // Without a place in the quarantine it gets another name, by which no program finds it.
             Err(error) => {
-                record.moved = Moved::Not(error.to_string());
+                let aside = format!(".quarantined-{}", new_id(0));
+                record.moved = set_aside(restore.root, path, &aside, error.to_string());
+                if matches!(record.moved, Moved::Aside(_)) {
+                    record.restored = restore.restore(path, &new_id(0));
+                }
                 return Some(record);
             }
         };
@@ -124,7 +134,7 @@ impl Quarantine {
             record.restored = restore.restore(path, &slot.id);
         }
         if !record.can_be_put_back() {
-            let _ = remove(&self.folder, OsStr::new(&slot.id));
+            let _ = self.folder().map(|folder| remove(folder, OsStr::new(&slot.id)));
             record.id.clear();
             return Some(record);
         }
@@ -135,12 +145,11 @@ impl Quarantine {
     }
 
     fn new_slot(&self) -> io::Result<Slot> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let folder = self.folder()?;
         for number in 0..MOST_IDS {
-            let nanoseconds = now.subsec_nanos().saturating_add(number);
-            let id = format!("{}-{nanoseconds:09}", now.as_secs());
-            match mkdirat(&self.folder, &id, Mode::RWXU) {
-                Ok(()) => return Ok(self.slot(&id)?),
+            let id = new_id(number);
+            match mkdirat(folder, &id, Mode::RWXU) {
+                Ok(()) => return self.slot(&id),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -148,9 +157,27 @@ impl Quarantine {
         Err(Errno::EXIST.into())
     }
 
-    fn slot(&self, id: &str) -> Result<Slot, Errno> {
-        let folder = openat(&self.folder, id, TO_ENTER, Mode::empty())?;
+    fn slot(&self, id: &str) -> io::Result<Slot> {
+        let folder = openat(self.folder()?, id, TO_ENTER, Mode::empty())?;
         Ok(Slot { id: id.to_owned(), folder })
+    }
+}
+
+/// Named by the time, so that later ones sort behind earlier ones.
+fn new_id(number: u32) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{:09}", now.as_secs(), now.subsec_nanos().saturating_add(number))
+}
+
+/// Gives a thing another name where it is, which needs no space.
+fn set_aside(root: &Root, path: &Path, name: &str, error: String) -> Moved {
+    let renamed = root.parent(path).and_then(|(parent, old)| {
+        rename_free(&parent, old, &parent, OsStr::new(name)).map(|()| path.with_file_name(name))
+    });
+    match renamed {
+        Ok(path) => Moved::Aside(root.path.join(path)),
+        Err(Errno::NOENT) => Moved::Gone,
+        Err(_) => Moved::Not(error),
     }
 }
 

@@ -205,7 +205,7 @@ fn what_git_or_others_would_run_or_believe_is_quarantined_and_restored() {
         world.sh(script);
         let found = guard.check().findings;
         assert_eq!(paths(&world, &found), [path], "{script}: {found:?}");
-        let records = guard.quarantine(&found, &world.quarantine).unwrap();
+        let records = guard.quarantine(&found, &world.quarantine);
         assert_eq!(records.len(), 1, "{script}");
         assert_eq!(records[0].moved, Moved::ToQuarantine, "{script}");
         assert_eq!(contents(&world.path(path)), before, "{script}");
@@ -237,7 +237,7 @@ fn what_was_there_before_and_is_dangerous_stays_but_may_not_be_changed() {
         "AGENTS.md",
     ];
     assert_eq!(paths(&world, &found), expected);
-    let records = guard.quarantine(&found, &world.quarantine).unwrap();
+    let records = guard.quarantine(&found, &world.quarantine);
     let done: Vec<_> = records.iter().map(|record| (&record.moved, &record.restored)).collect();
     let (moved, gone) = (&Moved::ToQuarantine, &Moved::Gone);
     let (yes, none) = (&Restored::Yes, &Restored::NoPrevious);
@@ -267,14 +267,14 @@ fn a_repository_that_is_replaced_by_a_file_or_a_link_is_found() {
     world.sh("mv .git g && echo 'gitdir: g' > .git");
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".git"]);
-    let records = guard.quarantine(&found, &world.quarantine).unwrap();
+    let records = guard.quarantine(&found, &world.quarantine);
     assert_eq!(records[0].restored, Restored::Not("its repository was moved or deleted".into()));
     world.sh("mv g .git");
     assert_eq!(guard.check().findings, []);
     world.sh("mv sub \"$OUTSIDE/elsewhere\" && ln -s \"$OUTSIDE/elsewhere\" sub");
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), ["sub"]);
-    guard.quarantine(&found, &world.quarantine).unwrap();
+    guard.quarantine(&found, &world.quarantine);
     assert!(fs::symlink_metadata(world.path("sub")).is_err());
     assert_eq!(guard.check().findings, []);
 }
@@ -288,7 +288,7 @@ fn what_is_put_back_is_what_was_found_and_is_accepted() {
     world.sh("ln -s nowhere CLAUDE.md");
     let after = contents(&world.root);
     let found = guard.check().findings;
-    guard.quarantine(&found, &world.quarantine).unwrap();
+    guard.quarantine(&found, &world.quarantine);
     assert_eq!(world.text("AGENTS.md").as_deref(), Some("1\n"));
     assert_ne!(contents(&world.root), after);
     let records = quarantined(&world.quarantine).unwrap();
@@ -319,7 +319,7 @@ fn what_a_file_tool_wrote_with_approval_is_restored_to_later() {
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".vscode/a", ".vscode/b"]);
     assert_eq!([found[0].change, found[1].change], [Change::Changed, Change::New]);
-    guard.quarantine(&found, &world.quarantine).unwrap();
+    guard.quarantine(&found, &world.quarantine);
     assert_eq!(world.text(".vscode/a").as_deref(), Some("1\n"));
 }
 
@@ -330,7 +330,7 @@ fn a_command_that_starts_meanwhile_does_not_take_what_was_planted_for_the_users(
     world.sh("git config core.fsmonitor ./x");
     let second = world.guard();
     let found = first.check().findings;
-    first.quarantine(&found, &world.quarantine).unwrap();
+    first.quarantine(&found, &world.quarantine);
     drop(first);
     assert_eq!(second.check().findings, []);
     world.sh("git config core.fsmonitor ./x");
@@ -346,8 +346,8 @@ fn two_guards_that_find_the_same_quarantine_it_once() {
     world.sh("git config core.fsmonitor ./x");
     let (a, b) = (first.check().findings, second.check().findings);
     assert_eq!(a, b);
-    assert_eq!(first.quarantine(&a, &world.quarantine).unwrap().len(), 1);
-    assert_eq!(second.quarantine(&b, &world.quarantine).unwrap(), []);
+    assert_eq!(first.quarantine(&a, &world.quarantine).len(), 1);
+    assert_eq!(second.quarantine(&b, &world.quarantine), []);
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn harmless_settings_from_before_a_harmful_one_are_restored() {
     let config = world.text("new/.git/config").unwrap();
     world.sh("git -C new config core.fsmonitor ./x");
     let found = guard.check().findings;
-    guard.quarantine(&found, &world.quarantine).unwrap();
+    guard.quarantine(&found, &world.quarantine);
     assert_eq!(world.text("new/.git/config"), Some(config));
 }
 
@@ -373,7 +373,7 @@ fn what_a_protected_link_leads_to_is_protected() {
     world.sh("echo 2 > docs/a.md && echo x > h/pre-push && chmod +x h/pre-push");
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), ["docs/a.md", "h/pre-push"]);
-    guard.quarantine(&found, &world.quarantine).unwrap();
+    guard.quarantine(&found, &world.quarantine);
     assert_eq!(world.text("docs/a.md").as_deref(), Some("1\n"));
 }
 
@@ -390,12 +390,12 @@ fn a_link_in_the_way_is_not_followed_when_something_is_moved_or_restored() {
     let outside = world.folder.path().join("o");
     fs::rename(world.path(".vscode"), world.path("v")).unwrap();
     symlink(&outside, world.path(".vscode")).unwrap();
-    let records = guard.quarantine(&found, &world.quarantine).unwrap();
+    let records = guard.quarantine(&found, &world.quarantine);
     assert!(matches!(records[0].moved, Moved::Not(_)), "{records:?}");
     assert_eq!(fs::read_to_string(outside.join("d/a")).unwrap(), "1\n");
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".vscode"]);
-    guard.quarantine(&found, &world.quarantine).unwrap();
+    guard.quarantine(&found, &world.quarantine);
     assert_eq!(world.text(".vscode/d/a").as_deref(), Some("1\n"));
     assert_eq!(fs::read_to_string(outside.join("d/a")).unwrap(), "1\n");
 }
@@ -422,7 +422,7 @@ fn a_folder_that_changes_into_a_link_all_the_time_leads_nowhere() {
         });
         for _ in 0..60 {
             let found = guard.check().findings;
-            guard.quarantine(&found, &world.quarantine).unwrap();
+            guard.quarantine(&found, &world.quarantine);
         }
         is_over.store(true, Ordering::Relaxed);
     });
@@ -430,7 +430,7 @@ fn a_folder_that_changes_into_a_link_all_the_time_leads_nowhere() {
     let _ = fs::remove_file(outside.join("d/b"));
     assert_eq!(contents(&outside), before);
     let found = guard.check().findings;
-    guard.quarantine(&found, &world.quarantine).unwrap();
+    guard.quarantine(&found, &world.quarantine);
     assert_eq!(guard.check().findings, []);
     assert_eq!(world.text(".vscode/d/a").as_deref(), Some("1\n"));
 }
@@ -442,7 +442,7 @@ fn what_cannot_be_restored_is_reported_once() {
     let guard = world.guard();
     world.sh("rm AGENTS.md");
     let found = guard.check().findings;
-    let records = guard.quarantine(&found, &world.quarantine).unwrap();
+    let records = guard.quarantine(&found, &world.quarantine);
     let reason = "it was too large to be kept";
     assert_eq!(records[0].restored, Restored::Not(reason.to_owned()));
     let sentence =
@@ -458,7 +458,7 @@ fn what_is_in_a_folder_without_write_permission_is_moved() {
     let guard = world.guard();
     world.sh("mkdir -p sub/.git/hooks && cd sub/.git/hooks && echo x > update && chmod +x update && chmod 500 .");
     let found = guard.check().findings;
-    let records = guard.quarantine(&found, &world.quarantine).unwrap();
+    let records = guard.quarantine(&found, &world.quarantine);
     assert_eq!(records[0].moved, Moved::ToQuarantine);
     assert_eq!(guard.check().findings, []);
 }
@@ -477,7 +477,7 @@ fn a_quarantine_on_another_file_system_gets_a_copy_unless_that_is_too_large() {
     let after = contents(&world.root);
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".cursor", ".idea", ".vscode", "CLAUDE.md"]);
-    let records = guard.quarantine(&found, elsewhere.path()).unwrap();
+    let records = guard.quarantine(&found, elsewhere.path());
     assert_eq!(guard.check().findings, []);
     if device(elsewhere.path()) != device(&world.root) {
         let aside = world.path(&format!(".quarantined-{}", records[0].id));
@@ -503,7 +503,7 @@ fn a_quarantine_in_a_root_is_left_alone() {
     world.sh("mkdir nested && ln -s x nested/.git");
     let found = guard.check().findings;
     assert!(!found.is_empty());
-    guard.quarantine(&found, &quarantine).unwrap();
+    guard.quarantine(&found, &quarantine);
     assert_eq!(guard.check().findings, []);
     assert!(fs::read_dir(&quarantine).unwrap().count() > 0);
 }
@@ -522,7 +522,7 @@ fn a_worktree_in_another_root_is_ordinary() {
         found.iter().map(|found| &found.path).collect::<Vec<_>>(),
         [&other.join("AGENTS.md")]
     );
-    let records: Vec<Record> = guard.quarantine(&found, &world.quarantine).unwrap();
+    let records: Vec<Record> = guard.quarantine(&found, &world.quarantine);
     assert_eq!(records[0].finding.root, other);
     assert_eq!(guard.check().findings, []);
 }
@@ -538,7 +538,96 @@ fn findings_are_bounded_and_the_next_check_finds_the_rest() {
         if found.is_empty() {
             break;
         }
-        rounds.push(guard.quarantine(&found, &world.quarantine).unwrap().len());
+        rounds.push(guard.quarantine(&found, &world.quarantine).len());
     }
     assert_eq!(rounds, [200, 50]);
+}
+
+#[test]
+fn no_folder_of_a_repository_hides_another_one() {
+    for folder in ["objects/pack/zz", "objects/ab/x", "info/x", "refs/x", "logs/x"] {
+        let world = World::new();
+        let guard = world.guard();
+        world.sh(&format!(
+            "git init -q .git/{folder} && git -C .git/{folder} config core.fsmonitor x"
+        ));
+        let found = guard.check().findings;
+        assert!(
+            found.iter().any(|found| found.reason.contains("core.fsmonitor")),
+            "{folder}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_folder_that_a_command_closes_is_opened_and_checked() {
+    let world = World::new();
+    let guard = world.guard();
+    world.sh("git init -q new && git -C new config core.fsmonitor x && chmod 0311 new/.git new");
+    world.sh("printf '#!/bin/sh' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && chmod 0311 .git/hooks");
+    world.sh("chmod 0311 .");
+    let check = guard.check();
+    let paths: Vec<_> = check.findings.iter().map(|found| found.path.clone()).collect();
+    assert_eq!(paths, [world.path(".git/hooks/pre-commit"), world.path("new/.git/config")]);
+    assert_eq!(check.incomplete, [] as [String; 0]);
+}
+
+#[test]
+fn a_folder_with_too_much_in_it_is_moved_as_a_whole() {
+    let world = World::new();
+    let guard = world.guard();
+    world.sh("for i in {1..2100}; do echo > .git/hooks/x$i; done");
+    world.sh("printf '#!/bin/sh' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit");
+    let found = guard.check().findings;
+    assert_eq!(found.len(), 1, "{found:?}");
+    guard.quarantine(&found, &world.quarantine);
+    assert!(!world.path(".git/hooks/pre-commit").exists());
+}
+
+#[test]
+fn links_in_the_data_of_git_are_found() {
+    for link in ["logs/HEAD", "COMMIT_EDITMSG", "FETCH_HEAD", "refs/heads/x", "refs/new/y/z"] {
+        let world = World::new();
+        let guard = world.guard();
+        world.sh(&format!(
+            "cd .git && mkdir -p $(dirname {link}) && ln -sf \"$OUTSIDE/home/x\" {link}"
+        ));
+        let found = guard.check().findings;
+        assert_eq!(found.len(), 1, "{link}: {found:?}");
+        assert_eq!(
+            (&found[0].path, &*found[0].reason),
+            (&world.path(&format!(".git/{link}")), "it is a link")
+        );
+    }
+}
+
+#[test]
+fn what_another_process_undoes_is_not_brought_back() {
+    let world = World::new();
+    let first = world.guard();
+    world.sh("git -C sub config core.fsmonitor x && echo 1 > AGENTS.md");
+    let other = ProtectedPaths::new();
+    let second = other.guard(std::slice::from_ref(&world.root), &world.quarantine).unwrap();
+    let found = first.check().findings;
+    first.quarantine(&found, &world.quarantine);
+    assert_eq!(second.check().findings, []);
+    world.sh("git -C sub config core.pager x");
+    assert_eq!(second.check().findings.len(), 1);
+    drop((first, second));
+    let third = other.guard(std::slice::from_ref(&world.root), &world.quarantine).unwrap();
+    world.sh("git -C sub config --unset core.pager");
+    assert_eq!(third.check().findings.len(), 1, "alone it brings back what was deleted");
+}
+
+#[test]
+fn without_a_quarantine_a_thing_gets_another_name() {
+    let world = World::new();
+    let guard = world.guard();
+    world.sh("echo 1 > AGENTS.md");
+    let found = guard.check().findings;
+    fs::write(world.folder.path().join("file"), "").unwrap();
+    let records = guard.quarantine(&found, &world.folder.path().join("file/quarantine"));
+    let Moved::Aside(aside) = &records[0].moved else { panic!("{records:?}") };
+    assert!(aside.exists() && !world.path("AGENTS.md").exists());
+    assert_eq!(guard.check().findings, []);
 }

@@ -217,10 +217,11 @@ fn read(inotify: &OwnedFd) -> io::Result<Vec<Replaced>> {
 }
 
 impl Covered {
-    /// Whether what is at a path, or around or in it, was replaced, so that for a moment it had no cover.
-    pub(super) fn has_fallen(&self, path: &Path) -> bool {
+    /// Whether the command could only read what is at a path, all the time: nothing there, around or in it was replaced.
+    pub(super) fn was_read_only(&self, path: &Path) -> bool {
+        let is_cover = |cover: &Cover| cover.place == Place::Read && path.starts_with(&cover.path);
         let is_near = |fallen: &PathBuf| fallen.starts_with(path) || path.starts_with(fallen);
-        lock(&self.fallen).iter().any(is_near)
+        self.covers.iter().any(is_cover) && !lock(&self.fallen).iter().any(is_near)
     }
 
     /// Why the command was ended, told once.

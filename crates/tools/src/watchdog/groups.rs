@@ -1,7 +1,7 @@
 //! Process groups: whether one is alive, and which ones hang on a command.
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpgid, getsid, kill_process_group, test_kill_process_group,
+    Pid, Signal, WaitOptions, getpgid, getpid, getsid, kill_process_group, test_kill_process_group,
     waitpgid,
 };
 
@@ -64,6 +64,37 @@ impl Group {
         // It may be gone by now.
         let _ = kill_process_group(self.0, signal);
     }
+}
+
+/// The groups of what commands in landlock have begun and that left their groups, as a daemon does: what hangs on this
+/// process and has a filter of system calls more, but for the groups of commands that still run.
+pub(super) fn strays(running: &[Group]) -> Vec<Group> {
+    let own = getpid();
+    let (Some(own_filters), processes) = (filters(own), processes()) else { return Vec::new() };
+    let mut below = vec![own];
+    let mut strays: Vec<Group> = Vec::new();
+    let mut next = 0;
+    while let Some(&parent) = below.get(next) {
+        for process in processes.iter().filter(|process| process.parent == Some(parent)) {
+            below.push(process.id);
+            let is_known = running.iter().chain(&strays).any(|group| group.0 == process.group);
+            if !is_known && filters(process.id).is_some_and(|filters| filters > own_filters) {
+                strays.push(Group(process.group));
+            }
+        }
+        next += 1;
+    }
+    strays
+}
+
+/// How many filters of system calls a process has, or, where the kernel does not say, whether it has any.
+fn filters(process: Pid) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    };
+    field("Seccomp_filters:").or_else(|| field("Seccomp:"))
 }
 
 /// A process as the system lists it.

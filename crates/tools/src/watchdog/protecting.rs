@@ -2,16 +2,18 @@
 //!
 //! This is done here and not by the program: also when that is killed, what its last command did is checked.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::task::spawn_blocking;
 
+use super::groups::{Group, strays};
 use super::wire::Request;
 use crate::notes::Note;
-use crate::protected::{Change, Finding, Guard, ProtectedPaths, Record, START_UP, TOP};
+use crate::protected::{Change, Finding, Guard, ProtectedPaths, Record};
 use crate::sandbox::{Kind, Root, Sandbox};
 
 /// How often a check begins anew that found as much as it can.
@@ -27,9 +29,28 @@ pub(super) struct Protecting {
     guards: RefCell<Vec<Weak<Guard>>>,
     /// Paths that file tools write with approval at this moment.
     expected: Arc<Mutex<Vec<PathBuf>>>,
+    /// The groups of all commands that run.
+    running: RefCell<Vec<Group>>,
+    /// Whether some command that has ended sees to what left the groups of all.
+    has_keeper: Cell<bool>,
 }
 
 impl Protecting {
+    /// Counts a command among those that run, until what this returns is dropped.
+    pub(super) fn note_running(self: &Rc<Self>, group: Group) -> Running {
+        self.running.borrow_mut().push(group);
+        Running { protecting: Rc::clone(self), group }
+    }
+
+    /// Becomes the one who sees to what has left the groups of commands, if there is something and nobody does so.
+    pub(super) fn keep(self: &Rc<Self>) -> Option<Keeper> {
+        if self.has_keeper.get() || strays(&self.running.borrow()).is_empty() {
+            return None;
+        }
+        self.has_keeper.set(true);
+        Some(Keeper(Rc::clone(self)))
+    }
+
     /// Takes down how protected paths are before a command in the sandbox starts. `None` for a command outside: the
     /// user has approved it.
     pub(super) async fn begin(&self, request: &Request) -> io::Result<Option<Beside>> {
@@ -77,6 +98,33 @@ impl Protecting {
     }
 }
 
+/// A command that runs.
+pub(super) struct Running {
+    protecting: Rc<Protecting>,
+    group: Group,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.protecting.running.borrow_mut().retain(|group| group.0 != self.group.0);
+    }
+}
+
+/// Sees to what has left the groups of commands: as long as it is there, protected paths are checked.
+pub(super) struct Keeper(Rc<Protecting>);
+
+impl Keeper {
+    pub(super) fn strays(&self) -> Vec<Group> {
+        strays(&self.0.running.borrow())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.0.has_keeper.set(false);
+    }
+}
+
 /// The protected paths beside one command.
 #[derive(Debug)]
 pub(super) struct Beside {
@@ -87,17 +135,21 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Moves what the command has put into protected paths to the quarantine, and tells it in sentences. Of some paths it
-    /// is known that a cover kept the command from them only part of the time.
+    /// Whether something can leave the group of the command: bubblewrap has a process space for all of it.
+    pub(super) fn can_be_left(&self) -> bool {
+        self.kind == Kind::Landlock
+    }
+
+    /// Moves what the command has put into protected paths to the quarantine, and tells it in sentences. What it
+    /// could only read was changed by the user.
     pub(super) async fn check(
         &self,
-        had_no_cover: impl Fn(&Path) -> bool + Send + 'static,
+        was_read_only: impl Fn(&Path) -> bool + Send + 'static,
     ) -> Vec<Note> {
         let (guard, into) = (Arc::clone(&self.guard), self.into.clone());
-        let (kind, expected) = (self.kind, Arc::clone(&self.expected));
+        let expected = Arc::clone(&self.expected);
         let is_approved = move |finding: &Finding| {
-            let is_users =
-                kind == Kind::Bubblewrap && was_read_only(finding) && !had_no_cover(&finding.path);
+            let is_users = finding.change != Change::New && was_read_only(&finding.path);
             is_users || lock(&expected).iter().any(|path| finding.path.starts_with(path))
         };
         let checked = in_background(move || check(&guard, &into, is_approved)).await;
@@ -121,14 +173,7 @@ fn check(guard: &Guard, into: &Path, is_approved: impl Fn(&Finding) -> bool) -> 
         if findings.is_empty() {
             break;
         }
-        match guard.quarantine(&findings, into) {
-            Ok(records) => notes.extend(records.iter().map(note_of)),
-            Err(error) => {
-                let text = format!("Could not quarantine changes of protected paths: {error}");
-                notes.push(plain(text));
-                break;
-            }
-        }
+        notes.extend(guard.quarantine(&findings, into).iter().map(note_of));
     }
     notes.dedup();
     let left_out = notes.len().saturating_sub(MOST_NOTES);
@@ -154,13 +199,6 @@ fn note_of(record: &Record) -> Note {
 /// A note about nothing that could be put back.
 fn plain(text: String) -> Note {
     Note { id: None, text }
-}
-
-/// Whether a command in bubblewrap could only read it (`sandbox/guarded.rs`), so that the user has changed it.
-fn was_read_only(finding: &Finding) -> bool {
-    let Ok(inside) = finding.path.strip_prefix(&finding.root) else { return false };
-    let mut covered = START_UP.iter().chain(&TOP).chain(&[".git"]);
-    finding.change != Change::New && covered.any(|name| inside.starts_with(name))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -131,13 +131,13 @@ impl Started {
         self
     }
 
-    /// Tells of a path whether it had no cover for a moment.
-    pub(super) fn had_no_cover(&self) -> impl Fn(&Path) -> bool + Send + use<> {
+    /// Tells of a path whether the command could only read it.
+    pub(super) fn read_only(&self) -> impl Fn(&Path) -> bool + Send + use<> {
         #[cfg(target_os = "linux")]
         let covered = self.covered.clone();
         move |_path| {
             #[cfg(target_os = "linux")]
-            return covered.as_ref().is_some_and(|covered| covered.has_fallen(_path));
+            return covered.as_ref().is_some_and(|covered| covered.was_read_only(_path));
             #[cfg(not(target_os = "linux"))]
             false
         }
