@@ -115,17 +115,11 @@ const NOT_PLAIN: [&str; 3] = ["rebase.instructionformat", "tag.gpgsign", "tag.fo
 const ONLY_OFF: [&str; 3] = ["commit.gpgsign", "tag.forcesignannotated", "tag.gpgsign"];
 
 /// The last part of keys of three parts with any value.
-const PLAIN_OF_REMOTE: [&str; 9] = [
-    "fetch",
-    "followremotehead",
-    "mirror",
-    "partialclonefilter",
-    "promisor",
-    "prune",
-    "prunetags",
-    "skipfetchall",
-    "tagopt",
-];
+const PLAIN_OF_REMOTE: [&str; 6] =
+    ["fetch", "followremotehead", "prune", "prunetags", "skipfetchall", "tagopt"];
+/// Those that only a repository may have which is new, as a clone is: they say to which server git speaks without being
+/// asked, or what is sent there.
+const ONLY_NEW_OF_REMOTE: [&str; 3] = ["mirror", "partialclonefilter", "promisor"];
 const PLAIN_OF_BRANCH: [&str; 4] = ["description", "merge", "rebase", "vscode-merge-base"];
 const PLAIN_OF_SUBMODULE: [&str; 6] =
     ["active", "branch", "fetchrecursesubmodules", "ignore", "path", "shallow"];
@@ -156,7 +150,10 @@ impl Place<'_> {
             }
             let rule = rule(key);
             let is_moved = match rule {
-                Rule::Address => !was.is_empty() && !is.is_empty(),
+                // Not removed either: another command could add it again.
+                Rule::Address => !was.is_empty(),
+                Rule::RemoteName => !was.is_empty() && !is.is_empty(),
+                Rule::OnlyNew | Rule::OnlyNewRemoteName => !before.0.is_empty(),
                 Rule::PushAddress => !is.is_empty() && has_remote(before, key),
                 _ => false,
             };
@@ -178,10 +175,10 @@ impl Place<'_> {
     fn allows(&self, rule: &Rule, value: Option<&[u8]>) -> bool {
         let text = value.unwrap_or(b"true");
         match rule {
-            Rule::Any => true,
+            Rule::Any | Rule::OnlyNew => true,
             Rule::Off => [&b"false"[..], b"no", b"off", b"0", b""].contains(&text),
             Rule::Update => UPDATES.contains(&text),
-            Rule::RemoteName => text == b"." || is_remote_name(text),
+            Rule::RemoteName | Rule::OnlyNewRemoteName => text == b"." || is_remote_name(text),
             Rule::Address | Rule::PushAddress => {
                 value.is_some_and(|address| self.allows_address(address))
             }
@@ -229,6 +226,8 @@ impl Place<'_> {
 
 enum Rule {
     Any,
+    OnlyNew,
+    OnlyNewRemoteName,
     Off,
     Update,
     RemoteName,
@@ -248,7 +247,9 @@ fn rule(key: &[u8]) -> Rule {
         (b"remote", b"url") | (b"submodule", b"url") => Rule::Address,
         (b"remote", b"pushurl") => Rule::PushAddress,
         (b"remote", _) if is_in(&PLAIN_OF_REMOTE) => Rule::Any,
-        (b"branch", b"remote" | b"pushremote") => Rule::RemoteName,
+        (b"remote", _) if is_in(&ONLY_NEW_OF_REMOTE) => Rule::OnlyNew,
+        (b"branch", b"pushremote") => Rule::OnlyNewRemoteName,
+        (b"branch", b"remote") => Rule::RemoteName,
         (b"branch", _) if is_in(&PLAIN_OF_BRANCH) => Rule::Any,
         (b"submodule", b"update") => Rule::Update,
         (b"submodule", _) if is_in(&PLAIN_OF_SUBMODULE) => Rule::Any,
@@ -261,7 +262,7 @@ fn rule_of_two(key: &str, section: &[u8]) -> Rule {
     let is_plain_section = PLAIN_SECTIONS.iter().any(|known| known.as_bytes() == section);
     match key {
         "core.worktree" => Rule::Folder,
-        "extensions.partialclone" | "remote.pushdefault" => Rule::RemoteName,
+        "extensions.partialclone" | "remote.pushdefault" => Rule::OnlyNewRemoteName,
         "submodule.active" | "submodule.fetchjobs" | "submodule.recurse" => Rule::Any,
         key if ONLY_OFF.contains(&key) => Rule::Off,
         key if PLAIN.contains(&key) => Rule::Any,
@@ -335,6 +336,7 @@ mod tests {
             "[branch \"a.b/c\"]\nremote=.\nrebase=true",
             "[submodule \"a/b\"]\nurl=https://a/b\nactive=true\nupdate=rebase",
             "[user]\nname=A\nemail=a@b",
+            "[remote \"origin\"]\nurl=https://a/b\npromisor=true\npartialclonefilter=blob:none",
             "[core]\nworktree=../../sub",
             "[extensions]\nworktreeConfig=true",
             "[commit]\ngpgsign=false",
@@ -415,7 +417,12 @@ mod tests {
         for (now, expected) in [
             (before.to_owned(), Ok(())),
             (before.replace("bare=false", "bare=true"), Ok(())),
-            (before.replace("url=ext::x", ""), Ok(())),
+            (before.replace("url=ext::x", ""), sends("remote.o.url")),
+            (format!("{before}promisor=true\n"), sends("remote.o.promisor")),
+            (format!("{before}mirror=true\n"), sends("remote.o.mirror")),
+            (format!("{before}[remote]\npushDefault=p\n"), sends("remote.pushdefault")),
+            (format!("{before}[branch \"a\"]\npushRemote=p\n"), sends("branch.a.pushremote")),
+            (format!("{before}[branch \"a\"]\nremote=o\n"), Ok(())),
             (before.replace("fsmonitor=x", "fsmonitor=y"), runs("core.fsmonitor")),
             (before.replace("a=1", "a=1\na=2"), runs("alias.a")),
             (before.replace("a=1", ""), runs("alias.a")),
