@@ -152,20 +152,35 @@ impl Bash {
         let Some(sandbox) = &context.sandbox else {
             return self.follow(context, None, limit).await;
         };
-        // Settled before the first command, and never changed: no command gets a weaker one than the others.
-        let kind = match context.commands.kind_in_force(sandbox).await {
-            Ok(kind) => kind,
-            Err(none) => {
+        // Settled by the first command, and never changed: no command gets a weaker one than the others.
+        let commands = &context.commands;
+        let settled = commands.kind_in_force(sandbox);
+        let mut kind = commands.likely_kind(sandbox);
+        let mut ran = match self.follow(context, Some((sandbox, kind)), limit).await {
+            Err(error) if settled.is_none() => {
                 let nothing = Capture::both_ends(context.output_size).finish();
-                return Ok((End::Own(Status::NotStarted(none.to_string())), nothing));
+                (End::Own(Status::NotStarted(error.to_string())), nothing)
             }
+            ran => ran?,
         };
-        let mut ran = self.follow(context, Some((sandbox, kind)), limit).await?;
         for _ in 1..SANDBOX_ATTEMPTS {
             if !matches!(ran.0, End::Own(Status::NotStarted(_))) {
                 break;
             }
+            if settled.is_none() {
+                // Nothing ran yet: a trial tells which kind works.
+                match commands.sandbox_kind().await {
+                    Ok(works) => kind = works,
+                    Err(none) => {
+                        ran.0 = End::Own(Status::NotStarted(none.to_string()));
+                        break;
+                    }
+                }
+            }
             ran = self.follow(context, Some((sandbox, kind)), limit).await?;
+        }
+        if settled.is_none() && !matches!(ran.0, End::Own(Status::NotStarted(_))) {
+            commands.settle(kind);
         }
         Ok(ran)
     }

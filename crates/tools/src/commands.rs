@@ -239,19 +239,25 @@ impl Commands {
         known.or_else(best).unwrap_or(Kind::Landlock)
     }
 
-    /// The kind that commands in a sandbox have until the program ends: the one it asks for, or the one that works.
-    pub(crate) async fn kind_in_force(&self, sandbox: &Sandbox) -> Result<Kind, NoSandbox> {
-        match sandbox.kind {
-            Some(kind) => Ok(kind),
-            None => self.sandbox_kind().await,
-        }
+    /// The kind that commands in a sandbox have until the program ends, if that is settled: the one it asks for, or the
+    /// one in which the first command ran.
+    pub(crate) fn kind_in_force(&self, sandbox: &Sandbox) -> Option<Kind> {
+        sandbox.kind.or_else(|| self.sandbox.get().copied())
     }
 
-    /// Makes ready for commands in this sandbox, once: the first one of a process has to wait for the watchdog, for the
-    /// trial of its kind, and for landlock's rules, which take as long as bash.
+    /// Settles on a kind, unless that was done before: a command ran in it.
+    pub(crate) fn settle(&self, kind: Kind) {
+        let _ = self.sandbox.set(kind);
+    }
+
+    /// Makes ready for commands in this sandbox, once: the first one of a process has to wait for the watchdog, and for
+    /// landlock's rules, which take as long as bash. A trial waits for them instead.
     pub(crate) async fn get_ready(&self, sandbox: &Sandbox) {
+        let kind = self.likely_kind(sandbox);
+        if kind != Kind::Landlock {
+            return;
+        }
         // What is wrong is for the first command to tell.
-        let Ok(kind @ Kind::Landlock) = self.kind_in_force(sandbox).await else { return };
         let ready = async || drop(self.try_out(sandbox, kind).await);
         self.ready.get_or_init(ready).await;
     }
