@@ -183,8 +183,10 @@ impl Place<'_> {
                 value.is_some_and(|address| self.allows_address(address))
             }
             Rule::Folder => {
+                // Only git's own submodules need one; elsewhere a folder could become a link later.
+                let is_submodule = self.repository.iter().any(|name| name == "modules");
                 let folder = Path::new(OsStr::from_bytes(text));
-                self.inside.leads_inside(self.repository, folder)
+                is_submodule && self.inside.leads_inside(self.repository, folder)
             }
             Rule::Never => false,
         }
@@ -337,7 +339,6 @@ mod tests {
             "[submodule \"a/b\"]\nurl=https://a/b\nactive=true\nupdate=rebase",
             "[user]\nname=A\nemail=a@b",
             "[remote \"origin\"]\nurl=https://a/b\npromisor=true\npartialclonefilter=blob:none",
-            "[core]\nworktree=../../sub",
             "[extensions]\nworktreeConfig=true",
             "[commit]\ngpgsign=false",
             "[pull]\nrebase=true\n[push]\ndefault=simple",
@@ -363,6 +364,7 @@ mod tests {
             ("[core]\nalternateRefsCommand=x", "core.alternaterefscommand"),
             ("[core]\nworktree=../../../etc", "core.worktree"),
             ("[core]\nworktree=/etc", "core.worktree"),
+            ("[core]\nworktree=../../sub", "core.worktree"),
             ("[core]\nprotectHFS=false", "core.protecthfs"),
             ("[include]\npath=x", "include.path"),
             ("[includeIf \"gitdir:x\"]\npath=x", "includeif.gitdir:x.path"),

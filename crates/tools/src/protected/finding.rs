@@ -74,7 +74,7 @@ impl Roots<'_> {
         let Current { root, now } = self.0[at];
         let gone = before.repositories.difference(&now.repositories);
         let link = |repository: &PathBuf| {
-            let mut folders: Vec<&Path> = repository.ancestors().skip(1).collect();
+            let mut folders: Vec<&Path> = repository.ancestors().collect();
             folders.pop();
             let is_link = |path: &&&Path| root.read(path).is_ok_and(|found| found.is_link());
             folders.iter().rev().find(is_link).map(|path| root.path.join(path))

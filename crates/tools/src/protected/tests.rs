@@ -631,3 +631,11 @@ fn without_a_quarantine_a_thing_gets_another_name() {
     assert!(aside.exists() && !world.path("AGENTS.md").exists());
     assert_eq!(guard.check().findings, []);
 }
+
+#[test]
+fn a_repository_that_becomes_a_link_is_found() {
+    let world = World::new();
+    let guard = world.guard();
+    world.sh("mv bare real && ln -s real bare");
+    assert_eq!(paths(&world, &guard.check().findings), ["bare"]);
+}
