@@ -99,3 +99,16 @@ fn a_worktree_is_not_led_to_other_settings() {
         assert_eq!(content(enclosed.workspace.path(".git/worktrees/wt/commondir")), before);
     });
 }
+
+#[test]
+fn nothing_is_hidden_behind_many_others() {
+    in_each_sandbox(|enclosed| {
+        told(
+            &enclosed,
+            "for i in {1..2100}; do mkdir -p a/$i; ln -s x a/$i/.git; done; echo evil > AGENTS.md
+            git init -q z && git -C z config core.fsmonitor evil",
+        );
+        assert!(!enclosed.workspace.path("AGENTS.md").exists(), "{}", enclosed.kind);
+        assert!(!enclosed.workspace.path("z/.git/config").exists(), "{}", enclosed.kind);
+    });
+}

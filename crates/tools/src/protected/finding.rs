@@ -50,7 +50,13 @@ impl Roots<'_> {
         let Current { root, now } = self.0[at];
         let mut findings: Vec<Finding> = Vec::new();
         let paths: BTreeSet<&PathBuf> = before.entries.keys().chain(now.entries.keys()).collect();
-        for path in paths {
+        // What is at the top first, so that no number of repositories keeps a check from it.
+        let is_top = |path: &PathBuf| {
+            let entry = now.entries.get(path).or_else(|| before.entries.get(path));
+            entry.is_some_and(|entry| entry.role == Role::Top)
+        };
+        let (top, others): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| is_top(path));
+        for path in top.into_iter().chain(others) {
             if findings.len() >= most {
                 break;
             }

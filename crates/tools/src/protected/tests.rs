@@ -229,12 +229,12 @@ fn what_was_there_before_and_is_dangerous_stays_but_may_not_be_changed() {
     world.sh("echo 2 >> .vscode/a && echo 1 > .vscode/b");
     let found = guard.check().findings;
     let expected = [
-        ".git/config",
-        ".git/hooks/lib/a",
-        ".git/hooks/pre-push",
         ".vscode/a",
         ".vscode/b",
         "AGENTS.md",
+        ".git/config",
+        ".git/hooks/lib/a",
+        ".git/hooks/pre-push",
     ];
     assert_eq!(paths(&world, &found), expected);
     let records = guard.quarantine(&found, &world.quarantine);
@@ -242,7 +242,7 @@ fn what_was_there_before_and_is_dangerous_stays_but_may_not_be_changed() {
     let (moved, gone) = (&Moved::ToQuarantine, &Moved::Gone);
     let (yes, none) = (&Restored::Yes, &Restored::NoPrevious);
     let expected =
-        [(moved, yes), (moved, yes), (gone, yes), (moved, yes), (moved, none), (gone, yes)];
+        [(moved, yes), (moved, none), (gone, yes), (moved, yes), (moved, yes), (gone, yes)];
     assert_eq!(done, expected);
     let settings = |all: Vec<(PathBuf, u32, String)>| {
         let is_setting = |path: &Path| {

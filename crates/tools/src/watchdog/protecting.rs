@@ -16,8 +16,8 @@ use crate::notes::Note;
 use crate::protected::{Change, Finding, Guard, ProtectedPaths, Record};
 use crate::sandbox::{Kind, Root, Sandbox};
 
-/// How often a check begins anew that found as much as it can.
-const ROUNDS: usize = 10;
+/// How often a check begins anew that found as much as it can: a command could hide one thing behind many others.
+const ROUNDS: usize = 500;
 /// As many sentences as somebody reads.
 const MOST_NOTES: usize = 20;
 
@@ -161,6 +161,7 @@ impl Beside {
 
 fn check(guard: &Guard, into: &Path, is_approved: impl Fn(&Finding) -> bool) -> Vec<Note> {
     let mut notes = Vec::new();
+    let mut is_done = false;
     for _ in 0..ROUNDS {
         let check = guard.check();
         let incomplete = check.incomplete.into_iter();
@@ -170,12 +171,17 @@ fn check(guard: &Guard, into: &Path, is_approved: impl Fn(&Finding) -> bool) -> 
         let (approved, findings): (Vec<_>, Vec<_>) =
             check.findings.into_iter().partition(&is_approved);
         approved.iter().for_each(|finding| guard.accept(&finding.path));
-        if findings.is_empty() {
+        is_done = findings.is_empty();
+        if is_done {
             break;
         }
         notes.extend(guard.quarantine(&findings, into).iter().map(note_of));
     }
     notes.dedup();
+    if !is_done {
+        let text = "Not all changes of protected paths were undone: there are too many, or they cannot be moved";
+        notes.insert(0, plain(text.to_owned()));
+    }
     let left_out = notes.len().saturating_sub(MOST_NOTES);
     notes.truncate(MOST_NOTES);
     if left_out > 0 {
