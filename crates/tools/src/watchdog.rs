@@ -203,6 +203,7 @@ async fn follow(
         return Ok(());
     }
     let start = async {
+        let _starting = protecting.starting().await;
         let beside = protecting.begin(&request).await?;
         Ok((starter.start(&request, output).await?, beside))
     };
@@ -221,7 +222,7 @@ async fn follow(
         status = command.child.wait() => status?,
         () = told_to_end(&mut control) => end(&mut command).await?,
     };
-    tell_of_protected(&mut control, beside.as_ref(), &command).await;
+    tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
     // Fails when the program is gone; what is left of the group is ended all the same.
     let _ = control.write_all(&command.status(status).encode()).await;
     // Most groups are gone a moment after their leader.
@@ -235,7 +236,7 @@ async fn follow(
         }
         pause = BACKGROUND_LOOK.min(2 * pause);
         if checked.elapsed() >= BETWEEN_CHECKS || !command.group.is_alive() {
-            tell_of_protected(&mut control, beside.as_ref(), &command).await;
+            tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
             checked = Instant::now();
         }
     }
@@ -247,10 +248,10 @@ async fn follow(
             () = tokio::time::sleep(BETWEEN_CHECKS) => {}
             () = told_to_end(&mut control) => end_strays(&keeper).await,
         }
-        tell_of_protected(&mut control, beside.as_ref(), &command).await;
+        tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
     }
     // What the last one did before it ended.
-    tell_of_protected(&mut control, beside.as_ref(), &command).await;
+    tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
     Ok(())
 }
 
@@ -263,9 +264,16 @@ async fn end_strays(keeper: &Keeper) {
 }
 
 /// Checks protected paths, and says what was done about them.
-async fn tell_of_protected(control: &mut UnixStream, beside: Option<&Beside>, command: &Started) {
+async fn tell_of_protected(
+    control: &mut UnixStream,
+    protecting: &Protecting,
+    beside: Option<&Beside>,
+    command: &Started,
+) {
     let Some(beside) = beside else { return };
+    let checking = protecting.checking().await;
     let mut notes = beside.check(command.read_only()).await;
+    drop(checking);
     notes.extend(command.take_reason().map(|text| Note { id: None, text }));
     for note in notes {
         // Also when the program is gone, all is checked.

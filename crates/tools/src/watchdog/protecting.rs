@@ -7,8 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::groups::{Group, strays};
 use super::wire::Request;
@@ -18,6 +21,8 @@ use crate::sandbox::{Kind, Root, Sandbox};
 
 /// How often a check begins anew that found as much as it can: a command could hide one thing behind many others.
 const ROUNDS: usize = 500;
+/// How long a start waits for a check, and a check for a start: a file system that hangs must not hold up both.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// As many sentences as somebody reads.
 const MOST_NOTES: usize = 20;
 
@@ -29,6 +34,9 @@ pub(super) struct Protecting {
     guards: RefCell<Vec<Weak<Guard>>>,
     /// Paths that file tools write with approval at this moment.
     expected: Arc<Mutex<Vec<PathBuf>>>,
+    /// Held by whoever starts a command, and by whoever checks: a protected path that is just being restored would not be
+    /// there to be covered.
+    turn: RwLock<()>,
     /// The groups of all commands that run.
     running: RefCell<Vec<Group>>,
     /// Whether some command that has ended sees to what left the groups of all.
@@ -36,6 +44,16 @@ pub(super) struct Protecting {
 }
 
 impl Protecting {
+    /// Waits until nothing is being restored; nothing is as long as this is held.
+    pub(super) async fn starting(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        timeout(PATIENCE, self.turn.read()).await.ok()
+    }
+
+    /// Waits until no command is being started.
+    pub(super) async fn checking(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+        timeout(PATIENCE, self.turn.write()).await.ok()
+    }
+
     /// Counts a command among those that run, until what this returns is dropped.
     pub(super) fn note_running(self: &Rc<Self>, group: Group) -> Running {
         self.running.borrow_mut().push(group);
