@@ -1,7 +1,8 @@
 //! Process groups: whether one is alive, and which ones hang on a command.
 
+use nix::unistd::getsid;
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpgid, getpid, getsid, kill_process_group, test_kill_process_group,
+    Pid, Signal, WaitOptions, getpgid, getpid, kill_process_group, test_kill_process_group,
     waitpgid,
 };
 
@@ -22,9 +23,7 @@ impl Group {
     /// The groups of all processes below `ancestor` and its group, its own left out: timeout(1) and shells
     /// with job control make groups of their own.
     pub(super) fn below(ancestor: Pid, sessions: Sessions) -> Vec<Group> {
-        let (Ok(session), own) = (getsid(None), getpgid(Some(ancestor)).ok()) else {
-            return Vec::new();
-        };
+        let (session, own) = (session(None), getpgid(Some(ancestor)).ok());
         let processes = processes();
         // Its group too: it may have ended before what it began.
         let members = processes.iter().filter(|process| process.group == ancestor);
@@ -40,7 +39,7 @@ impl Group {
                     below.push(process.id);
                 }
                 let is_new = !groups.iter().any(|group| group.0 == process.group);
-                let is_ours = sessions == Sessions::Any || process.session == session;
+                let is_ours = sessions == Sessions::Any || Some(process.session) == session;
                 if is_ours && Some(process.group) != own && is_new {
                     groups.push(Group(process.group));
                 }
@@ -56,7 +55,7 @@ impl Group {
     /// Only to be asked after the leader's own end was noticed: it takes in all other ends.
     pub(super) fn is_alive(self) -> bool {
         while let Ok(Some(_)) = waitpgid(self.0, WaitOptions::NOHANG) {}
-        let is_strange = getsid(Some(self.0)).is_ok_and(|session| Ok(session) != getsid(None));
+        let is_strange = session(Some(self.0)).is_some_and(|its| Some(its) != session(None));
         !is_strange && test_kill_process_group(self.0).is_ok()
     }
 
@@ -64,6 +63,13 @@ impl Group {
         // It may be gone by now.
         let _ = kill_process_group(self.0, signal);
     }
+}
+
+/// The session of a process, or of this one. It is 0 where its leader stands outside the container, which rustix holds
+/// for impossible.
+fn session(process: Option<Pid>) -> Option<i32> {
+    let process = process.map(|process| nix::unistd::Pid::from_raw(process.as_raw_pid()));
+    getsid(process).ok().map(nix::unistd::Pid::as_raw)
 }
 
 /// The groups of what commands in landlock have begun and that left their groups, as a daemon does: what hangs on this
@@ -103,7 +109,8 @@ struct Process {
     id: Pid,
     parent: Option<Pid>,
     group: Pid,
-    session: Pid,
+    /// Not a [`Pid`]: see [`session`].
+    session: i32,
 }
 
 /// All processes; none where there is no /proc.
@@ -122,10 +129,10 @@ impl Process {
         let (_, fields) = stat.rsplit_once(") ")?;
         let mut fields = fields.split(' ').skip(1);
         // Of a process that ends at this very moment, group and session are -1.
-        let mut number = || Pid::from_raw(fields.next()?.parse().ok().filter(|&id| id >= 0)?);
+        let mut number = || fields.next()?.parse().ok().filter(|&id: &i32| id >= 0);
         let id = Pid::from_raw(id.parse().ok()?)?;
-        let parent = number();
-        Some(Process { id, parent, group: number()?, session: number()? })
+        let parent = number().and_then(Pid::from_raw);
+        Some(Process { id, parent, group: Pid::from_raw(number()?)?, session: number()? })
     }
 }
 
@@ -138,12 +145,14 @@ mod tests {
     #[test]
     fn a_process_is_read_whatever_its_name() {
         let pid = |number| Pid::from_raw(number).unwrap();
-        let process = |parent| Process { id: pid(7), parent, group: pid(5), session: pid(4) };
+        let process = |parent| Process { id: pid(7), parent, group: pid(5), session: 4 };
         for (stat, expected) in [
             ("7 (sleep) S 6 5 4 0 -1", Some(process(Some(pid(6))))),
             ("7 (a) S 1 2 3) b (c) S 6 5 4 0 -1", Some(process(Some(pid(6))))),
             // The first process of a container has no parent.
             ("7 (init) S 0 5 4 0 -1", Some(process(None))),
+            // The leader of its session stands outside the container.
+            ("7 (sleep) S 6 5 0 0 -1", Some(Process { session: 0, ..process(Some(pid(6))) })),
             // Threads of the kernel have no group.
             ("2 (kthreadd) S 0 0 0 0 -1", None),
             // It ended while its line was written.
