@@ -62,6 +62,18 @@ fn a_command_that_does_not_listen_is_ended_with_all_that_it_began() {
     });
 }
 
+#[test]
+fn a_time_limit_also_ends_a_daemon() {
+    in_each_sandbox(|enclosed| {
+        let ends = Lifeline::new(&enclosed);
+        let command = "(setsid bash -c 'exec 3>pipe; sleep 1000' &) && sleep 1000";
+        let result = enclosed.call(json!({"command": command, "timeout": 1}), Walls::Up);
+        let limit = "[Time limit of 1 s reached: the command was ended]";
+        assert_eq!(result, ran(limit, 124), "{}", enclosed.kind);
+        assert_eq!(ends.next(), "", "{}", enclosed.kind);
+    });
+}
+
 /// A pipe in the tree, open for writing as long as anything of a command lives.
 struct Lifeline(mpsc::Receiver<String>);
 

@@ -242,13 +242,8 @@ impl Slot {
         };
         let moved = match &record.moved {
             Moved::ToQuarantine => relocate(&self.folder, OsStr::new("content"), &parent, name),
-            Moved::Aside(aside) => {
-                let aside = aside.strip_prefix(&root.path).map_err(|_| invalid())?;
-                let (folder, aside) = root.parent(aside)?;
-                relocate(&folder, aside, &parent, name)
-            }
             Moved::Gone if record.can_be_put_back() => Ok(()),
-            Moved::Gone | Moved::Not(_) => Err(io::ErrorKind::NotFound.into()),
+            Moved::Gone | Moved::Aside(_) | Moved::Not(_) => Err(io::ErrorKind::NotFound.into()),
         };
         if moved.is_err() && is_replaced {
             relocate(&self.folder, replaced, &parent, name)?;

@@ -80,12 +80,13 @@ impl Display for Record {
 }
 
 impl Record {
-    /// What was deleted and restored can be deleted again.
+    /// What was deleted and restored can be deleted again. What has another name in the tree is left to the user: a
+    /// command may have changed it since.
     pub(super) fn can_be_put_back(&self) -> bool {
         match self.moved {
-            Moved::ToQuarantine | Moved::Aside(_) => true,
+            Moved::ToQuarantine => true,
             Moved::Gone => self.restored == Restored::Yes,
-            Moved::Not(_) => false,
+            Moved::Aside(_) | Moved::Not(_) => false,
         }
     }
 

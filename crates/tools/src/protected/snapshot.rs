@@ -73,11 +73,7 @@ impl Snapshot {
     pub(super) fn take(root: &Root, mut found: Found, known: &Snapshot) -> Snapshot {
         let mut snapshot = Snapshot { incomplete: found.incomplete, ..Snapshot::default() };
         for name in TOP.iter().chain(&START_UP) {
-            let path = Path::new(name);
-            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                snapshot.add(root, folder, Role::Passage);
-            }
-            snapshot.add(root, path, Role::Top);
+            snapshot.add_top(&root.folder, Path::new(""), name);
         }
         found.repositories.sort_by_cached_key(|path| !known.repositories.contains(path));
         found.with_git.sort_by_cached_key(|path| !known.entries.contains_key(&path.join(".git")));
@@ -147,6 +143,17 @@ impl Snapshot {
     ) -> impl Iterator<Item = (&'a PathBuf, &'a Entry)> {
         let from = self.entries.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
         from.take_while(move |(found, _)| found.starts_with(path))
+    }
+
+    /// Adds what is at the rest of a path, and the folders on the way to it.
+    fn add_top(&mut self, folder: &OwnedFd, around: &Path, path: &str) {
+        if let Some((name, rest)) = path.split_once('/') {
+            if let Some(inner) = self.add_at(folder, around, name, Role::Passage) {
+                self.add_top(&inner, &around.join(name), rest);
+            }
+        } else if let Some(inner) = self.add_at(folder, around, path, Role::Top) {
+            self.add_tree(&inner, &around.join(path), Role::Top, 0);
+        }
     }
 
     /// Whether it was still there.
