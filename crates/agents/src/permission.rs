@@ -265,14 +265,16 @@ impl Agent {
             return Ok(Vec::new());
         }
         let done: Vec<&str> = found.iter().map(|note| note.text.as_str()).collect();
-        let why = format!("it changed protected paths; yes puts them back ({})", done.join("; "));
+        let why = format!("put back what it changed in protected paths? ({})", done.join("; "));
         let Some(answer) = self.wait_for_answer(call, why, None).await? else {
             return Ok(Vec::new());
         };
         let Answer { call: id, decision, reason } = answer;
+        // It is about these paths alone, so there is nothing to be allowed for the session.
+        let decision = if decision == Decision::No { decision } else { Decision::Once };
         self.record(vec![NewMessage::approval(id, decision, reason)], Next::Tool).await?;
         let mut lines = Vec::new();
-        if decision != Decision::No {
+        if decision == Decision::Once {
             for id in found.into_iter().filter_map(|note| note.id) {
                 lines.push(match commands.put_back(&id).await {
                     Ok(path) => format!("[ikigai: Put back {} with approval]", path.display()),
