@@ -74,7 +74,7 @@ impl Snapshot {
         let mut snapshot = Snapshot { incomplete: found.incomplete, ..Snapshot::default() };
         for name in TOP.iter().chain(&START_UP) {
             let path = Path::new(name);
-            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            for folder in path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
                 snapshot.add(root, folder, Role::Passage);
             }
             snapshot.add(root, path, Role::Top);
