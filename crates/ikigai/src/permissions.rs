@@ -83,6 +83,9 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     if let Some(home) = settings.home() {
         hidden.extend(secret_places(home));
     }
+    // Some desktops keep it outside of the home directory, under a new name each time.
+    let x_authority = environment.variable("XAUTHORITY").map(PathBuf::from);
+    hidden.extend(x_authority.filter(|path| path.is_absolute()));
     // Also where links lead now: a command that can replace such a link would uncover what it led to.
     let real: Vec<PathBuf> = hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
     hidden.extend(real);

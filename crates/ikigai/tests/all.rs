@@ -45,6 +45,7 @@ mod procs_crashes;
 mod procs_fence;
 mod procs_kills;
 mod procs_take_up;
+mod quarantine;
 mod real_model;
 mod run_command;
 mod run_sessions;

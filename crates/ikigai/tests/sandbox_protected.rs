@@ -30,7 +30,20 @@ fn a_repository_with_a_program_in_its_settings_is_defused_and_told() {
 #[test]
 fn a_protected_file_that_a_command_makes_is_moved_away() {
     in_each_sandbox(|enclosed| {
-        for name in ["AGENTS.md", ".vscode/tasks.json", ".envrc", ".gitmodules", ".mcp.json"] {
+        for name in [
+            "AGENTS.md",
+            ".vscode/tasks.json",
+            ".envrc",
+            ".gitmodules",
+            ".mcp.json",
+            "GEMINI.md",
+            ".github/hooks/a.json",
+            ".helix/languages.toml",
+            "mise/config.toml",
+            ".tool-versions",
+            ".hg/hgrc",
+            ".jj/repo/config.toml",
+        ] {
             let command = format!("mkdir -p $(dirname {name}) && echo evil > {name}");
             let output = told(&enclosed, &command);
             assert!(output.contains("[ikigai: Moved "), "{name}: {output}");
@@ -55,6 +68,40 @@ fn a_protected_file_that_a_command_changes_is_as_it_was() {
             let config = content(enclosed.workspace.path(name));
             assert!(!config.contains("evil"), "{}: {config}", enclosed.kind);
         }
+    });
+}
+
+#[test]
+fn a_folder_on_the_way_to_protected_files_does_not_become_a_link() {
+    in_each_sandbox(|enclosed| {
+        for (folder, file) in [(".github", "hooks/a.json"), (".jj", "repo/config.toml")] {
+            let made =
+                format!("mkdir -p $(dirname x/{file}); echo evil > x/{file}; ln -s x {folder}");
+            let output = told(&enclosed, &made);
+            assert!(output.contains("because it is a link"), "{folder}: {output}");
+            assert!(!enclosed.workspace.path(folder).exists(), "{}: {folder}", enclosed.kind);
+        }
+    });
+}
+
+/// Of `.github`, `.hg`, `.jj` and `.config` only what other programs run or believe is protected.
+#[test]
+fn data_beside_protected_files_is_free() {
+    in_each_sandbox(|enclosed| {
+        enclosed
+            .workspace
+            .write(".hg/hgrc", "[ui]\n")
+            .write(".jj/repo/config.toml", "")
+            .write(".github/copilot-instructions.md", "old\n");
+        let output = told(
+            &enclosed,
+            "mkdir -p .github/workflows .hg/store .jj/repo/op_heads .jj/working_copy .config/other
+            for file in .github/workflows/ci.yml .hg/store/a .hg/dirstate .jj/repo/op_heads/a .jj/working_copy/checkout .config/other/a; do
+                echo new > $file.tmp && mv $file.tmp $file && cat $file || exit
+            done",
+        );
+        assert_eq!(output, "new\n".repeat(6), "{}", enclosed.kind);
+        assert_eq!(files_in_quarantine(&enclosed), 0);
     });
 }
 

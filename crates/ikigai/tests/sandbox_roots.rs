@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::sandbox_landlock::without_bubblewrap;
 use crate::support::enclosed::{REACHED, Walls, content, in_each_sandbox, open};
 use crate::support::{Workspace, ended, result};
 
@@ -93,6 +94,20 @@ fn secrets_in_the_environment_are_not_handed_to_sandboxed_commands() {
     assert!(!told.contains("hunter2"), "{told}");
     let outside = Workspace::unconfined();
     assert_eq!(run(&outside)["data"]["output"], "GITHUB_TOKEN,MY_KEY,db_password,PLAIN\n");
+}
+
+/// Whoever can read it can type into the user's windows. It need not be in the home directory.
+#[test]
+fn the_key_of_the_display_is_hidden_wherever_the_environment_says_it_is() {
+    let workspace = Workspace::new();
+    workspace.write("../xauth_a", "SECRET\n").write("../xauth_b", "open\n");
+    let arguments = json!({"command": "cat ../xauth_a ../xauth_b"}).to_string();
+    let programs = [Some(workspace.ikigai()), without_bubblewrap(&workspace)];
+    for mut program in programs.into_iter().flatten() {
+        program.args(["tool", "bash", &arguments]).env("XAUTHORITY", workspace.path("../xauth_a"));
+        let output = result_of(&mut program)["data"]["output"].to_string();
+        assert!(output.contains("open") && !output.contains("SECRET"), "{output}");
+    }
 }
 
 /// One command could swap it for a link, and the next one would be let into what that leads to.

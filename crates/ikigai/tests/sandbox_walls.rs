@@ -98,6 +98,28 @@ fn hidden_places_are_not_read() {
     });
 }
 
+/// Beside them lies what builds read.
+#[test]
+fn logins_histories_and_wallets_are_hidden_and_caches_are_not() {
+    in_each_sandbox(|enclosed| {
+        for (secret, beside) in [
+            (".claude.json", ".config/git/config"),
+            (".config/Slack/Cookies", ".config/pip/pip.conf"),
+            (".gradle/gradle.properties", ".gradle/caches/a.jar"),
+            (".m2/settings-security.xml", ".m2/repository/a.jar"),
+            (".config/pypoetry/auth.toml", ".config/pypoetry/config.toml"),
+            (".local/share/uv/credentials/credentials.toml", ".local/share/uv/python/a"),
+            (".mysql_history", ".gitconfig"),
+            (".ethereum/keystore/a", ".cargo/registry/a"),
+        ] {
+            enclosed.workspace.write(format!("../home/{secret}"), "SECRET\n");
+            enclosed.workspace.write(format!("../home/{beside}"), "open\n");
+            enclosed.refuses(&format!("grep -q SECRET ~/{secret} && echo {REACHED}"));
+            assert_eq!(enclosed.prints(&format!("cat ~/{beside}")), "open\n", "{beside}");
+        }
+    });
+}
+
 /// Rules are kept from one command to the next, once all has been at rest for a moment.
 #[test]
 fn walls_are_those_of_the_moment_in_which_a_command_begins() {

@@ -59,5 +59,5 @@ mod tests;
 pub use finding::{Change, Finding};
 pub use guard::{Check, Guard, ProtectedPaths};
 pub(crate) use names::{OF_GIT, START_UP, TOP, is_guarded_at};
-pub use quarantine::{put_back, quarantined};
+pub use quarantine::{put_back, quarantined, replaced};
 pub use record::{Moved, Record, Restored};

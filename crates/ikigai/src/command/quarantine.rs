@@ -1,6 +1,6 @@
 //! `ikigai quarantine`: lists what commands put into protected paths, and puts it back.
 
-use ikigai_tools::protected::{put_back, quarantined};
+use ikigai_tools::protected::{put_back, quarantined, replaced};
 
 use crate::cli::QuarantineArguments;
 use crate::environment::Environment;
@@ -14,7 +14,15 @@ pub(crate) fn run(
     let folder = quarantine::folder(environment)?;
     if let Some(id) = &arguments.put_back {
         let path = put_back(&folder, id)?;
-        print::out(format!("Put back {}\n", path.display()))?;
+        // A command chose its name.
+        let path = print::safe(&path.to_string_lossy());
+        print::out(match replaced(&folder, id) {
+            Some(kept) => format!(
+                "Put back {path}. What it replaced is kept under {id}: {}\n",
+                kept.display()
+            ),
+            None => format!("Put back {path}\n"),
+        })?;
         return Ok(Exit::Done);
     }
     let records = quarantined(&folder)?;

@@ -112,6 +112,7 @@ impl Folders {
         let old = std::mem::take(self);
         let mut walk = Walk {
             root: root.folder.as_fd(),
+            root_path: &root.path,
             new: Folders {
                 nodes: Vec::with_capacity(old.nodes.len()),
                 names: Vec::with_capacity(old.names.len()),
@@ -142,6 +143,7 @@ impl Folders {
 
 struct Walk<'a> {
     root: BorrowedFd<'a>,
+    root_path: &'a Path,
     old: &'a Folders,
     new: Folders,
     found: Found,
@@ -272,7 +274,7 @@ impl Walk<'_> {
         if self.closed == Closed::Opened
             && !is_known
             && !opened.as_ref().is_ok_and(|(look, _)| may_enter(*look))
-            && self.open(TO_ENTER).and_then(|folder| allow_listing(&folder)).is_ok()
+            && self.allow_listing().is_ok()
         {
             opened = open();
         }
@@ -306,13 +308,24 @@ impl Walk<'_> {
         Some((node, Children::New(self.match_old(names, old).into_iter())))
     }
 
+    /// The root is not opened again: without the right to enter a folder, `.` cannot be opened in it either.
+    fn allow_listing(&self) -> Result<(), Errno> {
+        match self.here() {
+            (root, b"") => allow_listing(root),
+            _ => allow_listing(self.open(TO_ENTER)?.as_fd()),
+        }
+    }
+
     /// A folder that was unreadable before is not told again; the user may have such.
     fn unreadable(&mut self, name: &[u8], old: Option<usize>, error: Errno) -> (Node, Children) {
         let is_known = old.is_some_and(|at| self.old.nodes[at].flags & UNREADABLE != 0);
         if !is_known {
             self.found.unreadable += 1;
             if self.found.unreadable <= MOST_NAMED {
-                let path = String::from_utf8_lossy(&self.path);
+                let path = match &self.path[..] {
+                    b"" => self.root_path.to_string_lossy(),
+                    path => String::from_utf8_lossy(path),
+                };
                 self.found.add_incomplete(&format!("{path} cannot be read: {error}"));
             }
         }
@@ -504,7 +517,7 @@ fn is_name(found: &[u8], name: &str) -> bool {
 
 /// Lets the owner of a folder list and enter it, whatever it is called by now.
 #[cfg(target_os = "linux")]
-fn allow_listing(folder: &OwnedFd) -> Result<(), Errno> {
+fn allow_listing(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     let mode = plain_mode(Look::of_open(folder)?.mode) | Mode::RUSR | Mode::XUSR;
     let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
     chmodat(CWD, path, mode, AtFlags::empty())
@@ -512,7 +525,7 @@ fn allow_listing(folder: &OwnedFd) -> Result<(), Errno> {
 
 /// Elsewhere there is no sandbox.
 #[cfg(not(target_os = "linux"))]
-fn allow_listing(_folder: &OwnedFd) -> Result<(), Errno> {
+fn allow_listing(_folder: BorrowedFd<'_>) -> Result<(), Errno> {
     Err(Errno::ACCESS)
 }
 
@@ -523,7 +536,7 @@ fn nanoseconds(look: Look) -> i64 {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::{Path, PathBuf};
     use std::time::{Duration, SystemTime};
 
@@ -572,6 +585,21 @@ mod tests {
             ..Found::default()
         };
         assert_eq!(found, expected);
+    }
+
+    /// Root reads it all the same.
+    #[test]
+    fn a_root_that_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o000)).unwrap();
+        let found = Folders::default().update(&root, SystemTime::now(), Closed::Left);
+        let name = folder.path().display();
+        let expected = match rustix::process::geteuid().is_root() {
+            true => Vec::new(),
+            false => vec![format!("{name} cannot be read: Permission denied (os error 13)")],
+        };
+        assert_eq!(found.incomplete, expected);
     }
 
     #[test]

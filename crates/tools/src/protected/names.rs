@@ -33,26 +33,88 @@ pub(crate) const START_UP: [&str; 19] = [
 pub(crate) const OF_GIT: [&str; 6] =
     ["hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes"];
 
-/// What is protected at the top of every root, beside the start-up files of shells.
-pub(crate) const TOP: [&str; 18] = [
+/// What is protected at the top of every root, beside the start-up files of shells: what a program runs or believes as soon
+/// as a user starts it in that folder. Each name costs a look before and after every command, and a mount where it exists.
+pub(crate) const TOP: [&str; 75] = [
+    // Agents: instructions, and settings that name programs to run.
     ".agents",
+    ".aider.conf.yml",
+    ".amazonq",
+    ".augment",
+    ".claude",
+    ".clinerules",
+    ".codex",
+    ".continue",
+    ".crush.json",
+    ".cursor",
+    ".cursorrules",
+    ".gemini",
+    ".github/agents",
+    ".github/copilot-instructions.md",
+    ".github/hooks",
+    ".github/instructions",
+    ".github/prompts",
+    ".github/skills",
+    ".goosehints",
+    ".ikigai",
+    ".junie",
+    ".kiro",
+    ".mcp.json",
+    ".opencode",
+    ".qwen",
+    ".roo",
+    ".roomodes",
+    ".roorules",
+    ".windsurf",
+    ".windsurfrules",
+    "AGENT.md",
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "CLAUDE.local.md",
+    "CLAUDE.md",
+    "CRUSH.md",
+    "GEMINI.md",
+    "QWEN.md",
+    "crush.json",
+    "opencode.json",
+    "opencode.jsonc",
+    // Editors: tasks, language servers, containers and scripts of a folder.
+    ".devcontainer",
+    ".devcontainer.json",
+    ".dir-locals-2.el",
+    ".dir-locals.el",
+    ".exrc",
+    ".gvimrc",
+    ".helix",
+    ".idea",
+    ".nvim.lua",
+    ".nvimrc",
+    ".vimrc",
+    ".vscode",
+    ".zed",
+    // Shells, tool managers and build tools. A `.tool-versions` may say `path:DIR`, and asdf then runs what is in there.
     ".cargo/config",
     ".cargo/config.toml",
-    ".claude",
-    ".codex",
     ".config/fish",
-    ".cursor",
-    ".exrc",
-    ".gitmodules",
-    ".idea",
-    ".ikigai",
-    ".mcp.json",
+    ".config/mise",
+    ".config/mise.local.toml",
+    ".config/mise.toml",
+    ".mise",
+    ".mise.local.toml",
     ".mise.toml",
-    ".nvim.lua",
-    ".vscode",
-    "AGENTS.md",
-    "CLAUDE.md",
+    ".tool-versions",
+    "mise.local.toml",
     "mise.toml",
+    "mise/conf.d",
+    "mise/config.local.toml",
+    "mise/config.toml",
+    // Settings of repositories. The rest of `.hg` and `.jj` is data that commands have to write.
+    ".gitmodules",
+    ".hg/hgrc",
+    ".hg/hgrc-not-shared",
+    ".hg/sharedpath",
+    ".jj/repo/config.toml",
+    ".jj/workspace-config.toml",
 ];
 
 /// Ordinary data of git, in which a name says nothing.
@@ -148,7 +210,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{is_guarded, is_guarded_at};
+    use super::{START_UP, TOP, is_guarded, is_guarded_at};
 
     #[test]
     fn what_is_run_or_believed_later_is_guarded_at_any_depth() {
@@ -198,16 +260,84 @@ mod tests {
             ".agents/x",
             ".mcp.json",
             "CLAUDE.md",
+            "CLAUDE.local.md",
+            "AGENTS.override.md",
+            "AGENT.md",
+            "gemini.md",
+            ".gemini/settings.json",
+            "QWEN.md",
+            ".qwen/settings.json",
+            ".cursorrules",
+            ".windsurfrules",
+            ".windsurf/rules/a.md",
+            ".clinerules",
+            ".clinerules/a.md",
+            ".roo/mcp.json",
+            ".roorules",
+            ".roomodes",
+            ".aider.conf.yml",
+            ".amazonq/default.json",
+            ".augment/rules",
+            ".continue/rules",
+            ".junie/guidelines.md",
+            ".kiro/hooks/a",
+            "opencode.json",
+            "opencode.jsonc",
+            ".opencode/plugin/a.ts",
+            "crush.json",
+            ".crush.json",
+            "CRUSH.md",
+            ".goosehints",
+            ".github/copilot-instructions.md",
+            ".github/instructions/a.md",
+            ".github/agents/a.md",
+            ".github/hooks/a.json",
+            ".github/prompts/a.md",
+            ".github/skills/a/SKILL.md",
             ".exrc",
+            ".vimrc",
+            ".gvimrc",
+            ".nvimrc",
             ".nvim.lua",
+            ".dir-locals.el",
+            ".dir-locals-2.el",
+            ".zed/settings.json",
+            ".helix/languages.toml",
+            ".devcontainer/devcontainer.json",
+            ".devcontainer.json",
             ".cargo/config.toml",
             ".cargo/config",
             "mise.toml",
             ".mise.toml",
+            "mise.local.toml",
+            ".mise.local.toml",
+            ".mise/config.toml",
+            "mise/config.toml",
+            "mise/config.local.toml",
+            "mise/conf.d/a.toml",
+            ".config/mise/config.toml",
+            ".config/mise.toml",
+            ".config/mise.local.toml",
+            ".tool-versions",
+            ".hg/hgrc",
+            ".hg/hgrc-not-shared",
+            ".hg/sharedpath",
+            ".jj/repo/config.toml",
+            ".jj/workspace-config.toml",
         ] {
             assert!(is_guarded(Path::new(path)), "{path}");
             let below = Path::new("sub").join(path);
             assert!(!is_guarded(&below), "{}", below.display());
+        }
+    }
+
+    #[test]
+    fn each_name_is_in_the_list_once_and_none_lies_in_another() {
+        let names: Vec<&str> = TOP.into_iter().chain(START_UP).collect();
+        for (at, name) in names.iter().enumerate() {
+            let mut others = names.iter().enumerate().filter(|(other, _)| *other != at);
+            let around = others.find(|(_, other)| Path::new(name).starts_with(other));
+            assert_eq!(around, None, "{name}");
         }
     }
 
@@ -225,7 +355,20 @@ mod tests {
             ".git/logs/refs/heads/config",
             ".git/rebase-merge/done",
             ".gitignore",
+            ".github",
             ".github/config",
+            ".github/workflows/ci.yml",
+            ".hg",
+            ".hg/store/00changelog.i",
+            ".jj",
+            ".jj/repo",
+            ".jj/repo/op_heads/heads/a",
+            ".jj/working_copy/checkout",
+            ".config/other",
+            "mise/src/main.rs",
+            "rust-toolchain.toml",
+            "a.code-workspace",
+            ".rgignore",
             ".cargo/bin/x",
             ".cargo",
             "AGENTS.md.bak",

@@ -67,6 +67,13 @@ pub fn put_back(from: &Path, id: &str) -> io::Result<PathBuf> {
     Ok(record.finding.path)
 }
 
+/// Where the thing is now that was in the place of another one when that was put back, by the id of its record. `None` if
+/// there was none.
+pub fn replaced(from: &Path, id: &str) -> Option<PathBuf> {
+    let path = from.join(id).join("replaced");
+    (is_id(id) && path.symlink_metadata().is_ok()).then_some(path)
+}
+
 fn is_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 40 && id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }

@@ -573,6 +573,19 @@ fn a_folder_that_a_command_closes_is_opened_and_checked() {
     assert_eq!(check.incomplete, [] as [String; 0]);
 }
 
+/// Root reads it all the same.
+#[test]
+fn a_tree_whose_top_a_command_closes_is_opened_and_checked() {
+    for mode in ["0311", "0600", "0200", "0000"] {
+        let world = World::new();
+        let guard = world.guard();
+        world.sh(&format!("echo evil > AGENTS.md; chmod {mode} ."));
+        let check = guard.check();
+        assert_eq!(paths(&world, &check.findings), ["AGENTS.md"], "{mode}: {check:?}");
+        assert_eq!(check.incomplete, [] as [String; 0], "{mode}");
+    }
+}
+
 #[test]
 fn a_folder_with_too_much_in_it_is_moved_as_a_whole() {
     let world = World::new();
