@@ -7,6 +7,7 @@
 
 mod confinement;
 mod gate;
+#[cfg(target_os = "linux")]
 mod gate_fuzz;
 mod races;
 mod remembering;
