@@ -68,7 +68,7 @@ const CONSTRUCTS: [&str; 46] = [
 ];
 
 /// Ways to run one command, `BAD`. Programs have their whole path, since there are no others in `PATH`.
-pub(super) const DISGUISES: [&str; 48] = [
+pub(super) const DISGUISES: [&str; 60] = [
     "BAD",
     " \t BAD ",
     "X=1 Y+=2 BAD",
@@ -78,11 +78,21 @@ pub(super) const DISGUISES: [&str; 48] = [
     "/usr/bin/nohup BAD",
     "/usr/bin/nice BAD",
     "/usr/bin/timeout 9 BAD",
+    "/usr/bin/setsid -w BAD",
+    "/usr/bin/stdbuf -oL BAD",
+    "/usr/bin/env -u X -- Y=1 BAD",
     "echo x | /usr/bin/xargs BAD",
+    "echo x | /usr/bin/xargs -I{} BAD {}",
+    "echo 'BAD' | /usr/bin/xargs -d '\\n' -I{} /bin/sh -c {}",
     "/usr/bin/find . -exec BAD \\;",
     "/bin/sh -c 'BAD'",
     "/bin/bash -c \"BAD\"",
+    "/bin/bash -norc -c 'BAD'",
     "echo 'BAD' | /bin/sh",
+    "echo 'BAD' | /bin/bash -o posix -s x",
+    "echo 'BAD' | /bin/bash /dev/stdin",
+    "echo 'BAD' | { good; /bin/sh; }",
+    "echo 'BAD' > made; /bin/sh < made",
     "/bin/sh <<E\nBAD\nE",
     "/bin/sh <<'E'\nBAD\nE",
     "/bin/sh <<-E\n\tBAD\n\tE",
@@ -93,6 +103,8 @@ pub(super) const DISGUISES: [&str; 48] = [
     "eval BAD",
     "eval 'good; BAD'",
     "trap 'BAD' EXIT",
+    "compgen -C 'BAD' x",
+    "mapfile -c 1 -C 'BAD' a <<< x",
     "(BAD)",
     "{ BAD; }",
     "! BAD",
