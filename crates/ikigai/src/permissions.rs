@@ -87,7 +87,10 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     let x_authority = environment.variable("XAUTHORITY").map(PathBuf::from);
     hidden.extend(x_authority.filter(|path| path.is_absolute()));
     // Also where links lead now: a command that can replace such a link would uncover what it led to.
-    let real: Vec<PathBuf> = hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    // Most of them are not there, and to see that is one call.
+    let there = hidden.iter().filter(|path| path.symlink_metadata().is_ok());
+    let real = there.filter_map(|path| path.canonicalize().ok().filter(|real| real != path));
+    let real: Vec<PathBuf> = real.collect();
     hidden.extend(real);
     Ok(Sandbox {
         write,

@@ -4,7 +4,8 @@
 //! [`Verdict`]. It asks nobody and starts nothing. Rules are tried in order and the first that matches counts;
 //! for a command that holds for each of its parts, and the whole is as good as its worst part. A rule that grants
 //! counts only for commands in a small language that is read exactly as bash reads it (`gate/strict.rs`); a rule
-//! that forbids counts for whatever it may be meant for (`gate/shell.rs`).
+//! that forbids counts for whatever it may be meant for (`gate/shell.rs`, and `gate/runners.rs` for what a program
+//! runs besides itself).
 //!
 //! Text decides little about what a command does. A rule that forbids keeps honest mistakes away; what keeps
 //! a command in is the sandbox.
@@ -12,6 +13,7 @@
 mod command;
 mod facts;
 mod rule;
+mod runners;
 mod script;
 mod shell;
 mod strict;

@@ -7,7 +7,9 @@
 
 mod confinement;
 mod gate;
+#[cfg(target_os = "linux")]
 mod gate_fuzz;
+mod gate_spellings;
 mod races;
 mod remembering;
 mod support;

@@ -231,7 +231,8 @@ fn what_could_be_anything_is_asked_for_when_something_is_forbidden() {
             ("eval \"$X\"", "ask"),
             ("ls $X", "tree"),
             ("bash -c 'r${X}m y'", "ask"),
-            ("find . -exec ls {} +", "ask"),
+            ("find . -exec {} +", "ask"),
+            ("find . -exec ls {} +", "tree"),
             ("find . -name '*.rs'", "tree"),
             ("if true; then $X y; fi", "ask"),
             ("echo \"$($X y)\"", "ask"),
@@ -290,7 +291,22 @@ fn a_question_about_one_part_does_not_hide_that_another_is_denied() {
 #[test]
 fn a_long_command_of_nothing_but_doubts_is_judged_in_time() {
     let rules = ["deny bash rm *", "ask bash curl *", "trust bash x *"];
-    for piece in ["! $X;", "${", "$(", "\"$(", "`", "<(", "case x in ", "<<E\n", "if ", "(("] {
+    let readers = ["! $X;", "${", "$(", "\"$(", "`", "<(", "case x in ", "<<E\n", "if ", "(("];
+    let runners = [
+        "nice ",
+        "xargs -I{} ",
+        "env -S ",
+        "find . -exec ",
+        "bash -c '",
+        "bash <<E\n",
+        "cat <<E | ",
+        "cat<<<x|",
+        "echo x|",
+        "su -c",
+        "eval ",
+        "parallel ",
+    ];
+    for piece in readers.into_iter().chain(runners) {
         let command = piece.repeat(120_000 / piece.len());
         assert_ne!(show(&judge_command(&rules, &command)), "anywhere", "{piece}");
     }

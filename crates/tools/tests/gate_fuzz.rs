@@ -11,6 +11,8 @@
 //!
 //! *Commands of bash itself.* Under `trust *` those that are granted change nothing for the commands behind them.
 //!
+//! What is run can write in a folder of its own only (`real_bash.rs`), so that this can be tried by root.
+//!
 //! A run takes a few seconds, always with the same commands. `IKIGAI_FUZZ_SECONDS` makes it longer, with others each
 //! time; what fails names its seed, and `IKIGAI_FUZZ_SEED` repeats it.
 
@@ -187,6 +189,16 @@ fn odd_kinds(command: &str) -> Vec<String> {
     collect(parser.parse(command, None).unwrap().root_node(), &mut kinds);
     kinds.retain(|kind| !KINDS.contains(&kind.as_str()));
     kinds
+}
+
+/// They are run as root, too, and had left files in `/dev`.
+#[test]
+fn a_command_cannot_write_outside_its_folder() {
+    let (bash, outside) = (RealBash::new(), tempfile::tempdir().unwrap());
+    let made = outside.path().join("made");
+    let trace = bash.run(&format!("good > made; good > {0}; > {0}", made.display()), 0);
+    assert_eq!((trace.files, trace.programs.len()), (vec!["made".to_owned()], 1));
+    assert!(!made.exists());
 }
 
 /// Or they would prove nothing.

@@ -4,7 +4,8 @@
 //! For any other command no rule that grants exists, and those that forbid are taken as widely as they may be meant.
 
 use super::rule::{Decision, Rule, render_rules};
-use super::script::{Doubt, Part, Script, without_keywords};
+use super::runners::{Run, base, may_read_commands, name, runs, runs_arguments};
+use super::script::{Doubt, Input, Part, Script, without_keywords};
 use super::shell::{loose_words, split};
 use super::strict::{self, BUILTINS, is_listed};
 use super::words::{Word, quoted};
@@ -36,15 +37,8 @@ const LONGEST_PATTERN: usize = 1_000;
 /// Nor are more rules than this.
 const MOST_RULES: usize = 8;
 
-/// Programs and builtins that run what their arguments say, in which a rule that forbids looks for its own.
-const RUNNERS: &str = ". alias ash bash bind builtin busybox bwrap chroot chrt command complete csh dash doas \
-    entr env eval exec fish flock hash ionice ksh ltrace mapfile nice nohup nsenter parallel \
-    pkexec readarray runuser rush script setarch setpriv setsid sh source ssh stdbuf strace su \
-    sudo systemd-run taskset tcsh time timeout toybox trap unshare watch xargs zsh";
-
-/// Those of them that run what they read: their commands may stand in another part.
-const READERS: &str = ". ash bash busybox csh dash doas fish ksh parallel runuser rush script sh source su sudo \
-    tcsh toybox xargs zsh";
+/// So deep are commands looked at that are run by others. What is deeper needs approval.
+const DEEPEST: usize = 8;
 
 /// What the rules say of `command`. `wanted` is what a further rule would have to say.
 pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
@@ -55,20 +49,25 @@ pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
         rules.iter().copied().filter(|rule| !rule.decision.grants()).collect();
     match strict::parts(command) {
         Some(parts) => {
-            let known = |words: Vec<String>| words.into_iter().map(Word::Known).collect();
-            let parts: Vec<Part> = parts.into_iter().map(known).collect();
+            let inputs = split(command).parts.into_iter().map(|part| part.input);
+            let parts = parts.into_iter().zip(inputs.chain(std::iter::repeat(Input::Unwritten)));
+            let part = |(words, input): (Vec<String>, Input)| Part {
+                words: words.into_iter().map(Word::Known).collect(),
+                input,
+            };
+            let parts: Vec<Part> = parts.map(part).collect();
             let said = judge_strictly(rules, &parts, wanted);
             said.worse(judge_input(&forbidding, &parts, command))
         }
         None if forbidding.is_empty() => NO_RULE,
-        None => judge_generously(&forbidding, split(command), command),
+        None => judge_generously(&forbidding, split(command), command, 0),
     }
 }
 
 fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
     let (mut asked, mut lacking, mut least) = (None, Vec::new(), Decision::Trust);
     for part in parts {
-        match judge_part(rules, part) {
+        match judge_part(rules, part, 0) {
             denied @ Said::Deny(_) => return denied,
             Said::Ask { why, .. } => {
                 asked = asked.or(Some(why));
@@ -91,7 +90,7 @@ fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
 
 /// A command is forbidden by what its parts seem to be and, where there may be others, by any of its words in a row.
 /// It is asked for where something is run that is not written there.
-fn judge_generously(rules: &[&Rule], script: Script, command: &str) -> Said {
+fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize) -> Said {
     let words = &loose_words(command);
     let doubt = match script.parts.iter().any(evaluates_argument) {
         true => Doubt::Words("an argument is evaluated by the shell"),
@@ -107,10 +106,10 @@ fn judge_generously(rules: &[&Rule], script: Script, command: &str) -> Said {
         Doubt::Nothing => {}
     }
     let parts: Vec<Part> = script.parts.into_iter().filter_map(without_keywords).collect();
-    if parts.iter().any(|part| part.first() == Some(&Word::Unknown)) {
+    if parts.iter().any(|part| part.words.first() == Some(&Word::Unknown)) {
         return judge_words(rules, words, "the name of a command is not written out");
     }
-    let said = parts.iter().map(|part| judge_part(rules, part));
+    let said = parts.iter().map(|part| judge_part(rules, part, depth));
     let said = said.fold(NO_RULE, |worst, said| worst.worse(Some(said)));
     said.worse(judge_input(rules, &parts, command))
 }
@@ -122,15 +121,6 @@ fn judge_input(forbidding: &[&Rule], parts: &[Part], command: &str) -> Option<Sa
     }
     let rules: Vec<&Rule> = forbidding.iter().copied().filter(|rule| !rule.matches_all()).collect();
     named_by(&rules, &loose_words(command)).map(Said::by)
-}
-
-/// `sh`, `env bash -x`, `xargs`
-fn may_read_commands(part: &Part) -> bool {
-    let is_reader = |word: &Word| match word {
-        Word::Known(text) => is_listed(READERS, base(text)),
-        Word::Unknown => false,
-    };
-    runs_arguments(part) && part.iter().any(is_reader)
 }
 
 impl Said {
@@ -160,33 +150,44 @@ impl Said {
 }
 
 /// What the first rule says that is about a part, or another one about what the part may run.
-fn judge_part(rules: &[&Rule], part: &Part) -> Said {
-    let rule = rules.iter().find(|rule| rule.matches_words(part));
-    rule.map_or(NO_RULE, |rule| Said::by(rule)).worse(judge_arguments(rules, part))
+fn judge_part(rules: &[&Rule], part: &Part, depth: usize) -> Said {
+    let rule = rules.iter().find(|rule| rule.matches_words(&part.words));
+    rule.map_or(NO_RULE, |rule| Said::by(rule)).worse(judge_within(rules, part, depth))
 }
 
-/// What is said of that which a part may run by way of its arguments. Rules about all commands have been asked
-/// about the part itself.
-fn judge_arguments(rules: &[&Rule], part: &Part) -> Option<Said> {
-    if !runs_arguments(part) {
-        return None;
-    }
-    let mut words = Vec::new();
-    let mut is_certain = true;
-    for word in &part[1..] {
-        match word {
-            Word::Known(text) => {
-                is_certain &= !text.contains(['$', '`', '\\']);
-                words.extend(loose_words(text));
-            }
-            Word::Unknown => is_certain = false,
-        }
-    }
+/// What is said of that which a part may run besides itself: by its words, wherever they stand, and by what is known
+/// of its program. Rules about all commands have been asked about the part itself.
+fn judge_within(rules: &[&Rule], part: &Part, depth: usize) -> Option<Said> {
     let is_about_some = |rule: &&Rule| !rule.decision.grants() && !rule.matches_all();
     let rules: Vec<&Rule> = rules.iter().copied().filter(is_about_some).collect();
-    match is_certain {
-        true => named_by(&rules, &words).map(Said::by),
-        false => Some(judge_words(&rules, &words, "it runs what is not written out")),
+    if rules.is_empty() || !runs_arguments(part) {
+        return None;
+    }
+    let texts = part.words[1..].iter().filter_map(Word::known);
+    let words: Vec<Word> = texts.flat_map(behind_options).flat_map(loose_words).collect();
+    let named = named_by(&rules, &words).map_or(NO_RULE, Said::by);
+    let runs = runs(part).into_iter().map(|run| judge_run(&rules, run, depth + 1));
+    Some(runs.fold(named, |worst, said| worst.worse(Some(said))))
+}
+
+/// A word, and the text that may be joined to an option in it: `-c'git push'`, `-qc'git push'`.
+fn behind_options(word: &str) -> impl Iterator<Item = &str> {
+    /// More options than these are not joined to each other.
+    const MOST: usize = 3;
+    let options = word.strip_prefix('-').unwrap_or_default();
+    let joined = options.char_indices().skip(1).take(MOST).map(|(at, _)| &options[at..]);
+    std::iter::once(word).chain(joined)
+}
+
+fn judge_run(rules: &[&Rule], run: Run, depth: usize) -> Said {
+    match run {
+        _ if depth > DEEPEST => uncertain("it has too many commands within each other"),
+        Run::Unknown(why) => uncertain(why),
+        Run::Part(part) if part.words.first() == Some(&Word::Unknown) => {
+            uncertain("the name of a command is not written out")
+        }
+        Run::Part(part) => judge_part(rules, &part, depth),
+        Run::Text(text) => judge_generously(rules, split(&text), &text, depth),
     }
 }
 
@@ -195,8 +196,12 @@ fn judge_words(forbidding: &[&Rule], words: &[Word], doubt: &str) -> Said {
     match named_by(forbidding, words) {
         Some(rule) => Said::by(rule),
         None if forbidding.is_empty() => NO_RULE,
-        None => Said::ask(format!("it cannot be told whether a rule forbids the command: {doubt}")),
+        None => uncertain(doubt),
     }
+}
+
+fn uncertain(doubt: &str) -> Said {
+    Said::ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
 }
 
 /// A rule that forbids what some of these words in a row may be, also by the program's whole path.
@@ -220,47 +225,23 @@ fn evaluates_argument(part: &Part) -> bool {
     let is_text =
         |word: Option<&Word>| matches!(word, Some(Word::Known(text)) if !text.starts_with('-'));
     let evaluates = match name(part) {
-        Some("printf") => !is_text(part.get(1)),
+        Some("printf") => !is_text(part.words.get(1)),
         Some(name) => ["[[", "test"].contains(&name) || is_listed(BUILTINS, name),
         None => false,
     };
     evaluates
-        && part.iter().skip(1).any(|word| match word {
+        && part.words.iter().skip(1).any(|word| match word {
             Word::Known(text) => text.contains('['),
             Word::Unknown => false,
         })
-}
-
-/// Whether a part runs what its arguments say.
-fn runs_arguments(part: &Part) -> bool {
-    let is_exec = |word: &Word| match word {
-        Word::Known(text) => text.starts_with("-exec") || text.starts_with("-ok"),
-        Word::Unknown => true,
-    };
-    match name(part).map(base) {
-        Some("find") => part.iter().any(is_exec),
-        Some(name) => is_listed(RUNNERS, name),
-        None => false,
-    }
-}
-
-fn name(part: &Part) -> Option<&str> {
-    match part.first() {
-        Some(Word::Known(name)) => Some(name),
-        Some(Word::Unknown) | None => None,
-    }
-}
-
-fn base(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
 }
 
 /// The rules that would grant these parts and nothing else. There are none where others forbid what a part runs.
 fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String> {
     let pattern = |part: &&Part| -> Option<String> {
         let is_free =
-            !matches!(judge_arguments(rules, part), Some(Said::Deny(_) | Said::Ask { .. }));
-        let words = part.iter().map(quoted).collect::<Option<Vec<String>>>()?;
+            !matches!(judge_within(rules, part, 0), Some(Said::Deny(_) | Said::Ask { .. }));
+        let words = part.words.iter().map(quoted).collect::<Option<Vec<String>>>()?;
         let pattern = is_free.then(|| words.join(" "));
         pattern.filter(|pattern| pattern.len() <= LONGEST_PATTERN)
     };

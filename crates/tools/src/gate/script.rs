@@ -1,5 +1,7 @@
 //! What a command consists of, as far as that can be told from its text.
 
+use std::rc::Rc;
+
 use super::words::Word;
 
 /// What a command consists of.
@@ -11,8 +13,62 @@ pub(super) struct Script {
     pub(super) doubt: Doubt,
 }
 
-/// The words of a simple command; none where it only sets a variable or opens a file.
-pub(super) type Part = Vec<Word>;
+/// A simple command.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Part {
+    /// Its name and arguments; none where it only sets a variable or opens a file.
+    pub(super) words: Vec<Word>,
+    /// What it reads.
+    pub(super) input: Input,
+}
+
+/// Commands whose output is known if their words or their input are.
+pub(super) const WRITERS: [&str; 3] = ["cat", "echo", "printf"];
+
+impl Part {
+    /// What it writes, as the input of the part behind a pipe.
+    pub(super) fn output(&self) -> Input {
+        let Some(words) = self.words.iter().map(Word::known).collect::<Option<Vec<&str>>>() else {
+            return Input::Unwritten;
+        };
+        let text = match words.as_slice() {
+            ["cat"] if self.input != Input::Inherited => return self.input.clone(),
+            ["echo", texts @ ..] => {
+                let is_option = |text: &&&str| text.starts_with('-');
+                texts[texts.iter().take_while(is_option).count()..].join(" ")
+            }
+            ["printf", format] if !format.contains('%') => format.replace("\\n", "\n"),
+            ["printf", "%s" | "%s\\n", text] => (*text).to_owned(),
+            _ => return Input::Unwritten,
+        };
+        // Some of these commands, or some shells, replace what begins with it.
+        if text.contains('\\') { Input::Unwritten } else { Input::Written(text.into()) }
+    }
+}
+
+/// What the standard input of a part is.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) enum Input {
+    /// That of what is around it.
+    #[default]
+    Inherited,
+    /// This text, which stands in the command. Any number of parts may pass it on.
+    Written(Rc<str>),
+    /// The here-document of this number. None is left when the whole command has been read.
+    Document(usize),
+    /// Something that is not written out.
+    Unwritten,
+}
+
+/// Variables that bash evaluates, that name a file which it runs, or that give a command another name.
+const EVALUATED: [&str; 8] =
+    ["BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"];
+
+/// Whether a word names a variable, or sets one, by which bash runs something. One of them is a function.
+pub(super) fn is_evaluated_variable(word: &str) -> bool {
+    let name = word.split_once(['=', '+', '[']).map_or(word, |(name, _)| name);
+    EVALUATED.contains(&name) || name.starts_with("BASH_FUNC_")
+}
 
 /// How certain it is that a script has no other parts than those that were found.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
@@ -38,22 +94,23 @@ pub(super) const NO_COMMAND: [&str; 10] =
 
 /// A part without the keywords before it; `None` when that is no command.
 pub(super) fn without_keywords(mut part: Part) -> Option<Part> {
-    if part.is_empty() {
+    let words = &mut part.words;
+    if words.is_empty() {
         return Some(part);
     }
-    let words = part.iter().enumerate();
-    let count = words.take_while(|(number, word)| comes_before_name(*number, word)).count();
-    if part[..count].iter().any(|word| is_one_of(word, &NO_COMMAND)) {
+    let numbered = words.iter().enumerate();
+    let count = numbered.take_while(|(number, word)| comes_before_name(*number, word)).count();
+    if words[..count].iter().any(|word| is_one_of(word, &NO_COMMAND)) {
         return None;
     }
-    part.drain(..count);
-    (!part.is_empty()).then_some(part)
+    words.drain(..count);
+    (!words.is_empty()).then_some(part)
 }
 
 /// `for x do …`: what follows is on the same line, and is a command.
 pub(super) fn is_loop_without_list(part: &Part) -> bool {
-    let is_loop = part.first().is_some_and(|word| is_one_of(word, &["for", "select"]));
-    is_loop && part.get(2).is_some_and(|word| !is_one_of(word, &["in"]))
+    let is_loop = part.words.first().is_some_and(|word| is_one_of(word, &["for", "select"]));
+    is_loop && part.words.get(2).is_some_and(|word| !is_one_of(word, &["in"]))
 }
 
 /// Whether the name of the command is still to come behind such a word: a keyword, or an option of `time`.

@@ -7,10 +7,12 @@
 //! quotes, in comments and in here-documents with a quoted end: see [`Reader::next`].
 
 use std::iter::Peekable;
+use std::rc::Rc;
 use std::str::Chars;
 
 use super::script::{
-    Doubt, KEYWORDS, NO_COMMAND, Part, Script, comes_before_name, is_loop_without_list, is_one_of,
+    Doubt, Input, KEYWORDS, NO_COMMAND, Part, Script, WRITERS, comes_before_name,
+    is_evaluated_variable, is_loop_without_list, is_one_of,
 };
 use super::words::Word;
 
@@ -31,6 +33,7 @@ fn split_at(depth: usize, command: &str) -> Script {
         reader.take(c);
     }
     reader.end_part();
+    reader.insert_documents();
     reader.script
 }
 
@@ -46,6 +49,10 @@ struct Reader<'a> {
     word: Option<Draft>,
     /// Whether the next word is what a redirection leads to.
     is_redirected: bool,
+    /// Whether that word is itself what is read.
+    is_here_string: bool,
+    /// What the next part reads, if it says nothing else.
+    next_input: Input,
     /// Whether the next word is the name of a command, or a keyword before it.
     is_named_next: bool,
     /// How many parentheses are open.
@@ -54,6 +61,8 @@ struct Reader<'a> {
     cases: usize,
     /// The documents that begin on the next line.
     documents: Vec<Document>,
+    /// What stands in the documents, by their numbers; nothing where that is not known.
+    texts: Vec<Option<Rc<str>>>,
 }
 
 #[derive(Default)]
@@ -75,6 +84,7 @@ impl Draft {
 /// Text that follows on the next line, up to a word of its own.
 #[derive(Debug)]
 struct Document {
+    number: usize,
     end: String,
     /// Whether nothing in it is expanded.
     is_literal: bool,
@@ -88,14 +98,17 @@ impl<'a> Reader<'a> {
             depth,
             rest: command.chars().peekable(),
             script: Script::default(),
-            part: Part::new(),
+            part: Part::default(),
             has_part: false,
             word: None,
             is_redirected: false,
+            is_here_string: false,
+            next_input: Input::default(),
             is_named_next: true,
             open: 0,
             cases: 0,
             documents: Vec::new(),
+            texts: Vec::new(),
         }
     }
 
@@ -150,7 +163,8 @@ impl<'a> Reader<'a> {
                 self.end_part();
                 self.read_documents();
             }
-            ';' | '|' => self.end_part(),
+            ';' => self.end_part(),
+            '|' => self.pipe(),
             '&' if self.peek() == Some('>') => self.end_word(),
             '&' => self.end_part(),
             '#' if self.word.is_none() => self.skip_comment(),
@@ -165,6 +179,7 @@ impl<'a> Reader<'a> {
             '[' if self.word.is_none() && self.peek() == Some(' ') => {
                 self.draft().text.push('[');
             }
+            '{' if self.is_literal_braces() => self.draft().text.push(c),
             '*' | '?' | '[' | '{' => self.unknown(c),
             '~' if self.word.is_none() => self.unknown(c),
             c if c.is_control() => self.hidden("it has a control character"),
@@ -172,13 +187,37 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What is between pipes reads what the part before it writes.
+    fn pipe(&mut self) {
+        let count = self.script.parts.len();
+        self.end_part();
+        if self.next_if(|c| c == '|').is_none() {
+            self.next_if(|c| c == '&');
+            self.next_input = self.script.parts.get(count).map_or(Input::Unwritten, Part::output);
+        }
+    }
+
+    /// `{}` at the end of a word is no list of words.
+    fn is_literal_braces(&self) -> bool {
+        let mut behind = self.rest.clone();
+        behind.next() == Some('}') && behind.next().is_none_or(|c| " \t\n;".contains(c))
+    }
+
     fn parenthesis(&mut self, c: char) {
         self.doubt();
+        // What is in a group may read something else.
+        self.next_input = Input::Inherited;
         match (c, self.open) {
-            ('(', open) => self.open = open + 1,
+            ('(', open) => {
+                self.end_word();
+                if self.part.words.first().is_some_and(|name| is_one_of(name, &WRITERS)) {
+                    self.hidden("it defines a command of the shell");
+                }
+                self.open = open + 1;
+            }
             // A pattern is no command.
             (_, 0) if self.cases > 0 => {
-                (self.part, self.word, self.has_part) = (Part::new(), None, false);
+                (self.part, self.word, self.has_part) = (Part::default(), None, false);
             }
             (_, open) => self.open = open.saturating_sub(1),
         }
@@ -200,17 +239,24 @@ impl<'a> Reader<'a> {
         // A number just before it says what is redirected, and is no word.
         let is_number =
             |draft: &Draft| draft.is_plain && draft.text.chars().all(|c| c.is_ascii_digit());
-        if self.word.as_ref().is_some_and(is_number) {
-            self.word = None;
-        }
+        let number = self.word.take_if(|draft| is_number(draft)).map(|draft| draft.text);
         self.end_word();
         let mut operator = String::from(c);
         while let Some(more) = self.next_if(|c| "<>&|(".contains(c)) {
             operator.push(more);
         }
+        self.is_here_string = operator == "<<<" && number.is_none();
+        let is_output = match &number {
+            Some(number) => ["1", "2"].contains(&number.as_str()),
+            None => c == '>',
+        };
         match operator.as_str() {
-            ">" | ">>" | "<" | ">|" | ">&" | "<&" | "<>" | "<<<" => {}
-            "<<" => return self.begin_document(),
+            ">" | ">>" | "<" | ">|" | ">&" | "<&" | "<>" | "<<<" => {
+                if !is_output {
+                    self.part.input = Input::Unwritten;
+                }
+            }
+            "<<" => return self.begin_document(number.is_none()),
             "<(" | ">(" => {
                 let inner = self.inside_parentheses(1);
                 return self.command_within("it has a process substitution", inner);
@@ -353,7 +399,13 @@ impl<'a> Reader<'a> {
         let Some(mut draft) = self.word.take() else {
             return;
         };
+        if is_evaluated_variable(&draft.text) {
+            self.hidden("it sets a variable that the shell evaluates");
+        }
         if std::mem::take(&mut self.is_redirected) {
+            if self.is_here_string && !draft.is_unknown {
+                self.part.input = Input::Written(draft.text.into());
+            }
             return;
         }
         self.has_part = true;
@@ -375,8 +427,8 @@ impl<'a> Reader<'a> {
             false => Word::Known(draft.text),
         };
         self.is_named_next &=
-            comes_before_name(self.part.len(), &word) && !is_one_of(&word, &NO_COMMAND);
-        self.part.push(word);
+            comes_before_name(self.part.words.len(), &word) && !is_one_of(&word, &NO_COMMAND);
+        self.part.words.push(word);
     }
 
     fn keyword(&mut self, keyword: &str) {
@@ -393,8 +445,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn begin_document(&mut self) {
+    fn begin_document(&mut self, is_input: bool) {
         self.doubt();
+        let number = self.texts.len();
+        self.texts.push(None);
+        self.part.input = if is_input { Input::Document(number) } else { Input::Unwritten };
         self.has_part = true;
         let is_indented = self.next_if(|c| c == '-').is_some();
         while self.next_if(|c| [' ', '\t'].contains(&c)).is_some() {}
@@ -408,24 +463,41 @@ impl<'a> Reader<'a> {
             self.hidden("it has a here-document");
         }
         end.retain(|c| !"'\"\\".contains(c));
-        self.documents.push(Document { end, is_literal, is_indented });
+        self.documents.push(Document { number, end, is_literal, is_indented });
     }
 
     /// Their lines are no commands, unless their text is made by some.
     fn read_documents(&mut self) {
         for document in std::mem::take(&mut self.documents) {
+            let (mut text, mut is_known) = (String::new(), true);
             loop {
                 let line = self.document_line(document.is_literal);
                 let has_more = self.rest.next().is_some();
-                let text = line.trim_start_matches(if document.is_indented { "\t" } else { "" });
-                if text == document.end || !has_more {
+                let line = line.trim_start_matches(if document.is_indented { "\t" } else { "" });
+                if line == document.end {
                     break;
                 }
-                if !document.is_literal
-                    && (["$(", "${", "$[", "`"].iter().any(|sign| line.contains(sign)))
-                {
-                    self.hidden("it has a here-document with a command in it");
+                text.extend([line, "\n"]);
+                if !document.is_literal {
+                    is_known &= !line.contains(['$', '`', '\\']);
+                    if ["$(", "${", "$[", "`"].iter().any(|sign| line.contains(sign)) {
+                        self.hidden("it has a here-document with a command in it");
+                    }
                 }
+                if !has_more {
+                    break;
+                }
+            }
+            self.texts[document.number] = is_known.then(|| text.into());
+        }
+    }
+
+    /// The documents stand behind the parts that read them.
+    fn insert_documents(&mut self) {
+        for part in &mut self.script.parts {
+            if let Input::Document(number) = part.input {
+                let text = self.texts.get(number).cloned().flatten();
+                part.input = text.map_or(Input::Unwritten, Input::Written);
             }
         }
     }
@@ -457,10 +529,17 @@ impl<'a> Reader<'a> {
             self.hidden("a redirection leads nowhere");
         }
         self.is_named_next = true;
-        let part = std::mem::take(&mut self.part);
-        if std::mem::take(&mut self.has_part) {
-            self.script.parts.push(part);
+        let mut part = std::mem::take(&mut self.part);
+        if !std::mem::take(&mut self.has_part) {
+            return;
         }
+        let piped = std::mem::take(&mut self.next_input);
+        if part.input == Input::Inherited && piped != Input::Inherited {
+            // A redirection behind a group or a loop counts for what is in it.
+            let is_group = part.words.first().is_some_and(|word| is_one_of(word, &KEYWORDS));
+            part.input = if is_group { Input::Unwritten } else { piped };
+        }
+        self.script.parts.push(part);
     }
 }
 
@@ -515,7 +594,7 @@ mod tests {
 
     /// The parts as text: an unknown word is `$?`.
     fn show(part: &Part) -> String {
-        let words = part.iter().map(|word| match word {
+        let words = part.words.iter().map(|word| match word {
             Word::Known(text) => text.as_str(),
             Word::Unknown => "$?",
         });
@@ -568,7 +647,8 @@ mod tests {
             ["a $\\\n(b)", "a \"$\\\n(b)\"", "a <\\\n(b)", "a <<\\\nX\nX\nb", "a `\\\nb`"]
         {
             let parts = split(command).parts;
-            assert!(parts.contains(&vec![Word::Known("b".to_owned())]), "{command:?}: {parts:?}");
+            let is_b = |part: &Part| part.words == [Word::Known("b".to_owned())];
+            assert!(parts.iter().any(is_b), "{command:?}: {parts:?}");
         }
         // A document ends where bash sees its end, and no later.
         for command in ["a <<X\nX\\\n\nb", "a <<X\n\\\\\nX\nb", "a <<'X'\n\\\nX\nb"] {

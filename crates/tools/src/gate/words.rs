@@ -36,6 +36,16 @@ pub(super) enum Word {
     Unknown,
 }
 
+impl Word {
+    /// The text, if it is known.
+    pub(super) fn known(&self) -> Option<&str> {
+        match self {
+            Word::Known(text) => Some(text),
+            Word::Unknown => None,
+        }
+    }
+}
+
 impl WordPattern {
     /// Why no command can ever match, if that is so.
     pub(super) fn futility(pattern: &str) -> Option<&'static str> {

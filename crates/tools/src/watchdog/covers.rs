@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -64,6 +65,7 @@ struct State {
 /// The covers of one command.
 #[derive(Debug)]
 pub(super) struct Covered {
+    all: Covers,
     covers: Vec<Cover>,
     /// What `bwrap` tells comes out of here; it is only looked at.
     report: UnixStream,
@@ -77,7 +79,7 @@ impl Covers {
     /// Watches over the covers that a command is about to get.
     pub(super) fn watch(&self, covers: Vec<Cover>, report: UnixStream) -> io::Result<Arc<Covered>> {
         let (fallen, ended) = (Mutex::default(), Mutex::default());
-        let covered = Arc::new(Covered { covers, report, fallen, ended });
+        let covered = Arc::new(Covered { all: self.clone(), covers, report, fallen, ended });
         let mut state = lock(&self.0);
         state.commands.push(Arc::downgrade(&covered));
         if state.inotify.is_none()
@@ -222,6 +224,21 @@ impl Covered {
         let is_cover = |cover: &Cover| cover.place == Place::Read && path.starts_with(&cover.path);
         let is_near = |fallen: &PathBuf| fallen.starts_with(path) || path.starts_with(fallen);
         self.covers.iter().any(is_cover) && !lock(&self.fallen).iter().any(is_near)
+    }
+
+    /// Stops watching folders if no other command needs it. At the end of the process the kernel would need some 10 ms for
+    /// that, while everybody waits.
+    pub(super) fn release(&self) {
+        let mut state = lock(&self.all.0);
+        state.commands.retain(|other| !ptr::eq(other.as_ptr(), self) && other.strong_count() > 0);
+        if state.commands.is_empty()
+            && let Some(inotify) = state.inotify.clone()
+        {
+            for (number, _) in state.folders.drain() {
+                // It goes away with its folder, too.
+                let _ = inotify::remove_watch(&inotify, number);
+            }
+        }
     }
 
     /// Why the command was ended, told once.

@@ -179,6 +179,10 @@ impl Drop for Started {
         if self.group.is_alive() {
             self.group.signal(Signal::KILL);
         }
+        #[cfg(target_os = "linux")]
+        if let Some(covered) = &self.covered {
+            covered.release();
+        }
     }
 }
 

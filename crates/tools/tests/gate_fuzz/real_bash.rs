@@ -1,10 +1,16 @@
-//! A real bash, with two programs in its `PATH` that record how they are run.
+//! A real bash, with two programs in its `PATH` that record how they are run. Nothing that it runs can write outside a
+//! folder of its own.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
+use landlock::{
+    ABI, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, path_beneath_rules,
+};
 use tempfile::TempDir;
 
 /// What `good` and `bad` do: they note their name, the number of their arguments, and these.
@@ -62,11 +68,11 @@ impl RealBash {
         let mut bash = Command::new("/usr/bin/timeout");
         bash.args(["-s", "KILL", "10", "/bin/sh", "-c", UNTIL_ALL_ENDED, "sh", command]);
         bash.current_dir(&work).env_clear();
-        bash.env("PATH", self.folder.path().join("bin")).env("HOME", &own);
+        bash.env("PATH", self.folder.path().join("bin")).env("HOME", &own).env("TMPDIR", &own);
         bash.env("RECORD", &record).env("EXIT_CODE", exit_code.to_string());
         bash.env("LC_ALL", if run.is_multiple_of(2) { "C" } else { "C.UTF-8" });
         bash.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        bash.status().unwrap();
+        thread::scope(|scope| scope.spawn(|| run_confined(&mut bash, &own)).join().unwrap());
         let files = fs::read_dir(&work).unwrap();
         let files = files.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
         let trace = Trace {
@@ -77,6 +83,18 @@ impl RealBash {
         drop(fs::remove_dir_all(&own));
         trace
     }
+}
+
+/// Runs a command that can write nowhere but in `folder`. For ever that is all that this thread can do, too.
+fn run_confined(command: &mut Command, folder: &Path) {
+    let writing = AccessFs::from_write(ABI::V3);
+    let ruleset = Ruleset::default().handle_access(writing).unwrap().create().unwrap();
+    let ruleset = ruleset.add_rules(path_beneath_rules([folder], writing)).unwrap();
+    let null = path_beneath_rules(["/dev/null"], AccessFs::WriteFile);
+    let status = ruleset.add_rules(null).unwrap().restrict_self().unwrap();
+    // Commands at random, perhaps run by root, are not tried without it.
+    assert_ne!(status.ruleset, RulesetStatus::NotEnforced, "landlock is needed");
+    command.status().unwrap();
 }
 
 fn programs(record: &[u8]) -> Vec<Vec<String>> {

@@ -1,0 +1,420 @@
+//! What a part of a command runs besides itself: the rest of its words, a text, or what it reads.
+//!
+//! Only for rules that forbid something. What is not known here counts as an ordinary program, as a script does.
+
+use super::script::{Input, Part, is_evaluated_variable};
+use super::strict::is_listed;
+use super::words::Word;
+
+/// Something that is run by a part.
+#[derive(Debug, PartialEq)]
+pub(super) enum Run {
+    Part(Part),
+    /// Commands for a shell.
+    Text(String),
+    /// Something that is not written out, for this reason.
+    Unknown(&'static str),
+}
+
+const WORDS: &str = "it runs what is not written out";
+const INPUT: &str = "a shell reads commands that are not written out";
+const NAMES: &str = "it gives a command another name";
+
+/// Shells: they run a text, a script, or what they read.
+const SHELLS: &str = "ash bash csh dash ksh mksh rbash sh tcsh zsh";
+
+/// Their options of more than one letter. Bash takes them with one dash, too.
+const LONG_OPTIONS: &str = "debugger dump-po-strings dump-strings login noediting noprofile norc posix pretty-print \
+    restricted verbose";
+
+/// Programs that run the rest of their words, with the options that take a value, and the number of words that come
+/// before the program's name.
+const WRAPPERS: [(&str, &str, usize); 14] = [
+    ("builtin", "", 0),
+    ("busybox", "", 0),
+    ("command", "", 0),
+    ("env", "-a -C -u --argv0 --chdir --unset", 0),
+    ("exec", "-a", 0),
+    ("ionice", "-c -n -p -P -u --class --classdata --pid --pgid --uid", 0),
+    ("nice", "-n --adjustment", 0),
+    ("nohup", "", 0),
+    ("setsid", "", 0),
+    ("stdbuf", "-i -o -e --input --output --error", 0),
+    ("time", "-f -o --format --output", 0),
+    ("timeout", "-k -s --kill-after --signal", 1),
+    ("toybox", "", 0),
+    (
+        "xargs",
+        "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --max-chars \
+         --process-slot-var",
+        0,
+    ),
+];
+
+/// Others that run what their arguments say, in ways of their own.
+const OTHERS: &str = ". alias at batch bind bwrap chroot chrt compgen complete dbus-run-session doas entr eval \
+    fakeroot faketime find fish flock gosu hash ltrace mapfile newgrp nsenter numactl parallel pkexec proot \
+    readarray runuser rush screen script setarch setpriv sg source ssh start-stop-daemon strace su sudo \
+    systemd-run taskset tmux trap unbuffer unshare valgrind watch xvfb-run";
+
+/// Those of them that start a shell if they are given no command, and those that do so by an option.
+const SHELL_STARTERS: &str =
+    "at batch chroot fish newgrp nsenter runuser rush script sg su unshare";
+const SHELL_STARTERS_BY_OPTION: &str = "doas sudo";
+
+/// Programs besides shells that run what they read: their commands may stand in another part.
+const READERS: &str = ". at batch busybox chroot doas fish newgrp nsenter parallel runuser rush script sg source su \
+    sudo toybox unshare xargs";
+
+/// Whether a part runs what its arguments say.
+pub(super) fn runs_arguments(part: &Part) -> bool {
+    let is_exec = |word: &Word| match word {
+        Word::Known(text) => is_exec(text),
+        Word::Unknown => true,
+    };
+    match name(part) {
+        Some("find") => part.words.iter().any(is_exec),
+        Some(name) => {
+            is_listed(SHELLS, name)
+                || is_listed(OTHERS, name)
+                || is_loader(name)
+                || WRAPPERS.iter().any(|(wrapper, ..)| *wrapper == name)
+        }
+        None => false,
+    }
+}
+
+/// `sh`, `env bash -x`, `xargs`
+pub(super) fn may_read_commands(part: &Part) -> bool {
+    let is_reader = |word: &Word| match word {
+        Word::Known(text) => is_listed(READERS, base(text)) || is_listed(SHELLS, base(text)),
+        Word::Unknown => false,
+    };
+    runs_arguments(part) && part.words.iter().any(is_reader)
+}
+
+/// What a part runs. Each of it is smaller than the part itself, or stands in its input.
+pub(super) fn runs(part: &Part) -> Vec<Run> {
+    let Some(name) = name(part).filter(|_| runs_arguments(part)) else {
+        return Vec::new();
+    };
+    let arguments = &part.words[1..];
+    match name {
+        "find" => runs_of_find(part),
+        "parallel" => vec![run_of_parallel(arguments)],
+        "eval" => vec![run_of_eval(arguments)],
+        "trap" => first_operand(arguments).into_iter().collect(),
+        "." | "source" => run_of_source(arguments).into_iter().collect(),
+        "alias" | "hash" => run_of_renaming(name, arguments).into_iter().collect(),
+        shell if is_listed(SHELLS, shell) => run_of_shell(part).into_iter().collect(),
+        name => match WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) {
+            Some((_, options, operands)) => {
+                run_of_wrapper(part, name, options, *operands).into_iter().collect()
+            }
+            None => runs_of_other(part, name),
+        },
+    }
+}
+
+/// Behind options come a text or a script; without these a shell reads its input.
+fn run_of_shell(part: &Part) -> Option<Run> {
+    let mut words = part.words[1..].iter();
+    let (mut has_text, mut reads_input, mut has_options) = (false, false, true);
+    while let Some(word) = words.next() {
+        let Word::Known(text) = word else {
+            return Some(Run::Unknown(WORDS));
+        };
+        match text.as_str() {
+            "-" | "--" if has_options => has_options = false,
+            option if has_options && option.starts_with(['-', '+']) => {
+                match option.trim_start_matches('-') {
+                    "version" | "help" => return None,
+                    "rcfile" | "init-file" if is_known_file(words.next()) => {}
+                    "rcfile" | "init-file" => return Some(Run::Unknown(WORDS)),
+                    long if is_listed(LONG_OPTIONS, long) => {}
+                    _ if option.starts_with("--") => return Some(Run::Unknown(WORDS)),
+                    letters => {
+                        has_text |= letters.contains('c');
+                        reads_input |= letters.contains('s');
+                        // Each of these takes a name.
+                        for _ in letters.matches(['o', 'O']) {
+                            if words.next() == Some(&Word::Unknown) {
+                                return Some(Run::Unknown(WORDS));
+                            }
+                        }
+                    }
+                }
+            }
+            text if has_text => return Some(Run::Text(text.to_owned())),
+            _ if reads_input => break,
+            script => return is_stream(script).then_some(Run::Unknown(INPUT)),
+        }
+    }
+    Some(match &part.input {
+        Input::Written(text) => Run::Text(text.to_string()),
+        Input::Inherited | Input::Document(_) | Input::Unwritten => Run::Unknown(INPUT),
+    })
+}
+
+fn is_known_file(word: Option<&Word>) -> bool {
+    word.and_then(Word::known).is_some_and(|path| !is_stream(path))
+}
+
+/// A file that is no script, but what another program writes.
+fn is_stream(path: &str) -> bool {
+    let is_in = ["/dev/", "/proc/"].iter().any(|folder| path.starts_with(folder));
+    is_in || base(path) == "stdin" || path.split('/').any(|name| name == "fd")
+}
+
+/// What stands behind the options of a wrapper, and behind what comes before the name of the program.
+fn run_of_wrapper(part: &Part, name: &str, options: &str, operands: usize) -> Option<Run> {
+    let words = &part.words;
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        let Word::Known(text) = word else {
+            return Some(Run::Unknown(WORDS));
+        };
+        at += 1;
+        match (name, text.as_str()) {
+            // Behind it there may still be variables.
+            ("env", "--") => {}
+            (_, "--") => break,
+            ("command", "-v" | "-V") => return None,
+            ("env", text) if is_evaluated_variable(text) => return Some(Run::Unknown(WORDS)),
+            ("env", text) if split_string(text).is_some() => {
+                let attached = split_string(text).unwrap_or_default();
+                return Some(run_of_split_string(part, attached, at));
+            }
+            ("env", text) if text.contains('=') && !text.starts_with('-') => {}
+            (_, text) if text.starts_with('-') => at += usize::from(takes_next(options, text)),
+            _ => {
+                at -= 1;
+                break;
+            }
+        }
+    }
+    let program = at + operands;
+    if words.get(at..program)?.contains(&Word::Unknown) {
+        return Some(Run::Unknown(WORDS));
+    }
+    let mut words = words.get(program..).filter(|words| !words.is_empty())?.to_vec();
+    if name == "xargs" {
+        add_what_xargs_reads(&part.words[..program], &mut words);
+    }
+    Some(Run::Part(Part { words, input: part.input.clone() }))
+}
+
+/// Whether the value of an option is the next word.
+fn takes_next(options: &str, option: &str) -> bool {
+    if option.starts_with("--") {
+        return options.split(' ').any(|listed| listed.starts_with(option));
+    }
+    let has_value = |c: &char| is_listed(options, &format!("-{c}"));
+    let letters: Vec<char> = option.chars().skip(1).collect();
+    letters.iter().position(has_value).is_some_and(|at| at + 1 == letters.len())
+}
+
+/// The text behind `-S` or `--split-string=` of `env`, which is empty if it is the next word.
+fn split_string(option: &str) -> Option<&str> {
+    if option.starts_with("--") {
+        return long_value(option, "split-string");
+    }
+    let (before, text) = option.strip_prefix('-')?.split_once('S')?;
+    // Behind these it is part of a value.
+    (!before.contains(['a', 'C', 'u'])).then_some(text)
+}
+
+/// What is behind the `=` of a long option, whose name may be cut short; empty if there is none.
+fn long_value<'a>(option: &'a str, name: &str) -> Option<&'a str> {
+    let long = option.strip_prefix("--")?;
+    let (long, value) = long.split_once('=').unwrap_or((long, ""));
+    (!long.is_empty() && name.starts_with(long)).then_some(value)
+}
+
+/// `env` takes the text apart and then reads the words as its own.
+fn run_of_split_string(part: &Part, attached: &str, mut at: usize) -> Run {
+    let text = match (attached, part.words.get(at)) {
+        ("", Some(Word::Known(next))) => {
+            at += 1;
+            next
+        }
+        ("", _) => return Run::Unknown(WORDS),
+        (attached, _) => attached,
+    };
+    if text.contains(['\\', '$', '\'', '"', '#']) {
+        return Run::Unknown(WORDS);
+    }
+    let split = text.split_whitespace().map(|word| Word::Known(word.to_owned()));
+    let words = std::iter::once(Word::Known("env".to_owned())).chain(split);
+    let words = words.chain(part.words[at..].iter().cloned()).collect();
+    Run::Part(Part { words, input: part.input.clone() })
+}
+
+/// What `xargs` reads comes behind the words, or in the place of a text that is an option's value.
+fn add_what_xargs_reads(options: &[Word], words: &mut Vec<Word>) {
+    let mut options = options.iter().filter_map(Word::known);
+    while let Some(option) = options.next() {
+        let replaced = match long_value(option, "replace") {
+            Some(text) => text,
+            None if option.starts_with("--") || !option.starts_with('-') => continue,
+            None => match (option.split_once('I'), option.split_once('i')) {
+                (Some((_, "")), _) => options.next().unwrap_or_default(),
+                (Some((_, text)), _) | (None, Some((_, text))) => text,
+                (None, None) => continue,
+            },
+        };
+        replace(words, if replaced.is_empty() { "{}" } else { replaced });
+    }
+    words.push(Word::Unknown);
+}
+
+/// A word with this text in it is not known.
+fn replace(words: &mut [Word], replaced: &str) {
+    for word in words {
+        if word.known().is_some_and(|text| text.contains(replaced)) {
+            *word = Word::Unknown;
+        }
+    }
+}
+
+fn is_exec(text: &str) -> bool {
+    text.starts_with("-exec") || text.starts_with("-ok")
+}
+
+/// What stands between `-exec` and its end. A word elsewhere that is not known may be a whole `-exec`.
+fn runs_of_find(part: &Part) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut rest = part.words[1..].iter();
+    while let Some(word) = rest.next() {
+        match word {
+            Word::Unknown => runs.push(Run::Unknown(WORDS)),
+            Word::Known(text) if is_exec(text) => {
+                let mut words: Vec<Word> = Vec::new();
+                for word in rest.by_ref() {
+                    let is_behind_name = words.last().and_then(Word::known) == Some("{}");
+                    match word.known() {
+                        Some(";") => break,
+                        Some("+") if is_behind_name => break,
+                        Some(_) | None => words.push(word.clone()),
+                    }
+                }
+                // One of two is then a value, and which of them is not known here.
+                let has_another = words.iter().filter_map(Word::known).any(is_exec);
+                replace(&mut words, "{}");
+                runs.push(match has_another {
+                    true => Run::Unknown(WORDS),
+                    false => Run::Part(Part { words, input: part.input.clone() }),
+                });
+            }
+            Word::Known(_) => {}
+        }
+    }
+    runs
+}
+
+/// A text for a shell, with what is read in the place of `{}` or behind it. Without one, all of it is read.
+fn run_of_parallel(arguments: &[Word]) -> Run {
+    const VALUES: &str = "-a -C -d -D -E -j -l -L -n -N -P -s -S";
+    let Some(texts) = known(arguments) else {
+        return Run::Unknown(WORDS);
+    };
+    let mut texts = texts.into_iter().peekable();
+    while let Some(option) = texts.next_if(|text| text.starts_with('-')) {
+        if option.contains('I') || (option.starts_with("--") && !option.contains('=')) {
+            return Run::Unknown(WORDS);
+        }
+        if takes_next(VALUES, option) {
+            texts.next();
+        }
+    }
+    match texts.peek() {
+        Some(text) if !text.starts_with(":::") => {
+            let text = texts.collect::<Vec<_>>().join(" ");
+            Run::Text(format!("{} $READ", text.replace("{}", "$READ")))
+        }
+        Some(_) | None => Run::Unknown(WORDS),
+    }
+}
+
+fn run_of_eval(arguments: &[Word]) -> Run {
+    match known(arguments).as_deref() {
+        Some(["--", texts @ ..] | texts) => Run::Text(texts.join(" ")),
+        None => Run::Unknown(WORDS),
+    }
+}
+
+/// The text that `trap` keeps for later.
+fn first_operand(arguments: &[Word]) -> Option<Run> {
+    let is_operand = |word: &&Word| !word.known().is_some_and(|text| text.starts_with('-'));
+    let operand = arguments.iter().find(is_operand)?;
+    Some(operand.known().map_or(Run::Unknown(WORDS), |text| Run::Text(text.to_owned())))
+}
+
+fn run_of_source(arguments: &[Word]) -> Option<Run> {
+    let Some(texts) = known(arguments) else {
+        return Some(Run::Unknown(WORDS));
+    };
+    texts.into_iter().any(is_stream).then_some(Run::Unknown(INPUT))
+}
+
+/// `alias x=git` and `hash -p /usr/bin/git x`: then `x` is no longer what it seems.
+fn run_of_renaming(name: &str, arguments: &[Word]) -> Option<Run> {
+    let renames = |text: &str| match name {
+        "alias" => text.contains('='),
+        _ => text.starts_with('-') && text.contains('p'),
+    };
+    let renames = |word: &Word| word.known().is_none_or(renames);
+    arguments.iter().any(renames).then_some(Run::Unknown(NAMES))
+}
+
+/// Their words may be commands, options or texts: they have to be known, and nothing that a shell would expand.
+fn runs_of_other(part: &Part, name: &str) -> Vec<Run> {
+    let is_certain =
+        |word: &Word| word.known().is_some_and(|text| !text.contains(['$', '`', '\\']));
+    if !part.words.iter().all(is_certain) {
+        return vec![Run::Unknown(WORDS)];
+    }
+    let is_shell = |word: &Word| {
+        let name = word.known().map(base);
+        name.is_some_and(|name| is_listed(SHELLS, name) || is_listed(SHELL_STARTERS, name))
+    };
+    if let Some(at) = part.words[1..].iter().position(is_shell) {
+        let words = part.words[1 + at..].to_vec();
+        return vec![Run::Part(Part { words, input: part.input.clone() })];
+    }
+    let starts_shell = is_listed(SHELL_STARTERS, name)
+        || (is_listed(SHELL_STARTERS_BY_OPTION, name) && part.words.iter().any(asks_for_shell));
+    match &part.input {
+        Input::Written(text) if starts_shell => vec![Run::Text(text.to_string())],
+        Input::Unwritten if starts_shell => vec![Run::Unknown(INPUT)],
+        // Without anything to read it has been given a command.
+        Input::Inherited | Input::Document(_) | Input::Written(_) | Input::Unwritten => Vec::new(),
+    }
+}
+
+/// An option of `sudo`: `-s`, `-iu`, `--login`
+fn asks_for_shell(word: &Word) -> bool {
+    word.known().is_some_and(|text| match text.strip_prefix("--") {
+        Some(long) => ["shell", "login"].contains(&long),
+        None => text.starts_with('-') && text.contains(['i', 's']),
+    })
+}
+
+/// The program that starts other programs: `/lib64/ld-linux-x86-64.so.2`
+fn is_loader(name: &str) -> bool {
+    name.starts_with("ld") && name.contains(".so")
+}
+
+/// The texts of words, if all of them are known.
+fn known(words: &[Word]) -> Option<Vec<&str>> {
+    words.iter().map(Word::known).collect()
+}
+
+/// The name of a part's program, without its folder.
+pub(super) fn name(part: &Part) -> Option<&str> {
+    part.words.first()?.known().map(base)
+}
+
+pub(super) fn base(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
