@@ -61,6 +61,8 @@ pub enum Reason {
     Gone,
     /// What would be put there was too large to be kept.
     NotKept,
+    /// It is one of git's settings by now.
+    Setting,
 }
 
 /// Takes back what the newest message set going, or makes again what was taken back last.
@@ -148,6 +150,7 @@ async fn exchange(
     match blocking(move || restore(&path, expected.as_ref(), &wanted)).await {
         Ok(Restored::Done | Restored::Already) => done,
         Ok(Restored::Differs) => Fate::Left(otherwise),
+        Ok(Restored::Setting) => Fate::Left(Reason::Setting),
         Err(error) => Fate::Failed(error),
     }
 }

@@ -80,6 +80,7 @@ fn why(reason: LeftFor, direction: Direction) -> &'static str {
     match (reason, direction) {
         (LeftFor::ChangedSince, _) => "somebody has changed it since",
         (LeftFor::Gone, _) => "somebody has removed it since",
+        (LeftFor::Setting, _) => "it has become one of git's settings",
         (LeftFor::NotKept, Direction::Undo) => {
             "what was there before was not kept, it had more than 10 MB"
         }
@@ -94,7 +95,7 @@ fn why_no_further(reason: LeftFor, direction: Direction) -> &'static str {
         LeftFor::ChangedSince | LeftFor::Gone => {
             "what a command or somebody else changed in between stays"
         }
-        LeftFor::NotKept => why(reason, direction),
+        LeftFor::NotKept | LeftFor::Setting => why(reason, direction),
     }
 }
 

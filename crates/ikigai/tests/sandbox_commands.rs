@@ -143,6 +143,37 @@ fn a_daemon_does_not_outlive_the_program() {
     });
 }
 
+/// Each process of it only starts the next one, is in a session of its own, and does not listen. It ends by itself
+/// after a while, and says so.
+const CHAIN: &str = "
+    #include <signal.h>
+    #include <time.h>
+    #include <unistd.h>
+    int main(void) {
+        signal(SIGTERM, SIG_IGN);
+        for (time_t begun = time(0); time(0) - begun < 20;) {
+            if (fork() > 0) _exit(0);
+            setsid();
+        }
+        return write(3, \"left\", 4) != 4;
+    }";
+
+#[test]
+fn a_chain_of_processes_does_not_outlive_the_program() {
+    in_each_sandbox(|enclosed| {
+        let (source, chain) =
+            (enclosed.workspace.path("chain.c"), enclosed.workspace.path("chain"));
+        fs::write(&source, CHAIN).unwrap();
+        let built = Command::new("cc").arg(&source).arg("-o").arg(&chain).status().unwrap();
+        assert!(built.success());
+        let lifeline = Lifeline::new(&enclosed);
+        let command = "exec 3>pipe; for n in {1..12}; do ./chain & done; exec 3>&-; echo begun";
+        check(&enclosed, command, "begun\n", 0);
+        enclosed.close();
+        assert_eq!(lifeline.next(), "", "{}", enclosed.kind);
+    });
+}
+
 #[test]
 fn a_folder_that_is_not_there_is_a_failure_and_no_exit_code() {
     in_each_sandbox(|enclosed| {

@@ -146,6 +146,19 @@ fn a_turn_is_taken_back_byte_for_byte_and_made_again() {
     assert_eq!(workspace.print(["undo", "--redo"]), "There is nothing to make again.\n");
 }
 
+/// What agents wrote there before was no setting then, and nobody was asked.
+#[test]
+fn an_undo_brings_back_no_setting_of_a_repository_that_came_later() {
+    let workspace = Workspace::new();
+    turn(&workspace, ["first"], &[write("x/config", "[core]\n\tfsmonitor = evil\n")]);
+    let makes_repository = "mkdir x/objects x/refs; echo 'ref: refs/heads/main' > x/HEAD";
+    let calls = [write("x/config", "[core]\n\tbare = true\n"), bash(makes_repository)];
+    turn(&workspace, ["-c", "second"], &calls);
+    let left = "left alone x/config: it has become one of git's settings";
+    check(workspace.print(["undo"]), "Nothing could be taken back of", &["second", left]);
+    assert_eq!(workspace.read("x/config"), b"[core]\n\tbare = true\n");
+}
+
 #[test]
 fn every_message_is_taken_back_by_itself_the_newest_first() {
     let workspace = Workspace::new();

@@ -58,6 +58,6 @@ mod tests;
 
 pub use finding::{Change, Finding};
 pub use guard::{Check, Guard, ProtectedPaths};
-pub(crate) use names::{OF_GIT, START_UP, TOP, is_guarded_at};
+pub(crate) use names::{OF_GIT, START_UP, TOP, has_become_setting, is_guarded_at};
 pub use quarantine::{put_back, quarantined, replaced};
 pub use record::{Moved, Record, Restored};

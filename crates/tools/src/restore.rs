@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::file_error::FileError;
 use crate::looks::ContentHash;
 use crate::place::Place;
+use crate::protected::has_become_setting;
 use crate::replace::{Keep, Target};
 use crate::touched::{Before, Content};
 
@@ -50,6 +51,8 @@ pub enum Restored {
     Already,
     /// It is neither as expected nor as wanted, and was left alone.
     Differs,
+    /// It is one of git's settings by now, which nobody has approved, and was left alone.
+    Setting,
 }
 
 /// Looks what is at a path without links.
@@ -99,7 +102,10 @@ fn replace(
         Wanted::Absent { .. } => None,
         Wanted::Content(content) => Some(ContentHash::of(&content.bytes)),
     };
-    let restored = if hash.as_ref() == expected {
+    let is_content = matches!(wanted, Wanted::Content(_));
+    let restored = if is_content && hash != wanted_hash && has_become_setting(path) {
+        Restored::Setting
+    } else if hash.as_ref() == expected {
         exchange(&mut target, wanted)?
     } else if hash == wanted_hash {
         Restored::Already
@@ -107,7 +113,7 @@ fn replace(
         Restored::Differs
     };
     if let Wanted::Absent { folders } = wanted
-        && restored != Restored::Differs
+        && matches!(restored, Restored::Done | Restored::Already)
     {
         remove_folders(path, *folders);
     }

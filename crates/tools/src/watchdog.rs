@@ -30,7 +30,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Signal, WaitOptions, getpid, setsid, wait};
+use rustix::process::{Signal, WaitOptions, getpid, kill_process, setsid, wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
@@ -58,6 +58,9 @@ const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 
 /// Between two checks of protected paths beside a command in the background.
 const BETWEEN_CHECKS: Duration = Duration::from_secs(2);
+
+/// How long what does not want to end is hunted. Nobody waits for longer at the end of the program.
+const LONGEST_HUNT: Duration = Duration::from_secs(5);
 
 /// Which commands a watchdog is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +110,13 @@ pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
+        let reaping = Rc::clone(&starter);
+        let mut ends = signal(SignalKind::child())?;
+        let _reaping = tokio::task::spawn_local(async move {
+            while ends.recv().await.is_some() {
+                reaping.reap_orphans();
+            }
+        });
         let socket = StdUnixStream::from(socket);
         socket.set_nonblocking(true)?;
         let socket = UnixStream::from_std(socket)?;
@@ -243,10 +253,10 @@ async fn follow(
     drop(running);
     let can_be_left = beside.as_ref().is_some_and(Beside::can_be_left);
     let Some(keeper) = can_be_left.then(|| protecting.keep()).flatten() else { return Ok(()) };
-    while !keeper.strays().is_empty() {
+    while !keeper.has_none() {
         tokio::select! {
             () = tokio::time::sleep(BETWEEN_CHECKS) => {}
-            () = told_to_end(&mut control) => end_strays(&keeper).await,
+            () = told_to_end(&mut control) => end_strays(&starter, &keeper).await,
         }
         tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
     }
@@ -255,12 +265,27 @@ async fn follow(
     Ok(())
 }
 
-/// Ends what has left the groups of commands in landlock.
-async fn end_strays(keeper: &Keeper) {
-    let groups = keeper.strays();
-    tell_to_end(&groups);
-    let _ = tokio::time::timeout(GRACE, until_gone(&groups)).await;
-    keeper.strays().iter().for_each(|group| group.signal(Signal::KILL));
+/// Ends what has left the groups of commands in landlock: politely, then for good. A chain of processes, each of which
+/// only starts the next one, has to be hit between two of them.
+async fn end_strays(starter: &Starter, keeper: &Keeper) {
+    for stray in keeper.strays() {
+        let _ = kill_process(stray, Signal::TERM);
+        let _ = kill_process(stray, Signal::CONT);
+    }
+    let all_gone = async {
+        while !keeper.has_none() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let _ = tokio::time::timeout(GRACE, all_gone).await;
+    let begun = Instant::now();
+    while !keeper.has_none() && begun.elapsed() < LONGEST_HUNT {
+        for stray in keeper.strays() {
+            let _ = kill_process(stray, Signal::KILL);
+        }
+        starter.reap_orphans();
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Checks protected paths, and says what was done about them.

@@ -141,16 +141,22 @@ pub(crate) fn is_guarded(path: &Path) -> bool {
 
 /// The same, also in a repository without a `.git`: whether a folder is one can only be seen by a look at it.
 pub(crate) fn is_guarded_at(root: &Path, inside: &Path) -> bool {
+    is_guarded(inside) || is_setting_at(root, inside)
+}
+
+/// Whether an absolute path is not protected by its name, but is now one of git's settings, or would make settings of
+/// what is around it. When it was written, that may have been otherwise.
+pub(crate) fn has_become_setting(path: &Path) -> bool {
+    let root = Path::new("/");
+    path.strip_prefix(root).is_ok_and(|inside| !is_guarded(inside) && is_setting_at(root, inside))
+}
+
+fn is_setting_at(root: &Path, inside: &Path) -> bool {
     let names = names_of(inside);
-    let in_repository = |(depth, folder): (usize, &Path)| {
-        is_setting(&names[names.len() - depth..]) && is_repository(&root.join(folder))
-    };
-    let makes_repository = |(depth, folder): (usize, &Path)| {
-        makes_repository(&root.join(folder), &names[names.len() - depth..])
-    };
-    is_guarded(inside)
-        || inside.ancestors().enumerate().skip(1).any(in_repository)
-        || inside.ancestors().enumerate().skip(1).any(makes_repository)
+    inside.ancestors().enumerate().skip(1).any(|(depth, folder)| {
+        let (folder, names) = (root.join(folder), &names[names.len() - depth..]);
+        is_setting(names) && is_repository(&folder) || makes_repository(&folder, names)
+    })
 }
 
 /// Whether git takes a folder for a repository only when there is something at a path in it: then what is there already

@@ -75,8 +75,10 @@ const REFUSED: [i64; 36] = [
 const TRACING: [i64; 4] =
     [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_kcmp];
 
-/// Memory, semaphores and queues that processes share by a number. Refused where they are those of all processes.
-const SYSTEM_V: [i64; 12] = [
+/// Memory, semaphores and queues that processes share by a number or a name. Refused where they are those of all processes.
+const SHARED: [i64; 14] = [
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmdt,
@@ -156,7 +158,7 @@ pub(super) fn filter(kind: Kind, sockets: Sockets) -> io::Result<BpfProgram> {
     }
     let of_all = match kind {
         Kind::Bubblewrap => Vec::new(),
-        Kind::Landlock => [&TRACING[..], &SYSTEM_V].concat(),
+        Kind::Landlock => [&TRACING[..], &SHARED].concat(),
     };
     whole.extend(refuse(libc::EPERM, &[&REFUSED, &of_all[..]].concat()));
     whole.extend(refuse(libc::ENOSYS, &UNKNOWN));
@@ -290,7 +292,7 @@ pub(super) fn bytes(program: &BpfProgram) -> Vec<u8> {
 mod tests {
     use seccompiler::sock_filter;
 
-    use super::{Kind, REFUSED, SYSTEM_V, Sockets, TRACING, UNKNOWN, filter};
+    use super::{Kind, REFUSED, SHARED, Sockets, TRACING, UNKNOWN, filter};
 
     const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
 
@@ -327,7 +329,7 @@ mod tests {
         for (kind, network) in [(Kind::Bubblewrap, false), (Kind::Landlock, true)] {
             let program = filter(kind, Sockets { network, unix: false }).unwrap();
             for call in 0..1_000 {
-                let reaches_others = TRACING.contains(&call) || SYSTEM_V.contains(&call);
+                let reaches_others = TRACING.contains(&call) || SHARED.contains(&call);
                 let is_refused = reaches_others && kind == Kind::Landlock;
                 let expected = if REFUSED.contains(&call) || is_refused {
                     refused_with(libc::EPERM)

@@ -73,30 +73,44 @@ fn session(process: Option<Pid>) -> Option<i32> {
     getsid(process).ok().map(nix::unistd::Pid::as_raw)
 }
 
-/// The groups of what commands in landlock have begun and that left their groups, as a daemon does: what hangs on this
-/// process and has a filter of system calls more, but for the groups of commands that still run.
-pub(super) fn strays(running: &[Group]) -> Vec<Group> {
-    // The usual case, seen without a look at every process of the machine.
+/// What commands in landlock have begun and that left their groups, as a daemon does: what hangs on this process and
+/// has a filter of system calls more, but for the groups of commands that still run.
+pub(super) fn strays(running: &[Group]) -> Vec<Pid> {
+    // The usual case, seen without a look at other processes.
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     if running.is_empty() && waitid(WaitId::All, peek).err() == Some(Errno::CHILD) {
         return Vec::new();
     }
     let own = getpid();
-    let (Some(own_filters), processes) = (filters(own), processes()) else { return Vec::new() };
-    let mut below = vec![own];
-    let mut strays: Vec<Group> = Vec::new();
+    let Some(own_filters) = filters(own) else { return Vec::new() };
+    let is_running = |process: &Pid| {
+        getpgid(Some(*process)).is_ok_and(|group| running.iter().any(|known| known.0 == group))
+    };
+    let is_stray = |process: &Pid| filters(*process).is_some_and(|filters| filters > own_filters);
+    let mut below = children(own);
     let mut next = 0;
-    while let Some(&parent) = below.get(next) {
-        for process in processes.iter().filter(|process| process.parent == Some(parent)) {
-            below.push(process.id);
-            let is_known = running.iter().chain(&strays).any(|group| group.0 == process.group);
-            if !is_known && filters(process.id).is_some_and(|filters| filters > own_filters) {
-                strays.push(Group(process.group));
-            }
-        }
+    while let Some(&process) = below.get(next) {
+        below.extend(children(process));
         next += 1;
     }
-    strays
+    below.retain(|process| !is_running(process) && is_stray(process));
+    below
+}
+
+/// The children of a process.
+fn children(process: Pid) -> Vec<Pid> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let lists: Option<Vec<String>> = threads
+        .filter_map(Result::ok)
+        .map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .collect();
+    let Some(lists) = lists else {
+        // It has ended, or the kernel has no such lists.
+        let children = processes().into_iter().filter(|other| other.parent == Some(process));
+        return children.map(|child| child.id).collect();
+    };
+    let numbers = lists.iter().flat_map(|list| list.split_ascii_whitespace());
+    numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
 }
 
 /// How many filters of system calls a process has, or, where the kernel does not say, whether it has any.

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use rustix::process::Pid;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -21,6 +22,8 @@ use crate::sandbox::{Kind, Root, Sandbox};
 
 /// How often a check begins anew that found as much as it can: a command could hide one thing behind many others.
 const ROUNDS: usize = 500;
+/// How often nothing has to be seen of strays until there are none.
+const LOOKS_AT_STRAYS: usize = 3;
 /// How long a start waits for a check, and a check for a start: a file system that hangs must not hold up both.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// As many sentences as somebody reads.
@@ -132,8 +135,13 @@ impl Drop for Running {
 pub(super) struct Keeper(Rc<Protecting>);
 
 impl Keeper {
-    pub(super) fn strays(&self) -> Vec<Group> {
+    pub(super) fn strays(&self) -> Vec<Pid> {
         strays(&self.0.running.borrow())
+    }
+
+    /// Whether there are none. A chain of processes, each of which only starts the next one, may be overlooked once.
+    pub(super) fn has_none(&self) -> bool {
+        (0..LOOKS_AT_STRAYS).all(|_| self.strays().is_empty())
     }
 }
 

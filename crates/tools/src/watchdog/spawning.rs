@@ -1,11 +1,11 @@
-//! One start of a process at a time, and none behind the end.
+//! One start of a process at a time, and none behind the end; and who takes notice of the end of a process.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use tokio::process::{Child, Command};
 
 use super::groups::Group;
@@ -13,10 +13,15 @@ use super::groups::Group;
 /// Starts processes one by one: what is left open for one of them would be inherited by another that is
 /// started at the same moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Spawning(Arc<Mutex<Closed>>);
+pub(super) struct Spawning(Arc<Mutex<State>>);
 
-/// Whether nothing is to be started any more.
-type Closed = bool;
+#[derive(Debug, Default)]
+struct State {
+    /// Whether nothing is to be started any more.
+    is_closed: bool,
+    /// Processes whose end is awaited by whoever started them.
+    awaited: Vec<Pid>,
+}
 
 impl Spawning {
     pub(super) fn spawn(&self, command: &mut Command) -> io::Result<Spawned> {
@@ -29,8 +34,8 @@ impl Spawning {
         command: &mut Command,
         fds: Vec<OwnedFd>,
     ) -> io::Result<Spawned> {
-        let is_closed = self.lock();
-        if *is_closed {
+        let mut state = self.lock();
+        if state.is_closed {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let left_open = fds.iter().try_for_each(|fd| fcntl_setfd(fd, FdFlags::empty()));
@@ -38,19 +43,60 @@ impl Spawning {
         let spawned = spawned.and_then(Spawned::of);
         // Before it is somebody else's turn.
         drop(fds);
-        drop(is_closed);
+        state.awaited.retain(|process| is_child(*process));
+        state.awaited.extend(spawned.iter().map(|spawned| spawned.group.0));
         spawned
     }
 
     /// Whatever was started is a child of this process when this returns, and nothing is started after it.
     pub(super) fn close(&self) {
-        *self.lock() = true;
+        self.lock().is_closed = true;
+    }
+
+    /// Takes notice of the end of processes that nobody awaits: orphans of commands become children of this process, and
+    /// would use up the system's process numbers.
+    pub(super) fn reap_orphans(&self) {
+        let state = self.lock();
+        let is_awaited = |process: &Pid| state.awaited.contains(process);
+        while let Some(ended) = ended_child().filter(|process| !is_awaited(process)) {
+            if !matches!(waitpid(Some(ended), WaitOptions::NOHANG), Ok(Some(_))) {
+                return;
+            }
+        }
     }
 
     /// Nothing is guarded that a panic could have left half done.
-    fn lock(&self) -> MutexGuard<'_, Closed> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a process is a child of this one whose end nobody has taken notice of.
+#[cfg(target_os = "linux")]
+fn is_child(process: Pid) -> bool {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+    let id = Id::Pid(nix::unistd::Pid::from_raw(process.as_raw_pid()));
+    waitid(id, WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT).is_ok()
+}
+
+/// A child that has ended.
+#[cfg(target_os = "linux")]
+fn ended_child() -> Option<Pid> {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let status = waitid(Id::All, flags).ok()?;
+    Pid::from_raw(status.pid()?.as_raw())
+}
+
+/// Elsewhere orphans become children of another process.
+#[cfg(not(target_os = "linux"))]
+fn is_child(_process: Pid) -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ended_child() -> Option<Pid> {
+    None
 }
 
 /// The leader of a process group that was just started. Unless somebody takes it over, all of the group is ended.

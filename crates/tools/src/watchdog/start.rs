@@ -63,6 +63,11 @@ impl Starter {
         Ok(Started::of(self.spawning.spawn(&mut shell(request, output)?)?, None))
     }
 
+    /// Takes notice of the end of processes that nobody awaits.
+    pub(super) fn reap_orphans(&self) {
+        self.spawning.reap_orphans();
+    }
+
     /// Starts nothing any more. What was started is a child of this process by now.
     pub(super) fn close(&self) {
         self.spawning.close();
