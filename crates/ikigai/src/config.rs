@@ -37,14 +37,14 @@ mod url;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub(crate) use chosen::{ChosenModel, Format, NoModel};
-pub(crate) use error::ConfigError;
-use ikigai_agents::Notify;
-use ikigai_store::{AgentLimits, Budget, database_files};
-use ikigai_tools::{Decision, Mode, OutputSize, Rule, path_pattern};
+pub(crate) use error::{ConfigError, NoDatabase};
+pub(crate) use project::ProjectFile;
+pub(crate) use rules::Rule as RuleEntry;
+pub(crate) use tools::KnownTools;
 
 use address::Address;
 use file::{Document, Lookup};
@@ -60,10 +60,12 @@ pub(crate) struct Sources {
     pub(crate) variables: BTreeMap<OsString, OsString>,
     /// `--config FILE`: read instead of the user's file, and must exist; absolute.
     pub(crate) config_flag: Option<PathBuf>,
-    /// The working directory, absolute.
-    pub(crate) directory: PathBuf,
+    /// Where the project's file may be, from the working directory outwards. The first one that is there is read.
+    pub(crate) project_files: Vec<ProjectFile>,
     /// The flags that stand for a setting.
     pub(crate) flags: Vec<Flag>,
+    /// The tools that settings can name.
+    pub(crate) tools: KnownTools,
 }
 
 /// A flag that stands for a setting, such as `--model NAME`.
@@ -81,158 +83,94 @@ pub(crate) struct Settings {
     layers: Layers,
     user_file: Lookup,
     project_file: Lookup,
+    enabled_tools: Option<Vec<String>>,
     /// The key variables that are there and not empty; never their values.
     keys_present: BTreeSet<OsString>,
-    /// For writing paths as `~/…`.
-    home: Option<PathBuf>,
-    trace_file: Option<PathBuf>,
-    history_file: Option<PathBuf>,
-    quarantine: Option<PathBuf>,
-    /// The folders in which ikigai keeps what is its own.
-    own_folders: Vec<PathBuf>,
+    folders: Folders,
 }
 
 impl Settings {
     /// Reads, checks and merges all layers. The error names the place, the setting and what is
     /// allowed.
     pub(crate) fn load(sources: &Sources) -> Result<Settings, ConfigError> {
-        let folders = Folders::find(&sources.variables);
+        let Sources { variables, project_files, flags, tools, .. } = sources;
+        let folders = Folders::find(variables);
         let user_file = user_file(sources, &folders)?;
-        let project_file = project::find_file(&sources.directory, &user_file)?;
+        let project_file = project::find_file(project_files, &user_file)?;
 
         let mut layers = Layers::default();
-        layers.add(defaults::entries(&folders)?);
+        layers.add(defaults::entries(&folders, tools)?);
         if let Lookup::Found(document) = &user_file {
-            layers.add(toml_layer::entries(document, Author::User)?);
+            layers.add(toml_layer::entries(document, Author::User, tools)?);
         }
         if let Lookup::Found(document) = &project_file {
-            let entries = toml_layer::entries(document, Author::Project { user_file: &user_file })?;
-            project::check(&entries, &layers, &user_file)?;
+            let author = Author::Project { user_file: &user_file };
+            let entries = toml_layer::entries(document, author, tools)?;
+            project::check(&entries, &layers, &user_file, tools)?;
             layers.add(entries);
         }
-        layers.add(environment::provider_addresses(&sources.variables)?);
-        layers.add(environment::entries(&sources.variables, &providers::names(&layers))?);
-        layers.add(flag_entries(&sources.flags)?);
-        providers::complete(&mut layers)?;
+        layers.add(environment::provider_addresses(variables, tools)?);
+        layers.add(environment::entries(variables, &providers::names(&layers), tools)?);
+        layers.add(flag_entries(flags, tools)?);
+        providers::complete(&mut layers, tools)?;
         model::resolve(&mut layers)?;
 
-        let keys_present = providers::keys_present(&layers, &sources.variables);
-        let trace_file = folders.trace_file();
-        let history_file = folders.history_file();
-        let quarantine = folders.quarantine();
-        let own_folders = folders.own();
-        let home = folders.home;
-        Ok(Settings {
-            layers,
-            user_file,
-            project_file,
-            keys_present,
-            home,
-            trace_file,
-            history_file,
-            quarantine,
-            own_folders,
-        })
+        let enabled_tools = tools.enabled(&layers);
+        let keys_present = providers::keys_present(&layers, variables);
+        Ok(Settings { layers, user_file, project_file, enabled_tools, keys_present, folders })
     }
 
-    /// How much of an output a model gets.
-    pub(crate) fn max_output_size(&self) -> OutputSize {
-        match self.layers.value("max_output_size") {
-            Some(Value::Number(bytes)) => OutputSize::clamped(usize::try_from(*bytes).unwrap_or(0)),
-            other => unreachable!("a number by its kind, and it has a default: {other:?}"),
+    /// A text that has a default, such as `mode`.
+    pub(crate) fn text(&self, key: &str) -> &str {
+        match self.layers.value(key) {
+            Some(Value::Text(text)) => text,
+            other => unreachable!("{key} is a text and has a default: {other:?}"),
         }
     }
 
-    /// What agents may do without a rule.
-    pub(crate) fn mode(&self) -> Mode {
-        match self.layers.value("mode") {
-            Some(Value::Text(word)) => Mode::parse(word).unwrap_or(Mode::Work),
-            other => unreachable!("a word by its kind, and it has a default: {other:?}"),
+    /// A number, such as `max_agents`.
+    pub(crate) fn number(&self, key: &str) -> u32 {
+        match self.layers.value(key) {
+            Some(Value::Number(number)) => u32::try_from(*number).unwrap_or(u32::MAX),
+            other => unreachable!("{key} is a number and has a default: {other:?}"),
         }
     }
 
-    /// The user's rules, in their order.
-    pub(crate) fn rules(&self) -> anyhow::Result<Vec<Rule>> {
-        let Some(Value::Rules(rules)) = self.layers.value("rules") else { return Ok(Vec::new()) };
-        let rules = rules.iter().flat_map(|rule| {
-            let decision = Decision::parse(&rule.decision).unwrap_or(Decision::Ask);
-            let patterns = self.rule_patterns(rule).into_iter();
-            patterns.map(move |pattern| Rule::new(&rule.tool, &pattern, decision))
-        });
-        rules.map(|rule| rule.map_err(anyhow::Error::msg)).collect()
-    }
-
-    /// The patterns of a rule: in one of paths `~` is replaced. Commands are matched as they are written.
-    fn rule_patterns(&self, rule: &rules::Rule) -> Vec<String> {
-        let in_home = rule.pattern.strip_prefix("~/").filter(|_| rule.tool != "bash");
-        let (Some(rest), Some(home)) = (in_home, &self.home) else {
-            return vec![rule.pattern.clone()];
-        };
-        // A file is known by where it really is, and may be denied by how it is named.
-        let real = home.canonicalize().unwrap_or_else(|_| home.clone());
-        let mut patterns = [real, home.clone()]
-            .map(|home| format!("{}{rest}", path_pattern(&home.join(""))))
-            .to_vec();
-        patterns.dedup();
-        patterns
-    }
-
-    /// The home directory, if there is one.
-    pub(crate) fn home(&self) -> Option<&Path> {
-        self.home.as_deref()
-    }
-
-    /// The paths of a list, `~` replaced.
-    pub(crate) fn paths(&self, key: &str) -> Vec<PathBuf> {
-        let Some(Value::List(paths)) = self.layers.value(key) else { return Vec::new() };
-        let full = |path: &String| match (path.strip_prefix('~'), &self.home) {
-            (None, _) => Some(PathBuf::from(path)),
-            (Some(rest), Some(home)) => Some(home.join(rest.trim_start_matches('/'))),
-            // Nobody's home has no places in it.
-            (Some(_), None) => None,
-        };
-        paths.iter().filter_map(full).collect()
-    }
-
-    /// Whether the user lets commands in the sandbox have this variable, although it looks like a secret.
-    pub(crate) fn lets_through(&self, variable: &OsStr) -> bool {
-        let Some(Value::List(names)) = self.layers.value("sandbox.env") else { return false };
-        names.iter().any(|name| variable == name.as_str())
-    }
-
+    /// Whether a switch is on, such as `sandbox.network`.
     pub(crate) fn is_on(&self, key: &str) -> bool {
         matches!(self.layers.value(key), Some(Value::Switch(true)))
     }
 
-    /// The folders in which ikigai keeps what is its own. They need not exist.
-    pub(crate) fn own_folders(&self) -> &[PathBuf] {
-        &self.own_folders
+    /// The entries of a list, such as `sandbox.env`.
+    pub(crate) fn list(&self, key: &str) -> &[String] {
+        match self.layers.value(key) {
+            Some(Value::List(entries)) => entries,
+            other => unreachable!("{key} is a list and has a default: {other:?}"),
+        }
     }
 
-    /// Where ikigai keeps what is its own: its folders, and the user's file and those of an embedded database
-    /// elsewhere.
-    pub(crate) fn own_places(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let mut places = self.own_folders.clone();
-        // Where it is elsewhere, or its name in our folder is a link.
-        places.extend(self.user_file.path().map(Path::to_owned));
-        let Ok(url) = self.database_url() else { return Ok(places) };
-        places.extend(database_files(url)?);
-        Ok(places)
+    /// The paths of a list, such as `sandbox.read`, `~` replaced.
+    pub(crate) fn paths(&self, key: &str) -> Vec<PathBuf> {
+        let full = |path: &String| match (path.strip_prefix('~'), &self.folders.home) {
+            (None, _) => Some(PathBuf::from(path)),
+            (Some(rest), Some(home)) => Some(home.join(rest.trim_start_matches('/'))),
+            // Without a home directory there is nothing in it.
+            (Some(_), None) => None,
+        };
+        self.list(key).iter().filter_map(full).collect()
     }
 
-    /// How many notifications and requests there are until a person speaks again.
-    pub(crate) fn budget(&self) -> Budget {
-        Budget { wakes: self.number("mail.max_wakes"), requests: self.number("max_requests") }
+    /// The user's rules, in their order.
+    pub(crate) fn rules(&self) -> &[RuleEntry] {
+        match self.layers.value("rules") {
+            Some(Value::Rules(rules)) => rules,
+            _ => &[],
+        }
     }
 
-    /// Where traces go; nowhere when nothing names a folder.
-    pub(crate) fn trace_file(&self) -> Option<&Path> {
-        self.trace_file.as_deref()
-    }
-
-    /// How many responses with tool calls one turn may have.
-    pub(crate) fn max_tool_turns(&self) -> u32 {
-        self.number("max_tool_turns")
+    /// The tools that the model is offered, `core` expanded; `None` stands for all.
+    pub(crate) fn enabled_tools(&self) -> Option<&[String]> {
+        self.enabled_tools.as_deref()
     }
 
     /// The model to talk to, and how to reach it.
@@ -246,72 +184,29 @@ impl Settings {
         chosen::named(&self.layers, &self.keys_present, &label).map_err(|error| error.to_string())
     }
 
-    /// Where what commands put into protected paths is moved to.
-    pub(crate) fn quarantine(&self) -> Option<&Path> {
-        self.quarantine.as_deref()
-    }
-
-    /// Where what was typed is kept across sessions; nowhere when nothing names a folder.
-    pub(crate) fn history_file(&self) -> Option<&Path> {
-        self.history_file.as_deref()
-    }
-
-    /// How much of it.
-    pub(crate) fn history_size(&self) -> usize {
-        self.number("history_size") as usize
-    }
-
     /// The model of a built-in provider for somebody who has a key of it: the one that is set, if it is this
     /// provider's, else its usual one.
     pub(crate) fn model_with_key_of(&self, provider: &str) -> Result<ChosenModel, NoModel> {
         chosen::with_key_of(&self.layers, provider)
     }
 
-    /// When agents are told of mail.
-    pub(crate) fn notify(&self) -> Notify {
-        match self.layers.value("mail.notify") {
-            Some(Value::Text(word)) if word == "boundary" => Notify::Boundary,
-            _ => Notify::Idle,
-        }
-    }
-
-    /// How many agents a session may have.
-    pub(crate) fn agent_limits(&self) -> AgentLimits {
-        AgentLimits { agents: self.number("max_agents"), depth: self.number("max_depth") }
-    }
-
-    /// The address of the database, with its password: for opening it, never for showing.
-    pub(crate) fn database_url(&self) -> anyhow::Result<&str> {
-        self.database_address().map(Address::secret)
-    }
-
-    /// The address of the database, as it may be shown.
-    pub(crate) fn masked_database_url(&self) -> anyhow::Result<String> {
-        self.database_address().map(Address::to_string)
-    }
-
-    /// There is none when nothing names a folder for it.
-    fn database_address(&self) -> anyhow::Result<&Address> {
+    /// The address of the database.
+    pub(crate) fn database_url(&self) -> Result<&Address, NoDatabase> {
         match self.layers.value("database_url") {
             Some(Value::Address(address)) => Ok(address),
-            None => anyhow::bail!(
-                "there is no place for the database, since neither XDG_DATA_HOME nor HOME names a folder: \
-                 set one of them, or choose a place with --db sqlite://PATH"
-            ),
+            None => Err(NoDatabase),
             other => unreachable!("an address by its kind: {other:?}"),
         }
     }
 
-    fn number(&self, key: &str) -> u32 {
-        match self.layers.value(key) {
-            Some(Value::Number(number)) => u32::try_from(*number).unwrap_or(u32::MAX),
-            other => unreachable!("a number by its kind, and it has a default: {other:?}"),
-        }
+    /// The folders of the user and of ikigai.
+    pub(crate) fn folders(&self) -> &Folders {
+        &self.folders
     }
 
-    /// The tools that the model is offered, `core` expanded; `None` stands for all.
-    pub(crate) fn enabled_tools(&self) -> Option<Vec<String>> {
-        tools::enabled(&self.layers)
+    /// Where the user's file is, or would be; `None` where no folder is known for it.
+    pub(crate) fn user_file(&self) -> Option<&Path> {
+        self.user_file.path()
     }
 
     /// The variables that a command must never see: every provider's key, also a replaced one, the
@@ -323,15 +218,12 @@ impl Settings {
         names.into_iter().collect()
     }
 
-    /// The variables of keys that are set, and those that are not.
-    pub(crate) fn key_variables(&self) -> (Vec<String>, Vec<String>) {
-        let names = providers::key_variables(&self.layers);
-        let (set, missing): (Vec<_>, Vec<_>) =
-            names.into_iter().partition(|name| self.keys_present.contains(name.as_os_str()));
-        let texts = |names: Vec<OsString>| {
-            names.iter().map(|name| name.to_string_lossy().into_owned()).collect()
-        };
-        (texts(set), texts(missing))
+    /// The variables of keys, and whether each is set.
+    pub(crate) fn key_variables(&self) -> impl Iterator<Item = (String, bool)> {
+        providers::key_variables(&self.layers).into_iter().map(|name| {
+            let is_set = self.keys_present.contains(&name);
+            (name.to_string_lossy().into_owned(), is_set)
+        })
     }
 
     /// What `ikigai config` prints.
@@ -342,10 +234,9 @@ impl Settings {
 
 fn user_file(sources: &Sources, folders: &Folders) -> Result<Lookup, ConfigError> {
     if let Some(path) = &sources.config_flag {
-        let path = sources.directory.join(path);
-        return match Document::read(&path)? {
+        return match Document::read(path)? {
             Some(document) => Ok(Lookup::Found(document)),
-            None => Err(ConfigError::NoSuchFile { path }),
+            None => Err(ConfigError::NoSuchFile { path: path.clone() }),
         };
     }
     let Some(path) = folders.user_file() else { return Ok(Lookup::Nowhere) };
@@ -355,8 +246,8 @@ fn user_file(sources: &Sources, folders: &Folders) -> Result<Lookup, ConfigError
     })
 }
 
-fn flag_entries(flags: &[Flag]) -> Result<Vec<Entry>, ConfigError> {
-    let entry = |flag: &Flag| Entry::parse(flag.key, &flag.value, Place::Flag(flag.typed));
+fn flag_entries(flags: &[Flag], tools: &KnownTools) -> Result<Vec<Entry>, ConfigError> {
+    let entry = |flag: &Flag| Entry::parse(flag.key, &flag.value, Place::Flag(flag.typed), tools);
     error::all_or_faults(flags.iter().map(entry))
 }
 
@@ -438,19 +329,19 @@ mod tests {
     #[test]
     fn what_the_tools_need_is_there() {
         let settings = world().load().unwrap();
-        assert_eq!(settings.max_output_size(), super::OutputSize::clamped(51_200));
+        assert_eq!(settings.number("max_output_size"), 51_200);
         assert_eq!(settings.enabled_tools(), None);
 
         let settings = world()
             .user("max_output_size = 0x800\ntools.enabled = ['bash', 'core', 'file_edit']")
             .load()
             .unwrap();
-        assert_eq!(settings.max_output_size(), super::OutputSize::clamped(2_048));
+        assert_eq!(settings.number("max_output_size"), 2_048);
         let tools = ["bash", "glob", "file_read", "grep", "file_write", "mail", "file_edit"];
-        assert_eq!(settings.enabled_tools(), Some(tools.map(str::to_owned).to_vec()));
+        assert_eq!(settings.enabled_tools().unwrap(), tools);
 
         let settings = world().user("tools.enabled = []").load().unwrap();
-        assert_eq!(settings.enabled_tools(), Some(Vec::new()));
+        assert_eq!(settings.enabled_tools(), Some(&[][..]));
     }
 
     #[test]

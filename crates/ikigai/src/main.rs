@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod catalogue;
 mod cli;
 mod command;
 mod config;
@@ -25,6 +24,7 @@ mod roots;
 mod screen;
 mod secret_names;
 mod session;
+mod settings;
 mod signals;
 mod talk;
 mod temporary;

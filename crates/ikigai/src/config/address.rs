@@ -10,13 +10,13 @@ use super::value::Value;
 
 /// A checked address. `Display` and `Debug` mask what is secret in it.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Address {
+pub(crate) struct Address {
     url: String,
 }
 
 impl Address {
     /// The whole address, with its password.
-    pub(super) fn secret(&self) -> &str {
+    pub(crate) fn secret(&self) -> &str {
         &self.url
     }
 

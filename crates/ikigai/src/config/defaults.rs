@@ -6,11 +6,12 @@ use super::layers::Entry;
 use super::place::Place;
 use super::providers;
 use super::settings::{self, Preset, Setting};
+use super::tools::KnownTools;
 
-pub(super) fn entries(folders: &Folders) -> Result<Vec<Entry>, ConfigError> {
+pub(super) fn entries(folders: &Folders, tools: &KnownTools) -> Result<Vec<Entry>, ConfigError> {
     let database = folders.database_url().map(|url| ("database_url".to_owned(), url));
     let values = settings::all().filter_map(value).chain(providers::defaults()).chain(database);
-    all_or_faults(values.map(|(key, text)| Entry::parse(&key, &text, Place::Default)))
+    all_or_faults(values.map(|(key, text)| Entry::parse(&key, &text, Place::Default, tools)))
 }
 
 /// A setting of each provider has its default once the provider is known.

@@ -10,6 +10,7 @@ use super::nearest;
 use super::place::Place;
 use super::providers;
 use super::settings;
+use super::tools::KnownTools;
 
 const PREFIX: &str = "IKIGAI_";
 
@@ -23,11 +24,12 @@ const NO_SETTINGS: [&str; 2] = ["IKIGAI_AGENT", "IKIGAI_SESSION"];
 pub(super) fn entries(
     variables: &BTreeMap<OsString, OsString>,
     providers: &[String],
+    tools: &KnownTools,
 ) -> Result<Vec<Entry>, ConfigError> {
     let ours = variables.iter().filter_map(|(name, value)| {
         let name = name.to_string_lossy();
         let is_ours = name.starts_with(PREFIX) && !NO_SETTINGS.contains(&name.as_ref());
-        is_ours.then(|| entry(&name, value, providers)).and_then(Result::transpose)
+        is_ours.then(|| entry(&name, value, providers, tools)).and_then(Result::transpose)
     });
     all_or_faults(ours)
 }
@@ -35,11 +37,12 @@ pub(super) fn entries(
 /// The address variables that the providers' own libraries obey, too.
 pub(super) fn provider_addresses(
     variables: &BTreeMap<OsString, OsString>,
+    tools: &KnownTools,
 ) -> Result<Vec<Entry>, ConfigError> {
     let given = providers::BUILT_IN.iter().filter_map(|provider| {
         let name = provider.base_url_env;
         let value = variables.get(OsStr::new(name)).filter(|value| !value.is_empty())?;
-        Some(text_entry(&format!("providers.{}.base_url", provider.name), name, value))
+        Some(text_entry(&providers::key(provider.name, "base_url"), name, value, tools))
     });
     all_or_faults(given)
 }
@@ -49,7 +52,12 @@ pub(super) fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_uppercase())
 }
 
-fn entry(name: &str, value: &OsStr, providers: &[String]) -> Result<Option<Entry>, Fault> {
+fn entry(
+    name: &str,
+    value: &OsStr,
+    providers: &[String],
+    tools: &KnownTools,
+) -> Result<Option<Entry>, Fault> {
     let key = key_of(name, providers);
     if settings::find(&key).is_none() || name.chars().any(char::is_lowercase) {
         let nearest = nearest::key(&key).map(|key| variable_name(&key));
@@ -58,13 +66,13 @@ fn entry(name: &str, value: &OsStr, providers: &[String]) -> Result<Option<Entry
     if value.is_empty() {
         return Ok(None);
     }
-    text_entry(&key, name, value).map(Some)
+    text_entry(&key, name, value, tools).map(Some)
 }
 
-fn text_entry(key: &str, name: &str, value: &OsStr) -> Result<Entry, Fault> {
+fn text_entry(key: &str, name: &str, value: &OsStr, tools: &KnownTools) -> Result<Entry, Fault> {
     let place = Place::Variable(name.to_owned());
     match value.to_str() {
-        Some(text) => Entry::parse(key, text, place),
+        Some(text) => Entry::parse(key, text, place, tools),
         None => Err(Fault::value(place, key, Wrong::NotUtf8)),
     }
 }

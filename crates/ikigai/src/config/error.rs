@@ -51,6 +51,14 @@ impl ConfigError {
     }
 }
 
+/// No folder is known in which the database could be, and no other is set.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no place for the database, since neither XDG_DATA_HOME nor HOME names a folder: \
+     set one of them, or choose a place with --db sqlite://PATH"
+)]
+pub(crate) struct NoDatabase;
+
 /// One wrong entry of a layer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {

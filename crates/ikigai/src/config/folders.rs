@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-pub(super) struct Folders {
+/// The folders in which ikigai looks for files and keeps its own.
+#[derive(Debug)]
+pub(crate) struct Folders {
     pub(super) home: Option<PathBuf>,
     config: Option<PathBuf>,
     data: Option<PathBuf>,
@@ -26,14 +28,19 @@ impl Folders {
         }
     }
 
-    /// Those of ikigai alone.
-    pub(super) fn own(&self) -> Vec<PathBuf> {
+    /// The home directory, if there is one.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// The folders in which ikigai keeps its own files. They need not exist.
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
         let folders = [&self.config, &self.data, &self.state];
         folders.into_iter().flatten().map(|folder| folder.join("ikigai")).collect()
     }
 
     /// Where what commands put into protected paths is moved to.
-    pub(super) fn quarantine(&self) -> Option<PathBuf> {
+    pub(crate) fn quarantine(&self) -> Option<PathBuf> {
         self.data.as_ref().map(|folder| folder.join("ikigai/quarantine"))
     }
 
@@ -41,11 +48,13 @@ impl Folders {
         self.config.as_ref().map(|folder| folder.join("ikigai/config.toml"))
     }
 
-    pub(super) fn trace_file(&self) -> Option<PathBuf> {
+    /// Where traces are written.
+    pub(crate) fn trace_file(&self) -> Option<PathBuf> {
         self.state.as_ref().map(|folder| folder.join("ikigai/trace.log"))
     }
 
-    pub(super) fn history_file(&self) -> Option<PathBuf> {
+    /// Where the user's input is kept across sessions.
+    pub(crate) fn history_file(&self) -> Option<PathBuf> {
         self.data.as_ref().map(|folder| folder.join("ikigai/history"))
     }
 

@@ -8,6 +8,7 @@ use super::nearest;
 use super::place::Place;
 use super::providers;
 use super::settings::{self, Setting};
+use super::tools::KnownTools;
 use super::value::Value;
 
 /// A checked value of one layer.
@@ -21,7 +22,12 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Makes an entry of text, as variables, flags and defaults have it.
-    pub(super) fn parse(key: &str, text: &str, place: Place) -> Result<Entry, Fault> {
+    pub(super) fn parse(
+        key: &str,
+        text: &str,
+        place: Place,
+        tools: &KnownTools,
+    ) -> Result<Entry, Fault> {
         let Some(setting) = settings::find(key) else {
             return Err(Fault::UnknownSetting {
                 place,
@@ -29,7 +35,7 @@ impl Entry {
                 nearest: nearest::key(key),
             });
         };
-        match providers::check_key(key).and_then(|()| setting.kind.parse(text)) {
+        match providers::check_key(key).and_then(|()| setting.kind.parse(text, tools)) {
             Ok(value) => Ok(Entry { key: key.to_owned(), setting, value, place }),
             Err(wrong) => Err(Fault::value(place, key, wrong)),
         }

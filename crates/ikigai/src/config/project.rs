@@ -6,42 +6,47 @@
 
 use std::path::{Path, PathBuf};
 
-use ikigai_tools::{Owners, project_folders};
-
 use super::error::{ConfigError, Fault, Wrong};
 use super::file::{Document, Lookup};
 use super::layers::{Entry, Layers};
 use super::place::Place;
 use super::settings::ProjectMay;
 use super::toml_layer::named;
-use super::tools;
+use super::tools::KnownTools;
 use super::value::Value;
 
 const FOLDER: &str = ".ikigai";
 const FILE: &str = ".ikigai/config.toml";
 
-/// Finds the nearest file from `directory` up to the repository's root.
-pub(super) fn find_file(directory: &Path, user_file: &Lookup) -> Result<Lookup, ConfigError> {
-    let mut last = PathBuf::from(directory);
-    let owners = Owners::of(directory);
-    for folder in project_folders(directory, owners) {
+/// A place where a project's file may be.
+#[derive(Debug)]
+pub(crate) struct ProjectFile {
+    path: PathBuf,
+    /// It belongs to another user.
+    is_foreign: bool,
+}
+
+impl ProjectFile {
+    /// The project's file in this folder; `is_foreign` says whether a path belongs to another user, whose files are skipped.
+    pub(crate) fn in_folder(folder: &Path, is_foreign: impl Fn(&Path) -> bool) -> ProjectFile {
         let path = folder.join(FILE);
+        ProjectFile { is_foreign: is_foreign(&folder.join(FOLDER)) || is_foreign(&path), path }
+    }
+}
+
+/// Reads the first of `files` that is there.
+pub(super) fn find_file(files: &[ProjectFile], user_file: &Lookup) -> Result<Lookup, ConfigError> {
+    for ProjectFile { path, is_foreign } in files {
         if let Lookup::Found(user) = user_file
-            && same_file(&path, &user.path)
+            && same_file(path, &user.path)
         {
             return Ok(Lookup::Nowhere);
         }
-        let is_foreign = |path: &Path| owners.check(path).is_err();
-        // What belongs to another user is passed over, and `ikigai doctor` says so.
-        if !is_foreign(&folder.join(FOLDER))
-            && !is_foreign(&path)
-            && let Some(document) = Document::read(&path)?
-        {
+        if !is_foreign && let Some(document) = Document::read(path)? {
             return Ok(Lookup::Found(document));
         }
-        last = path;
     }
-    Ok(Lookup::Missing(last))
+    Ok(files.last().map_or(Lookup::Nowhere, |file| Lookup::Missing(file.path.clone())))
 }
 
 /// Whether both paths lead to the same file.
@@ -57,23 +62,29 @@ pub(super) fn check(
     entries: &[Entry],
     below: &Layers,
     user_file: &Lookup,
+    tools: &KnownTools,
 ) -> Result<(), ConfigError> {
     let faults: Vec<Fault> = entries
         .iter()
         .filter_map(|entry| {
-            let wrong = check_entry(entry, below, user_file).err()?;
+            let wrong = check_entry(entry, below, user_file, tools).err()?;
             Some(Fault::value(entry.place.clone(), &entry.key, wrong))
         })
         .collect();
     if faults.is_empty() { Ok(()) } else { Err(ConfigError::Faults(faults)) }
 }
 
-fn check_entry(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(), Wrong> {
+fn check_entry(
+    entry: &Entry,
+    below: &Layers,
+    user_file: &Lookup,
+    tools: &KnownTools,
+) -> Result<(), Wrong> {
     match entry.setting.project {
         // Refused while reading, or checked against the providers once they are all known.
         ProjectMay::Nothing | ProjectMay::Choose => Ok(()),
         ProjectMay::Lower => check_lower(entry, below, user_file),
-        ProjectMay::Narrow => check_narrow(entry, below, user_file),
+        ProjectMay::Narrow => check_narrow(entry, below, user_file, tools),
     }
 }
 
@@ -91,12 +102,17 @@ fn check_lower(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(), 
     }
 }
 
-fn check_narrow(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(), Wrong> {
-    let Some(allowed) = tools::enabled(below) else { return Ok(()) };
+fn check_narrow(
+    entry: &Entry,
+    below: &Layers,
+    user_file: &Lookup,
+    tools: &KnownTools,
+) -> Result<(), Wrong> {
+    let Some(allowed) = tools.enabled(below) else { return Ok(()) };
     let Value::List(given) = &entry.value else {
         unreachable!("a list by its kind: {:?}", entry.value);
     };
-    match tools::expand(given).into_iter().find(|tool| !allowed.contains(tool)) {
+    match tools.expand(given).into_iter().find(|tool| !allowed.contains(tool)) {
         None => Ok(()),
         Some(tool) => {
             let place =

@@ -8,6 +8,7 @@ use super::escape::excerpt;
 use super::layers::{Entry, Layers};
 use super::place::Place;
 use super::settings;
+use super::tools::KnownTools;
 use super::value::Value;
 
 /// The wire formats; the first is that of a provider which names none.
@@ -92,14 +93,14 @@ pub(super) fn configured(layers: &Layers) -> BTreeSet<&str> {
 }
 
 /// Gives the user's own providers what they left out, and refuses those without an address.
-pub(super) fn complete(layers: &mut Layers) -> Result<(), ConfigError> {
+pub(super) fn complete(layers: &mut Layers, tools: &KnownTools) -> Result<(), ConfigError> {
     let completed = names(layers).into_iter().filter_map(|name| {
         if layers.holding(&key(&name, "base_url")).is_none() {
             return Some(Err(no_base_url(layers, &name)));
         }
         let kind = key(&name, "kind");
         let missing = layers.holding(&kind).is_none();
-        missing.then(|| Entry::parse(&kind, KINDS[0], Place::Default))
+        missing.then(|| Entry::parse(&kind, KINDS[0], Place::Default, tools))
     });
     let completed = all_or_faults(completed)?;
     layers.add(completed);

@@ -1,39 +1,46 @@
 //! The user's rules about tool calls. Here they are read and checked; what they
 //! decide is not this module's business.
 
-use ikigai_tools::Decision;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Wrong;
 use super::escape::excerpt;
 use super::lines::Lines;
-use super::tools;
-use super::value::{Kind, WrongLine, found};
+use super::tools::KnownTools;
+use super::value::{WrongLine, choose, found};
 
-const DECISIONS: Kind = Kind::Choice(&["deny", "ask", "allow", "network", "trust"]);
+const DECISIONS: &[&str] = &["deny", "ask", "allow", "network", "trust"];
 
 /// One `[[rules]]` table. All fields are required: a rule that forgot its pattern would match every
 /// call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rule {
-    pub(super) tool: String,
-    pub(super) pattern: String,
-    pub(super) decision: String,
+pub(crate) struct Rule {
+    pub(crate) tool: String,
+    pub(crate) pattern: String,
+    pub(crate) decision: String,
     /// Where the rule begins in its file, counted from 1.
     pub(super) line: usize,
 }
 
 /// Reads `rules`, in the order of the file.
-pub(super) fn read(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Vec<Rule>, WrongLine> {
+pub(super) fn read(
+    value: &Spanned<DeValue<'_>>,
+    lines: &Lines,
+    tools: &KnownTools,
+) -> Result<Vec<Rule>, WrongLine> {
     let line = lines.line(value.span().start);
     let DeValue::Array(rules) = value.get_ref() else {
         return Err(WrongLine { line, wrong: no_table(value.get_ref()) });
     };
-    rules.iter().map(|rule| read_rule(rule, lines)).collect()
+    rules.iter().map(|rule| read_rule(rule, lines, tools)).collect()
 }
 
-fn read_rule(rule: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Rule, WrongLine> {
+fn read_rule(
+    rule: &Spanned<DeValue<'_>>,
+    lines: &Lines,
+    tools: &KnownTools,
+) -> Result<Rule, WrongLine> {
     let line = lines.line(rule.span().start);
     let DeValue::Table(table) = rule.get_ref() else {
         return Err(WrongLine { line, wrong: no_table(rule.get_ref()) });
@@ -44,15 +51,15 @@ fn read_rule(rule: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Rule, WrongLi
             return Err(WrongLine { line: lines.line(name.span().start), wrong });
         }
     }
-    let tool = field(table, "tool", tools::check_tool, line, lines)?;
-    let check_pattern = |pattern: &str| match ikigai_tools::Rule::new(&tool, pattern, Decision::Ask)
-    {
-        Ok(_) => Ok(()),
-        Err(why) => Err(Wrong::NoPattern { shown: excerpt(pattern), why: excerpt(&why) }),
+    let tool = field(table, "tool", |name| tools.check_name(name), line, lines)?;
+    let check_pattern = |pattern: &str| {
+        let no_pattern =
+            |why: String| Wrong::NoPattern { shown: excerpt(pattern), why: excerpt(&why) };
+        (tools.check_pattern)(&tool, pattern).map_err(no_pattern)
     };
     let check_decision = |text: &str| match text {
         "network" if tool != "bash" => Err(Wrong::NoNetwork { tool: tool.clone() }),
-        text => DECISIONS.parse(text).map(drop),
+        text => choose(text, DECISIONS).map(drop),
     };
     Ok(Rule {
         pattern: field(table, "match", check_pattern, line, lines)?,

@@ -1,10 +1,8 @@
 //! The one table of all settings. A new setting is a new line in it: files,
 //! variables, checks, the trust rule and `ikigai config` derive from it.
 
-use ikigai_tools::OutputSize;
-
 use super::value::Kind;
-use super::{address, model, providers, tools, value};
+use super::{address, model, providers, value};
 
 /// One setting.
 #[derive(Debug)]
@@ -142,12 +140,12 @@ pub(super) const GROUPS: &[Group] = &[
         settings: &[
             Setting {
                 key: "tools.enabled",
-                kind: Kind::List(tools::check_name),
+                kind: Kind::Tools,
                 default: Preset::Absent("all tools are offered"),
                 project: ProjectMay::Narrow,
             },
             limit("max_tool_turns", "50", 1, 1_000),
-            limit("max_output_size", "51200", OutputSize::MIN as u64, OutputSize::MAX as u64),
+            limit("max_output_size", "51200", 1_024, 104_857_600),
             limit("max_requests", "300", 1, 1_000_000),
         ],
     },
@@ -228,16 +226,15 @@ pub(super) fn provider_of(key: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::testing::known_tools;
 
     #[test]
     fn every_default_is_a_value_of_its_kind() {
         for setting in all() {
             match setting.default {
                 Preset::Is(text) => {
-                    setting
-                        .kind
-                        .parse(text)
-                        .unwrap_or_else(|wrong| panic!("{}: {wrong}", setting.key));
+                    let parsed = setting.kind.parse(text, &known_tools());
+                    parsed.unwrap_or_else(|wrong| panic!("{}: {wrong}", setting.key));
                 }
                 Preset::Absent(meaning) => assert!(!meaning.is_empty(), "{}", setting.key),
             }

@@ -167,7 +167,7 @@ fn project_file(settings: &Settings) -> String {
 
 /// The path, with `~` for the home folder.
 fn short(settings: &Settings, path: &Path) -> String {
-    match settings.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+    match settings.folders.home().and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) => format!("~/{}", escape_path(rest)),
         None => escape_path(path),
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::{ConfigError, Flag, Settings, Sources};
+use ikigai_tools::{CORE, Decision, Owners, Rule, project_folders};
+
+use super::{ConfigError, Flag, KnownTools, ProjectFile, Settings, Sources};
 
 pub(super) struct World {
     folder: tempfile::TempDir,
@@ -22,6 +24,17 @@ pub(super) fn world() -> World {
     let directory = folder.path().join("repo/src");
     World { variables: BTreeMap::new(), config_flag: None, directory, flags: Vec::new(), folder }
         .variable("HOME", "HOME")
+}
+
+/// The tools, as the program passes them on.
+pub(super) fn known_tools() -> KnownTools {
+    let others = ["file_edit", "fork", "wait", "kill", "agents"];
+    let core = CORE.map(str::to_owned).to_vec();
+    KnownTools {
+        names: core.iter().cloned().chain(others.map(str::to_owned)).collect(),
+        core,
+        check_pattern: |tool, pattern| Rule::new(tool, pattern, Decision::Ask).map(drop),
+    }
 }
 
 impl World {
@@ -63,7 +76,7 @@ impl World {
     }
 
     pub(super) fn config_flag(mut self, path: impl AsRef<Path>) -> World {
-        self.config_flag = Some(path.as_ref().to_owned());
+        self.config_flag = Some(self.directory.join(path));
         self
     }
 
@@ -80,11 +93,16 @@ impl World {
     pub(super) fn load(&self) -> Result<Settings, ConfigError> {
         let flags =
             self.flags.iter().map(|(key, value, typed)| Flag { key, value: value.clone(), typed });
+        let owners = Owners::of(&self.directory);
+        let is_foreign = |path: &Path| owners.check(path).is_err();
+        let folders = project_folders(&self.directory, owners).into_iter();
+        let project_files = folders.map(|folder| ProjectFile::in_folder(folder, is_foreign));
         Settings::load(&Sources {
             variables: self.variables.clone(),
             config_flag: self.config_flag.clone(),
-            directory: self.directory.clone(),
+            project_files: project_files.collect(),
             flags: flags.collect(),
+            tools: known_tools(),
         })
     }
 

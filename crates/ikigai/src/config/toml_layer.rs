@@ -12,6 +12,7 @@ use super::nearest;
 use super::place::Place;
 use super::providers;
 use super::settings::{self, ProjectMay, Setting};
+use super::tools::KnownTools;
 use super::value::WrongLine;
 
 /// Who wrote a file.
@@ -24,7 +25,11 @@ pub(super) enum Author<'a> {
     },
 }
 
-pub(super) fn entries(document: &Document, author: Author<'_>) -> Result<Vec<Entry>, ConfigError> {
+pub(super) fn entries(
+    document: &Document,
+    author: Author<'_>,
+    tools: &KnownTools,
+) -> Result<Vec<Entry>, ConfigError> {
     let lines = Lines::of(&document.text);
     // Only the parser's message is taken: its own `Display` and `Debug` repeat the text of the
     // file.
@@ -38,7 +43,8 @@ pub(super) fn entries(document: &Document, author: Author<'_>) -> Result<Vec<Ent
             message: error.message().to_owned(),
         }
     })?;
-    let mut reader = Reader { document, author, lines, entries: Vec::new(), faults: Vec::new() };
+    let (entries, faults) = (Vec::new(), Vec::new());
+    let mut reader = Reader { document, author, tools, lines, entries, faults };
     reader.walk("", table.get_ref());
     reader.finish()
 }
@@ -46,6 +52,7 @@ pub(super) fn entries(document: &Document, author: Author<'_>) -> Result<Vec<Ent
 struct Reader<'a> {
     document: &'a Document,
     author: Author<'a>,
+    tools: &'a KnownTools,
     lines: Lines,
     entries: Vec<Entry>,
     /// With the line, since the parser's tables are in the order of the alphabet.
@@ -79,7 +86,7 @@ impl Reader<'_> {
         }
         let checked = providers::check_key(key)
             .map_err(|wrong| WrongLine { line, wrong })
-            .and_then(|()| setting.kind.read(value, line, &self.lines));
+            .and_then(|()| setting.kind.read(value, line, &self.lines, self.tools));
         match checked {
             Ok(value) => {
                 let place = self.place(line);

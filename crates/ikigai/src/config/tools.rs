@@ -1,64 +1,68 @@
-//! The names that `tools.enabled` knows.
-
-use ikigai_tools::CORE as CORE_TOOLS;
+//! The tools that settings can name.
 
 use super::error::Wrong;
 use super::escape::excerpt;
 use super::layers::Layers;
 use super::nearest;
 use super::value::Value;
-use crate::catalogue;
 
-/// Stands for the six in a list of tools.
+/// Stands for [`KnownTools::core`] in `tools.enabled`.
 const CORE: &str = "core";
 
-/// Checks an entry of `tools.enabled`.
-pub(super) fn check_name(name: &str) -> Result<(), Wrong> {
-    check(name, [CORE].into_iter().chain(all()))
+/// The tools that `tools.enabled` and `[[rules]]` can name. They come from the caller: no tool is known here.
+#[derive(Debug)]
+pub(crate) struct KnownTools {
+    /// All names, in the order in which an error lists them.
+    pub(crate) names: Vec<String>,
+    /// The tools that `core` stands for in `tools.enabled`.
+    pub(crate) core: Vec<String>,
+    /// Checks the pattern of a rule about a tool; the error says what is wrong with it.
+    pub(crate) check_pattern: fn(tool: &str, pattern: &str) -> Result<(), String>,
 }
 
-/// Checks the name of one tool.
-pub(super) fn check_tool(name: &str) -> Result<(), Wrong> {
-    check(name, all())
-}
-
-fn check(name: &str, known: impl Iterator<Item = &'static str> + Clone) -> Result<(), Wrong> {
-    if known.clone().any(|tool| tool == name) {
-        return Ok(());
+impl KnownTools {
+    /// Checks an entry of `tools.enabled`.
+    pub(super) fn check_entry(&self, name: &str) -> Result<(), Wrong> {
+        check(name, &[&[CORE], &self.names()[..]].concat())
     }
-    Err(Wrong::NoTool {
-        shown: excerpt(name),
-        nearest: nearest::name(name, known.clone()),
-        known: known.collect::<Vec<_>>().join(", "),
-    })
-}
 
-/// The tools that `tools.enabled` of these layers names; `None` when all are on.
-pub(super) fn enabled(layers: &Layers) -> Option<Vec<String>> {
-    match layers.value("tools.enabled") {
-        Some(Value::List(names)) => Some(expand(names)),
-        None => None,
-        other => unreachable!("a list by its kind: {other:?}"),
+    /// Checks the name of one tool.
+    pub(super) fn check_name(&self, name: &str) -> Result<(), Wrong> {
+        check(name, &self.names())
     }
-}
 
-/// The list with `core` replaced by the six, each name once.
-pub(super) fn expand(names: &[String]) -> Vec<String> {
-    let mut expanded: Vec<String> = Vec::new();
-    for name in names {
-        let tools: Vec<&str> = match name == CORE {
-            true => CORE_TOOLS.to_vec(),
-            false => vec![name],
-        };
-        for tool in tools {
-            if !expanded.iter().any(|there| there == tool) {
-                expanded.push(tool.to_owned());
-            }
+    /// The tools that `tools.enabled` of these layers names; `None` when all are on.
+    pub(super) fn enabled(&self, layers: &Layers) -> Option<Vec<String>> {
+        match layers.value("tools.enabled") {
+            Some(Value::List(names)) => Some(self.expand(names)),
+            None => None,
+            other => unreachable!("a list by its kind: {other:?}"),
         }
     }
-    expanded
+
+    /// The list with `core` replaced, each name once.
+    pub(super) fn expand(&self, names: &[String]) -> Vec<String> {
+        let mut expanded: Vec<String> = Vec::new();
+        for name in names {
+            let tools = if name == CORE { &self.core } else { std::slice::from_ref(name) };
+            for tool in tools {
+                if !expanded.contains(tool) {
+                    expanded.push(tool.clone());
+                }
+            }
+        }
+        expanded
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.names.iter().map(String::as_str).collect()
+    }
 }
 
-fn all() -> impl Iterator<Item = &'static str> + Clone {
-    catalogue::names().into_iter()
+fn check(name: &str, known: &[&str]) -> Result<(), Wrong> {
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let nearest = nearest::name(name, known.iter().copied());
+    Err(Wrong::NoTool { shown: excerpt(name), nearest, known: known.join(", ") })
 }

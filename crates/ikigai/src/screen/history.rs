@@ -27,8 +27,8 @@ pub(super) struct HistoryFile {
 
 impl HistoryFile {
     pub(super) fn of(settings: &Settings) -> HistoryFile {
-        let size = settings.history_size();
-        let path = settings.history_file().map(Path::to_owned).filter(|_| size > 0);
+        let size = settings.number("history_size") as usize;
+        let path = settings.folders().history_file().filter(|_| size > 0);
         HistoryFile { path, size }
     }
 
