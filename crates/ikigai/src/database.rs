@@ -9,7 +9,7 @@ use crate::lookup::Lookup;
 
 /// Opens the database of the configuration.
 pub(crate) fn open(environment: &Environment) -> anyhow::Result<Store> {
-    open_at(environment, environment.settings.database_url()?.secret())
+    open_at(environment, environment.settings.database_url()?.expose())
 }
 
 /// Opens the database at an address.

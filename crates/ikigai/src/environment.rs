@@ -6,12 +6,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use ikigai_config::{Flag, Settings, Sources};
 use ikigai_conversation::SessionId;
 use ikigai_tools::{Commands, Watch};
 use tokio::signal::unix::SignalKind;
 
 use crate::cli::Options;
-use crate::config::{Flag, Settings, Sources};
 use crate::quarantine;
 use crate::roots::Roots;
 use crate::secret_names::looks_secret;
@@ -72,7 +72,7 @@ impl Environment {
         };
         let chosen = Chosen::read(options, &variables)?;
         let settings = Settings::load(&sources).map_err(|error| match chosen.inside_agent {
-            true if error.is_refused() => anyhow::anyhow!("{HIDDEN}"),
+            true if error.is_permission_denied() => anyhow::anyhow!("{HIDDEN}"),
             _ => error.into(),
         })?;
         let added =
@@ -245,7 +245,7 @@ fn flags(options: &Options) -> Vec<Flag> {
         ("mode", "--mode", &options.mode),
     ]
     .into_iter()
-    .filter_map(|(key, typed, value)| value.clone().map(|value| Flag { key, value, typed }))
+    .filter_map(|(key, name, value)| value.clone().map(|value| Flag { key, value, name }))
     .collect()
 }
 

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Error;
 use ikigai_agents::{Notify, catalogue};
+use ikigai_config::{KnownTools, ProjectFile, RuleEntry, Settings};
 use ikigai_store::{AgentLimits, Budget, Step, database_files};
 use ikigai_tools::{
     CORE, Decision, Dispatcher, Mode, OutputSize, Owners, Rule, path_pattern, project_folders,
 };
-
-use crate::config::{KnownTools, ProjectFile, RuleEntry, Settings};
 
 /// The tools that settings can name.
 pub(crate) fn known_tools() -> KnownTools {
@@ -92,7 +91,30 @@ pub(crate) fn own_places(settings: &Settings) -> anyhow::Result<Vec<PathBuf>> {
     // Where it is elsewhere, or its name in our folder is a link.
     places.extend(settings.user_file().map(Path::to_owned));
     if let Ok(url) = settings.database_url() {
-        places.extend(database_files(url.secret())?);
+        places.extend(database_files(url.expose())?);
     }
     Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use ikigai_config::Sources;
+
+    use super::*;
+
+    #[test]
+    fn the_range_of_max_output_size_is_that_of_the_tools() {
+        let load = |bytes: usize| {
+            let variables = [("IKIGAI_MAX_OUTPUT_SIZE".into(), bytes.to_string().into())].into();
+            let (project_files, flags) = (Vec::new(), Vec::new());
+            let tools = known_tools();
+            Settings::load(&Sources { variables, config_flag: None, project_files, flags, tools })
+        };
+        for bytes in [OutputSize::MIN, OutputSize::MAX] {
+            assert_eq!(output_size(&load(bytes).unwrap()).bytes(), bytes);
+        }
+        for bytes in [OutputSize::MIN - 1, OutputSize::MAX + 1] {
+            assert!(load(bytes).is_err(), "{bytes}");
+        }
+    }
 }

@@ -7,10 +7,9 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use ikigai_config::Settings;
 use ikigai_tui::News;
 use rustix::fs::{FlockOperation, flock};
-
-use crate::config::Settings;
 
 /// A longer text is not typed twice; it is in the log.
 const TEXT_BYTES: usize = 64 * 1024;

@@ -25,7 +25,7 @@ impl Shell {
     ) -> anyhow::Result<Shell> {
         const DATABASE: &str = "IKIGAI_DATABASE_URL";
         let mut variables = environment.for_commands();
-        variables.push((DATABASE.into(), environment.settings.database_url()?.secret().into()));
+        variables.push((DATABASE.into(), environment.settings.database_url()?.expose().into()));
         let commands = Arc::new(environment.commands(variables)?);
         let size = settings::output_size(&environment.settings);
         let context = Context::new(&environment.directory, size, commands.clone(), interrupt);

@@ -4,31 +4,34 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::Wrong;
-use super::escape::excerpt;
-use super::lines::Lines;
-use super::tools::KnownTools;
-use super::value::{WrongLine, choose, found};
+use crate::error::Wrong;
+use crate::escape::excerpt;
+use crate::lines::Lines;
+use crate::tools::KnownTools;
+use crate::value::{WrongLine, choose, found};
 
 const DECISIONS: &[&str] = &["deny", "ask", "allow", "network", "trust"];
 
 /// One `[[rules]]` table. All fields are required: a rule that forgot its pattern would match every
 /// call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rule {
-    pub(crate) tool: String,
-    pub(crate) pattern: String,
-    pub(crate) decision: String,
+pub struct RuleEntry {
+    /// The tool's name.
+    pub tool: String,
+    /// Which calls of the tool it is about: the field `match`.
+    pub pattern: String,
+    /// What it decides: `deny`, `ask`, `allow`, `network` or `trust`.
+    pub decision: String,
     /// Where the rule begins in its file, counted from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
 }
 
 /// Reads `rules`, in the order of the file.
-pub(super) fn read(
+pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     lines: &Lines,
     tools: &KnownTools,
-) -> Result<Vec<Rule>, WrongLine> {
+) -> Result<Vec<RuleEntry>, WrongLine> {
     let line = lines.line(value.span().start);
     let DeValue::Array(rules) = value.get_ref() else {
         return Err(WrongLine { line, wrong: no_table(value.get_ref()) });
@@ -40,7 +43,7 @@ fn read_rule(
     rule: &Spanned<DeValue<'_>>,
     lines: &Lines,
     tools: &KnownTools,
-) -> Result<Rule, WrongLine> {
+) -> Result<RuleEntry, WrongLine> {
     let line = lines.line(rule.span().start);
     let DeValue::Table(table) = rule.get_ref() else {
         return Err(WrongLine { line, wrong: no_table(rule.get_ref()) });
@@ -61,7 +64,7 @@ fn read_rule(
         "network" if tool != "bash" => Err(Wrong::NoNetwork { tool: tool.clone() }),
         text => choose(text, DECISIONS).map(drop),
     };
-    Ok(Rule {
+    Ok(RuleEntry {
         pattern: field(table, "match", check_pattern, line, lines)?,
         decision: field(table, "decision", check_decision, line, lines)?,
         tool,
@@ -95,7 +98,7 @@ fn no_table(value: &DeValue<'_>) -> Wrong {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::testing::world;
+    use crate::testing::world;
 
     #[track_caller]
     fn check(user: &str, expected: &str) {

@@ -1,98 +1,42 @@
-//! The settings of one process: what was asked for, by whom, and whether it was allowed.
-//!
-//! Every setting is a line of the table in [`settings`]; nothing else in here knows a setting by
-//! name except where a rule speaks of it. Layers are read one after the other, the lowest first:
-//! built-in defaults, the user's file, the project's file, addresses from the providers' own
-//! variables, `IKIGAI_…` variables, flags. Each value keeps the [place](place::Place) it came from,
-//! so that `ikigai config` can name it and an error can name file and line.
-//!
-//! Two invariants. A project's file comes with a clone: what it may do is decided in [`project`]
-//! before its values join the others. An address may hold a password: it lives in an
-//! [`Address`], which prints itself masked, also in `Debug`.
+//! The merged settings: how they are loaded, and what can be asked of them.
 
-mod address;
-mod chosen;
-mod defaults;
-mod environment;
-mod error;
-mod escape;
-mod file;
-mod folders;
-mod layers;
-mod lines;
-mod mask;
-mod model;
-mod nearest;
-mod place;
-mod project;
-mod providers;
-mod rules;
-mod settings;
-mod show;
-#[cfg(test)]
-mod testing;
-mod toml_layer;
-mod tools;
-mod url;
-mod value;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub(crate) use chosen::{ChosenModel, Format, NoModel};
-pub(crate) use error::{ConfigError, NoDatabase};
-pub(crate) use project::ProjectFile;
-pub(crate) use rules::Rule as RuleEntry;
-pub(crate) use tools::KnownTools;
+use crate::error::{ConfigError, NoDatabase, Problem, all_or_faults};
+use crate::file::{ConfigFile, Document};
+use crate::folders::Folders;
+use crate::layers::{Entry, Layers};
+use crate::model_settings::{self, ModelError, ModelSettings};
+use crate::origin::Origin;
+use crate::rules::RuleEntry;
+use crate::secret_url::SecretUrl;
+use crate::sources::{Flag, Sources};
+use crate::toml_layer::Author;
+use crate::tools::KnownTools;
+use crate::value::Value;
+use crate::{defaults, environment, model_name, project, providers, show, toml_layer};
 
-use address::Address;
-use file::{Document, Lookup};
-use folders::Folders;
-use layers::{Entry, Layers};
-use place::Place;
-use toml_layer::Author;
-use value::Value;
-
-/// What the process was given from outside. It holds keys and passwords, hence no `Debug`.
-pub(crate) struct Sources {
-    /// The whole environment.
-    pub(crate) variables: BTreeMap<OsString, OsString>,
-    /// `--config FILE`: read instead of the user's file, and must exist; absolute.
-    pub(crate) config_flag: Option<PathBuf>,
-    /// Where the project's file may be, from the working directory outwards. The first one that is there is read.
-    pub(crate) project_files: Vec<ProjectFile>,
-    /// The flags that stand for a setting.
-    pub(crate) flags: Vec<Flag>,
-    /// The tools that settings can name.
-    pub(crate) tools: KnownTools,
-}
-
-/// A flag that stands for a setting, such as `--model NAME`.
-pub(crate) struct Flag {
-    /// The setting's key.
-    pub(crate) key: &'static str,
-    pub(crate) value: String,
-    /// The flag as it is typed, for messages: `--model`.
-    pub(crate) typed: &'static str,
-}
-
-/// All settings, checked and merged.
+/// All settings, checked and merged. Values are asked for by key: `text`, `number`, `list` and `paths` panic on a key
+/// that is of another kind or has no default, and such a switch is off.
 #[derive(Debug)]
-pub(crate) struct Settings {
-    layers: Layers,
-    user_file: Lookup,
-    project_file: Lookup,
+pub struct Settings {
+    pub(crate) layers: Layers,
+    pub(crate) user_file: ConfigFile,
+    pub(crate) project_file: ConfigFile,
     enabled_tools: Option<Vec<String>>,
     /// The key variables that are there and not empty; never their values.
-    keys_present: BTreeSet<OsString>,
-    folders: Folders,
+    pub(crate) keys_present: BTreeSet<OsString>,
+    pub(crate) folders: Folders,
 }
 
 impl Settings {
-    /// Reads, checks and merges all layers. The error names the place, the setting and what is
-    /// allowed.
-    pub(crate) fn load(sources: &Sources) -> Result<Settings, ConfigError> {
+    /// Reads, checks and merges all layers.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a layer has faults: the error names the origin, the setting and what is allowed.
+    pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
         let Sources { variables, project_files, flags, tools, .. } = sources;
         let folders = Folders::find(variables);
         let user_file = user_file(sources, &folders)?;
@@ -100,10 +44,10 @@ impl Settings {
 
         let mut layers = Layers::default();
         layers.add(defaults::entries(&folders, tools)?);
-        if let Lookup::Found(document) = &user_file {
+        if let ConfigFile::Found(document) = &user_file {
             layers.add(toml_layer::entries(document, Author::User, tools)?);
         }
-        if let Lookup::Found(document) = &project_file {
+        if let ConfigFile::Found(document) = &project_file {
             let author = Author::Project { user_file: &user_file };
             let entries = toml_layer::entries(document, author, tools)?;
             project::check(&entries, &layers, &user_file, tools)?;
@@ -113,7 +57,7 @@ impl Settings {
         layers.add(environment::entries(variables, &providers::names(&layers), tools)?);
         layers.add(flag_entries(flags, tools)?);
         providers::complete(&mut layers, tools)?;
-        model::resolve(&mut layers)?;
+        model_name::resolve(&mut layers)?;
 
         let enabled_tools = tools.enabled(&layers);
         let keys_present = providers::keys_present(&layers, variables);
@@ -121,7 +65,7 @@ impl Settings {
     }
 
     /// A text that has a default, such as `mode`.
-    pub(crate) fn text(&self, key: &str) -> &str {
+    pub fn text(&self, key: &str) -> &str {
         match self.layers.value(key) {
             Some(Value::Text(text)) => text,
             other => unreachable!("{key} is a text and has a default: {other:?}"),
@@ -129,7 +73,7 @@ impl Settings {
     }
 
     /// A number, such as `max_agents`.
-    pub(crate) fn number(&self, key: &str) -> u32 {
+    pub fn number(&self, key: &str) -> u32 {
         match self.layers.value(key) {
             Some(Value::Number(number)) => u32::try_from(*number).unwrap_or(u32::MAX),
             other => unreachable!("{key} is a number and has a default: {other:?}"),
@@ -137,12 +81,12 @@ impl Settings {
     }
 
     /// Whether a switch is on, such as `sandbox.network`.
-    pub(crate) fn is_on(&self, key: &str) -> bool {
+    pub fn is_on(&self, key: &str) -> bool {
         matches!(self.layers.value(key), Some(Value::Switch(true)))
     }
 
     /// The entries of a list, such as `sandbox.env`.
-    pub(crate) fn list(&self, key: &str) -> &[String] {
+    pub fn list(&self, key: &str) -> &[String] {
         match self.layers.value(key) {
             Some(Value::List(entries)) => entries,
             other => unreachable!("{key} is a list and has a default: {other:?}"),
@@ -150,7 +94,7 @@ impl Settings {
     }
 
     /// The paths of a list, such as `sandbox.read`, `~` replaced.
-    pub(crate) fn paths(&self, key: &str) -> Vec<PathBuf> {
+    pub fn paths(&self, key: &str) -> Vec<PathBuf> {
         let full = |path: &String| match (path.strip_prefix('~'), &self.folders.home) {
             (None, _) => Some(PathBuf::from(path)),
             (Some(rest), Some(home)) => Some(home.join(rest.trim_start_matches('/'))),
@@ -161,7 +105,7 @@ impl Settings {
     }
 
     /// The user's rules, in their order.
-    pub(crate) fn rules(&self) -> &[RuleEntry] {
+    pub fn rules(&self) -> &[RuleEntry] {
         match self.layers.value("rules") {
             Some(Value::Rules(rules)) => rules,
             _ => &[],
@@ -169,49 +113,62 @@ impl Settings {
     }
 
     /// The tools that the model is offered, `core` expanded; `None` stands for all.
-    pub(crate) fn enabled_tools(&self) -> Option<&[String]> {
+    pub fn enabled_tools(&self) -> Option<&[String]> {
         self.enabled_tools.as_deref()
     }
 
-    /// The model to talk to, and how to reach it.
-    pub(crate) fn chosen_model(&self) -> Result<ChosenModel, NoModel> {
-        chosen::choose(&self.layers, &self.keys_present)
+    /// The model that is set, else the usual one of the first provider with a key.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be reached safely.
+    pub fn model(&self) -> Result<ModelSettings, ModelError> {
+        model_settings::choose(&self.layers, &self.keys_present)
     }
 
-    /// A model by its name, as `model` takes it, and how to reach it. The error says what to do.
-    pub(crate) fn model_named(&self, name: &str) -> Result<ChosenModel, String> {
-        let label = model::named(&self.layers, name)?;
-        chosen::named(&self.layers, &self.keys_present, &label).map_err(|error| error.to_string())
+    /// A model by its name, as the setting `model` takes it.
+    ///
+    /// # Errors
+    /// The name is none, or the model cannot be reached safely. The text says what to do.
+    pub fn model_named(&self, name: &str) -> Result<ModelSettings, String> {
+        let label = model_name::named(&self.layers, name)?;
+        model_settings::named(&self.layers, &self.keys_present, &label)
+            .map_err(|error| error.to_string())
     }
 
-    /// The model of a built-in provider for somebody who has a key of it: the one that is set, if it is this
-    /// provider's, else its usual one.
-    pub(crate) fn model_with_key_of(&self, provider: &str) -> Result<ChosenModel, NoModel> {
-        chosen::with_key_of(&self.layers, provider)
+    /// The model of a built-in provider for a user who has typed its key: the one that is set, if it is this
+    /// provider's, else the provider's usual one.
+    ///
+    /// # Errors
+    /// The key would be sent unencrypted.
+    pub fn model_for_provider(&self, provider: &str) -> Result<ModelSettings, ModelError> {
+        model_settings::for_provider(&self.layers, provider)
     }
 
     /// The address of the database.
-    pub(crate) fn database_url(&self) -> Result<&Address, NoDatabase> {
+    ///
+    /// # Errors
+    /// None is set, and there is no folder for one.
+    pub fn database_url(&self) -> Result<&SecretUrl, NoDatabase> {
         match self.layers.value("database_url") {
-            Some(Value::Address(address)) => Ok(address),
+            Some(Value::Url(address)) => Ok(address),
             None => Err(NoDatabase),
             other => unreachable!("an address by its kind: {other:?}"),
         }
     }
 
     /// The folders of the user and of ikigai.
-    pub(crate) fn folders(&self) -> &Folders {
+    pub fn folders(&self) -> &Folders {
         &self.folders
     }
 
     /// Where the user's file is, or would be; `None` where no folder is known for it.
-    pub(crate) fn user_file(&self) -> Option<&Path> {
+    pub fn user_file(&self) -> Option<&Path> {
         self.user_file.path()
     }
 
     /// The variables that a command must never see: every provider's key, also a replaced one, the
     /// database's address, and a server's with a password in it.
-    pub(crate) fn secret_variables(&self) -> Vec<OsString> {
+    pub fn secret_variables(&self) -> Vec<OsString> {
         let mut names = providers::key_variables(&self.layers);
         names.extend(providers::secret_addresses(&self.layers));
         names.insert(OsString::from(environment::variable_name("database_url")));
@@ -219,7 +176,7 @@ impl Settings {
     }
 
     /// The variables of keys, and whether each is set.
-    pub(crate) fn key_variables(&self) -> impl Iterator<Item = (String, bool)> {
+    pub fn key_variables(&self) -> impl Iterator<Item = (String, bool)> {
         providers::key_variables(&self.layers).into_iter().map(|name| {
             let is_set = self.keys_present.contains(&name);
             (name.to_string_lossy().into_owned(), is_set)
@@ -227,33 +184,33 @@ impl Settings {
     }
 
     /// What `ikigai config` prints.
-    pub(crate) fn render(&self) -> String {
+    pub fn render(&self) -> String {
         show::render(self)
     }
 }
 
-fn user_file(sources: &Sources, folders: &Folders) -> Result<Lookup, ConfigError> {
+fn user_file(sources: &Sources, folders: &Folders) -> Result<ConfigFile, ConfigError> {
     if let Some(path) = &sources.config_flag {
         return match Document::read(path)? {
-            Some(document) => Ok(Lookup::Found(document)),
-            None => Err(ConfigError::NoSuchFile { path: path.clone() }),
+            Some(document) => Ok(ConfigFile::Found(document)),
+            None => Err(Problem::NoSuchFile { path: path.clone() }.into()),
         };
     }
-    let Some(path) = folders.user_file() else { return Ok(Lookup::Nowhere) };
+    let Some(path) = folders.user_file() else { return Ok(ConfigFile::Nowhere) };
     Ok(match Document::read(&path)? {
-        Some(document) => Lookup::Found(document),
-        None => Lookup::Missing(path),
+        Some(document) => ConfigFile::Found(document),
+        None => ConfigFile::Missing(path),
     })
 }
 
 fn flag_entries(flags: &[Flag], tools: &KnownTools) -> Result<Vec<Entry>, ConfigError> {
-    let entry = |flag: &Flag| Entry::parse(flag.key, &flag.value, Place::Flag(flag.typed), tools);
-    error::all_or_faults(flags.iter().map(entry))
+    let entry = |flag: &Flag| Entry::parse(flag.key, &flag.value, Origin::Flag(flag.name), tools);
+    all_or_faults(flags.iter().map(entry))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::testing::world;
+    use crate::testing::world;
 
     #[test]
     fn each_layer_lies_over_the_one_before() {
@@ -309,10 +266,10 @@ mod tests {
         world.shows(&["max_agents = 7 # ~/xdg/ikigai/config.toml:1"]);
         for unset in ["", "relative/xdg"] {
             let world =
-                super::testing::world().user("max_agents = 8").variable("XDG_CONFIG_HOME", unset);
+                crate::testing::world().user("max_agents = 8").variable("XDG_CONFIG_HOME", unset);
             world.shows(&["max_agents = 8 # ~/.config/ikigai/config.toml:1"]);
         }
-        let world = super::testing::world().user("max_agents = 8").without_variable("HOME");
+        let world = crate::testing::world().user("max_agents = 8").without_variable("HOME");
         world.shows(&["max_agents = 20 # default"]);
     }
 
@@ -396,7 +353,7 @@ mod tests {
             "database_url = 'postgres://me:hunt/hunter2@h'",
             "database_url = ['hunter2']",
         ] {
-            let error = super::testing::world().user(broken).load().unwrap_err();
+            let error = crate::testing::world().user(broken).load().unwrap_err();
             let printed = format!("{error} {error:?}");
             assert!(!printed.contains("hunter2"), "{printed}");
         }

@@ -3,28 +3,28 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::address::Address;
-use super::error::Wrong;
-use super::escape::excerpt;
-use super::lines::Lines;
-use super::providers;
-use super::rules::{self, Rule};
-use super::tools::KnownTools;
+use crate::error::Wrong;
+use crate::escape::excerpt;
+use crate::lines::Lines;
+use crate::providers;
+use crate::rules::{self, RuleEntry};
+use crate::secret_url::SecretUrl;
+use crate::tools::KnownTools;
 
 /// A checked value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
-    Address(Address),
+    Url(SecretUrl),
     Number(u64),
     Switch(bool),
     List(Vec<String>),
-    Rules(Vec<Rule>),
+    Rules(Vec<RuleEntry>),
 }
 
 /// What a setting may hold.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Text with a check of its own, which also decides how much of a wrong value is shown.
     Text(fn(&str) -> Result<Value, Wrong>),
     Choice(&'static [&'static str]),
@@ -45,14 +45,14 @@ const LIST: &str = "a list of strings";
 
 /// What is wrong in a file, and in which line.
 #[derive(Debug)]
-pub(super) struct WrongLine {
-    pub(super) line: usize,
-    pub(super) wrong: Wrong,
+pub(crate) struct WrongLine {
+    pub(crate) line: usize,
+    pub(crate) wrong: Wrong,
 }
 
 impl Kind {
     /// Reads a value from a variable or a flag.
-    pub(super) fn parse(&self, text: &str, tools: &KnownTools) -> Result<Value, Wrong> {
+    pub(crate) fn parse(&self, text: &str, tools: &KnownTools) -> Result<Value, Wrong> {
         match self {
             Kind::Text(parse) => parse(text),
             Kind::Choice(allowed) => choose(text, allowed),
@@ -80,7 +80,7 @@ impl Kind {
     }
 
     /// Reads a value from a file; `line` is that of its key.
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         value: &Spanned<DeValue<'_>>,
         line: usize,
@@ -150,7 +150,7 @@ fn read_list(
 
 /// Checks an entry of `sandbox.read`, `sandbox.hide` and `sandbox.write`. A relative path would mean another folder
 /// in every project.
-pub(super) fn check_full_path(path: &str) -> Result<(), Wrong> {
+pub(crate) fn check_full_path(path: &str) -> Result<(), Wrong> {
     if path.starts_with('/') || path.starts_with("~/") || path == "~" {
         Ok(())
     } else {
@@ -159,12 +159,12 @@ pub(super) fn check_full_path(path: &str) -> Result<(), Wrong> {
 }
 
 /// Checks an entry of `sandbox.env`.
-pub(super) fn check_variable_name(name: &str) -> Result<(), Wrong> {
+pub(crate) fn check_variable_name(name: &str) -> Result<(), Wrong> {
     providers::parse_variable_name(name).map(drop)
 }
 
 /// What a value of a file is, for a message.
-pub(super) fn found(value: &DeValue<'_>) -> &'static str {
+pub(crate) fn found(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",
@@ -176,7 +176,7 @@ pub(super) fn found(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-pub(super) fn choose(text: &str, allowed: &'static [&'static str]) -> Result<Value, Wrong> {
+pub(crate) fn choose(text: &str, allowed: &'static [&'static str]) -> Result<Value, Wrong> {
     if allowed.contains(&text) {
         Ok(Value::Text(text.to_owned()))
     } else {
