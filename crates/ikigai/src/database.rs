@@ -9,7 +9,7 @@ use crate::lookup::Lookup;
 
 /// Opens the database of the configuration.
 pub(crate) fn open(environment: &Environment) -> anyhow::Result<Store> {
-    open_at(environment, environment.settings.database_url()?)
+    open_at(environment, environment.settings.database_url()?.expose())
 }
 
 /// Opens the database at an address.
@@ -27,7 +27,7 @@ fn require_out_of_reach(environment: &Environment, file: &Path) -> anyhow::Resul
     let settings = &environment.settings;
     let lookup = Lookup::of(file);
     let is_in = |folder: &PathBuf| lookup.end.starts_with(Lookup::of(folder).end);
-    if settings.own_folders().iter().any(is_in) {
+    if settings.folders().own().iter().any(is_in) {
         return Ok(());
     }
     let roots = [&environment.directory].into_iter().chain(&environment.added).cloned();

@@ -6,15 +6,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use ikigai_config::{Flag, Settings, Sources};
 use ikigai_conversation::SessionId;
 use ikigai_tools::{Commands, Watch};
 use tokio::signal::unix::SignalKind;
 
 use crate::cli::Options;
-use crate::config::{Flag, Settings, Sources};
 use crate::quarantine;
 use crate::roots::Roots;
 use crate::secret_names::looks_secret;
+use crate::settings;
 
 /// The argument by which the program is told to be its own watchdog.
 pub(crate) const WATCHDOG: &str = "__watchdog";
@@ -65,12 +66,13 @@ impl Environment {
         let sources = Sources {
             variables: variables.clone(),
             config_flag: options.config.as_ref().map(std::path::absolute).transpose()?,
-            directory: directory.clone(),
+            project_files: settings::project_files(&directory),
             flags: flags(options),
+            tools: settings::known_tools(),
         };
         let chosen = Chosen::read(options, &variables)?;
         let settings = Settings::load(&sources).map_err(|error| match chosen.inside_agent {
-            true if error.is_refused() => anyhow::anyhow!("{HIDDEN}"),
+            true if error.is_permission_denied() => anyhow::anyhow!("{HIDDEN}"),
             _ => error.into(),
         })?;
         let added =
@@ -98,8 +100,9 @@ impl Environment {
         let sources = Sources {
             variables: variables.clone(),
             config_flag: None,
-            directory: directory.clone(),
+            project_files: settings::project_files(&directory),
             flags: Vec::new(),
+            tools: settings::known_tools(),
         };
         let settings = Settings::load(&sources)?;
         let (added, typed_folders) = (Vec::new(), vec![directory.clone()]);
@@ -131,7 +134,7 @@ impl Environment {
     pub(crate) fn temporary_folders(&self) -> Vec<PathBuf> {
         let named = self.variables.get(OsStr::new(TEMPORARY)).map(PathBuf::from);
         let usual = ["/tmp", "/var/tmp"].map(PathBuf::from);
-        let cache = self.settings.home().map(|home| home.join(".cache"));
+        let cache = self.settings.folders().home().map(|home| home.join(".cache"));
         let mut folders: Vec<PathBuf> =
             named.into_iter().chain([temporary_folder()]).chain(usual).chain(cache).collect();
         folders.retain(|folder| folder.is_absolute());
@@ -185,7 +188,8 @@ impl Environment {
     }
 
     fn is_held_back(&self, variable: &OsStr) -> bool {
-        looks_secret(variable) && !self.settings.lets_through(variable)
+        let allowed = self.settings.list("sandbox.env");
+        looks_secret(variable) && !allowed.iter().any(|name| variable == name.as_str())
     }
 
     /// The variables that a command may see: no key, no address of the database.
@@ -241,7 +245,7 @@ fn flags(options: &Options) -> Vec<Flag> {
         ("mode", "--mode", &options.mode),
     ]
     .into_iter()
-    .filter_map(|(key, typed, value)| value.clone().map(|value| Flag { key, value, typed }))
+    .filter_map(|(key, name, value)| value.clone().map(|value| Flag { key, value, name }))
     .collect()
 }
 

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::command::now;
 use crate::environment::Environment;
+use crate::settings;
 use crate::undo::{nothing, render};
 
 pub(crate) use agents::cost_text;
@@ -75,7 +76,7 @@ impl Hand<'_> {
             Ok(command) => command,
             Err(usage) => return usage,
         };
-        let budget = Some(self.environment.settings.budget());
+        let budget = Some(settings::budget(&self.environment.settings));
         match self.store.perform(self.session, agent.clone(), command.step, budget).await {
             Ok(outcome) => {
                 MailCommand::render(agent, &outcome, now()).unwrap_or_else(|error| error)

@@ -24,6 +24,7 @@ use crate::opening::{
 };
 use crate::print;
 use crate::question::HOW_TO_ANSWER;
+use crate::settings;
 use crate::signals::{self, Caught, Signals};
 use crate::temporary::TemporaryFolder;
 
@@ -45,7 +46,7 @@ const GARBLED: &str =
 /// Talks until the person leaves, with another agent when the first is not run here any more.
 pub(crate) async fn talk(environment: &Environment, model: Model) -> anyhow::Result<Exit> {
     let mut seat = take_seat(environment, Otherwise::Join).await?;
-    let mut choice = Choice { mode: environment.settings.mode(), model };
+    let mut choice = Choice { mode: settings::mode(&environment.settings), model };
     let mut keyboard = Keyboard { lines: read_lines()?, signals: Signals::listen()? };
     loop {
         let own = seat.clone();

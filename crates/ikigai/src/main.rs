@@ -5,10 +5,8 @@
 
 #![forbid(unsafe_code)]
 
-mod catalogue;
 mod cli;
 mod command;
-mod config;
 mod database;
 mod environment;
 mod exit;
@@ -25,6 +23,7 @@ mod roots;
 mod screen;
 mod secret_names;
 mod session;
+mod settings;
 mod signals;
 mod talk;
 mod temporary;
@@ -34,8 +33,9 @@ mod undo;
 
 use std::process::ExitCode;
 
+use ikigai_config::ConfigError;
+
 use crate::cli::{Cli, Command};
-use crate::config::ConfigError;
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::talk::Looks;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let exit = run().unwrap_or_else(|error| {
         print::error(&error);
         match error.downcast_ref::<ConfigError>() {
-            Some(wrong) if wrong.is_in_a_flag() => Exit::WrongUsage,
+            Some(wrong) if wrong.is_in_flag() => Exit::WrongUsage,
             _ => Exit::Failed,
         }
     });

@@ -4,23 +4,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ikigai_agents::Model;
+use ikigai_config::{ModelError, ModelSettings, WireFormat};
 use ikigai_providers::{
     Anthropic, ChatCompletions, Client, Endpoint, Google, Limits, Provider, Responses, Secret,
 };
 
-use crate::config::{ChosenModel, Format, NoModel};
 use crate::environment::Environment;
 use crate::session::last_model;
 
 /// The model to talk to. Nothing is connected yet.
-pub(crate) fn connect(environment: &Environment) -> Result<Model, NoModel> {
-    Ok(connect_chosen(environment, &environment.settings.chosen_model()?))
+pub(crate) fn connect(environment: &Environment) -> Result<Model, ModelError> {
+    Ok(connect_chosen(environment, &environment.settings.model()?))
 }
 
 /// The same for a session that may go on: where no model is chosen, it keeps its own.
-pub(crate) async fn connect_again(environment: &Environment) -> Result<Model, NoModel> {
+pub(crate) async fn connect_again(environment: &Environment) -> Result<Model, ModelError> {
     let why = match connect(environment) {
-        Err(why @ (NoModel::Nothing | NoModel::NoName { .. })) => why,
+        Err(why @ (ModelError::NotConnected | ModelError::NoModelName { .. })) => why,
         connected => return connected,
     };
     let last = last_model(environment).await;
@@ -28,7 +28,7 @@ pub(crate) async fn connect_again(environment: &Environment) -> Result<Model, No
     chosen.map(|chosen| connect_chosen(environment, &chosen)).ok_or(why)
 }
 
-fn connect_chosen(environment: &Environment, chosen: &ChosenModel) -> Model {
+fn connect_chosen(environment: &Environment, chosen: &ModelSettings) -> Model {
     let key = chosen.key_variable.as_deref().and_then(|name| environment.variable(name));
     connect_with(environment, chosen, key.map(Secret::new))
 }
@@ -36,12 +36,12 @@ fn connect_chosen(environment: &Environment, chosen: &ChosenModel) -> Model {
 /// The model to talk to, with this key.
 pub(crate) fn connect_with(
     environment: &Environment,
-    chosen: &ChosenModel,
+    chosen: &ModelSettings,
     key: Option<Secret>,
 ) -> Model {
     let endpoint = Endpoint {
         provider: provider(chosen.format),
-        base_url: chosen.base_url.clone(),
+        base_url: chosen.base_url.expose().to_owned(),
         key,
         certificates: environment.variable("SSL_CERT_FILE").map(PathBuf::from),
     };
@@ -64,24 +64,26 @@ pub(crate) fn context_tokens(name: &str) -> Option<u64> {
     KNOWN.iter().find(|(begin, _)| name.starts_with(begin)).map(|(_, tokens)| *tokens)
 }
 
-fn provider(format: Format) -> Arc<dyn Provider> {
+fn provider(format: WireFormat) -> Arc<dyn Provider> {
     match format {
-        Format::ChatCompletions => Arc::new(ChatCompletions),
-        Format::Responses => Arc::new(Responses),
-        Format::Anthropic => Arc::new(Anthropic),
-        Format::Google => Arc::new(Google),
+        WireFormat::ChatCompletions => Arc::new(ChatCompletions),
+        WireFormat::Responses => Arc::new(Responses),
+        WireFormat::Anthropic => Arc::new(Anthropic),
+        WireFormat::Google => Arc::new(Google),
     }
 }
 
 /// Why there is no model, and what to do about it at a command line.
-pub(crate) fn explain(error: NoModel) -> anyhow::Error {
+pub(crate) fn explain(error: ModelError) -> anyhow::Error {
     match error {
-        NoModel::Nothing => {
+        ModelError::NotConnected => {
             anyhow::anyhow!(
                 "{error}; connect one:\n{HOW_TO_CONNECT}\n  or look first   ikigai tour"
             )
         }
-        NoModel::NoKey { .. } | NoModel::InClear { .. } | NoModel::NoName { .. } => error.into(),
+        ModelError::MissingKey { .. }
+        | ModelError::Unencrypted { .. }
+        | ModelError::NoModelName { .. } => error.into(),
     }
 }
 

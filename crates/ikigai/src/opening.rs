@@ -9,13 +9,13 @@ use ikigai_agents::{
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::Store;
 
-use crate::catalogue;
 use crate::command::now;
 use crate::database;
 use crate::environment::{self, Environment};
 use crate::permissions::permissions;
 use crate::print;
 use crate::session::{find_agent, find_session, place};
+use crate::settings;
 use crate::temporary::TemporaryFolder;
 
 /// What happens when no session is asked for.
@@ -50,7 +50,8 @@ pub(crate) async fn take_seat(
         }
         None => None,
     };
-    let (roots, limits) = (environment.roots()?.folders(), environment.settings.agent_limits());
+    let (roots, limits) =
+        (environment.roots()?.folders(), settings::agent_limits(&environment.settings));
     let seat = Seat::take(store, place, roots, which, agent, limits).await?;
     let (agent, first) = (seat.agent(), AgentId::top_level(0));
     if *agent != first && chosen.agent.is_none() {
@@ -77,7 +78,8 @@ pub(crate) async fn join(
     other: SessionId,
 ) -> anyhow::Result<Seat> {
     let which = if seat.is_made() { Which::Named(seat.session()) } else { Which::Beside(other) };
-    let (roots, limits) = (environment.roots()?.folders(), environment.settings.agent_limits());
+    let (roots, limits) =
+        (environment.roots()?.folders(), settings::agent_limits(&environment.settings));
     Ok(Seat::take(seat.store(), place(environment), roots, which, None, limits).await?)
 }
 
@@ -87,7 +89,8 @@ pub(crate) async fn take_seat_beside(
     store: Arc<Store>,
     session: SessionId,
 ) -> anyhow::Result<Seat> {
-    let (roots, limits) = (environment.roots()?.folders(), environment.settings.agent_limits());
+    let (roots, limits) =
+        (environment.roots()?.folders(), settings::agent_limits(&environment.settings));
     Ok(Seat::take(store, place(environment), roots, Which::Beside(session), None, limits).await?)
 }
 
@@ -100,14 +103,14 @@ pub(crate) fn equip(
 ) -> Equipment {
     let settings = &environment.settings;
     let limits = Limits {
-        budget: settings.budget(),
-        tool_turns: settings.max_tool_turns(),
-        notify: settings.notify(),
+        budget: settings::budget(settings),
+        tool_turns: settings.number("max_tool_turns"),
+        notify: settings::notify(settings),
         free_agents: match toolbox.permissions.person() {
             Person::Absent => FreeAgents::TakenUp,
             Person::Present => FreeAgents::TakenUpLater,
         },
-        agents: settings.agent_limits(),
+        agents: settings::agent_limits(settings),
     };
     let models = Arc::new(Models::new(model));
     Equipment { models, toolbox, limits, prompt: prompt(environment), events }
@@ -123,10 +126,10 @@ pub(crate) fn toolbox(
     let temporary = temporary.path();
     let variables = environment.for_commands_of(seat.session(), temporary);
     Ok(Toolbox {
-        dispatcher: catalogue::offered(&environment.settings),
+        dispatcher: settings::tools(&environment.settings),
         commands: Arc::new(environment.agents_commands(variables)?),
         directory: environment.directory.clone(),
-        output_size: environment.settings.max_output_size(),
+        output_size: settings::output_size(&environment.settings),
         permissions: permissions(environment, Some(temporary), person)?,
         agent_variable: environment::AGENT.into(),
     })

@@ -11,6 +11,7 @@ use ikigai_tools::{Mode, Root, Sandbox, Tree, secret_places};
 
 use crate::environment::Environment;
 use crate::lookup::Lookup;
+use crate::settings;
 
 /// The permissions of agents that work here, with `temporary` as their folder for temporary files.
 pub(crate) fn permissions(
@@ -29,12 +30,12 @@ pub(crate) fn permissions(
     let mut sandbox = sandbox(environment, roots)?;
     sandbox.unprotected.extend(temporary.map(Path::to_owned));
     let tree = tree.hiding(sandbox.hidden.iter().cloned());
-    if settings.mode() != Mode::Full {
-        require_firm_ways(&settings.own_places()?, &sandbox)?;
+    if settings::mode(settings) != Mode::Full {
+        require_firm_ways(&settings::own_places(settings)?, &sandbox)?;
     }
-    make_own_folders(settings.own_folders(), &tree)?;
-    let rules = settings.rules()?;
-    Ok(Arc::new(Permissions::new(settings.mode(), rules, tree, sandbox, person)))
+    make_own_folders(&settings.folders().own(), &tree)?;
+    let rules = settings::rules(settings)?;
+    Ok(Arc::new(Permissions::new(settings::mode(settings), rules, tree, sandbox, person)))
 }
 
 /// Refuses to work where a link leads to what is our own and commands can write around that link: one could put a folder in
@@ -78,9 +79,9 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     let open = |places: Vec<PathBuf>| places.into_iter().filter_map(|path| Root::open(&path).ok());
     let mut write = roots;
     write.extend(environment.roots()?.write());
-    let mut hidden = settings.own_places()?;
+    let mut hidden = settings::own_places(settings)?;
     hidden.extend(settings.paths("sandbox.hide"));
-    if let Some(home) = settings.home() {
+    if let Some(home) = settings.folders().home() {
         hidden.extend(secret_places(home));
     }
     // Some desktops keep it outside of the home directory, under a new name each time.

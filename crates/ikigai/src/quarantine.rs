@@ -10,7 +10,7 @@ use crate::temporary::lasting_folder;
 /// Where it is, or is to be made once something has to be moved there. Commands cannot write to the folder of ikigai's
 /// data; where that cannot be had, another place outside of the working tree will do.
 pub(crate) fn folder(environment: &Environment) -> anyhow::Result<PathBuf> {
-    let own = environment.settings.quarantine().and_then(without_links);
+    let own = environment.settings.folders().quarantine().and_then(|path| without_links(&path));
     own.map_or_else(|| lasting_folder(environment, "quarantine"), Ok)
 }
 

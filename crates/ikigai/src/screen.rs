@@ -26,6 +26,7 @@ use crate::opening::{
     Otherwise, equip, join, session_to_join, take_seat, take_seat_beside, toolbox,
 };
 use crate::print;
+use crate::settings;
 use crate::signals::{self, Heeded, Signals};
 use crate::temporary::TemporaryFolder;
 
@@ -77,7 +78,7 @@ pub(crate) async fn talk(
     occasion: Occasion,
 ) -> anyhow::Result<Exit> {
     let mut seat = take_seat(environment, Otherwise::Join).await?;
-    let mut choice = Choice { mode: environment.settings.mode(), model };
+    let mut choice = Choice { mode: settings::mode(&environment.settings), model };
     let (mut session, mut top) = (seat.session(), seat.agent().top());
     let (feed, arrivals) = feed();
     // Before the terminal is taken: a signal that nobody listens to would end us with it.

@@ -14,6 +14,7 @@ use crate::database;
 use crate::environment::{Environment, HIDDEN};
 use crate::print;
 use crate::roots::find_folder;
+use crate::settings;
 use crate::signals::Signals;
 
 /// An open database, with the session and agent that were chosen.
@@ -36,7 +37,7 @@ impl<'a> OpenSession<'a> {
         if chosen.new && agent != AgentId::top_level(0) {
             return Err(SeatError::NotInNewSession(agent).into());
         }
-        let (place, budget) = (place(environment), environment.settings.budget());
+        let (place, budget) = (place(environment), settings::budget(&environment.settings));
         let new = SessionId::new(Uuid::now_v7());
         let id = match &chosen.session {
             Some(named) => database.find_session(named)?,
@@ -88,7 +89,7 @@ impl<'a> OpenSession<'a> {
         // Inside an agent's command it is not the person who speaks.
         let refill = match self.environment.chosen.inside_agent {
             true => None,
-            false => Some(self.environment.settings.budget()),
+            false => Some(settings::budget(&self.environment.settings)),
         };
         let (session, agent) = (self.id, self.agent.clone());
         match self.wait(self.store().perform(session, agent, step, refill)) {

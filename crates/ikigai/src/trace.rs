@@ -20,10 +20,10 @@ const LIMIT: u64 = 10 * 1024 * 1024;
 /// Begins to trace, if that is wanted.
 pub(crate) fn begin(environment: &Environment, level: Option<Level>) -> anyhow::Result<()> {
     let Some(level) = level else { return Ok(()) };
-    let path = environment.settings.trace_file().context(
+    let path = environment.settings.folders().trace_file().context(
         "there is no place for traces, since neither XDG_STATE_HOME nor HOME names a folder",
     )?;
-    let file = open(path).with_context(|| format!("cannot trace to {}", path.display()))?;
+    let file = open(&path).with_context(|| format!("cannot trace to {}", path.display()))?;
     // Other libraries' notes may hold what was sent.
     let ours = Targets::new().with_target("ikigai", level);
     let lines = fmt::layer().with_ansi(false).with_writer(Mutex::new(file)).with_filter(ours);

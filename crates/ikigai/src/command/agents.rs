@@ -8,12 +8,13 @@ use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print;
 use crate::session::{OpenSession, place};
+use crate::settings;
 
 pub(crate) fn run(environment: &Environment, arguments: &AgentsArguments) -> anyhow::Result<Exit> {
     let text = match &arguments.action {
         Some(AgentsAction::Add { name }) => {
             let session = OpenSession::open(environment)?;
-            let limits = environment.settings.agent_limits();
+            let limits = settings::agent_limits(&environment.settings);
             let add =
                 session.store().add_agent(session.id, name.clone(), place(environment), limits);
             format!("{}\n", session.wait(add)?)

@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::model;
 use crate::permissions::sandbox_here;
 use crate::print;
+use crate::settings;
 
 pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     let mut findings =
@@ -66,9 +67,11 @@ fn configuration() -> Finding {
 
 /// Which variables with keys are there; never what is in them.
 fn keys(environment: &Environment) -> Finding {
-    let (set, missing) = environment.settings.key_variables();
+    let variables = environment.settings.key_variables();
+    let (set, missing): (Vec<_>, Vec<_>) = variables.partition(|(_, is_set)| *is_set);
     let health = if set.is_empty() { Health::Missing } else { Health::Good };
-    let state = |names: Vec<String>, state: &str| {
+    let state = |variables: Vec<(String, bool)>, state: &str| {
+        let names: Vec<String> = variables.into_iter().map(|(name, _)| name).collect();
         (!names.is_empty()).then(|| format!("{} {state}", names.join(", ")))
     };
     let states = [state(set, "set"), state(missing, "not set")];
@@ -154,7 +157,7 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
         commands.close().await;
         (found, here, loopback)
     });
-    let mode = environment.settings.mode();
+    let mode = settings::mode(&environment.settings);
     if let (Ok(kind), Err(error), Mode::Work) = (&found, here, mode) {
         let text = format!("{kind} works, but not in this directory: {error}");
         return Ok(finding(Health::Bad, text));
@@ -219,7 +222,7 @@ fn missing_places(environment: &Environment) -> impl Iterator<Item = Finding> {
 fn database(environment: &Environment) -> Finding {
     let look = || -> anyhow::Result<String> {
         let store = databases::open(environment)?;
-        Ok(format!("{} ({})", environment.settings.masked_database_url()?, store.check()?))
+        Ok(format!("{} ({})", environment.settings.database_url()?, store.check()?))
     };
     match look() {
         Ok(text) => Finding { what: "database", health: Health::Good, text },

@@ -13,7 +13,6 @@ use ikigai_tools::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::catalogue;
 use crate::cli::ToolArguments;
 use crate::command::read_stdin;
 use crate::environment::Environment;
@@ -22,12 +21,13 @@ use crate::opening::prompt;
 use crate::permissions::permissions;
 use crate::print;
 use crate::session::OpenSession;
+use crate::settings;
 use crate::signals::Signals;
 use crate::temporary::TemporaryFolder;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyhow::Result<Exit> {
     let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
-    let result = match catalogue::offered(&environment.settings).dispatch(&arguments.name, &json) {
+    let result = match settings::tools(&environment.settings).dispatch(&arguments.name, &json) {
         Ok(Prepared::Call(_)) if environment.chosen.new => {
             print::note(&format!(
                 "ikigai: --new cannot be used with {}: it needs no session",
@@ -58,13 +58,14 @@ fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
 /// Performs a step on the database, as the person's hand; `None` when it was interrupted.
 fn commit(environment: &Environment, name: &str, step: Step) -> anyhow::Result<Option<ToolResult>> {
     let settings = &environment.settings;
-    let gate = Gate::new(settings.mode(), Confinement::InForce, settings.rules()?);
+    let gate =
+        Gate::new(settings::mode(settings), Confinement::InForce, settings::rules(settings)?);
     if let Err(refused) = without_person(gate.judge(name, &Facts::Other)) {
         return Ok(Some(refused));
     }
     let session = OpenSession::open(environment)?;
-    let (render, size) = (renderer(&step), settings.max_output_size());
-    let step = match step.within(settings.agent_limits(), || prompt(environment)) {
+    let (render, size) = (renderer(&step), settings::output_size(settings));
+    let step = match step.within(settings::agent_limits(settings), || prompt(environment)) {
         Step::Wait(wait) => match session.wait_for_agents(wait)? {
             Some(Ok(waiting)) => Step::EndWait(waiting),
             Some(Err(refusal)) => {
@@ -99,7 +100,7 @@ fn execute(
             None => environment.commands(variables)?,
         };
         let commands = Arc::new(commands);
-        let output_size = environment.settings.max_output_size();
+        let output_size = settings::output_size(&environment.settings);
         let interrupt = CancellationToken::new();
         let context =
             Context::new(&environment.directory, output_size, commands.clone(), interrupt.clone());

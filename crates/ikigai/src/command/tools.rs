@@ -2,18 +2,18 @@
 
 use ikigai_tools::{CORE, Declaration};
 
-use crate::catalogue;
 use crate::cli::{Set, ToolsArguments};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print;
+use crate::settings;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyhow::Result<Exit> {
     let dispatcher = match arguments.set {
         Some(Set::Core) => ikigai_agents::catalogue().only(|name| CORE.contains(&name)),
         None => {
-            let mode = environment.settings.mode();
-            catalogue::offered(&environment.settings).only(|name| mode.offers(name))
+            let mode = settings::mode(&environment.settings);
+            settings::tools(&environment.settings).only(|name| mode.offers(name))
         }
     };
     print::out(match arguments.json {

@@ -105,7 +105,7 @@ fn prepare(
     let scratch = Scratch::make(folder)?;
     let server = Server::start(speed)?;
     let environment = surroundings(&scratch, &server, mode)?;
-    let store = Store::open(environment.settings.database_url()?, Options::default())
+    let store = Store::open(environment.settings.database_url()?.expose(), Options::default())
         .map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
     Ok((scratch, environment, store))
 }

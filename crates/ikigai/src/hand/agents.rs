@@ -8,6 +8,7 @@ use ikigai_store::{Agent, Context, NewFork, Outcome, State, Step, StoreError, To
 
 use super::{Hand, NOT_YET};
 use crate::session::find_agent;
+use crate::settings;
 
 /// What came of a kill.
 pub(crate) struct Killed {
@@ -74,10 +75,10 @@ impl Hand<'_> {
             prompt: Some(prompt.to_owned()).filter(|prompt| !prompt.is_empty()),
             name: None,
             context: Context::Full,
-            limits: settings.agent_limits(),
+            limits: settings::agent_limits(settings),
             system: None,
         };
-        match self.seat.act(agent.clone(), Step::Fork(fork), settings.budget()).await {
+        match self.seat.act(agent.clone(), Step::Fork(fork), settings::budget(settings)).await {
             Ok(Outcome::Forked(child)) => format!("Agent {child}; /agent {child} talks to it"),
             other => explain(other),
         }
@@ -93,7 +94,7 @@ impl Hand<'_> {
             return Killed { text, dead: Vec::new() };
         }
         let named = if named.is_empty() { view.to_string() } else { named.to_owned() };
-        let budget = self.environment.settings.budget();
+        let budget = settings::budget(&self.environment.settings);
         match self.seat.act(own, Step::Kill(parse_named(&named)), budget).await {
             Ok(Outcome::Killed(dead)) => {
                 let ids: Vec<String> = dead.iter().map(AgentId::to_string).collect();

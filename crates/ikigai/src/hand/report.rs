@@ -4,9 +4,9 @@ use ikigai_store::{StoreError, Tokens};
 
 use super::Hand;
 use super::agents::cost_text;
-use crate::catalogue;
 use crate::command::{sessions, tools};
 use crate::print::safe;
+use crate::settings;
 
 /// A screen's worth; 'ikigai sessions' has them all.
 const SESSIONS: usize = 20;
@@ -31,7 +31,7 @@ impl Hand<'_> {
     /// The tools that agents have in this mode.
     pub(crate) fn tools(&self) -> String {
         let mode = self.permissions.mode();
-        let dispatcher = catalogue::offered(&self.environment.settings);
+        let dispatcher = settings::tools(&self.environment.settings);
         let offered = dispatcher.declarations().filter(|tool| mode.offers(tool.name));
         tools::render(offered).trim_end().to_owned()
     }

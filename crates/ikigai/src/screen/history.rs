@@ -7,10 +7,9 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use ikigai_config::Settings;
 use ikigai_tui::News;
 use rustix::fs::{FlockOperation, flock};
-
-use crate::config::Settings;
 
 /// A longer text is not typed twice; it is in the log.
 const TEXT_BYTES: usize = 64 * 1024;
@@ -27,8 +26,8 @@ pub(super) struct HistoryFile {
 
 impl HistoryFile {
     pub(super) fn of(settings: &Settings) -> HistoryFile {
-        let size = settings.history_size();
-        let path = settings.history_file().map(Path::to_owned).filter(|_| size > 0);
+        let size = settings.number("history_size") as usize;
+        let path = settings.folders().history_file().filter(|_| size > 0);
         HistoryFile { path, size }
     }
 

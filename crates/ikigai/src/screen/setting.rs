@@ -57,7 +57,7 @@ pub(super) fn sandbox(found: &Result<SandboxKind, NoSandbox>) -> String {
 }
 
 fn directory(environment: &Environment) -> String {
-    let home = environment.settings.home();
+    let home = environment.settings.folders().home();
     match home.and_then(|home| environment.directory.strip_prefix(home).ok()) {
         Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
         Some(below) => format!("~/{}", below.display()),

@@ -3,10 +3,10 @@
 use std::io::{self, BufRead, Write};
 
 use ikigai_agents::Model;
+use ikigai_config::{ModelError, ModelSettings, SecretUrl, WireFormat};
 use ikigai_providers::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use crate::config::{ChosenModel, Format, NoModel};
 use crate::environment::Environment;
 use crate::model::{self, connect_with};
 use crate::print::safe;
@@ -26,12 +26,12 @@ const LOCAL_SERVERS: &[(&str, &str)] = &[
 ];
 
 /// Offers what there is, until the person has chosen.
-pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::Result<Choice> {
+pub(super) async fn offer(environment: &Environment, why: &ModelError) -> anyhow::Result<Choice> {
     let found = find_local(environment).await;
     put(&format!("ikigai: {why}. What would you like to do?\n"))?;
     put("  k  paste a key of Anthropic, OpenAI or Gemini; it is kept in memory only\n")?;
     for (number, local) in (1..).zip(&found) {
-        let ChosenModel { base_url, name, provider, .. } = local;
+        let ModelSettings { base_url, name, provider, .. } = local;
         put(&format!("  {number}  use {} of the {provider} server at {base_url}\n", safe(name)))?;
     }
     if found.is_empty() {
@@ -61,13 +61,13 @@ pub(super) async fn offer(environment: &Environment, why: &NoModel) -> anyhow::R
 }
 
 /// Looks at all usual addresses at once.
-async fn find_local(environment: &Environment) -> Vec<ChosenModel> {
+async fn find_local(environment: &Environment) -> Vec<ModelSettings> {
     let look = |(provider, base_url): &(&str, &str)| {
-        let mut chosen = ChosenModel {
+        let mut chosen = ModelSettings {
             provider: (*provider).to_owned(),
             name: String::new(),
-            format: Format::ChatCompletions,
-            base_url: (*base_url).to_owned(),
+            format: WireFormat::ChatCompletions,
+            base_url: SecretUrl::new(*base_url),
             key_variable: None,
         };
         let client = connect_with(environment, &chosen, None).client;
@@ -94,7 +94,7 @@ fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
     let Some(provider) = provider_of(&key).map_or_else(ask_whose, |known| Ok(Some(known)))? else {
         return Ok(None);
     };
-    let chosen = match environment.settings.model_with_key_of(provider) {
+    let chosen = match environment.settings.model_for_provider(provider) {
         Ok(chosen) => chosen,
         Err(error) => {
             put(&format!("{}\n", safe(&error.to_string())))?;
@@ -131,8 +131,8 @@ fn ask_whose() -> anyhow::Result<Option<&'static str>> {
     }
 }
 
-fn tell_how_to_keep(chosen: &ChosenModel) -> anyhow::Result<()> {
-    let ChosenModel { provider, base_url, .. } = chosen;
+fn tell_how_to_keep(chosen: &ModelSettings) -> anyhow::Result<()> {
+    let ModelSettings { provider, base_url, .. } = chosen;
     put(&format!(
         "To keep it, put this into the configuration file ('ikigai config' names it):\n  \
          model = \"{}\"\n  providers.{provider}.base_url = \"{base_url}\"\n",

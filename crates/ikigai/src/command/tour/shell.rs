@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::environment::Environment;
+use crate::settings;
 
 pub(super) struct Shell {
     dispatcher: Dispatcher<Step>,
@@ -24,9 +25,9 @@ impl Shell {
     ) -> anyhow::Result<Shell> {
         const DATABASE: &str = "IKIGAI_DATABASE_URL";
         let mut variables = environment.for_commands();
-        variables.push((DATABASE.into(), environment.settings.database_url()?.into()));
+        variables.push((DATABASE.into(), environment.settings.database_url()?.expose().into()));
         let commands = Arc::new(environment.commands(variables)?);
-        let size = environment.settings.max_output_size();
+        let size = settings::output_size(&environment.settings);
         let context = Context::new(&environment.directory, size, commands.clone(), interrupt);
         Ok(Shell { dispatcher: ikigai_agents::catalogue(), commands, context })
     }

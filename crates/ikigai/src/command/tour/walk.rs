@@ -19,6 +19,7 @@ use super::shell::Shell;
 use super::turn::{CallResult, Start, run_turn};
 use crate::environment::Environment;
 use crate::session::place;
+use crate::settings;
 
 /// How long another process may take for something that it does at once. A machine can be very busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -157,7 +158,8 @@ impl<'a> Walk<'a> {
     /// A process that was killed is gone a moment later, and only then may its agent be taken.
     async fn take_seat(&self, agent: AgentId) -> anyhow::Result<Seat> {
         let which = self.session.map_or(Which::New, Which::Named);
-        let (place, limits) = (place(self.environment), self.environment.settings.agent_limits());
+        let (place, limits) =
+            (place(self.environment), settings::agent_limits(&self.environment.settings));
         let roots = self.environment.roots()?.folders();
         let started = Instant::now();
         loop {

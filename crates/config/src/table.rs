@@ -1,24 +1,22 @@
 //! The one table of all settings. A new setting is a new line in it: files,
 //! variables, checks, the trust rule and `ikigai config` derive from it.
 
-use ikigai_tools::OutputSize;
-
-use super::value::Kind;
-use super::{address, model, providers, tools, value};
+use crate::value::Kind;
+use crate::{model_name, providers, secret_url, value};
 
 /// One setting.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(crate) struct Setting {
     /// The dotted key; [`NAME`] in it stands for any provider's name.
-    pub(super) key: &'static str,
-    pub(super) kind: Kind,
-    pub(super) default: Preset,
-    pub(super) project: ProjectMay,
+    pub(crate) key: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) default: Preset,
+    pub(crate) project: ProjectMay,
 }
 
 /// What holds when nobody sets it.
 #[derive(Debug)]
-pub(super) enum Preset {
+pub(crate) enum Preset {
     /// This value, written as in a variable.
     Is(&'static str),
     /// No value, or one that depends on the surroundings; the text says what that means.
@@ -27,7 +25,7 @@ pub(super) enum Preset {
 
 /// What a project's file may do with a setting. The file comes with a clone and is not trusted.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum ProjectMay {
+pub(crate) enum ProjectMay {
     Nothing,
     /// Set it, since the value itself is checked against what the user has.
     Choose,
@@ -38,23 +36,23 @@ pub(super) enum ProjectMay {
 }
 
 /// Settings that are listed together.
-pub(super) struct Group {
-    pub(super) heading: &'static str,
-    pub(super) settings: &'static [Setting],
+pub(crate) struct Group {
+    pub(crate) heading: &'static str,
+    pub(crate) settings: &'static [Setting],
 }
 
 /// The segment of a key that stands for a provider's name.
-pub(super) const NAME: &str = "NAME";
+pub(crate) const NAME: &str = "NAME";
 
 const PROVIDERS: &str = "providers.";
 
-pub(super) const GROUPS: &[Group] = &[
+pub(crate) const GROUPS: &[Group] = &[
     Group {
         heading: "Model and providers",
         settings: &[
             Setting {
                 key: "model",
-                kind: Kind::Text(model::parse),
+                kind: Kind::Text(model_name::parse),
                 default: Preset::Absent("the first provider with a key is used"),
                 project: ProjectMay::Choose,
             },
@@ -66,7 +64,7 @@ pub(super) const GROUPS: &[Group] = &[
             },
             Setting {
                 key: "providers.NAME.base_url",
-                kind: Kind::Text(address::parse_base_url),
+                kind: Kind::Text(secret_url::parse_base_url),
                 default: Preset::Absent("a new provider must have one"),
                 project: ProjectMay::Nothing,
             },
@@ -142,12 +140,12 @@ pub(super) const GROUPS: &[Group] = &[
         settings: &[
             Setting {
                 key: "tools.enabled",
-                kind: Kind::List(tools::check_name),
+                kind: Kind::Tools,
                 default: Preset::Absent("all tools are offered"),
                 project: ProjectMay::Narrow,
             },
             limit("max_tool_turns", "50", 1, 1_000),
-            limit("max_output_size", "51200", OutputSize::MIN as u64, OutputSize::MAX as u64),
+            limit("max_output_size", "51200", 1_024, 104_857_600),
             limit("max_requests", "300", 1, 1_000_000),
         ],
     },
@@ -170,7 +168,7 @@ pub(super) const GROUPS: &[Group] = &[
         settings: &[
             Setting {
                 key: "database_url",
-                kind: Kind::Text(address::parse_database_url),
+                kind: Kind::Text(secret_url::parse_database_url),
                 default: Preset::Absent("neither XDG_DATA_HOME nor HOME names a folder for it"),
                 project: ProjectMay::Nothing,
             },
@@ -196,17 +194,17 @@ const fn limit(key: &'static str, default: &'static str, least: u64, most: u64) 
 
 impl Setting {
     /// Whether this setting exists once per provider.
-    pub(super) fn is_per_provider(&self) -> bool {
+    pub(crate) fn is_per_provider(&self) -> bool {
         self.key.starts_with(PROVIDERS)
     }
 }
 
-pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
+pub(crate) fn all() -> impl Iterator<Item = &'static Setting> {
     GROUPS.iter().flat_map(|group| group.settings)
 }
 
 /// The setting with this key.
-pub(super) fn find(key: &str) -> Option<&'static Setting> {
+pub(crate) fn find(key: &str) -> Option<&'static Setting> {
     all().find(|setting| match setting.key.split_once(NAME) {
         None => setting.key == key,
         Some((before, after)) => key.strip_prefix(before).is_some_and(|rest| rest.ends_with(after)),
@@ -214,30 +212,29 @@ pub(super) fn find(key: &str) -> Option<&'static Setting> {
 }
 
 /// Whether settings live beneath this key: `mail`, `providers`, `providers.openai`.
-pub(super) fn is_group(key: &str) -> bool {
+pub(crate) fn is_group(key: &str) -> bool {
     let beneath =
         |setting: &Setting| setting.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
     key.strip_prefix(PROVIDERS).is_some_and(|name| !name.contains('.')) || all().any(beneath)
 }
 
 /// The provider's name in a key such as `providers.openai.kind`.
-pub(super) fn provider_of(key: &str) -> Option<&str> {
+pub(crate) fn provider_of(key: &str) -> Option<&str> {
     Some(key.strip_prefix(PROVIDERS)?.rsplit_once('.')?.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::known_tools;
 
     #[test]
     fn every_default_is_a_value_of_its_kind() {
         for setting in all() {
             match setting.default {
                 Preset::Is(text) => {
-                    setting
-                        .kind
-                        .parse(text)
-                        .unwrap_or_else(|wrong| panic!("{}: {wrong}", setting.key));
+                    let parsed = setting.kind.parse(text, &known_tools());
+                    parsed.unwrap_or_else(|wrong| panic!("{}: {wrong}", setting.key));
                 }
                 Preset::Absent(meaning) => assert!(!meaning.is_empty(), "{}", setting.key),
             }

@@ -6,42 +6,50 @@
 
 use std::path::{Path, PathBuf};
 
-use ikigai_tools::{Owners, project_folders};
-
-use super::error::{ConfigError, Fault, Wrong};
-use super::file::{Document, Lookup};
-use super::layers::{Entry, Layers};
-use super::place::Place;
-use super::settings::ProjectMay;
-use super::toml_layer::named;
-use super::tools;
-use super::value::Value;
+use crate::error::{ConfigError, Fault, Wrong, no_faults};
+use crate::file::{ConfigFile, Document};
+use crate::layers::{Entry, Layers};
+use crate::origin::Origin;
+use crate::table::ProjectMay;
+use crate::toml_layer::named;
+use crate::tools::KnownTools;
+use crate::value::Value;
 
 const FOLDER: &str = ".ikigai";
 const FILE: &str = ".ikigai/config.toml";
 
-/// Finds the nearest file from `directory` up to the repository's root.
-pub(super) fn find_file(directory: &Path, user_file: &Lookup) -> Result<Lookup, ConfigError> {
-    let mut last = PathBuf::from(directory);
-    let owners = Owners::of(directory);
-    for folder in project_folders(directory, owners) {
+/// A place where a project's file may be.
+#[derive(Debug)]
+pub struct ProjectFile {
+    path: PathBuf,
+    /// It belongs to another user.
+    is_foreign: bool,
+}
+
+impl ProjectFile {
+    /// The project's file in this folder; `is_foreign` says whether a path belongs to another user, whose files are skipped.
+    pub fn in_folder(folder: &Path, is_foreign: impl Fn(&Path) -> bool) -> ProjectFile {
         let path = folder.join(FILE);
-        if let Lookup::Found(user) = user_file
-            && same_file(&path, &user.path)
-        {
-            return Ok(Lookup::Nowhere);
-        }
-        let is_foreign = |path: &Path| owners.check(path).is_err();
-        // What belongs to another user is passed over, and `ikigai doctor` says so.
-        if !is_foreign(&folder.join(FOLDER))
-            && !is_foreign(&path)
-            && let Some(document) = Document::read(&path)?
-        {
-            return Ok(Lookup::Found(document));
-        }
-        last = path;
+        ProjectFile { is_foreign: is_foreign(&folder.join(FOLDER)) || is_foreign(&path), path }
     }
-    Ok(Lookup::Missing(last))
+}
+
+/// Reads the first of `files` that is there.
+pub(crate) fn find_file(
+    files: &[ProjectFile],
+    user_file: &ConfigFile,
+) -> Result<ConfigFile, ConfigError> {
+    for ProjectFile { path, is_foreign } in files {
+        if let ConfigFile::Found(user) = user_file
+            && same_file(path, &user.path)
+        {
+            return Ok(ConfigFile::Nowhere);
+        }
+        if !is_foreign && let Some(document) = Document::read(path)? {
+            return Ok(ConfigFile::Found(document));
+        }
+    }
+    Ok(files.last().map_or(ConfigFile::Nowhere, |file| ConfigFile::Missing(file.path.clone())))
 }
 
 /// Whether both paths lead to the same file.
@@ -53,55 +61,63 @@ fn same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Checks what the project's entries do to the layers below. An error names `user_file` as the right place.
-pub(super) fn check(
+pub(crate) fn check(
     entries: &[Entry],
     below: &Layers,
-    user_file: &Lookup,
+    user_file: &ConfigFile,
+    tools: &KnownTools,
 ) -> Result<(), ConfigError> {
-    let faults: Vec<Fault> = entries
-        .iter()
-        .filter_map(|entry| {
-            let wrong = check_entry(entry, below, user_file).err()?;
-            Some(Fault::value(entry.place.clone(), &entry.key, wrong))
-        })
-        .collect();
-    if faults.is_empty() { Ok(()) } else { Err(ConfigError::Faults(faults)) }
+    let fault = |entry: &Entry| {
+        let wrong = check_entry(entry, below, user_file, tools).err()?;
+        Some(Fault::value(entry.origin.clone(), &entry.key, wrong))
+    };
+    no_faults(entries.iter().filter_map(fault).collect())
 }
 
-fn check_entry(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(), Wrong> {
+fn check_entry(
+    entry: &Entry,
+    below: &Layers,
+    user_file: &ConfigFile,
+    tools: &KnownTools,
+) -> Result<(), Wrong> {
     match entry.setting.project {
         // Refused while reading, or checked against the providers once they are all known.
         ProjectMay::Nothing | ProjectMay::Choose => Ok(()),
         ProjectMay::Lower => check_lower(entry, below, user_file),
-        ProjectMay::Narrow => check_narrow(entry, below, user_file),
+        ProjectMay::Narrow => check_narrow(entry, below, user_file, tools),
     }
 }
 
-fn check_lower(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(), Wrong> {
+fn check_lower(entry: &Entry, below: &Layers, user_file: &ConfigFile) -> Result<(), Wrong> {
     match (&entry.value, below.holding(&entry.key)) {
-        (Value::Number(given), Some(Entry { value: Value::Number(limit), place, .. })) => {
+        (Value::Number(given), Some(Entry { value: Value::Number(limit), origin, .. })) => {
             if given <= limit {
                 Ok(())
             } else {
-                let (place, user_file) = (place.clone(), named(user_file));
-                Err(Wrong::Raised { limit: *limit, place, given: *given, user_file })
+                let (origin, user_file) = (origin.clone(), named(user_file));
+                Err(Wrong::Raised { limit: *limit, origin, given: *given, user_file })
             }
         }
         other => unreachable!("a limit is a number and has a default: {other:?}"),
     }
 }
 
-fn check_narrow(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(), Wrong> {
-    let Some(allowed) = tools::enabled(below) else { return Ok(()) };
+fn check_narrow(
+    entry: &Entry,
+    below: &Layers,
+    user_file: &ConfigFile,
+    tools: &KnownTools,
+) -> Result<(), Wrong> {
+    let Some(allowed) = tools.enabled(below) else { return Ok(()) };
     let Value::List(given) = &entry.value else {
         unreachable!("a list by its kind: {:?}", entry.value);
     };
-    match tools::expand(given).into_iter().find(|tool| !allowed.contains(tool)) {
+    match tools.expand(given).into_iter().find(|tool| !allowed.contains(tool)) {
         None => Ok(()),
         Some(tool) => {
-            let place =
-                below.holding(&entry.key).map_or(Place::Default, |entry| entry.place.clone());
-            Err(Wrong::Widened { tool, place, user_file: named(user_file) })
+            let origin =
+                below.holding(&entry.key).map_or(Origin::Default, |entry| entry.origin.clone());
+            Err(Wrong::Widened { tool, origin, user_file: named(user_file) })
         }
     }
 }
@@ -110,7 +126,7 @@ fn check_narrow(entry: &Entry, below: &Layers, user_file: &Lookup) -> Result<(),
 mod tests {
     use rustix::fs::{CWD, Mode};
 
-    use crate::config::testing::world;
+    use crate::testing::world;
 
     #[track_caller]
     fn check(user: &str, project: &str, expected: &str) {

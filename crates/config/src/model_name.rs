@@ -1,11 +1,11 @@
 //! `model`: whose a name is.
 
-use super::error::{ConfigError, Fault, Wrong};
-use super::escape::excerpt;
-use super::layers::{Entry, Layers};
-use super::nearest;
-use super::providers;
-use super::value::Value;
+use crate::error::{ConfigError, Fault, Wrong, no_faults};
+use crate::escape::excerpt;
+use crate::layers::{Entry, Layers};
+use crate::providers;
+use crate::suggestion;
+use crate::value::Value;
 
 /// How the names of a provider's models begin.
 const BEGINNINGS: &[(&str, &str)] = &[
@@ -19,7 +19,7 @@ const BEGINNINGS: &[(&str, &str)] = &[
 ];
 
 /// Checks the form: `provider/name` or `name`. The name may have further slashes.
-pub(super) fn parse(text: &str) -> Result<Value, Wrong> {
+pub(crate) fn parse(text: &str) -> Result<Value, Wrong> {
     let has_gap = text.chars().any(|c| c.is_whitespace() || c.is_control());
     if text.is_empty() || has_gap || text.starts_with('/') || text.ends_with('/') {
         return Err(Wrong::NoModel { shown: excerpt(text) });
@@ -29,23 +29,23 @@ pub(super) fn parse(text: &str) -> Result<Value, Wrong> {
 
 /// Writes the model of every layer as `provider/name`, now that all providers are known. A layer
 /// that another one hides is checked like the others: it would be found out at the worst moment.
-pub(super) fn resolve(layers: &mut Layers) -> Result<(), ConfigError> {
+pub(crate) fn resolve(layers: &mut Layers) -> Result<(), ConfigError> {
     let known = providers::names(layers);
     let configured: Vec<String> =
         providers::configured(layers).into_iter().map(str::to_owned).collect();
     let mut faults = Vec::new();
-    for Entry { key, value, place, .. } in layers.entries_mut("model") {
+    for Entry { key, value, origin, .. } in layers.entries_mut("model") {
         let Value::Text(model) = value else { unreachable!("a text by its kind: {value:?}") };
         match with_provider(model, &known, &configured) {
             Ok(model) => *value = Value::Text(model),
-            Err(wrong) => faults.push(Fault::value(place.clone(), key, wrong)),
+            Err(wrong) => faults.push(Fault::value(origin.clone(), key, wrong)),
         }
     }
-    if faults.is_empty() { Ok(()) } else { Err(ConfigError::Faults(faults)) }
+    no_faults(faults)
 }
 
 /// A name as `provider/name`, as a person types it while agents work.
-pub(super) fn named(layers: &Layers, name: &str) -> Result<String, String> {
+pub(crate) fn named(layers: &Layers, name: &str) -> Result<String, String> {
     let known = providers::names(layers);
     let configured: Vec<String> =
         providers::configured(layers).into_iter().map(str::to_owned).collect();
@@ -58,10 +58,10 @@ fn with_provider(model: &str, known: &[String], configured: &[String]) -> Result
         if known.iter().any(|name| name == provider) {
             return Ok(model.to_owned());
         }
-        let nearest = nearest::name(provider, known.iter().map(String::as_str));
+        let suggestion = suggestion::for_name(provider, known.iter().map(String::as_str));
         return Err(Wrong::UnknownProvider {
             shown: excerpt(provider),
-            nearest,
+            suggestion,
             known: known.join(", "),
         });
     }

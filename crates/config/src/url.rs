@@ -3,21 +3,21 @@
 //! be cut in two, and one half shown as a host or a path.
 
 /// The parts of `scheme://userinfo@hosts/path?query#fragment` or `sqlite:path?query#fragment`.
-pub(super) struct Parts<'a> {
-    pub(super) scheme: &'a str,
+pub(crate) struct Parts<'a> {
+    pub(crate) scheme: &'a str,
     /// What stands between the scheme and the authority: `:` or `://`.
-    pub(super) separator: &'a str,
-    pub(super) userinfo: Option<&'a str>,
+    pub(crate) separator: &'a str,
+    pub(crate) userinfo: Option<&'a str>,
     /// Host and port; PostgreSQL takes several, separated by commas.
-    pub(super) hosts: &'a str,
+    pub(crate) hosts: &'a str,
     /// With its slash.
-    pub(super) path: &'a str,
-    pub(super) query: Option<&'a str>,
-    pub(super) fragment: Option<&'a str>,
+    pub(crate) path: &'a str,
+    pub(crate) query: Option<&'a str>,
+    pub(crate) fragment: Option<&'a str>,
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn split(url: &'a str) -> Option<Parts<'a>> {
+    pub(crate) fn split(url: &'a str) -> Option<Parts<'a>> {
         let (scheme, rest) = url.split_once(':')?;
         if scheme.is_empty() || !scheme.bytes().all(|byte| byte.is_ascii_lowercase()) {
             return None;
@@ -42,7 +42,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The query's parameters, names and values decoded.
-    pub(super) fn parameters(&self) -> impl Iterator<Item = (String, String)> {
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = (String, String)> {
         self.query.unwrap_or_default().split('&').map(|parameter| {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             (decode(name), decode(value))
@@ -50,7 +50,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The hosts without their ports, decoded.
-    pub(super) fn host_names(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn host_names(&self) -> impl Iterator<Item = String> {
         self.hosts.split(',').map(|host| decode(split_port(host).map_or(host, |(name, _)| name)))
     }
 

@@ -1,22 +1,22 @@
 //! Which right name a wrong one was probably meant to be.
 
-use super::settings::{self, NAME};
+use crate::table::{self, NAME};
 
 /// More than this of a name is not compared: it is no slip of the pen.
 const COMPARED_CHARS: usize = 80;
 
 /// The key that `key` is probably a slip of.
-pub(super) fn key(key: &str) -> Option<String> {
+pub(crate) fn for_key(key: &str) -> Option<String> {
     let segments: Vec<&str> = key.split('.').collect();
     let provider = match segments[..] {
         [_, provider, _] => provider,
         _ => NAME,
     };
-    best(key, settings::all().map(|setting| setting.key.replace(NAME, provider)))
+    best(key, table::all().map(|setting| setting.key.replace(NAME, provider)))
 }
 
 /// The name among `names` that `name` is probably a slip of.
-pub(crate) fn name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn for_name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     best(name, names.map(str::to_owned))
 }
 
@@ -25,7 +25,7 @@ fn best(given: &str, candidates: impl Iterator<Item = String>) -> Option<String>
     candidates
         .filter_map(|candidate| Some((distance(&given, &candidate)?, candidate)))
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, nearest)| nearest)
+        .map(|(_, suggestion)| suggestion)
 }
 
 /// How far apart two keys are; `None` when they have nothing in common. The last segment counts on
@@ -59,7 +59,7 @@ fn last_segment(key: &str) -> &str {
 mod tests {
     #[track_caller]
     fn check(given: &str, expected: Option<&str>) {
-        assert_eq!(super::key(given).as_deref(), expected);
+        assert_eq!(super::for_key(given).as_deref(), expected);
     }
 
     #[test]

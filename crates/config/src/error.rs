@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use super::escape::{escape_path, excerpt};
-use super::place::Place;
+use crate::escape::{escape_path, excerpt};
+use crate::origin::Origin;
 
 /// So many faults of one layer are printed; the rest is counted.
 const SHOWN_FAULTS: usize = 10;
@@ -14,8 +14,28 @@ const SHOWN_FAULTS: usize = 10;
 /// Where the right names are.
 const LIST: &str = "('ikigai config' lists all settings)";
 
+/// Why the configuration could not be loaded. `Display` names every fault of the first wrong layer with its origin.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
+#[error(transparent)]
+pub struct ConfigError(#[from] Problem);
+
+impl ConfigError {
+    /// Whether the system did not let a file be read.
+    pub fn is_permission_denied(&self) -> bool {
+        let denied = std::io::ErrorKind::PermissionDenied;
+        matches!(&self.0, Problem::Unreadable { source, .. } if source.kind() == denied)
+    }
+
+    /// Whether the value of a flag is wrong.
+    pub fn is_in_flag(&self) -> bool {
+        let in_flag = |fault: &Fault| matches!(fault, Fault::Value { origin: Origin::Flag(_), .. });
+        matches!(&self.0, Problem::Faults(faults) if faults.iter().any(in_flag))
+    }
+}
+
+/// What keeps a layer from being read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Problem {
     #[error("{}: there is no such file, but --config names it", escape_path(.path))]
     NoSuchFile { path: PathBuf },
     #[error("{}: not a regular file", escape_path(.path))]
@@ -37,42 +57,36 @@ pub(crate) enum ConfigError {
     Faults(Vec<Fault>),
 }
 
-impl ConfigError {
-    /// Whether a file was refused, not wrong.
-    pub(crate) fn is_refused(&self) -> bool {
-        let refused = std::io::ErrorKind::PermissionDenied;
-        matches!(self, ConfigError::Unreadable { source, .. } if source.kind() == refused)
-    }
-
-    /// Whether it was typed on the command line.
-    pub(crate) fn is_in_a_flag(&self) -> bool {
-        let in_a_flag = |fault: &Fault| matches!(fault, Fault::Value { place: Place::Flag(_), .. });
-        matches!(self, ConfigError::Faults(faults) if faults.iter().any(in_a_flag))
-    }
-}
+/// No folder is known in which the database could be, and no other is set.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no place for the database, since neither XDG_DATA_HOME nor HOME names a folder: \
+     set one of them, or choose a place with --db sqlite://PATH"
+)]
+pub struct NoDatabase;
 
 /// One wrong entry of a layer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    #[error("{place}: unknown setting '{key}'{} {LIST}", did_you_mean(.nearest))]
-    UnknownSetting { place: Place, key: String, nearest: Option<String> },
-    #[error("unknown variable {name}{} {LIST}", did_you_mean(.nearest))]
-    UnknownVariable { name: String, nearest: Option<String> },
-    #[error("{place}: {key} is a table of settings, not a value {LIST}")]
-    NotATable { place: Place, key: String },
-    #[error("{}: {wrong}", .place.with_key(.key))]
-    Value { place: Place, key: String, wrong: Box<Wrong> },
+    #[error("{origin}: unknown setting '{key}'{} {LIST}", did_you_mean(.suggestion))]
+    UnknownSetting { origin: Origin, key: String, suggestion: Option<String> },
+    #[error("unknown variable {name}{} {LIST}", did_you_mean(.suggestion))]
+    UnknownVariable { name: String, suggestion: Option<String> },
+    #[error("{origin}: {key} is a table of settings, not a value {LIST}")]
+    NotATable { origin: Origin, key: String },
+    #[error("{}: {wrong}", .origin.with_key(.key))]
+    Value { origin: Origin, key: String, wrong: Box<Wrong> },
     #[error(
-        "{place}: {key} may not be set by a project, whose file comes with a clone and is not \
+        "{origin}: {key} may not be set by a project, whose file comes with a clone and is not \
          trusted; set it in {user_file}"
     )]
-    Untrusted { place: Place, key: String, user_file: String },
+    Untrusted { origin: Origin, key: String, user_file: String },
 }
 
 impl Fault {
     /// The fault of a wrong value.
-    pub(super) fn value(place: Place, key: &str, wrong: Wrong) -> Fault {
-        Fault::Value { place, key: excerpt(key), wrong: Box::new(wrong) }
+    pub(crate) fn value(origin: Origin, key: &str, wrong: Wrong) -> Fault {
+        Fault::Value { origin, key: excerpt(key), wrong: Box::new(wrong) }
     }
 }
 
@@ -89,8 +103,8 @@ pub(crate) enum Wrong {
     OutOfRange { shown: String, least: u64, most: u64 },
     #[error("'{shown}' is not allowed, use one of {}", .allowed.join(", "))]
     NoChoice { shown: String, allowed: &'static [&'static str] },
-    #[error("'{shown}' is no tool{} (known are {known})", did_you_mean(.nearest))]
-    NoTool { shown: String, nearest: Option<String>, known: String },
+    #[error("'{shown}' is no tool{} (known are {known})", did_you_mean(.suggestion))]
+    NoTool { shown: String, suggestion: Option<String>, known: String },
     #[error("'{shown}' is no full path, it must begin with / or ~/")]
     NoFullPath { shown: String },
     /// The value is not shown: it may be the key itself.
@@ -105,7 +119,7 @@ pub(crate) enum Wrong {
     )]
     ReservedVariableName,
     #[error("'{masked}' is not allowed, {why}")]
-    Address { masked: String, why: &'static str },
+    Url { masked: String, why: &'static str },
     #[error(
         "'{shown}' is no name for a provider, use lower-case letters, digits and single '-' or '_'"
     )]
@@ -114,8 +128,8 @@ pub(crate) enum Wrong {
     NoBaseUrl,
     #[error("'{shown}' is no model, write provider/name")]
     NoModel { shown: String },
-    #[error("'{shown}' is no provider{} (known are {known})", did_you_mean(.nearest))]
-    UnknownProvider { shown: String, nearest: Option<String>, known: String },
+    #[error("'{shown}' is no provider{} (known are {known})", did_you_mean(.suggestion))]
+    UnknownProvider { shown: String, suggestion: Option<String>, known: String },
     #[error(
         "it is not clear whose model '{shown}' is, write provider/{shown}; \
          known providers are {known}"
@@ -134,19 +148,19 @@ pub(crate) enum Wrong {
     #[error("{field} is missing, a rule has tool, match and decision")]
     MissingRuleField { field: &'static str },
     #[error(
-        "a project may only lower this limit ({limit} from {place}), not raise it to {given}; \
+        "a project may only lower this limit ({limit} from {origin}), not raise it to {given}; \
          set it in {user_file}"
     )]
-    Raised { limit: u64, place: Place, given: u64, user_file: String },
+    Raised { limit: u64, origin: Origin, given: u64, user_file: String },
     #[error(
-        "a project may only narrow this list, and '{tool}' is not in it (set by {place}); \
+        "a project may only narrow this list, and '{tool}' is not in it (set by {origin}); \
          set it in {user_file}"
     )]
-    Widened { tool: String, place: Place, user_file: String },
+    Widened { tool: String, origin: Origin, user_file: String },
 }
 
 /// All entries of a layer, or everything that is wrong in it.
-pub(super) fn all_or_faults<T>(
+pub(crate) fn all_or_faults<T>(
     entries: impl Iterator<Item = Result<T, Fault>>,
 ) -> Result<Vec<T>, ConfigError> {
     let mut good = Vec::new();
@@ -157,7 +171,12 @@ pub(super) fn all_or_faults<T>(
             Err(fault) => faults.push(fault),
         }
     }
-    if faults.is_empty() { Ok(good) } else { Err(ConfigError::Faults(faults)) }
+    no_faults(faults).map(|()| good)
+}
+
+/// The error of a layer in which something is wrong.
+pub(crate) fn no_faults(faults: Vec<Fault>) -> Result<(), ConfigError> {
+    if faults.is_empty() { Ok(()) } else { Err(Problem::Faults(faults).into()) }
 }
 
 fn render_faults(faults: &[Fault]) -> String {
@@ -168,9 +187,9 @@ fn render_faults(faults: &[Fault]) -> String {
     lines.join("\n")
 }
 
-fn did_you_mean(nearest: &Option<String>) -> String {
-    match nearest {
-        Some(nearest) => format!("; did you mean '{nearest}'?"),
+fn did_you_mean(suggestion: &Option<String>) -> String {
+    match suggestion {
+        Some(suggestion) => format!("; did you mean '{suggestion}'?"),
         None => String::new(),
     }
 }

@@ -1,39 +1,49 @@
 //! The user's rules about tool calls. Here they are read and checked; what they
 //! decide is not this module's business.
 
-use ikigai_tools::Decision;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::Wrong;
-use super::escape::excerpt;
-use super::lines::Lines;
-use super::tools;
-use super::value::{Kind, WrongLine, found};
+use crate::error::Wrong;
+use crate::escape::excerpt;
+use crate::lines::Lines;
+use crate::tools::KnownTools;
+use crate::value::{WrongLine, choose, found};
 
-const DECISIONS: Kind = Kind::Choice(&["deny", "ask", "allow", "network", "trust"]);
+const DECISIONS: &[&str] = &["deny", "ask", "allow", "network", "trust"];
 
 /// One `[[rules]]` table. All fields are required: a rule that forgot its pattern would match every
 /// call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rule {
-    pub(super) tool: String,
-    pub(super) pattern: String,
-    pub(super) decision: String,
+pub struct RuleEntry {
+    /// The tool's name.
+    pub tool: String,
+    /// Which calls of the tool it is about: the field `match`.
+    pub pattern: String,
+    /// What it decides: `deny`, `ask`, `allow`, `network` or `trust`.
+    pub decision: String,
     /// Where the rule begins in its file, counted from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
 }
 
 /// Reads `rules`, in the order of the file.
-pub(super) fn read(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Vec<Rule>, WrongLine> {
+pub(crate) fn read(
+    value: &Spanned<DeValue<'_>>,
+    lines: &Lines,
+    tools: &KnownTools,
+) -> Result<Vec<RuleEntry>, WrongLine> {
     let line = lines.line(value.span().start);
     let DeValue::Array(rules) = value.get_ref() else {
         return Err(WrongLine { line, wrong: no_table(value.get_ref()) });
     };
-    rules.iter().map(|rule| read_rule(rule, lines)).collect()
+    rules.iter().map(|rule| read_rule(rule, lines, tools)).collect()
 }
 
-fn read_rule(rule: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Rule, WrongLine> {
+fn read_rule(
+    rule: &Spanned<DeValue<'_>>,
+    lines: &Lines,
+    tools: &KnownTools,
+) -> Result<RuleEntry, WrongLine> {
     let line = lines.line(rule.span().start);
     let DeValue::Table(table) = rule.get_ref() else {
         return Err(WrongLine { line, wrong: no_table(rule.get_ref()) });
@@ -44,17 +54,17 @@ fn read_rule(rule: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Rule, WrongLi
             return Err(WrongLine { line: lines.line(name.span().start), wrong });
         }
     }
-    let tool = field(table, "tool", tools::check_tool, line, lines)?;
-    let check_pattern = |pattern: &str| match ikigai_tools::Rule::new(&tool, pattern, Decision::Ask)
-    {
-        Ok(_) => Ok(()),
-        Err(why) => Err(Wrong::NoPattern { shown: excerpt(pattern), why: excerpt(&why) }),
+    let tool = field(table, "tool", |name| tools.check_name(name), line, lines)?;
+    let check_pattern = |pattern: &str| {
+        let no_pattern =
+            |why: String| Wrong::NoPattern { shown: excerpt(pattern), why: excerpt(&why) };
+        (tools.check_pattern)(&tool, pattern).map_err(no_pattern)
     };
     let check_decision = |text: &str| match text {
         "network" if tool != "bash" => Err(Wrong::NoNetwork { tool: tool.clone() }),
-        text => DECISIONS.parse(text).map(drop),
+        text => choose(text, DECISIONS).map(drop),
     };
-    Ok(Rule {
+    Ok(RuleEntry {
         pattern: field(table, "match", check_pattern, line, lines)?,
         decision: field(table, "decision", check_decision, line, lines)?,
         tool,
@@ -88,7 +98,7 @@ fn no_table(value: &DeValue<'_>) -> Wrong {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::testing::world;
+    use crate::testing::world;
 
     #[track_caller]
     fn check(user: &str, expected: &str) {

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-pub(super) struct Folders {
-    pub(super) home: Option<PathBuf>,
+/// The folders in which ikigai looks for files and keeps its own.
+#[derive(Debug)]
+pub struct Folders {
+    pub(crate) home: Option<PathBuf>,
     config: Option<PathBuf>,
     data: Option<PathBuf>,
     state: Option<PathBuf>,
 }
 
 impl Folders {
-    pub(super) fn find(variables: &BTreeMap<OsString, OsString>) -> Folders {
+    pub(crate) fn find(variables: &BTreeMap<OsString, OsString>) -> Folders {
         let home = absolute(variables, "HOME");
         let folder = |variable, under_home| {
             absolute(variables, variable)
@@ -26,32 +28,39 @@ impl Folders {
         }
     }
 
-    /// Those of ikigai alone.
-    pub(super) fn own(&self) -> Vec<PathBuf> {
+    /// The home directory, if there is one.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// The folders in which ikigai keeps its own files. They need not exist.
+    pub fn own(&self) -> Vec<PathBuf> {
         let folders = [&self.config, &self.data, &self.state];
         folders.into_iter().flatten().map(|folder| folder.join("ikigai")).collect()
     }
 
     /// Where what commands put into protected paths is moved to.
-    pub(super) fn quarantine(&self) -> Option<PathBuf> {
+    pub fn quarantine(&self) -> Option<PathBuf> {
         self.data.as_ref().map(|folder| folder.join("ikigai/quarantine"))
     }
 
-    pub(super) fn user_file(&self) -> Option<PathBuf> {
+    pub(crate) fn user_file(&self) -> Option<PathBuf> {
         self.config.as_ref().map(|folder| folder.join("ikigai/config.toml"))
     }
 
-    pub(super) fn trace_file(&self) -> Option<PathBuf> {
+    /// Where traces are written.
+    pub fn trace_file(&self) -> Option<PathBuf> {
         self.state.as_ref().map(|folder| folder.join("ikigai/trace.log"))
     }
 
-    pub(super) fn history_file(&self) -> Option<PathBuf> {
+    /// Where the user's input is kept across sessions.
+    pub fn history_file(&self) -> Option<PathBuf> {
         self.data.as_ref().map(|folder| folder.join("ikigai/history"))
     }
 
     /// The database's address unless another is set; `None` also when the folder's name is no
     /// UTF-8, since an address is text.
-    pub(super) fn database_url(&self) -> Option<String> {
+    pub(crate) fn database_url(&self) -> Option<String> {
         let path = self.data.as_ref()?.join("ikigai/ikigai.db");
         Some(format!("sqlite://{}", path.to_str()?))
     }

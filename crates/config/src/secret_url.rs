@@ -1,46 +1,51 @@
-//! Addresses of servers and databases. They may hold a password, so they print themselves masked.
+//! URLs of servers and databases. They may hold a password, so they print themselves masked.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::error::Wrong;
-use super::mask::mask;
-use super::url::Parts;
-use super::value::Value;
+use crate::error::Wrong;
+use crate::mask::mask;
+use crate::url::Parts;
+use crate::value::Value;
 
-/// A checked address. `Display` and `Debug` mask what is secret in it.
+/// A URL that may hold a password. `Display` and `Debug` mask what is secret in it.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Address {
+pub struct SecretUrl {
     url: String,
 }
 
-impl Address {
-    /// The whole address, with its password.
-    pub(super) fn secret(&self) -> &str {
+impl SecretUrl {
+    /// Takes a URL as it is.
+    pub fn new(url: impl Into<String>) -> SecretUrl {
+        SecretUrl { url: url.into() }
+    }
+
+    /// The whole URL with its password: for connecting, never for showing.
+    pub fn expose(&self) -> &str {
         &self.url
     }
 
     /// Whether what is sent there can be read on the way: it is another machine, without TLS.
-    pub(super) fn is_in_clear(&self) -> bool {
+    pub(crate) fn is_in_clear(&self) -> bool {
         let is_local = Parts::split(&self.url).is_some_and(|parts| is_local(&parts));
         self.url.starts_with("http://") && !is_local
     }
 
     /// Whether there is something in it that is not shown.
-    pub(super) fn is_secret(&self) -> bool {
+    pub(crate) fn is_secret(&self) -> bool {
         mask(&self.url) != self.url
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for SecretUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&mask(&self.url))
     }
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for SecretUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Address({self})")
+        write!(f, "SecretUrl({self})")
     }
 }
 
@@ -51,8 +56,8 @@ const TLS: &str = "TLS is required for another machine; leave out sslmode \
     or use require, verify-ca or verify-full";
 
 /// Reads the address of a provider's server, without the slash at its end.
-pub(super) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
-    let refuse = |why| Err(Wrong::Address { masked: mask(text), why });
+pub(crate) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
+    let refuse = |why| Err(Wrong::Url { masked: mask(text), why });
     if !text.starts_with("http://") && !text.starts_with("https://") {
         return refuse("it must begin with http:// or https://");
     }
@@ -66,12 +71,12 @@ pub(super) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return refuse("it must have no space");
     }
-    Ok(Value::Address(Address { url: text.trim_end_matches('/').to_owned() }))
+    Ok(Value::Url(SecretUrl::new(text.trim_end_matches('/'))))
 }
 
 /// Reads the address of the database.
-pub(super) fn parse_database_url(text: &str) -> Result<Value, Wrong> {
-    let refuse = |why| Err(Wrong::Address { masked: mask(text), why });
+pub(crate) fn parse_database_url(text: &str) -> Result<Value, Wrong> {
+    let refuse = |why| Err(Wrong::Url { masked: mask(text), why });
     let is_postgres = text.starts_with("postgres://") || text.starts_with("postgresql://");
     if !is_postgres && !text.starts_with("sqlite:") {
         return refuse("it must begin with sqlite: or postgres://");
@@ -88,7 +93,7 @@ pub(super) fn parse_database_url(text: &str) -> Result<Value, Wrong> {
     if is_postgres && !is_local(&parts) && !demands_tls(&parts) {
         return refuse(TLS);
     }
-    Ok(Value::Address(Address { url: text.to_owned() }))
+    Ok(Value::Url(SecretUrl::new(text)))
 }
 
 /// Whether all hosts are this machine. Parameters can name hosts, too.
@@ -122,7 +127,7 @@ mod tests {
     #[track_caller]
     fn check(parse: fn(&str) -> Result<Value, Wrong>, url: &str, expected: Result<&str, &str>) {
         let found = match parse(url) {
-            Ok(Value::Address(address)) => Ok(address.url),
+            Ok(Value::Url(address)) => Ok(address.url),
             Ok(other) => panic!("{other:?}"),
             Err(wrong) => Err(wrong.to_string()),
         };
@@ -218,10 +223,10 @@ mod tests {
 
     #[test]
     fn neither_display_nor_debug_shows_the_password() {
-        let address = Address { url: "postgres://me:hunter2@h/db".to_owned() };
+        let address = SecretUrl::new("postgres://me:hunter2@h/db");
         assert_eq!(
             format!("{address} {address:?}"),
-            "postgres://me:***@h/db Address(postgres://me:***@h/db)"
+            "postgres://me:***@h/db SecretUrl(postgres://me:***@h/db)"
         );
     }
 }

@@ -3,46 +3,54 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use super::address::Address;
-use super::layers::Layers;
-use super::place::Place;
-use super::providers::{self, key, text};
-use super::value::Value;
+use crate::layers::Layers;
+use crate::origin::Origin;
+use crate::providers::{self, key, text};
+use crate::secret_url::SecretUrl;
+use crate::value::Value;
 
-/// A model and the way to it. The address may hold a password, hence no `Debug`.
-pub(crate) struct ChosenModel {
-    pub(crate) provider: String,
-    pub(crate) name: String,
-    pub(crate) format: Format,
-    /// With its password: for connecting, never for showing.
-    pub(crate) base_url: String,
+/// A model, and how to reach it.
+#[derive(Debug, Clone)]
+pub struct ModelSettings {
+    /// The provider's name.
+    pub provider: String,
+    /// The model's name, as its server knows it.
+    pub name: String,
+    /// How requests to the server are written.
+    pub format: WireFormat,
+    /// The server's address.
+    pub base_url: SecretUrl,
     /// The variable that holds the key. It may be unset where the server is not the provider's own.
-    pub(crate) key_variable: Option<String>,
+    pub key_variable: Option<String>,
 }
 
-impl ChosenModel {
+impl ModelSettings {
     /// `provider/name`.
-    pub(crate) fn label(&self) -> String {
+    pub fn label(&self) -> String {
         format!("{}/{}", self.provider, self.name)
     }
 }
 
 /// The wire formats, by their names in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum WireFormat {
+    /// `openai`
     ChatCompletions,
+    /// `openai-responses`
     Responses,
+    /// `anthropic`
     Anthropic,
+    /// `google`
     Google,
 }
 
-impl Format {
-    fn parse(kind: &str) -> Format {
+impl WireFormat {
+    fn parse(kind: &str) -> WireFormat {
         match kind {
-            "openai" => Format::ChatCompletions,
-            "openai-responses" => Format::Responses,
-            "anthropic" => Format::Anthropic,
-            "google" => Format::Google,
+            "openai" => WireFormat::ChatCompletions,
+            "openai-responses" => WireFormat::Responses,
+            "anthropic" => WireFormat::Anthropic,
+            "google" => WireFormat::Google,
             other => unreachable!("the kinds are checked: {other}"),
         }
     }
@@ -50,27 +58,46 @@ impl Format {
 
 /// Why there is no model to talk to.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoModel {
+pub enum ModelError {
+    /// No model is set, and no provider has a key.
     #[error("no model is connected")]
-    Nothing,
+    NotConnected,
+    /// The provider's own server needs a key.
     #[error("{label} needs a key: set {variable}, or choose another model with --model")]
-    NoKey { label: String, variable: String },
+    MissingKey {
+        /// The model as `provider/name`.
+        label: String,
+        /// The variable that should hold the key.
+        variable: String,
+    },
+    /// A key or password would be sent to another machine without TLS.
     #[error(
         "the key for {label} would be sent unencrypted to {address}: use https://, or set \
          providers.{provider}.allow_http = true in your own configuration ('ikigai config' names the file)"
     )]
-    InClear { label: String, address: String, provider: String },
+    Unencrypted {
+        /// The model as `provider/name`.
+        label: String,
+        /// The server's address, masked.
+        address: String,
+        /// The provider's name.
+        provider: String,
+    },
+    /// A provider can be reached, but none of its models is set.
     #[error(
         "provider {provider} is there, but no model is chosen: use --model {provider}/NAME, or set IKIGAI_MODEL={provider}/NAME"
     )]
-    NoName { provider: String },
+    NoModelName {
+        /// The provider's name.
+        provider: String,
+    },
 }
 
 /// The model that is set, else the usual one of the first provider with a key.
-pub(super) fn choose(
+pub(crate) fn choose(
     layers: &Layers,
     keys_present: &BTreeSet<OsString>,
-) -> Result<ChosenModel, NoModel> {
+) -> Result<ModelSettings, ModelError> {
     let (provider, name) = match text(layers.value("model")) {
         Some(model) => {
             let (provider, name) = model.split_once('/').unwrap_or((model, ""));
@@ -79,11 +106,11 @@ pub(super) fn choose(
         None => {
             let provider = providers::first_with_key(layers, keys_present)
                 .or_else(|| providers::first_with_own_address(layers))
-                .ok_or(NoModel::Nothing)?;
+                .ok_or(ModelError::NotConnected)?;
             let usual = providers::usual_model(&provider);
             match usual.filter(|_| has_key(layers, &provider, keys_present)) {
                 Some(model) => (provider, model.to_owned()),
-                None => return Err(NoModel::NoName { provider }),
+                None => return Err(ModelError::NoModelName { provider }),
             }
         }
     };
@@ -91,17 +118,17 @@ pub(super) fn choose(
 }
 
 /// A model as `provider/name`.
-pub(super) fn named(
+pub(crate) fn named(
     layers: &Layers,
     keys_present: &BTreeSet<OsString>,
     label: &str,
-) -> Result<ChosenModel, NoModel> {
+) -> Result<ModelSettings, ModelError> {
     let (provider, name) = label.split_once('/').unwrap_or((label, ""));
     require(layers, reach(layers, provider.to_owned(), name.to_owned()), keys_present)
 }
 
 /// The model that is set, if it is this provider's, else its usual one; for a key that is not in a variable.
-pub(super) fn with_key_of(layers: &Layers, provider: &str) -> Result<ChosenModel, NoModel> {
+pub(crate) fn for_provider(layers: &Layers, provider: &str) -> Result<ModelSettings, ModelError> {
     let set = text(layers.value("model")).and_then(|model| model.split_once('/'));
     let name = set.filter(|(of, _)| *of == provider).map(|(_, name)| name);
     let name = name.or_else(|| providers::usual_model(provider)).unwrap_or_default();
@@ -109,11 +136,11 @@ pub(super) fn with_key_of(layers: &Layers, provider: &str) -> Result<ChosenModel
     require_encryption(layers, &model).map(|()| model)
 }
 
-fn reach(layers: &Layers, provider: String, name: String) -> ChosenModel {
-    let base_url = address(layers, &provider).secret().to_owned();
+fn reach(layers: &Layers, provider: String, name: String) -> ModelSettings {
+    let base_url = address(layers, &provider).clone();
     let kind = text(layers.value(&key(&provider, "kind"))).unwrap_or(providers::KINDS[0]);
     let key_variable = text(layers.value(&key(&provider, "api_key_env"))).map(str::to_owned);
-    ChosenModel { format: Format::parse(kind), provider, name, base_url, key_variable }
+    ModelSettings { format: WireFormat::parse(kind), provider, name, base_url, key_variable }
 }
 
 fn has_key(layers: &Layers, provider: &str, keys_present: &BTreeSet<OsString>) -> bool {
@@ -123,9 +150,9 @@ fn has_key(layers: &Layers, provider: &str, keys_present: &BTreeSet<OsString>) -
 
 fn require(
     layers: &Layers,
-    model: ChosenModel,
+    model: ModelSettings,
     keys_present: &BTreeSet<OsString>,
-) -> Result<ChosenModel, NoModel> {
+) -> Result<ModelSettings, ModelError> {
     require_key(layers, &model, keys_present)?;
     if has_key(layers, &model.provider, keys_present)
         || address(layers, &model.provider).is_secret()
@@ -136,11 +163,11 @@ fn require(
 }
 
 /// A key, or a password in the address, is sent in the clear only where the user has said so by name.
-fn require_encryption(layers: &Layers, model: &ChosenModel) -> Result<(), NoModel> {
+fn require_encryption(layers: &Layers, model: &ModelSettings) -> Result<(), ModelError> {
     let provider = &model.provider;
     let is_allowed = layers.value(&key(provider, "allow_http")) == Some(&Value::Switch(true));
     match address(layers, provider) {
-        address if address.is_in_clear() && !is_allowed => Err(NoModel::InClear {
+        address if address.is_in_clear() && !is_allowed => Err(ModelError::Unencrypted {
             label: model.label(),
             address: address.to_string(),
             provider: provider.clone(),
@@ -149,9 +176,9 @@ fn require_encryption(layers: &Layers, model: &ChosenModel) -> Result<(), NoMode
     }
 }
 
-fn address<'a>(layers: &'a Layers, provider: &str) -> &'a Address {
+fn address<'a>(layers: &'a Layers, provider: &str) -> &'a SecretUrl {
     match layers.value(&key(provider, "base_url")) {
-        Some(Value::Address(address)) => address,
+        Some(Value::Url(address)) => address,
         other => unreachable!("every provider has an address: {other:?}"),
     }
 }
@@ -159,14 +186,14 @@ fn address<'a>(layers: &'a Layers, provider: &str) -> &'a Address {
 /// A provider's own server takes nobody without a key; one at another address may.
 fn require_key(
     layers: &Layers,
-    model: &ChosenModel,
+    model: &ModelSettings,
     keys_present: &BTreeSet<OsString>,
-) -> Result<(), NoModel> {
+) -> Result<(), ModelError> {
     let address = layers.holding(&key(&model.provider, "base_url"));
-    let is_own_server = address.is_some_and(|entry| entry.place == Place::Default);
+    let is_own_server = address.is_some_and(|entry| entry.origin == Origin::Default);
     match &model.key_variable {
         Some(variable) if is_own_server && !keys_present.contains(&OsString::from(variable)) => {
-            Err(NoModel::NoKey { label: model.label(), variable: variable.clone() })
+            Err(ModelError::MissingKey { label: model.label(), variable: variable.clone() })
         }
         Some(_) | None => Ok(()),
     }
@@ -174,14 +201,19 @@ fn require_key(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{World, world};
     use super::*;
+    use crate::testing::{World, world};
 
     #[track_caller]
-    fn check(world: &World, expected: Result<(&str, Format, &str, Option<&str>), &str>) {
-        let chosen = world.load().unwrap().chosen_model();
+    fn check(world: &World, expected: Result<(&str, WireFormat, &str, Option<&str>), &str>) {
+        let chosen = world.load().unwrap().model();
         let chosen = chosen.map_err(|error| error.to_string()).map(|model| {
-            (model.label(), model.format, model.base_url.clone(), model.key_variable.clone())
+            (
+                model.label(),
+                model.format,
+                model.base_url.expose().to_owned(),
+                model.key_variable.clone(),
+            )
         });
         let expected = expected.map_err(str::to_owned).map(|(label, format, url, variable)| {
             (label.to_owned(), format, url.to_owned(), variable.map(str::to_owned))
@@ -195,7 +227,7 @@ mod tests {
         let world = world().variable("ANTHROPIC_API_KEY", "k");
         let anthropic = (
             "anthropic/claude-sonnet-4-5",
-            Format::Anthropic,
+            WireFormat::Anthropic,
             "https://api.anthropic.com",
             Some("ANTHROPIC_API_KEY"),
         );
@@ -203,7 +235,7 @@ mod tests {
         let world =
             world.variable("OPENAI_API_KEY", "k").variable("OPENAI_BASE_URL", "https://h/v1/");
         let openai =
-            ("openai/gpt-5", Format::ChatCompletions, "https://h/v1", Some("OPENAI_API_KEY"));
+            ("openai/gpt-5", WireFormat::ChatCompletions, "https://h/v1", Some("OPENAI_API_KEY"));
         check(&world, Ok(openai));
     }
 
@@ -219,7 +251,7 @@ mod tests {
         let world = world.variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
         let openai = (
             "openai/gpt-5",
-            Format::ChatCompletions,
+            WireFormat::ChatCompletions,
             "http://127.0.0.1:8080/v1",
             Some("OPENAI_API_KEY"),
         );
@@ -230,7 +262,7 @@ mod tests {
     fn a_key_that_was_pasted_leaves_the_model_that_is_set() {
         let world = world().flag("--model", "model", "openai/gpt-4o");
         let settings = world.load().unwrap();
-        let label = |provider| settings.model_with_key_of(provider).map(|model| model.label());
+        let label = |provider| settings.model_for_provider(provider).map(|model| model.label());
         assert_eq!(label("openai").unwrap(), "openai/gpt-4o");
         assert_eq!(label("google").unwrap(), "google/gemini-2.5-pro");
     }
@@ -241,7 +273,7 @@ mod tests {
     }
 
     fn label(world: &World) -> Result<String, String> {
-        let chosen = world.load().unwrap().chosen_model();
+        let chosen = world.load().unwrap().model();
         chosen.map(|model| model.label()).map_err(|error| error.to_string())
     }
 
@@ -255,7 +287,7 @@ mod tests {
         };
         for address in ["http://h/v1", "http://10.0.0.1:8080", "http://localhost.evil.org"] {
             assert_eq!(label(&at(address)), refused(address));
-            let pasted = at(address).load().unwrap().model_with_key_of("openai").map(|_| ());
+            let pasted = at(address).load().unwrap().model_for_provider("openai").map(|_| ());
             assert_eq!(pasted.map_err(|error| error.to_string()), refused(address).map(drop));
         }
         assert_eq!(label(&at("http://localhost@h")), refused("http://***@h"));
@@ -303,6 +335,6 @@ mod tests {
             ),
         );
         let world = world.flag("--model", "model", "local/meta/llama-3");
-        check(&world, Ok(("local/meta/llama-3", Format::Responses, "https://h/v1", Some("K"))));
+        check(&world, Ok(("local/meta/llama-3", WireFormat::Responses, "https://h/v1", Some("K"))));
     }
 }

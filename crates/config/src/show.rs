@@ -4,20 +4,20 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::Settings;
-use super::escape::{escape_path, quote};
-use super::file::Lookup;
-use super::layers::Entry;
-use super::place::Place;
-use super::providers;
-use super::rules::Rule;
-use super::settings::{GROUPS, Group, NAME, Preset, Setting};
-use super::value::Value;
+use crate::escape::{escape_path, quote};
+use crate::file::ConfigFile;
+use crate::layers::Entry;
+use crate::origin::Origin;
+use crate::providers;
+use crate::rules::RuleEntry;
+use crate::settings::Settings;
+use crate::table::{GROUPS, Group, NAME, Preset, Setting};
+use crate::value::Value;
 
 /// The sources of a group stand in one column, which a longer line than this does not push away.
 const VALUE_COLUMNS: usize = 58;
 
-pub(super) fn render(settings: &Settings) -> String {
+pub(crate) fn render(settings: &Settings) -> String {
     let mut text = format!(
         "# User's file:    {}\n# Project's file: {}\n",
         user_file(settings),
@@ -80,7 +80,7 @@ fn setting_rows(settings: &Settings, setting: &Setting, key: &str) -> Vec<Row> {
     let Some(entry) = settings.layers.holding(key) else {
         return vec![Row::note(&format!("{key} is not set: {}", absent(settings, setting)))];
     };
-    let source = || source(settings, &entry.place);
+    let source = || source(settings, &entry.origin);
     match &entry.value {
         Value::Rules(rules) if !rules.is_empty() => rule_rows(settings, entry, rules),
         Value::Text(variable) if key.ends_with(".api_key_env") => {
@@ -96,18 +96,18 @@ fn row(key: &str, value: &str, source: String) -> Row {
     Row { left: format!("{key} = {value}"), source: Some(source) }
 }
 
-fn rule_rows(settings: &Settings, entry: &Entry, rules: &[Rule]) -> Vec<Row> {
+fn rule_rows(settings: &Settings, entry: &Entry, rules: &[RuleEntry]) -> Vec<Row> {
     let mut rows = vec![Row { left: "rules = [".to_owned(), source: None }];
     for rule in rules {
-        let Rule { tool, pattern, decision, line } = rule;
+        let RuleEntry { tool, pattern, decision, line } = rule;
         let (tool, pattern, decision) = (quote(tool), quote(pattern), quote(decision));
-        let place = match &entry.place {
-            Place::File { path, .. } => Place::File { path: path.clone(), line: *line },
-            other @ (Place::Default | Place::Variable(_) | Place::Flag(_)) => other.clone(),
+        let origin = match &entry.origin {
+            Origin::File { path, .. } => Origin::File { path: path.clone(), line: *line },
+            other @ (Origin::Default | Origin::Variable(_) | Origin::Flag(_)) => other.clone(),
         };
         rows.push(Row {
             left: format!("  {{ tool = {tool}, match = {pattern}, decision = {decision} }},"),
-            source: Some(source(settings, &place)),
+            source: Some(source(settings, &origin)),
         });
     }
     rows.push(Row { left: "]".to_owned(), source: None });
@@ -117,7 +117,7 @@ fn rule_rows(settings: &Settings, entry: &Entry, rules: &[Rule]) -> Vec<Row> {
 fn render_value(value: &Value) -> String {
     match value {
         Value::Text(text) => quote(text),
-        Value::Address(address) => quote(&address.to_string()),
+        Value::Url(address) => quote(&address.to_string()),
         Value::Number(number) => number.to_string(),
         Value::Switch(switch) => switch.to_string(),
         Value::List(items) => {
@@ -142,32 +142,32 @@ fn absent(settings: &Settings, setting: &Setting) -> String {
     }
 }
 
-fn source(settings: &Settings, place: &Place) -> String {
-    match place {
-        Place::File { path, line } => format!("{}:{line}", short(settings, path)),
-        Place::Default | Place::Variable(_) | Place::Flag(_) => place.to_string(),
+fn source(settings: &Settings, origin: &Origin) -> String {
+    match origin {
+        Origin::File { path, line } => format!("{}:{line}", short(settings, path)),
+        Origin::Default | Origin::Variable(_) | Origin::Flag(_) => origin.to_string(),
     }
 }
 
 fn user_file(settings: &Settings) -> String {
     match &settings.user_file {
-        Lookup::Found(document) => short(settings, &document.path),
-        Lookup::Missing(path) => format!("{} (not there)", short(settings, path)),
-        Lookup::Nowhere => "none (neither XDG_CONFIG_HOME nor HOME names a folder)".to_owned(),
+        ConfigFile::Found(document) => short(settings, &document.path),
+        ConfigFile::Missing(path) => format!("{} (not there)", short(settings, path)),
+        ConfigFile::Nowhere => "none (neither XDG_CONFIG_HOME nor HOME names a folder)".to_owned(),
     }
 }
 
 fn project_file(settings: &Settings) -> String {
     match &settings.project_file {
-        Lookup::Found(document) => short(settings, &document.path),
-        Lookup::Missing(path) => format!("{} (not there)", short(settings, path)),
-        Lookup::Nowhere => "none (the user's file is in its place)".to_owned(),
+        ConfigFile::Found(document) => short(settings, &document.path),
+        ConfigFile::Missing(path) => format!("{} (not there)", short(settings, path)),
+        ConfigFile::Nowhere => "none (the user's file is in its place)".to_owned(),
     }
 }
 
 /// The path, with `~` for the home folder.
 fn short(settings: &Settings, path: &Path) -> String {
-    match settings.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+    match settings.folders.home().and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) => format!("~/{}", escape_path(rest)),
         None => escape_path(path),
     }
@@ -175,8 +175,8 @@ fn short(settings: &Settings, path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::settings;
-    use crate::config::testing::world;
+    use crate::table;
+    use crate::testing::world;
 
     #[test]
     fn the_listing_reads_well() {
@@ -247,7 +247,7 @@ history_size = 10000                              # default
     #[test]
     fn without_anything_every_setting_is_listed_or_said_to_be_unset() {
         let listing = world().without_variable("HOME").listing();
-        for setting in settings::all() {
+        for setting in table::all() {
             let key = setting.key.replace("NAME", "openai");
             let is_listed = |line: &str| {
                 line.starts_with(&format!("{key} = "))

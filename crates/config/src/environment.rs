@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use super::error::{ConfigError, Fault, Wrong, all_or_faults};
-use super::escape::excerpt;
-use super::layers::Entry;
-use super::nearest;
-use super::place::Place;
-use super::providers;
-use super::settings;
+use crate::error::{ConfigError, Fault, Wrong, all_or_faults};
+use crate::escape::excerpt;
+use crate::layers::Entry;
+use crate::origin::Origin;
+use crate::providers;
+use crate::suggestion;
+use crate::table;
+use crate::tools::KnownTools;
 
 const PREFIX: &str = "IKIGAI_";
 
@@ -20,52 +21,59 @@ const NO_SETTINGS: [&str; 2] = ["IKIGAI_AGENT", "IKIGAI_SESSION"];
 /// takes it away for one run.
 ///
 /// `providers` are those that the layers below know.
-pub(super) fn entries(
+pub(crate) fn entries(
     variables: &BTreeMap<OsString, OsString>,
     providers: &[String],
+    tools: &KnownTools,
 ) -> Result<Vec<Entry>, ConfigError> {
     let ours = variables.iter().filter_map(|(name, value)| {
         let name = name.to_string_lossy();
         let is_ours = name.starts_with(PREFIX) && !NO_SETTINGS.contains(&name.as_ref());
-        is_ours.then(|| entry(&name, value, providers)).and_then(Result::transpose)
+        is_ours.then(|| entry(&name, value, providers, tools)).and_then(Result::transpose)
     });
     all_or_faults(ours)
 }
 
 /// The address variables that the providers' own libraries obey, too.
-pub(super) fn provider_addresses(
+pub(crate) fn provider_addresses(
     variables: &BTreeMap<OsString, OsString>,
+    tools: &KnownTools,
 ) -> Result<Vec<Entry>, ConfigError> {
     let given = providers::BUILT_IN.iter().filter_map(|provider| {
         let name = provider.base_url_env;
         let value = variables.get(OsStr::new(name)).filter(|value| !value.is_empty())?;
-        Some(text_entry(&format!("providers.{}.base_url", provider.name), name, value))
+        Some(text_entry(&providers::key(provider.name, "base_url"), name, value, tools))
     });
     all_or_faults(given)
 }
 
 /// The variable that stands for a setting.
-pub(super) fn variable_name(key: &str) -> String {
+pub(crate) fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_uppercase())
 }
 
-fn entry(name: &str, value: &OsStr, providers: &[String]) -> Result<Option<Entry>, Fault> {
+fn entry(
+    name: &str,
+    value: &OsStr,
+    providers: &[String],
+    tools: &KnownTools,
+) -> Result<Option<Entry>, Fault> {
     let key = key_of(name, providers);
-    if settings::find(&key).is_none() || name.chars().any(char::is_lowercase) {
-        let nearest = nearest::key(&key).map(|key| variable_name(&key));
-        return Err(Fault::UnknownVariable { name: excerpt(name), nearest });
+    if table::find(&key).is_none() || name.chars().any(char::is_lowercase) {
+        let suggestion = suggestion::for_key(&key).map(|key| variable_name(&key));
+        return Err(Fault::UnknownVariable { name: excerpt(name), suggestion });
     }
     if value.is_empty() {
         return Ok(None);
     }
-    text_entry(&key, name, value).map(Some)
+    text_entry(&key, name, value, tools).map(Some)
 }
 
-fn text_entry(key: &str, name: &str, value: &OsStr) -> Result<Entry, Fault> {
-    let place = Place::Variable(name.to_owned());
+fn text_entry(key: &str, name: &str, value: &OsStr, tools: &KnownTools) -> Result<Entry, Fault> {
+    let origin = Origin::Variable(name.to_owned());
     match value.to_str() {
-        Some(text) => Entry::parse(key, text, place),
-        None => Err(Fault::value(place, key, Wrong::NotUtf8)),
+        Some(text) => Entry::parse(key, text, origin, tools),
+        None => Err(Fault::value(origin, key, Wrong::NotUtf8)),
     }
 }
 
@@ -73,7 +81,7 @@ fn text_entry(key: &str, name: &str, value: &OsStr) -> Result<Entry, Fault> {
 /// also stands for the hyphen of a provider that is known.
 fn key_of(name: &str, providers: &[String]) -> String {
     let key = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase().replace("__", ".");
-    let Some(provider) = settings::provider_of(&key) else { return key };
+    let Some(provider) = table::provider_of(&key) else { return key };
     match providers.iter().find(|known| known.replace('-', "_") == provider) {
         Some(known) => key.replacen(provider, known, 1),
         None => key,
@@ -85,7 +93,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
-    use crate::config::testing::world;
+    use crate::testing::world;
 
     #[track_caller]
     fn check(name: &str, value: &str, expected: &str) {
@@ -171,13 +179,13 @@ mod tests {
     #[test]
     fn an_unknown_variable_is_an_error_with_the_nearest() {
         let list = "('ikigai config' lists all settings)";
-        for (name, nearest) in [
+        for (name, suggestion) in [
             ("IKIGAI_MAX_AGENT", "IKIGAI_MAX_AGENTS"),
             ("IKIGAI_MAIL_MAX_WAKES", "IKIGAI_MAIL__MAX_WAKES"),
             ("IKIGAI_max_agents", "IKIGAI_MAX_AGENTS"),
             ("IKIGAI_PROVIDERS__LOCAL__URL", "IKIGAI_PROVIDERS__LOCAL__BASE_URL"),
         ] {
-            let expected = format!("unknown variable {name}; did you mean '{nearest}'? {list}");
+            let expected = format!("unknown variable {name}; did you mean '{suggestion}'? {list}");
             check(name, "hunter2", &expected);
         }
         check("IKIGAI_ZEBRA", "", &format!("unknown variable IKIGAI_ZEBRA {list}"));

@@ -3,27 +3,28 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::address::Address;
-use super::error::Wrong;
-use super::escape::excerpt;
-use super::lines::Lines;
-use super::providers;
-use super::rules::{self, Rule};
+use crate::error::Wrong;
+use crate::escape::excerpt;
+use crate::lines::Lines;
+use crate::providers;
+use crate::rules::{self, RuleEntry};
+use crate::secret_url::SecretUrl;
+use crate::tools::KnownTools;
 
 /// A checked value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
-    Address(Address),
+    Url(SecretUrl),
     Number(u64),
     Switch(bool),
     List(Vec<String>),
-    Rules(Vec<Rule>),
+    Rules(Vec<RuleEntry>),
 }
 
 /// What a setting may hold.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Text with a check of its own, which also decides how much of a wrong value is shown.
     Text(fn(&str) -> Result<Value, Wrong>),
     Choice(&'static [&'static str]),
@@ -34,20 +35,24 @@ pub(super) enum Kind {
     Switch,
     /// A list of strings with a check for each; in a variable they are separated by commas.
     List(fn(&str) -> Result<(), Wrong>),
+    /// A list of tools.
+    Tools,
     /// The rules, which only a file can hold.
     Rules,
 }
 
+const LIST: &str = "a list of strings";
+
 /// What is wrong in a file, and in which line.
 #[derive(Debug)]
-pub(super) struct WrongLine {
-    pub(super) line: usize,
-    pub(super) wrong: Wrong,
+pub(crate) struct WrongLine {
+    pub(crate) line: usize,
+    pub(crate) wrong: Wrong,
 }
 
 impl Kind {
     /// Reads a value from a variable or a flag.
-    pub(super) fn parse(&self, text: &str) -> Result<Value, Wrong> {
+    pub(crate) fn parse(&self, text: &str, tools: &KnownTools) -> Result<Value, Wrong> {
         match self {
             Kind::Text(parse) => parse(text),
             Kind::Choice(allowed) => choose(text, allowed),
@@ -68,23 +73,19 @@ impl Kind {
                     Err(Wrong::NoChoice { shown: excerpt(other), allowed: &["true", "false"] })
                 }
             },
-            Kind::List(check) => {
-                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-                items
-                    .map(|item| check(item).map(|()| item.to_owned()))
-                    .collect::<Result<_, _>>()
-                    .map(Value::List)
-            }
+            Kind::List(check) => parse_list(text, check),
+            Kind::Tools => parse_list(text, |name| tools.check_entry(name)),
             Kind::Rules => Err(Wrong::RulesBelongInAFile),
         }
     }
 
     /// Reads a value from a file; `line` is that of its key.
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         value: &Spanned<DeValue<'_>>,
         line: usize,
         lines: &Lines,
+        tools: &KnownTools,
     ) -> Result<Value, WrongLine> {
         let checked = match (self, value.get_ref()) {
             (Kind::Text(parse), DeValue::String(text)) => parse(text),
@@ -95,34 +96,22 @@ impl Kind {
                 in_range(number, &shown, *least, *most)
             }
             (Kind::Switch, DeValue::Boolean(switch)) => Ok(Value::Switch(*switch)),
-            (Kind::List(check), DeValue::Array(items)) => {
-                let items = items.iter().map(|item| self.read_item(item, *check, lines));
-                return items.collect::<Result<_, _>>().map(Value::List);
+            (Kind::List(check), DeValue::Array(items)) => return read_list(items, check, lines),
+            (Kind::Tools, DeValue::Array(items)) => {
+                return read_list(items, |name| tools.check_entry(name), lines);
             }
-            (Kind::Rules, _) => return rules::read(value, lines).map(Value::Rules),
+            (Kind::Rules, _) => return rules::read(value, lines, tools).map(Value::Rules),
             (
                 Kind::Text(_)
                 | Kind::Choice(_)
                 | Kind::Number { .. }
                 | Kind::Switch
-                | Kind::List(_),
+                | Kind::List(_)
+                | Kind::Tools,
                 other,
             ) => Err(Wrong::Type { found: found(other), wanted: self.wanted() }),
         };
         checked.map_err(|wrong| WrongLine { line, wrong })
-    }
-
-    fn read_item(
-        &self,
-        item: &Spanned<DeValue<'_>>,
-        check: fn(&str) -> Result<(), Wrong>,
-        lines: &Lines,
-    ) -> Result<String, WrongLine> {
-        let checked = match item.get_ref() {
-            DeValue::String(text) => check(text).map(|()| text.clone().into_owned()),
-            other => Err(Wrong::Type { found: found(other), wanted: self.wanted() }),
-        };
-        checked.map_err(|wrong| WrongLine { line: lines.line(item.span().start), wrong })
     }
 
     /// What a value of another type should have been.
@@ -132,15 +121,36 @@ impl Kind {
             Kind::Choice(allowed) => format!("one of {}", allowed.join(", ")),
             Kind::Number { least, most } => format!("a whole number from {least} to {most}"),
             Kind::Switch => "true or false".to_owned(),
-            Kind::List(_) => "a list of strings".to_owned(),
+            Kind::List(_) | Kind::Tools => LIST.to_owned(),
             Kind::Rules => "a list of tables [[rules]]".to_owned(),
         }
     }
 }
 
+fn parse_list(text: &str, check: impl Fn(&str) -> Result<(), Wrong>) -> Result<Value, Wrong> {
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let items = items.map(|item| check(item).map(|()| item.to_owned()));
+    items.collect::<Result<_, _>>().map(Value::List)
+}
+
+fn read_list(
+    items: &[Spanned<DeValue<'_>>],
+    check: impl Fn(&str) -> Result<(), Wrong>,
+    lines: &Lines,
+) -> Result<Value, WrongLine> {
+    let read = |item: &Spanned<DeValue<'_>>| {
+        let checked = match item.get_ref() {
+            DeValue::String(text) => check(text).map(|()| text.clone().into_owned()),
+            other => Err(Wrong::Type { found: found(other), wanted: LIST.to_owned() }),
+        };
+        checked.map_err(|wrong| WrongLine { line: lines.line(item.span().start), wrong })
+    };
+    items.iter().map(read).collect::<Result<_, _>>().map(Value::List)
+}
+
 /// Checks an entry of `sandbox.read`, `sandbox.hide` and `sandbox.write`. A relative path would mean another folder
 /// in every project.
-pub(super) fn check_full_path(path: &str) -> Result<(), Wrong> {
+pub(crate) fn check_full_path(path: &str) -> Result<(), Wrong> {
     if path.starts_with('/') || path.starts_with("~/") || path == "~" {
         Ok(())
     } else {
@@ -149,12 +159,12 @@ pub(super) fn check_full_path(path: &str) -> Result<(), Wrong> {
 }
 
 /// Checks an entry of `sandbox.env`.
-pub(super) fn check_variable_name(name: &str) -> Result<(), Wrong> {
+pub(crate) fn check_variable_name(name: &str) -> Result<(), Wrong> {
     providers::parse_variable_name(name).map(drop)
 }
 
 /// What a value of a file is, for a message.
-pub(super) fn found(value: &DeValue<'_>) -> &'static str {
+pub(crate) fn found(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",
@@ -166,7 +176,7 @@ pub(super) fn found(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-fn choose(text: &str, allowed: &'static [&'static str]) -> Result<Value, Wrong> {
+pub(crate) fn choose(text: &str, allowed: &'static [&'static str]) -> Result<Value, Wrong> {
     if allowed.contains(&text) {
         Ok(Value::Text(text.to_owned()))
     } else {

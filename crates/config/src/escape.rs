@@ -7,7 +7,7 @@ use std::path::Path;
 const SHOWN_CHARS: usize = 64;
 
 /// A wrong value or key for a message: without control characters, and cut when it is long.
-pub(super) fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let mut shown = escape(&text.chars().take(SHOWN_CHARS).collect::<String>());
     if text.chars().nth(SHOWN_CHARS).is_some() {
         shown.push_str("...");
@@ -16,12 +16,12 @@ pub(super) fn excerpt(text: &str) -> String {
 }
 
 /// A path for a message, never cut.
-pub(super) fn escape_path(path: &Path) -> String {
+pub(crate) fn escape_path(path: &Path) -> String {
     escape(&path.to_string_lossy())
 }
 
 /// The text with control characters and those that turn the writing direction written as in TOML.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -37,7 +37,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// The text as a TOML string.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", escape(&text))
 }

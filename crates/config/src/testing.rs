@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::{ConfigError, Flag, Settings, Sources};
+use ikigai_tools::{CORE, Decision, Owners, Rule, project_folders};
 
-pub(super) struct World {
+use crate::{ConfigError, Flag, KnownTools, ProjectFile, Settings, Sources};
+
+pub(crate) struct World {
     folder: tempfile::TempDir,
     variables: BTreeMap<OsString, OsString>,
     config_flag: Option<PathBuf>,
@@ -15,7 +17,7 @@ pub(super) struct World {
 }
 
 /// A home folder, and beside it a repository with a folder `src`, where the process is.
-pub(super) fn world() -> World {
+pub(crate) fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("repo/.git")).unwrap();
     std::fs::create_dir_all(folder.path().join("repo/src")).unwrap();
@@ -24,18 +26,29 @@ pub(super) fn world() -> World {
         .variable("HOME", "HOME")
 }
 
+/// The tools, as the program passes them on.
+pub(crate) fn known_tools() -> KnownTools {
+    let others = ["file_edit", "fork", "wait", "kill", "agents"];
+    let core = CORE.map(str::to_owned).to_vec();
+    KnownTools {
+        names: core.iter().cloned().chain(others.map(str::to_owned)).collect(),
+        core,
+        check_pattern: |tool, pattern| Rule::new(tool, pattern, Decision::Ask).map(drop),
+    }
+}
+
 impl World {
     /// Writes the user's file.
-    pub(super) fn user(self, text: &str) -> World {
+    pub(crate) fn user(self, text: &str) -> World {
         self.file("home/.config/ikigai/config.toml", text)
     }
 
     /// Writes the project's file.
-    pub(super) fn project(self, text: &str) -> World {
+    pub(crate) fn project(self, text: &str) -> World {
         self.file("repo/.ikigai/config.toml", text)
     }
 
-    pub(super) fn file(self, path: &str, text: impl AsRef<[u8]>) -> World {
+    pub(crate) fn file(self, path: &str, text: impl AsRef<[u8]>) -> World {
         let path = self.path(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -43,7 +56,7 @@ impl World {
     }
 
     /// Sets a variable; `HOME` at the beginning of the value stands for the home folder.
-    pub(super) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> World {
+    pub(crate) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> World {
         let value = match value.as_ref().to_str().and_then(|value| value.strip_prefix("HOME")) {
             Some(rest) => format!("{}{rest}", self.path("home").display()).into(),
             None => value.as_ref().to_owned(),
@@ -52,53 +65,58 @@ impl World {
         self
     }
 
-    pub(super) fn without_variable(mut self, name: &str) -> World {
+    pub(crate) fn without_variable(mut self, name: &str) -> World {
         self.variables.remove(OsStr::new(name));
         self
     }
 
-    pub(super) fn flag(mut self, typed: &'static str, key: &'static str, value: &str) -> World {
+    pub(crate) fn flag(mut self, typed: &'static str, key: &'static str, value: &str) -> World {
         self.flags.push((key, value.to_owned(), typed));
         self
     }
 
-    pub(super) fn config_flag(mut self, path: impl AsRef<Path>) -> World {
-        self.config_flag = Some(path.as_ref().to_owned());
+    pub(crate) fn config_flag(mut self, path: impl AsRef<Path>) -> World {
+        self.config_flag = Some(self.directory.join(path));
         self
     }
 
-    pub(super) fn directory(mut self, path: &str) -> World {
+    pub(crate) fn directory(mut self, path: &str) -> World {
         self.directory = self.path(path);
         std::fs::create_dir_all(&self.directory).unwrap();
         self
     }
 
-    pub(super) fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
     }
 
-    pub(super) fn load(&self) -> Result<Settings, ConfigError> {
+    pub(crate) fn load(&self) -> Result<Settings, ConfigError> {
         let flags =
-            self.flags.iter().map(|(key, value, typed)| Flag { key, value: value.clone(), typed });
+            self.flags.iter().map(|(key, value, name)| Flag { key, value: value.clone(), name });
+        let owners = Owners::of(&self.directory);
+        let is_foreign = |path: &Path| owners.check(path).is_err();
+        let folders = project_folders(&self.directory, owners).into_iter();
+        let project_files = folders.map(|folder| ProjectFile::in_folder(folder, is_foreign));
         Settings::load(&Sources {
             variables: self.variables.clone(),
             config_flag: self.config_flag.clone(),
-            directory: self.directory.clone(),
+            project_files: project_files.collect(),
             flags: flags.collect(),
+            tools: known_tools(),
         })
     }
 
     /// Compares the whole error, as the binary prints it; `USER`, `PROJECT` and `ROOT` stand for
     /// the two files and the folder of everything.
     #[track_caller]
-    pub(super) fn refused(&self, expected: &str) {
+    pub(crate) fn refused(&self, expected: &str) {
         let error = anyhow::Error::from(self.load().unwrap_err());
         assert_eq!(self.named(&format!("{error:#}")), expected);
     }
 
     /// Compares lines of the listing, spaces between value and source taken as one.
     #[track_caller]
-    pub(super) fn shows(&self, expected: &[&str]) {
+    pub(crate) fn shows(&self, expected: &[&str]) {
         let listing = self.listing();
         let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = listing.lines().map(squeeze).collect();
@@ -109,7 +127,7 @@ impl World {
 
     /// What `ikigai config` prints, with the folder named as in `refused`.
     #[track_caller]
-    pub(super) fn listing(&self) -> String {
+    pub(crate) fn listing(&self) -> String {
         let settings = self.load().unwrap_or_else(|error| panic!("{error}"));
         self.named(&settings.render())
     }

@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use super::error::ConfigError;
+use crate::error::{ConfigError, Problem};
 
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// A file that was read.
-pub(super) struct Document {
-    pub(super) path: Arc<Path>,
-    pub(super) text: String,
+pub(crate) struct Document {
+    pub(crate) path: Arc<Path>,
+    pub(crate) text: String,
 }
 
 /// What became of looking for a file.
 #[derive(Debug)]
-pub(super) enum Lookup {
+pub(crate) enum ConfigFile {
     Found(Document),
     /// It is not there.
     Missing(PathBuf),
@@ -30,20 +30,20 @@ pub(super) enum Lookup {
     Nowhere,
 }
 
-impl Lookup {
+impl ConfigFile {
     /// Where the file is, or would be.
-    pub(super) fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         match self {
-            Lookup::Found(document) => Some(&document.path),
-            Lookup::Missing(path) => Some(path),
-            Lookup::Nowhere => None,
+            ConfigFile::Found(document) => Some(&document.path),
+            ConfigFile::Missing(path) => Some(path),
+            ConfigFile::Nowhere => None,
         }
     }
 }
 
 impl Document {
     /// Reads a file; `None` when it does not exist.
-    pub(super) fn read(path: &Path) -> Result<Option<Document>, ConfigError> {
+    pub(crate) fn read(path: &Path) -> Result<Option<Document>, ConfigError> {
         let Some(file) = open(path)? else { return Ok(None) };
         let bytes = read_bounded(file, path)?;
         match String::from_utf8(bytes) {
@@ -51,7 +51,7 @@ impl Document {
             Err(error) => {
                 let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-                Err(ConfigError::NotUtf8 { path: path.into(), line })
+                Err(Problem::NotUtf8 { path: path.into(), line }.into())
             }
         }
     }
@@ -68,22 +68,22 @@ fn open(path: &Path) -> Result<Option<File>, ConfigError> {
     // A device is not even opened, which may do something. Should another file take this one's place a
     // moment later, the open does not block, and the type is asked of the open file once more.
     if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(ConfigError::NotRegular { path: path.into() });
+        return Err(Problem::NotRegular { path: path.into() }.into());
     }
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let unreadable = |source| ConfigError::Unreadable { path: path.into(), source };
+    let unreadable = |source| Problem::Unreadable { path: path.into(), source };
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => {
             let metadata = file.metadata().map_err(unreadable)?;
             if !metadata.is_file() {
-                return Err(ConfigError::NotRegular { path: path.into() });
+                return Err(Problem::NotRegular { path: path.into() }.into());
             }
             Ok(Some(file))
         }
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        Err(error) => Err(unreadable(error)),
+        Err(error) => Err(unreadable(error).into()),
     }
 }
 
@@ -91,9 +91,9 @@ fn read_bounded(file: File, path: &Path) -> Result<Vec<u8>, ConfigError> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|source| ConfigError::Unreadable { path: path.into(), source })?;
+        .map_err(|source| Problem::Unreadable { path: path.into(), source })?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(ConfigError::TooLarge { path: path.into() });
+        return Err(Problem::TooLarge { path: path.into() }.into());
     }
     Ok(bytes)
 }

@@ -1,7 +1,7 @@
 //! Addresses without what is secret in them.
 
-use super::escape::escape;
-use super::url::Parts;
+use crate::escape::escape;
+use crate::url::Parts;
 
 const MASK: &str = "***";
 
@@ -10,7 +10,7 @@ const SECRET_NAMES: &[&str] = &["pass", "pwd", "token", "key", "secret", "auth",
 
 /// The address with its password and secret parameters masked, fit for a terminal; what cannot be
 /// taken apart is masked wholly after the scheme.
-pub(super) fn mask(url: &str) -> String {
+pub(crate) fn mask(url: &str) -> String {
     let masked = match Parts::split(url) {
         Some(parts) => mask_parts(&parts),
         None => mask_wholly(url),

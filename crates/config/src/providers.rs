@@ -3,29 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use super::error::{ConfigError, Fault, Wrong, all_or_faults};
-use super::escape::excerpt;
-use super::layers::{Entry, Layers};
-use super::place::Place;
-use super::settings;
-use super::value::Value;
+use crate::error::{ConfigError, Fault, Wrong, all_or_faults};
+use crate::escape::excerpt;
+use crate::layers::{Entry, Layers};
+use crate::origin::Origin;
+use crate::table;
+use crate::tools::KnownTools;
+use crate::value::Value;
 
 /// The wire formats; the first is that of a provider which names none.
-pub(super) const KINDS: &[&str] = &["openai", "openai-responses", "anthropic", "google"];
+pub(crate) const KINDS: &[&str] = &["openai", "openai-responses", "anthropic", "google"];
 
-pub(super) struct BuiltIn {
-    pub(super) name: &'static str,
+pub(crate) struct BuiltIn {
+    pub(crate) name: &'static str,
     kind: &'static str,
     base_url: &'static str,
     api_key_env: &'static str,
     /// The model that is used when only a key is there.
     model: &'static str,
     /// The variable with another address, as the provider's own libraries have it.
-    pub(super) base_url_env: &'static str,
+    pub(crate) base_url_env: &'static str,
 }
 
 /// In the order in which a key is looked for when no model is set.
-pub(super) const BUILT_IN: &[BuiltIn] = &[
+pub(crate) const BUILT_IN: &[BuiltIn] = &[
     BuiltIn {
         name: "openai",
         kind: "openai",
@@ -53,7 +54,7 @@ pub(super) const BUILT_IN: &[BuiltIn] = &[
 ];
 
 /// The built-in providers' settings, as key and text.
-pub(super) fn defaults() -> impl Iterator<Item = (String, String)> {
+pub(crate) fn defaults() -> impl Iterator<Item = (String, String)> {
     BUILT_IN.iter().flat_map(|provider| {
         [
             ("kind", provider.kind),
@@ -65,19 +66,19 @@ pub(super) fn defaults() -> impl Iterator<Item = (String, String)> {
 }
 
 /// The key of a provider's setting.
-pub(super) fn key(provider: &str, field: &str) -> String {
+pub(crate) fn key(provider: &str, field: &str) -> String {
     format!("providers.{provider}.{field}")
 }
 
 /// The model of a built-in provider that is used when only its key is there.
-pub(super) fn usual_model(provider: &str) -> Option<&'static str> {
+pub(crate) fn usual_model(provider: &str) -> Option<&'static str> {
     BUILT_IN.iter().find(|built_in| built_in.name == provider).map(|built_in| built_in.model)
 }
 
 /// All providers: the built-in ones in their order, then the user's by name.
-pub(super) fn names(layers: &Layers) -> Vec<String> {
+pub(crate) fn names(layers: &Layers) -> Vec<String> {
     let mut names: Vec<String> = BUILT_IN.iter().map(|provider| provider.name.to_owned()).collect();
-    for name in layers.iter().filter_map(|entry| settings::provider_of(&entry.key)) {
+    for name in layers.iter().filter_map(|entry| table::provider_of(&entry.key)) {
         if !names.iter().any(|there| there == name) {
             names.push(name.to_owned());
         }
@@ -86,20 +87,20 @@ pub(super) fn names(layers: &Layers) -> Vec<String> {
 }
 
 /// The providers of which the user has set something.
-pub(super) fn configured(layers: &Layers) -> BTreeSet<&str> {
-    let set = layers.iter().filter(|entry| entry.place != Place::Default);
-    set.filter_map(|entry| settings::provider_of(&entry.key)).collect()
+pub(crate) fn configured(layers: &Layers) -> BTreeSet<&str> {
+    let set = layers.iter().filter(|entry| entry.origin != Origin::Default);
+    set.filter_map(|entry| table::provider_of(&entry.key)).collect()
 }
 
 /// Gives the user's own providers what they left out, and refuses those without an address.
-pub(super) fn complete(layers: &mut Layers) -> Result<(), ConfigError> {
+pub(crate) fn complete(layers: &mut Layers, tools: &KnownTools) -> Result<(), ConfigError> {
     let completed = names(layers).into_iter().filter_map(|name| {
         if layers.holding(&key(&name, "base_url")).is_none() {
             return Some(Err(no_base_url(layers, &name)));
         }
         let kind = key(&name, "kind");
         let missing = layers.holding(&kind).is_none();
-        missing.then(|| Entry::parse(&kind, KINDS[0], Place::Default))
+        missing.then(|| Entry::parse(&kind, KINDS[0], Origin::Default, tools))
     });
     let completed = all_or_faults(completed)?;
     layers.add(completed);
@@ -107,15 +108,15 @@ pub(super) fn complete(layers: &mut Layers) -> Result<(), ConfigError> {
 }
 
 /// The names of all key variables that any layer speaks of.
-pub(super) fn key_variables(layers: &Layers) -> BTreeSet<OsString> {
+pub(crate) fn key_variables(layers: &Layers) -> BTreeSet<OsString> {
     let entries = layers.iter().filter(|entry| entry.key.ends_with(".api_key_env"));
     entries.filter_map(|entry| text(Some(&entry.value)).map(OsString::from)).collect()
 }
 
 /// The names of all variables with an address that holds a secret.
-pub(super) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString> {
-    layers.iter().filter_map(|entry| match (&entry.value, &entry.place) {
-        (Value::Address(address), Place::Variable(name)) if address.is_secret() => {
+pub(crate) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString> {
+    layers.iter().filter_map(|entry| match (&entry.value, &entry.origin) {
+        (Value::Url(address), Origin::Variable(name)) if address.is_secret() => {
             Some(OsString::from(name))
         }
         _ => None,
@@ -123,7 +124,7 @@ pub(super) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString
 }
 
 /// Those key variables that are there and not empty.
-pub(super) fn keys_present(
+pub(crate) fn keys_present(
     layers: &Layers,
     variables: &BTreeMap<OsString, OsString>,
 ) -> BTreeSet<OsString> {
@@ -132,7 +133,7 @@ pub(super) fn keys_present(
 }
 
 /// The first provider whose key is present.
-pub(super) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>) -> Option<String> {
+pub(crate) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>) -> Option<String> {
     names(layers).into_iter().find(|name| {
         let variable = text(layers.value(&key(name, "api_key_env")));
         variable.is_some_and(|variable| keys_present.contains(&OsString::from(variable)))
@@ -140,17 +141,17 @@ pub(super) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>)
 }
 
 /// The first provider whose address the user has set: a server of one's own may want no key.
-pub(super) fn first_with_own_address(layers: &Layers) -> Option<String> {
+pub(crate) fn first_with_own_address(layers: &Layers) -> Option<String> {
     names(layers).into_iter().find(|name| {
         let address = layers.holding(&key(name, "base_url"));
-        address.is_some_and(|entry| entry.place != Place::Default)
+        address.is_some_and(|entry| entry.origin != Origin::Default)
     })
 }
 
 /// Checks the provider's name in a key, where there is one: it is written in front of a model and a
 /// `/`, and with single underscores in a variable.
-pub(super) fn check_key(key: &str) -> Result<(), Wrong> {
-    let Some(name) = settings::provider_of(key) else { return Ok(()) };
+pub(crate) fn check_key(key: &str) -> Result<(), Wrong> {
+    let Some(name) = table::provider_of(key) else { return Ok(()) };
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
     };
@@ -162,7 +163,7 @@ pub(super) fn check_key(key: &str) -> Result<(), Wrong> {
 }
 
 /// Checks `api_key_env`. A wrong value is never shown: it is probably the key itself.
-pub(super) fn parse_variable_name(text: &str) -> Result<Value, Wrong> {
+pub(crate) fn parse_variable_name(text: &str) -> Result<Value, Wrong> {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
     let mut bytes = text.bytes();
     if !bytes.next().is_some_and(is_letter) || !bytes.all(|b| is_letter(b) || b.is_ascii_digit()) {
@@ -175,12 +176,13 @@ pub(super) fn parse_variable_name(text: &str) -> Result<Value, Wrong> {
 }
 
 fn no_base_url(layers: &Layers, name: &str) -> Fault {
-    let of_provider = |entry: &&Entry| settings::provider_of(&entry.key) == Some(name);
-    let place = layers.iter().find(of_provider).map_or(Place::Default, |entry| entry.place.clone());
-    Fault::value(place, &format!("providers.{name}"), Wrong::NoBaseUrl)
+    let of_provider = |entry: &&Entry| table::provider_of(&entry.key) == Some(name);
+    let origin =
+        layers.iter().find(of_provider).map_or(Origin::Default, |entry| entry.origin.clone());
+    Fault::value(origin, &format!("providers.{name}"), Wrong::NoBaseUrl)
 }
 
-pub(super) fn text(value: Option<&Value>) -> Option<&str> {
+pub(crate) fn text(value: Option<&Value>) -> Option<&str> {
     match value {
         Some(Value::Text(text)) => Some(text),
         _ => None,
@@ -189,7 +191,7 @@ pub(super) fn text(value: Option<&Value>) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::testing::world;
+    use crate::testing::world;
 
     #[test]
     fn a_new_provider_needs_only_an_address() {

@@ -3,42 +3,48 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{ConfigError, Fault};
-use super::escape::{escape_path, excerpt, quote};
-use super::file::{Document, Lookup};
-use super::layers::Entry;
-use super::lines::Lines;
-use super::nearest;
-use super::place::Place;
-use super::providers;
-use super::settings::{self, ProjectMay, Setting};
-use super::value::WrongLine;
+use crate::error::{ConfigError, Fault, Problem, no_faults};
+use crate::escape::{escape_path, excerpt, quote};
+use crate::file::{ConfigFile, Document};
+use crate::layers::Entry;
+use crate::lines::Lines;
+use crate::origin::Origin;
+use crate::providers;
+use crate::suggestion;
+use crate::table::{self, ProjectMay, Setting};
+use crate::tools::KnownTools;
+use crate::value::WrongLine;
 
 /// Who wrote a file.
 #[derive(Clone, Copy)]
-pub(super) enum Author<'a> {
+pub(crate) enum Author<'a> {
     User,
     /// Not trusted; `user_file` is named as the right place for what it may not set.
     Project {
-        user_file: &'a Lookup,
+        user_file: &'a ConfigFile,
     },
 }
 
-pub(super) fn entries(document: &Document, author: Author<'_>) -> Result<Vec<Entry>, ConfigError> {
+pub(crate) fn entries(
+    document: &Document,
+    author: Author<'_>,
+    tools: &KnownTools,
+) -> Result<Vec<Entry>, ConfigError> {
     let lines = Lines::of(&document.text);
     // Only the parser's message is taken: its own `Display` and `Debug` repeat the text of the
     // file.
     let table = DeTable::parse(&document.text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let before = document.text.get(lines.start(at)..at).unwrap_or_default();
-        ConfigError::Syntax {
+        Problem::Syntax {
             path: document.path.to_path_buf(),
             line: lines.line(at),
             column: before.chars().count() + 1,
             message: error.message().to_owned(),
         }
     })?;
-    let mut reader = Reader { document, author, lines, entries: Vec::new(), faults: Vec::new() };
+    let (entries, faults) = (Vec::new(), Vec::new());
+    let mut reader = Reader { document, author, tools, lines, entries, faults };
     reader.walk("", table.get_ref());
     reader.finish()
 }
@@ -46,6 +52,7 @@ pub(super) fn entries(document: &Document, author: Author<'_>) -> Result<Vec<Ent
 struct Reader<'a> {
     document: &'a Document,
     author: Author<'a>,
+    tools: &'a KnownTools,
     lines: Lines,
     entries: Vec<Entry>,
     /// With the line, since the parser's tables are in the order of the alphabet.
@@ -57,10 +64,10 @@ impl Reader<'_> {
         for (name, value) in table {
             let key = join(prefix, name.get_ref());
             let line = self.lines.line(name.span().start);
-            match (settings::find(&key), value.get_ref()) {
+            match (table::find(&key), value.get_ref()) {
                 (Some(setting), _) => self.read(setting, &key, line, value),
                 (None, DeValue::Table(inner)) if !inner.is_empty() => self.walk(&key, inner),
-                (None, DeValue::Table(_)) if settings::is_group(&key) => {}
+                (None, DeValue::Table(_)) if table::is_group(&key) => {}
                 (None, _) => self.refuse(key, line),
             }
         }
@@ -79,14 +86,14 @@ impl Reader<'_> {
         }
         let checked = providers::check_key(key)
             .map_err(|wrong| WrongLine { line, wrong })
-            .and_then(|()| setting.kind.read(value, line, &self.lines));
+            .and_then(|()| setting.kind.read(value, line, &self.lines, self.tools));
         match checked {
             Ok(value) => {
-                let place = self.place(line);
-                self.entries.push(Entry { key: key.to_owned(), setting, value, place });
+                let origin = self.origin(line);
+                self.entries.push(Entry { key: key.to_owned(), setting, value, origin });
             }
             Err(WrongLine { line, wrong }) => {
-                let fault = Fault::value(self.place(line), key, wrong);
+                let fault = Fault::value(self.origin(line), key, wrong);
                 self.faults.push((line, fault));
             }
         }
@@ -94,12 +101,12 @@ impl Reader<'_> {
 
     /// The fault of a key that is no setting.
     fn refuse(&mut self, key: String, line: usize) {
-        let place = self.place(line);
-        let fault = if settings::is_group(&key) {
-            Fault::NotATable { place, key }
+        let origin = self.origin(line);
+        let fault = if table::is_group(&key) {
+            Fault::NotATable { origin, key }
         } else {
-            let nearest = nearest::key(&key);
-            Fault::UnknownSetting { place, key: excerpt(&key), nearest }
+            let suggestion = suggestion::for_key(&key);
+            Fault::UnknownSetting { origin, key: excerpt(&key), suggestion }
         };
         self.faults.push((line, fault));
     }
@@ -113,23 +120,21 @@ impl Reader<'_> {
                 ProjectMay::Choose | ProjectMay::Narrow | ProjectMay::Lower,
             ) => None,
             (Author::Project { user_file }, ProjectMay::Nothing) => Some(Fault::Untrusted {
-                place: self.place(line),
+                origin: self.origin(line),
                 key: excerpt(key),
                 user_file: named(user_file),
             }),
         }
     }
 
-    fn place(&self, line: usize) -> Place {
-        Place::File { path: self.document.path.clone(), line }
+    fn origin(&self, line: usize) -> Origin {
+        Origin::File { path: self.document.path.clone(), line }
     }
 
     fn finish(mut self) -> Result<Vec<Entry>, ConfigError> {
-        if self.faults.is_empty() {
-            return Ok(self.entries);
-        }
         self.faults.sort_by_key(|(line, _)| *line);
-        Err(ConfigError::Faults(self.faults.into_iter().map(|(_, fault)| fault).collect()))
+        no_faults(self.faults.into_iter().map(|(_, fault)| fault).collect())?;
+        Ok(self.entries)
     }
 }
 
@@ -142,17 +147,17 @@ fn join(prefix: &str, name: &str) -> String {
 }
 
 /// The user's file, as an error names it.
-pub(super) fn named(user_file: &Lookup) -> String {
+pub(crate) fn named(user_file: &ConfigFile) -> String {
     match user_file {
-        Lookup::Found(document) => escape_path(&document.path),
-        Lookup::Missing(path) => escape_path(path),
-        Lookup::Nowhere => "$XDG_CONFIG_HOME/ikigai/config.toml".to_owned(),
+        ConfigFile::Found(document) => escape_path(&document.path),
+        ConfigFile::Missing(path) => escape_path(path),
+        ConfigFile::Nowhere => "$XDG_CONFIG_HOME/ikigai/config.toml".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::config::testing::world;
+    use crate::testing::world;
 
     #[track_caller]
     fn check(user: &str, expected: &str) {

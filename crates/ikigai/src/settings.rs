@@ -1,0 +1,120 @@
+//! The configuration, in the types of the crates that follow it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Error;
+use ikigai_agents::{Notify, catalogue};
+use ikigai_config::{KnownTools, ProjectFile, RuleEntry, Settings};
+use ikigai_store::{AgentLimits, Budget, Step, database_files};
+use ikigai_tools::{
+    CORE, Decision, Dispatcher, Mode, OutputSize, Owners, Rule, path_pattern, project_folders,
+};
+
+/// The tools that settings can name.
+pub(crate) fn known_tools() -> KnownTools {
+    let names = catalogue().declarations().map(|tool| tool.name.to_owned()).collect();
+    let check_pattern =
+        |tool: &str, pattern: &str| Rule::new(tool, pattern, Decision::Ask).map(drop);
+    KnownTools { names, core: CORE.map(str::to_owned).to_vec(), check_pattern }
+}
+
+/// Where the file of the project of `directory` may be.
+pub(crate) fn project_files(directory: &Path) -> Vec<ProjectFile> {
+    let owners = Owners::of(directory);
+    let file = |folder| ProjectFile::in_folder(folder, |path| owners.check(path).is_err());
+    project_folders(directory, owners).into_iter().map(file).collect()
+}
+
+/// The enabled tools.
+pub(crate) fn tools(settings: &Settings) -> Dispatcher<Step> {
+    match settings.enabled_tools() {
+        Some(enabled) => catalogue().only(|name| enabled.iter().any(|tool| tool == name)),
+        None => catalogue(),
+    }
+}
+
+/// How much of an output a model gets.
+pub(crate) fn output_size(settings: &Settings) -> OutputSize {
+    OutputSize::clamped(settings.number("max_output_size") as usize)
+}
+
+/// What agents may do without a rule.
+pub(crate) fn mode(settings: &Settings) -> Mode {
+    Mode::parse(settings.text("mode")).unwrap_or(Mode::Work)
+}
+
+/// The user's rules, in their order.
+pub(crate) fn rules(settings: &Settings) -> anyhow::Result<Vec<Rule>> {
+    let rules = settings.rules().iter().flat_map(|rule| {
+        let decision = Decision::parse(&rule.decision).unwrap_or(Decision::Ask);
+        let patterns = patterns(rule, settings.folders().home()).into_iter();
+        patterns.map(move |pattern| Rule::new(&rule.tool, &pattern, decision).map_err(Error::msg))
+    });
+    rules.collect()
+}
+
+/// The patterns of a rule, `~` replaced in paths. Commands are matched as they are written.
+fn patterns(rule: &RuleEntry, home: Option<&Path>) -> Vec<String> {
+    let in_home = rule.pattern.strip_prefix("~/").filter(|_| rule.tool != "bash");
+    let (Some(rest), Some(home)) = (in_home, home) else {
+        return vec![rule.pattern.clone()];
+    };
+    // A file is known by where it really is, and may be denied by how it is named.
+    let real = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+    let full = |home: &Path| format!("{}{rest}", path_pattern(&home.join("")));
+    let mut patterns = vec![full(&real), full(home)];
+    patterns.dedup();
+    patterns
+}
+
+/// How many notifications and requests there are until the user speaks again.
+pub(crate) fn budget(settings: &Settings) -> Budget {
+    Budget { wakes: settings.number("mail.max_wakes"), requests: settings.number("max_requests") }
+}
+
+/// How many agents a session may have.
+pub(crate) fn agent_limits(settings: &Settings) -> AgentLimits {
+    AgentLimits { agents: settings.number("max_agents"), depth: settings.number("max_depth") }
+}
+
+/// When agents are notified of mail.
+pub(crate) fn notify(settings: &Settings) -> Notify {
+    match settings.text("mail.notify") {
+        "boundary" => Notify::Boundary,
+        _ => Notify::Idle,
+    }
+}
+
+/// Where ikigai keeps its own files: its folders, and the user's file and those of an embedded database elsewhere.
+pub(crate) fn own_places(settings: &Settings) -> anyhow::Result<Vec<PathBuf>> {
+    let mut places = settings.folders().own();
+    // Where it is elsewhere, or its name in our folder is a link.
+    places.extend(settings.user_file().map(Path::to_owned));
+    if let Ok(url) = settings.database_url() {
+        places.extend(database_files(url.expose())?);
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use ikigai_config::Sources;
+
+    use super::*;
+
+    #[test]
+    fn the_range_of_max_output_size_is_that_of_the_tools() {
+        let load = |bytes: usize| {
+            let variables = [("IKIGAI_MAX_OUTPUT_SIZE".into(), bytes.to_string().into())].into();
+            let (project_files, flags) = (Vec::new(), Vec::new());
+            let tools = known_tools();
+            Settings::load(&Sources { variables, config_flag: None, project_files, flags, tools })
+        };
+        for bytes in [OutputSize::MIN, OutputSize::MAX] {
+            assert_eq!(output_size(&load(bytes).unwrap()).bytes(), bytes);
+        }
+        for bytes in [OutputSize::MIN - 1, OutputSize::MAX + 1] {
+            assert!(load(bytes).is_err(), "{bytes}");
+        }
+    }
+}
