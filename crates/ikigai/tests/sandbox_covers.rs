@@ -36,9 +36,14 @@ fn stop(enclosed: &Enclosed) {
 }
 
 fn git(enclosed: &Enclosed, arguments: &[&str]) {
+    assert!(try_git(enclosed, arguments));
+}
+
+/// Whether git could do it: not while somebody is writing its settings.
+fn try_git(enclosed: &Enclosed, arguments: &[&str]) -> bool {
     let mut git = Command::new("git");
     git.args(arguments).current_dir(enclosed.workspace.directory());
-    assert!(git.status().unwrap().success());
+    git.status().unwrap().success()
 }
 
 #[test]
@@ -92,7 +97,9 @@ fn a_program_that_a_command_adds_to_replaced_settings_is_gone_when_it_has_ended(
         let add = "printf '[core]\\n\\tpager = evil\\n' >> .git/config && echo written";
         enclosed.prints(&format!("while [ ! -e stop ]; do {add}; done > /dev/null 2>&1 &"));
         for number in 0..20 {
-            git(&enclosed, &["config", "user.name", &number.to_string()]);
+            wait_for("git", || {
+                try_git(&enclosed, &["config", "user.name", &number.to_string()]).then_some(())
+            });
             std::thread::sleep(Duration::from_millis(5));
         }
         stop(&enclosed);
