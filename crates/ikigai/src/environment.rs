@@ -175,21 +175,22 @@ impl Environment {
         &self,
         variables: Vec<(OsString, OsString)>,
     ) -> anyhow::Result<Commands> {
-        let (secret, plain) = variables.into_iter().partition(|(name, _)| self.is_held_back(name));
+        let (secret, plain) =
+            variables.into_iter().partition(|(name, value)| self.is_held_back(name, value));
         let commands = Commands::new(&own_program()?, OsStr::new(WATCHDOG), plain);
         Ok(commands.holding_back(secret))
     }
 
     /// The names of the variables that commands in the sandbox do not get since they look like secrets.
     pub(crate) fn held_back(&self) -> Vec<String> {
-        let variables = self.for_commands().into_iter().map(|(name, _)| name);
-        let names = variables.filter(|name| self.is_held_back(name));
-        names.map(|name| name.to_string_lossy().into_owned()).collect()
+        let variables = self.for_commands().into_iter();
+        let held_back = variables.filter(|(name, value)| self.is_held_back(name, value));
+        held_back.map(|(name, _)| name.to_string_lossy().into_owned()).collect()
     }
 
-    fn is_held_back(&self, variable: &OsStr) -> bool {
+    fn is_held_back(&self, variable: &OsStr, value: &OsStr) -> bool {
         let allowed = self.settings.list("sandbox.env");
-        looks_secret(variable) && !allowed.iter().any(|name| variable == name.as_str())
+        looks_secret(variable, value) && !allowed.iter().any(|name| variable == name.as_str())
     }
 
     /// The variables that a command may see: no key, no address of the database.

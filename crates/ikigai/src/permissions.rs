@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use ikigai_agents::{Permissions, Person};
-use ikigai_tools::{Mode, Root, Sandbox, Tree, secret_places};
+use ikigai_tools::{Mode, Root, Sandbox, Tree, other_names, secret_places};
 
 use crate::environment::Environment;
 use crate::lookup::Lookup;
@@ -93,6 +93,7 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     let real = there.filter_map(|path| path.canonicalize().ok().filter(|real| real != path));
     let real: Vec<PathBuf> = real.collect();
     hidden.extend(real);
+    hidden.extend(other_names(&hidden));
     Ok(Sandbox {
         write,
         unprotected: Vec::new(),

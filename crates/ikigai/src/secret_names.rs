@@ -19,12 +19,38 @@ const PARTS: [&str; 9] = [
 ];
 
 /// What such a name ends with.
-const ENDS: [&str; 3] = ["_KEY", "_PAT", "_DSN"];
+const ENDS: [&str; 13] = [
+    "_AUTH",
+    "_CONNECTION_STRING",
+    "_COOKIE",
+    "_DSN",
+    "_JWT",
+    "_KEY",
+    "_PASS",
+    "_PAT",
+    "_PSW",
+    "_PW",
+    "_PWD",
+    "_WEBHOOK_URL",
+    "SSHPASS",
+];
 
-/// Whether a variable looks like a secret.
-pub(crate) fn looks_secret(variable: &OsStr) -> bool {
+/// Whether a variable looks like a secret, by its name, or since its value is an address with a password. Commands with
+/// the network need that of a proxy.
+pub(crate) fn looks_secret(variable: &OsStr, value: &OsStr) -> bool {
     let name = variable.to_string_lossy().to_ascii_uppercase();
-    PARTS.iter().any(|part| name.contains(part)) || ENDS.iter().any(|end| name.ends_with(end))
+    PARTS.iter().any(|part| name.contains(part))
+        || ENDS.iter().any(|end| name.ends_with(end))
+        || (!name.ends_with("_PROXY") && has_password(&value.to_string_lossy()))
+}
+
+/// `scheme://user:password@host`
+fn has_password(value: &str) -> bool {
+    value.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        user.and_then(|user| user.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
+    })
 }
 
 #[cfg(test)]
@@ -45,13 +71,40 @@ mod tests {
             "STRIPE_APIKEY",
             "SENTRY_DSN",
             "GH_PAT",
+            "MYSQL_PWD",
+            "SSHPASS",
+            "DB_PASS",
+            "SLACK_WEBHOOK_URL",
         ] {
-            assert!(looks_secret(name.as_ref()), "{name}");
+            assert!(looks_secret(name.as_ref(), "x".as_ref()), "{name}");
         }
-        for name in
-            ["PATH", "HOME", "KEYBOARD", "MONKEY", "LANG", "SSH_AUTH_SOCK", "KEY", "CARGO_HOME"]
-        {
-            assert!(!looks_secret(name.as_ref()), "{name}");
+        for name in [
+            "PATH",
+            "HOME",
+            "KEYBOARD",
+            "MONKEY",
+            "LANG",
+            "SSH_AUTH_SOCK",
+            "KEY",
+            "CARGO_HOME",
+            "PWD",
+            "OLDPWD",
+            "COMPASS",
+        ] {
+            assert!(!looks_secret(name.as_ref(), "x".as_ref()), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_address_with_a_password_is_a_secret() {
+        for (name, value, expected) in [
+            ("DATABASE_URL", "postgres://me:word@host/db", true),
+            ("REDIS", "redis://:word@host", true),
+            ("DATABASE_URL", "postgres://me@host/db", false),
+            ("URL", "https://host/a:b@c", false),
+            ("HTTPS_PROXY", "http://me:word@host", false),
+        ] {
+            assert_eq!(looks_secret(name.as_ref(), value.as_ref()), expected, "{name}={value}");
         }
     }
 }

@@ -52,6 +52,22 @@ fn a_turn_without_bubblewrap_keeps_its_commands_in_the_tree() {
     assert_eq!(files, ["new\n", "old\n"]);
 }
 
+/// As on systems that mount the home a second time.
+#[test]
+fn a_secret_is_hidden_by_all_names_that_mounts_give_it() {
+    let workspace = Workspace::new();
+    let Some(options) = unshare() else { return skip("this system does not let the tests mount") };
+    workspace.write("../home/.ssh/id", "SECRET\n").folder("../again");
+    let command = r#"{"command":"cat ../again/.ssh/id ../home/.ssh/id"}"#;
+    for hides_bubblewrap in ["", "mount --bind /dev/null \"$(command -v bwrap)\";"] {
+        let script = format!("mount --bind ../home ../again; {hides_bubblewrap} exec \"$@\"");
+        let mut program =
+            workspace.under("unshare", &[&options[..], &["bash", "-c", &script, "-"]].concat());
+        let (_, printed, _) = ended(program.args(["tool", "bash", command]));
+        assert!(printed.contains("again/.ssh/id: ") && !printed.contains("SECRET"), "{printed}");
+    }
+}
+
 /// It said that the configuration could not be read.
 #[test]
 fn mail_of_the_command_line_names_the_tool_also_where_the_configuration_is_refused() {

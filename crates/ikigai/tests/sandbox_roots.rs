@@ -152,6 +152,23 @@ fn a_planted_bash_is_run_by_nobody() {
     });
 }
 
+/// The rule is about the program that the user has.
+#[test]
+fn a_planted_program_is_not_granted_the_network() {
+    let workspace = Workspace::new();
+    workspace.write_config("[[rules]]\ntool = 'bash'\nmatch = 'id *'\ndecision = 'network'\n");
+    workspace.write("bin/id", format!("#!/bin/sh\necho {REACHED}\n"));
+    fs::set_permissions(workspace.path("bin/id"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", workspace.text("bin"));
+    // Without the network it is the agent's own business.
+    for (command, is_planted) in [("true; id -u", true), ("id -u", false)] {
+        let arguments = json!({ "command": command });
+        let result = result_of(workspace.tool_command("bash", arguments).env("PATH", &path));
+        let output = result["data"]["output"].as_str().unwrap_or_default();
+        assert_eq!(output.contains(REACHED), is_planted, "{result}");
+    }
+}
+
 fn result_of(command: &mut Command) -> Value {
     serde_json::from_str(&result(command)).unwrap()
 }

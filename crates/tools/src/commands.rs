@@ -308,11 +308,10 @@ impl Commands {
             loaders.chain(&caches).chain(order.variables).cloned().collect();
         let enclosure =
             order.walls.map(|(sandbox, kind)| Enclosure { kind, sandbox: sandbox.clone() });
-        if enclosure.is_none() {
-            let all = self.environment.iter().chain(order.variables).chain(&self.held_back);
-            variables.extend(self.held_back.iter().cloned());
-            variables.extend(avoiding(order.avoided, all));
-        }
+        let held_back: &[_] = if enclosure.is_none() { &self.held_back } else { &[] };
+        let all = self.environment.iter().chain(order.variables).chain(held_back);
+        variables.extend(held_back.iter().cloned());
+        variables.extend(avoiding(order.avoided, all));
         Request {
             command: order.command.into(),
             directory: order.directory.into(),

@@ -121,7 +121,10 @@ impl Context {
                 let sandbox = self.sandbox.as_deref();
                 let with_network =
                     sandbox.map(|sandbox| Sandbox { network: true, ..sandbox.clone() });
-                Context { guarded_too: false, sandbox: with_network.map(Arc::new), ..self }
+                // What was granted is the program that the user has, not one of the same name in the tree.
+                let avoided = sandbox.map(|sandbox| sandbox.write.clone()).unwrap_or_default();
+                let sandbox = with_network.map(Arc::new);
+                Context { guarded_too: false, sandbox, avoided, ..self }
             }
             Reach::Anywhere => {
                 let avoided = self.sandbox.map(|sandbox| sandbox.write.clone()).unwrap_or_default();

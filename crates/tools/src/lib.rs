@@ -100,7 +100,8 @@ pub use owners::{Foreign, Owners, passed_over, project_folders};
 pub use restore::{Found, Restored, Wanted, find, restore};
 pub use result::{Ran, Refusal, ToolResult};
 pub use sandbox::{
-    Identity, Kind as SandboxKind, LastingIdentity, NoSandbox, Root, Sandbox, secret_places,
+    Identity, Kind as SandboxKind, LastingIdentity, NoSandbox, Root, Sandbox, other_names,
+    secret_places,
 };
 pub use touched::{Before, Change, Content, Sight, Stale, Touched};
 pub use tree::Tree;

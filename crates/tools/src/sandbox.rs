@@ -38,6 +38,7 @@ mod hint;
 #[cfg(target_os = "linux")]
 pub(crate) mod landlock;
 #[cfg(target_os = "linux")]
+mod mounts;
 mod places;
 mod root;
 #[cfg(target_os = "linux")]
@@ -51,6 +52,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use hint::{Ended, hint};
+pub use mounts::other_names;
 #[cfg(target_os = "linux")]
 pub(crate) use places::{Cover, Place};
 pub use root::{Identity, LastingIdentity, Root};

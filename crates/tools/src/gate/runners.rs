@@ -52,10 +52,11 @@ const WRAPPERS: [(&str, &str, usize); 14] = [
 ];
 
 /// Others that run what their arguments say, in ways of their own.
-const OTHERS: &str = ". alias at batch bind bwrap chroot chrt compgen complete dbus-run-session doas entr eval \
-    fakeroot faketime find fish flock gosu hash ltrace mapfile newgrp nsenter numactl parallel pkexec proot \
-    readarray runuser rush screen script setarch setpriv sg source ssh start-stop-daemon strace su sudo \
-    systemd-run taskset tmux trap unbuffer unshare valgrind watch xvfb-run";
+const OTHERS: &str = ". alias at batch bind bwrap capsh chroot chrt compgen complete dbus-run-session declare doas \
+    entr eval export fakeroot faketime fc find fish flock gosu hash history i386 jobs linux32 linux64 local ltrace \
+    mapfile newgrp nsenter numactl parallel pkexec proot readarray readonly run-parts runuser rush screen script \
+    setarch setpriv sg source ssh start-stop-daemon strace su sudo systemd-run taskset tmux trap typeset \
+    unbuffer unshare valgrind watch x86_64 xvfb-run";
 
 /// Those of them that start a shell if they are given no command, and those that do so by an option.
 const SHELL_STARTERS: &str =
@@ -105,6 +106,7 @@ pub(super) fn runs(part: &Part) -> Vec<Run> {
         "eval" => vec![run_of_eval(arguments)],
         "trap" => first_operand(arguments).into_iter().collect(),
         "." | "source" => run_of_source(arguments).into_iter().collect(),
+        "declare" | "export" | "local" | "readonly" | "typeset" => runs_of_declaring(arguments),
         "alias" | "hash" => run_of_renaming(name, arguments).into_iter().collect(),
         shell if is_listed(SHELLS, shell) => run_of_shell(part).into_iter().collect(),
         name => match WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) {
@@ -114,6 +116,15 @@ pub(super) fn runs(part: &Part) -> Vec<Run> {
             None => runs_of_other(part, name),
         },
     }
+}
+
+/// Bash evaluates the value of a list that is declared, even one in quotes.
+fn runs_of_declaring(arguments: &[Word]) -> Vec<Run> {
+    let values = arguments.iter().filter_map(Word::known);
+    values
+        .filter(|value| value.contains("$(") || value.contains('`'))
+        .map(|value| Run::Text(value.to_owned()))
+        .collect()
 }
 
 /// Behind options come a text or a script; without these a shell reads its input.

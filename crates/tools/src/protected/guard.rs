@@ -234,7 +234,8 @@ impl Watched {
             if !self.linked.is_empty() {
                 self.before.add_linked(&self.root, &self.linked);
             }
-            self.good = self.before.clone();
+            // What another process is about to undo is not to be brought back.
+            self.good = if self.is_doubtful { Snapshot::default() } else { self.before.clone() };
         }
         self.guards += 1;
     }

@@ -633,6 +633,22 @@ fn what_another_process_undoes_is_not_brought_back() {
     assert_eq!(third.check().findings.len(), 1, "alone it brings back what was deleted");
 }
 
+/// The second guard has begun while the first one's command had changed it.
+#[test]
+fn what_another_process_restores_is_not_replaced_by_what_its_command_had_put_there() {
+    let world = World::new();
+    world.sh("echo the user > AGENTS.md");
+    let first = world.guard();
+    world.sh("echo evil > AGENTS.md");
+    let other = ProtectedPaths::new();
+    let second = other.guard(std::slice::from_ref(&world.root), &world.quarantine).unwrap();
+    first.quarantine(&first.check().findings, &world.quarantine);
+    assert_eq!(fs::read_to_string(world.path("AGENTS.md")).unwrap(), "the user\n");
+    second.quarantine(&second.check().findings, &world.quarantine);
+    let text = fs::read_to_string(world.path("AGENTS.md")).unwrap_or_default();
+    assert!(!text.contains("evil"), "{text}");
+}
+
 #[test]
 fn without_a_quarantine_a_thing_gets_another_name() {
     let world = World::new();
