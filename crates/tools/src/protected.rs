@@ -7,6 +7,7 @@
 //! | `folders.rs` | where repositories are beneath a root |
 //! | `snapshot.rs` | all protected paths at one moment |
 //! | `finding.rs` | which changes need approval; of git's settings by `allowed.rs` and `git_config.rs` |
+//! | `index.rs` | git's index, which can lead git astray |
 //! | `guard.rs` | the states before, beside and after commands |
 //! | `quarantine.rs` | how a finding is moved away, and put back; `record.rs` says it, `moving.rs` does it |
 //!
@@ -50,6 +51,7 @@ mod allowed;
 mod beneath;
 mod folders;
 mod git_config;
+mod index;
 mod moving;
 mod names;
 

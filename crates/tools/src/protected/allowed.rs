@@ -132,6 +132,9 @@ pub(super) trait Inside {
     fn leads_inside(&self, folder: &Path, path: &Path) -> bool;
 }
 
+/// As many keys are named as somebody reads.
+const MOST_REASONS: usize = 5;
+
 /// Where the settings are.
 pub(super) struct Place<'a> {
     pub(super) inside: &'a dyn Inside,
@@ -140,8 +143,9 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The first key that may not be changed so, with the reason.
+    /// The keys that may not be changed so, with the reasons.
     pub(super) fn judge(&self, before: &Settings, now: &Settings) -> Result<(), String> {
+        let mut reasons: Vec<String> = Vec::new();
         let keys: BTreeSet<&Vec<u8>> = before.0.keys().chain(now.0.keys()).collect();
         for key in keys {
             let (was, is) = (before.values(key), now.values(key));
@@ -158,7 +162,8 @@ impl Place<'_> {
                 _ => false,
             };
             if is_moved {
-                return Err(format!("it changes {}, where data is sent", shown(key)));
+                reasons.push(format!("it changes {}, where data is sent", shown(key)));
+                continue;
             }
             let is_fine = |value: &Option<Vec<u8>>| {
                 was.contains(value) || self.allows(&rule, value.as_deref())
@@ -166,10 +171,17 @@ impl Place<'_> {
             // What is not allowed may not be removed either: it may have kept git from something.
             let is_allowed = !matches!(rule, Rule::Never) && is.iter().all(is_fine);
             if !is_allowed {
-                return Err(format!("it sets {}, which git may run or trust", shown(key)));
+                reasons.push(format!("it sets {}, which git may run or trust", shown(key)));
             }
         }
-        Ok(())
+        match reasons.len() {
+            0 => Ok(()),
+            count @ 1..=MOST_REASONS => Err(reasons[..count].join("; ")),
+            count => {
+                let left_out = count - MOST_REASONS;
+                Err(format!("{}; and {left_out} more", reasons[..MOST_REASONS].join("; ")))
+            }
+        }
     }
 
     fn allows(&self, rule: &Rule, value: Option<&[u8]>) -> bool {

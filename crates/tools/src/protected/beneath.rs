@@ -81,6 +81,8 @@ pub(super) struct Look {
     pub(super) changed: (i64, i64),
     pub(super) size: u64,
     pub(super) mode: u32,
+    /// How many names the file has.
+    pub(super) links: u64,
 }
 
 impl Look {
@@ -92,6 +94,7 @@ impl Look {
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
             size: stat.st_size as u64,
             mode: stat.st_mode as u32,
+            links: stat.st_nlink as u64,
         }
     }
 
@@ -173,6 +176,16 @@ impl Version {
         Ok(unknown(look))
     }
 
+    /// Whether it is a file with more than one name.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.content, Content::Bytes(_)) && self.look.links > 1
+    }
+
+    /// Looks at a file that is only read when it has changed.
+    pub(super) fn look(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
+        Ok(Version { look: Look::at(folder, name)?, content: Content::Unknown })
+    }
+
     /// Whether there is the same thing to be read and run, whichever file it is.
     pub(super) fn is_same(&self, other: &Version) -> bool {
         const RUNS: u32 = 0o6111;
@@ -185,6 +198,21 @@ impl Version {
             _ => false,
         }
     }
+}
+
+/// Reads a file of up to so many bytes.
+pub(super) fn read_file(folder: impl AsFd, name: &OsStr, most: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty())?);
+    if Look::of_open(&file)?.kind() != FileType::RegularFile {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
 }
 
 fn read_bounded(file: &mut File) -> io::Result<Vec<u8>> {

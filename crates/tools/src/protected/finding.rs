@@ -3,13 +3,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::allowed::{Inside, Place};
-use super::beneath::{Content, Look, Root, Version};
+use super::beneath::{Content, LARGEST_KEPT, Look, Root, Version, read_file};
 use super::git_config::Settings;
+use super::index::{leads_astray, shared_indexes};
+use super::names::folded;
 use super::snapshot::{Entry, Role, Snapshot, lexical};
+
+/// A million files have an index of some 100 MB.
+const LARGEST_INDEX: u64 = 256 * 1024 * 1024;
 
 /// One protected path that is not as it was, in a way that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,6 +178,7 @@ impl Compared<'_> {
         match was.role {
             Role::Top => deleted("it was deleted"),
             Role::Passage | Role::DotGit | Role::OldRemote => Ok(()),
+            Role::Index | Role::Conflicts | Role::Counter => Ok(()),
             // Whoever deletes a whole repository may do so.
             _ if !self.is_in_repository() => Ok(()),
             Role::Hook if was.version.is_folder() || !was.version.look.is_executable() => Ok(()),
@@ -209,13 +216,22 @@ impl Compared<'_> {
             Role::DotGit if was.is_some_and(Version::is_folder) => {
                 refuse("it replaced the folder of a repository")
             }
-            Role::Config | Role::Attributes | Role::CommonDir | Role::GitDir | Role::DotGit => {
-                match &version.content {
-                    Content::Bytes(bytes) => self.judge_file(is.role, was, bytes),
-                    Content::Folder => Ok(()),
-                    Content::Link(_) | Content::Unknown => refuse("it cannot be checked"),
-                }
-            }
+            Role::Index => match self.leads_astray() {
+                Ok(false) => Ok(()),
+                Ok(true) => refuse("it names files outside of the working tree, or in a .git"),
+                Err(_) => refuse("it cannot be checked"),
+            },
+            Role::Config
+            | Role::Attributes
+            | Role::CommonDir
+            | Role::GitDir
+            | Role::DotGit
+            | Role::Conflicts
+            | Role::Counter => match &version.content {
+                Content::Bytes(bytes) => self.judge_file(is.role, was, bytes),
+                Content::Folder => Ok(()),
+                Content::Link(_) | Content::Unknown => refuse("it cannot be checked"),
+            },
         }
     }
 
@@ -244,8 +260,35 @@ impl Compared<'_> {
                 let is_fine = self.is_normal_git_dir(bytes);
                 require(is_fine, "it leads out of the working tree")
             }
-            Role::Top | Role::Hook | Role::OldRemote | Role::Passage => Ok(()),
+            Role::Conflicts => {
+                let is_fine = !bytes.split(|byte| *byte == 0).any(names_outside);
+                require(is_fine, "it names files outside of the working tree, or in a .git")
+            }
+            Role::Counter => {
+                let is_fine = bytes.trim_ascii().iter().all(u8::is_ascii_digit);
+                require(is_fine, "it is to be a number, and a prompt may run it")
+            }
+            Role::Top | Role::Hook | Role::OldRemote | Role::Passage | Role::Index => Ok(()),
         }
+    }
+
+    /// Whether the index, or one that it shares, has names that lead git astray.
+    fn leads_astray(&self) -> io::Result<bool> {
+        let (folder, name) = self.root.parent(self.path)?;
+        let config = read_file(&folder, OsStr::new("config"), LARGEST_KEPT).unwrap_or_default();
+        let format = Settings::parse(&config).ok();
+        let values = format.as_ref().map(|settings| settings.values(b"extensions.objectformat"));
+        let is_long = values.and_then(<[_]>::last).is_some_and(|value| {
+            value.as_deref().is_some_and(|value| value.eq_ignore_ascii_case(b"sha256"))
+        });
+        let hash = if is_long { 32 } else { 20 };
+        let index = read_file(&folder, name, LARGEST_INDEX)?;
+        if leads_astray(&index, hash) {
+            return Ok(true);
+        }
+        let shared = shared_indexes(&index, hash).into_iter();
+        let read = |name: String| read_file(&folder, OsStr::new(&name), LARGEST_INDEX).ok();
+        Ok(shared.filter_map(read).any(|shared| leads_astray(&shared, hash)))
     }
 
     fn judge_config(&self, was: Option<&Version>, bytes: &[u8]) -> Result<(), String> {
@@ -296,6 +339,16 @@ impl Compared<'_> {
         let is_inside = worktrees.starts_with(&self.root.path);
         (is_inside && worktrees.file_name()? == "worktrees").then(|| worktrees.parent()).flatten()
     }
+}
+
+/// Whether a line of `MERGE_RR` names a file that is not one of the working tree.
+fn names_outside(line: &[u8]) -> bool {
+    let path = line.iter().position(|byte| *byte == b'\t').map(|at| &line[at + 1..]);
+    path.is_some_and(|path| {
+        path.split(|byte| *byte == b'/').any(|part| {
+            matches!(part, b"" | b"." | b"..") || folded(OsStr::from_bytes(part)) == ".git"
+        })
+    })
 }
 
 /// A file of one line that is a path.

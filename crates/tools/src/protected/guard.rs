@@ -116,7 +116,10 @@ impl Guard {
     #[must_use]
     pub fn check(&self) -> Check {
         let mut watched = self.paths.lock();
-        let now = self.look(&mut watched);
+        let mut now = self.look(&mut watched);
+        if self.part_names(&watched, &now) {
+            now = self.look(&mut watched);
+        }
         let mut check = Check::default();
         for (at, id) in self.roots.iter().enumerate() {
             let Some(watched_root) = watched.get(id) else { continue };
@@ -143,6 +146,35 @@ impl Guard {
             check.findings.extend(findings);
         }
         check
+    }
+
+    /// Whether something has, or had, a second name, by which it may have been changed.
+    #[must_use]
+    pub fn has_other_names(&self, finding: &Finding) -> bool {
+        let watched = self.paths.lock();
+        let id = self.roots.iter().find(|(root, _)| *root == finding.root);
+        let Some(watched) = id.and_then(|id| watched.get(id)) else { return true };
+        let Ok(inside) = finding.path.strip_prefix(&watched.root.path) else { return true };
+        let mut entries = watched.before.beneath(inside).chain(watched.good.beneath(inside));
+        let had = entries.any(|(_, entry)| entry.version.is_shared());
+        had || watched.root.read(inside).is_ok_and(|version| version.is_shared())
+    }
+
+    /// Makes files of their own of protected files that were given a second name, by which a later command could change
+    /// them. Whether there were any.
+    fn part_names(&self, watched: &BTreeMap<RootId, Watched>, now: &[Snapshot]) -> bool {
+        let mut is_parted = false;
+        for (id, now) in self.roots.iter().zip(now) {
+            let Some(watched) = watched.get(id) else { continue };
+            let restore = Restore { root: &watched.root, good: now };
+            let shared = now.entries.iter().filter(|(_, entry)| entry.version.is_shared());
+            for (path, entry) in shared {
+                let before = watched.before.entries.get(path);
+                let is_old = before.is_some_and(|before| before.version.is_shared());
+                is_parted |= !is_old && restore.write_anew(path, &entry.version);
+            }
+        }
+        is_parted
     }
 
     /// Moves what was found into the folder `into`, which no command can write and is for nothing else, and
@@ -268,6 +300,9 @@ impl Watched {
 
     /// What has changed and is no finding is what is restored next time.
     fn keep_harmless(&mut self, now: &Snapshot, findings: &[Finding]) {
+        if self.is_doubtful {
+            return;
+        }
         let is_found = |path: &Path| {
             let path = self.root.path.join(path);
             findings.iter().any(|finding| path.starts_with(&finding.path))

@@ -189,49 +189,34 @@ fn set_aside(root: &Root, path: &Path, name: &str, error: String) -> Moved {
 }
 
 impl Slot {
+    /// Takes in a copy: whoever has the thing itself open, is in it, or knows it by another name, could still change it.
+    /// First it gets another name, by which no program finds it: that is done in one step, however large it is.
     fn take_in(&self, root: &Root, path: &Path) -> Moved {
         let (parent, name) = match root.parent(path) {
             Ok(found) => found,
             Err(Errno::NOENT) => return Moved::Gone,
             Err(error) => return Moved::Not(error.to_string()),
         };
-        let content = OsStr::new("content");
-        let mut renamed = rename_free(&parent, name, &self.folder, content);
-        if renamed == Err(Errno::ACCESS) && allow_writing(&parent).is_ok() {
-            renamed = rename_free(&parent, name, &self.folder, content);
-        }
-        match renamed {
-            Ok(()) => Moved::ToQuarantine,
-            Err(Errno::NOENT) => Moved::Gone,
-            Err(error) => self.take_in_by_copy(root, path, &parent, name, error),
-        }
-    }
-
-    /// From another file system. First it gets another name, by which no program finds it: that is done in one step,
-    /// however large it is.
-    fn take_in_by_copy(
-        &self,
-        root: &Root,
-        path: &Path,
-        parent: &OwnedFd,
-        name: &OsStr,
-        error: Errno,
-    ) -> Moved {
         let aside = format!(".quarantined-{}", self.id);
         let aside = OsStr::new(&aside);
-        let around = path.parent().unwrap_or(Path::new(""));
-        for (folder, around) in [(&root.folder, Path::new("")), (parent, around)] {
-            if rename_free(parent, name, folder, aside).is_err() {
-                continue;
-            }
-            if copy(folder, aside, &self.folder, OsStr::new("content")).is_err() {
-                return Moved::Aside(root.path.join(around).join(aside));
-            }
-            // What is left of it is not found by any program.
-            let _ = remove(folder, aside);
-            return Moved::ToQuarantine;
+        let mut renamed = rename_free(&parent, name, &root.folder, aside);
+        if renamed == Err(Errno::ACCESS) && allow_writing(&parent).is_ok() {
+            renamed = rename_free(&parent, name, &root.folder, aside);
         }
-        Moved::Not(error.to_string())
+        let (folder, around) = match renamed {
+            Ok(()) => (&root.folder, Path::new("")),
+            Err(Errno::NOENT) => return Moved::Gone,
+            Err(_) => match rename_free(&parent, name, &parent, aside) {
+                Ok(()) => (&parent, path.parent().unwrap_or(Path::new(""))),
+                Err(error) => return Moved::Not(error.to_string()),
+            },
+        };
+        if copy(folder, aside, &self.folder, OsStr::new("content")).is_err() {
+            return Moved::Aside(root.path.join(around).join(aside));
+        }
+        // What is left of it is not found by any program.
+        let _ = remove(folder, aside);
+        Moved::ToQuarantine
     }
 
     fn put_back(&self, record: &Record) -> io::Result<()> {
@@ -300,6 +285,11 @@ impl Restore<'_> {
         restored
     }
 
+    /// Replaces a file by one of the same content. Whether that was possible.
+    pub(super) fn write_anew(&self, path: &Path, version: &Version) -> bool {
+        self.write(path, version, &new_id(0)).is_ok()
+    }
+
     fn write(&self, path: &Path, version: &Version, id: &str) -> io::Result<()> {
         let parent = create_parent(self.root, path)?;
         let name = path.file_name().ok_or(Errno::INVAL)?;
@@ -314,7 +304,7 @@ impl Restore<'_> {
                     made => Ok(made?),
                 };
             }
-            Content::Unknown => return Err(io::Error::other("it was too large to be kept")),
+            Content::Unknown => return Err(io::Error::other("it was not kept")),
         };
         let placed = written.and_then(|()| Ok(renameat(&parent, new, &parent, name)?));
         if placed.is_err() {

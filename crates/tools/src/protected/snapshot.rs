@@ -45,6 +45,12 @@ pub(super) enum Role {
     OldRemote,
     CommonDir,
     GitDir,
+    /// `index`; it is read only when it has changed.
+    Index,
+    /// `MERGE_RR`: files that git reads when a merge is concluded.
+    Conflicts,
+    /// Where a rebase stands, which a prompt shows.
+    Counter,
     /// `.git` itself, whatever it is.
     DotGit,
     /// A folder on the way to others that are protected: it must not become a link.
@@ -170,6 +176,8 @@ impl Snapshot {
             ("config.worktree", Role::Config),
             ("commondir", Role::CommonDir),
             ("gitdir", Role::GitDir),
+            ("MERGE_RR", Role::Conflicts),
+            ("index", Role::Index),
             ("modules", Role::Passage),
             ("worktrees", Role::Passage),
         ] {
@@ -177,6 +185,15 @@ impl Snapshot {
         }
         if let Some(info) = self.add_at(&folder, repository, "info", Role::Passage) {
             self.add_at(&info, &repository.join("info"), "attributes", Role::Attributes);
+        }
+        for (name, counters) in
+            [("rebase-merge", ["msgnum", "end"]), ("rebase-apply", ["next", "last"])]
+        {
+            if let Some(rebase) = self.add_at(&folder, repository, name, Role::Passage) {
+                for counter in counters {
+                    self.add_at(&rebase, &repository.join(name), counter, Role::Counter);
+                }
+            }
         }
         for (name, role) in
             [("hooks", Role::Hook), ("branches", Role::OldRemote), ("remotes", Role::OldRemote)]
@@ -229,7 +246,11 @@ impl Snapshot {
     ) -> Option<OwnedFd> {
         let name = name.as_ref();
         let path = around.join(name);
-        let mut version = match Version::read(folder, name) {
+        let read = match role {
+            Role::Index => Version::look(folder, name),
+            _ => Version::read(folder, name),
+        };
+        let mut version = match read {
             Ok(version) => version,
             Err(error) => {
                 self.note_error(&path, error);

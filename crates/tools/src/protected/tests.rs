@@ -443,7 +443,7 @@ fn what_cannot_be_restored_is_reported_once() {
     world.sh("rm AGENTS.md");
     let found = guard.check().findings;
     let records = guard.quarantine(&found, &world.quarantine);
-    let reason = "it was too large to be kept";
+    let reason = "it was not kept";
     assert_eq!(records[0].restored, Restored::Not(reason.to_owned()));
     let sentence =
         format!("Could not restore {} ({reason}), because it was deleted", found[0].path.display());
@@ -631,6 +631,76 @@ fn what_another_process_undoes_is_not_brought_back() {
     let third = other.guard(std::slice::from_ref(&world.root), &world.quarantine).unwrap();
     world.sh("git -C sub config --unset core.pager");
     assert_eq!(third.check().findings.len(), 1, "alone it brings back what was deleted");
+}
+
+/// A forged index makes git write, read or enter what it names.
+#[test]
+fn an_index_that_leads_out_of_the_tree_is_found() {
+    let world = World::new();
+    world.sh("mkdir XX && touch XX/home && git add XX/home");
+    let guard = world.guard();
+    world.sh("touch more && git add more");
+    assert_eq!(guard.check().findings, []);
+    world.sh("sed -i 's,XX/home,../home,' .git/index");
+    let found = guard.check().findings;
+    assert_eq!(paths(&world, &found), [".git/index"]);
+    assert!(found[0].reason.starts_with("it names files outside of the working tree"));
+    guard.quarantine(&found, &world.quarantine);
+    assert!(!world.path(".git/index").exists());
+}
+
+#[test]
+fn the_state_of_a_merge_or_a_rebase_is_no_way_out() {
+    let world = World::new();
+    let guard = world.guard();
+    world.sh("mkdir .git/rebase-merge && echo 1 > .git/rebase-merge/msgnum");
+    world.sh("printf 'abc\\tsrc/a\\0' > .git/MERGE_RR");
+    assert_eq!(guard.check().findings, []);
+    world.sh("echo '$(evil)1' > .git/rebase-merge/msgnum");
+    world.sh("printf 'abc\\tsrc/a\\0def\\t../home/.ssh/id\\0' > .git/MERGE_RR");
+    let found = guard.check().findings;
+    assert_eq!(paths(&world, &found), [".git/MERGE_RR", ".git/rebase-merge/msgnum"]);
+}
+
+/// By another name a later command could change it, even where its path can only be read.
+#[test]
+fn a_protected_file_is_parted_from_a_second_name() {
+    let world = World::new();
+    let guard = world.guard();
+    world.sh("ln sub/.git/config keep");
+    assert_eq!(guard.check().findings, []);
+    world.sh("printf '[core]\\n\\tfsmonitor = evil\\n' >> keep");
+    assert_eq!(guard.check().findings, []);
+    let text = fs::read_to_string(world.path("sub/.git/config")).unwrap();
+    assert!(!text.contains("evil"), "{text}");
+    drop(guard);
+    // One that was there before is the user's.
+    world.sh("rm keep && ln sub/.git/config keep");
+    let guard = world.guard();
+    world.sh("printf '[core]\\n\\tfsmonitor = evil\\n' >> keep");
+    let found = guard.check().findings;
+    assert!(guard.has_other_names(&found[0]));
+}
+
+/// Who had it open, or knew another name of it, could change what the user is asked about.
+#[test]
+fn what_is_in_quarantine_is_a_copy() {
+    let world = World::new();
+    let guard = world.guard();
+    world.sh("echo nice > AGENTS.md && ln AGENTS.md keep");
+    let records = guard.quarantine(&guard.check().findings, &world.quarantine);
+    world.sh("echo evil > keep");
+    put_back(&world.quarantine, &records[0].id).unwrap();
+    assert_eq!(fs::read_to_string(world.path("AGENTS.md")).unwrap(), "nice\n");
+}
+
+#[test]
+fn all_keys_that_need_approval_are_named() {
+    let world = World::new();
+    let guard = world.guard();
+    world.sh("git -C sub config core.excludesFile x && git -C sub config core.fsmonitor evil");
+    let reason = &guard.check().findings[0].reason;
+    assert!(reason.contains("core.excludesfile") && reason.contains("core.fsmonitor"), "{reason}");
 }
 
 /// The second guard has begun while the first one's command had changed it.

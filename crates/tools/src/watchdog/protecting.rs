@@ -173,9 +173,11 @@ impl Beside {
         was_read_only: impl Fn(&Path) -> bool + Send + 'static,
     ) -> Vec<Note> {
         let (guard, into) = (Arc::clone(&self.guard), self.into.clone());
-        let expected = Arc::clone(&self.expected);
+        let (expected, guarding) = (Arc::clone(&self.expected), Arc::clone(&self.guard));
         let is_approved = move |finding: &Finding| {
-            let is_users = finding.change != Change::New && was_read_only(&finding.path);
+            let is_users = finding.change != Change::New
+                && was_read_only(&finding.path)
+                && !guarding.has_other_names(finding);
             is_users || lock(&expected).iter().any(|path| finding.path.starts_with(path))
         };
         let checked = in_background(move || check(&guard, &into, is_approved)).await;
