@@ -211,15 +211,20 @@ impl Walk<'_> {
         let rules = self.ignore_files.above(self.path);
         let start = Work::Folder { relative: PathBuf::new(), level: 0, rules };
         let queue = Queue::new(start);
-        std::thread::scope(|scope| {
-            for _ in 0..threads.min(MOST_THREADS) {
-                scope.spawn(|| {
-                    let mut visit = visitor();
-                    while let Some(task) = queue.next(self.is_over) {
-                        task.add(self.work(&task.work, &mut visit));
-                    }
-                });
+        let walk = || {
+            let mut visit = visitor();
+            while let Some(task) = queue.next(self.is_over) {
+                task.add(self.work(&task.work, &mut visit));
             }
+        };
+        std::thread::scope(|scope| {
+            // Where the system has no thread left, those that there are do all of the work.
+            for _ in 1..threads.min(MOST_THREADS) {
+                if std::thread::Builder::new().spawn_scoped(scope, walk).is_err() {
+                    break;
+                }
+            }
+            walk();
         });
     }
 
