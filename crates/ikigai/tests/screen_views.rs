@@ -50,6 +50,8 @@ fn the_main_views() {
         screen.wait_until_gone("Team:");
         screen.types(ALT_DOWN);
         screen.wait_for("y yes, once");
+        // Its log is read meanwhile.
+        screen.wait_for("❯ count the lines");
         snapshot(&screen, &format!("question_{width}x{height}"));
         screen.answers("y");
         screen.wait_for("● Counted.");

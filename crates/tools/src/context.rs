@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use rustix::fs::CWD;
 use rustix::io::Errno;
@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::Commands;
 use crate::file_error::FileError;
 use crate::files::{open_anywhere, open_at};
-use crate::gate::Reach;
+use crate::gate::{Reach, without_dots};
 use crate::memory::FileMemory;
 use crate::output::OutputSize;
 use crate::place::{Links, Place, open_folder, path_of, require_readable};
-use crate::protected::is_guarded_at;
+use crate::protected::{has_become_setting, is_guarded_at};
 use crate::replace::Keep;
 use crate::sandbox::{Root, Sandbox};
 use crate::tree::Tree;
@@ -216,12 +216,27 @@ impl Context {
         Ok((file, length))
     }
 
+    /// Waits for the turn to judge a path of the tree and write it.
+    pub(crate) fn turn_to_write(&self) -> Option<MutexGuard<'_, ()>> {
+        self.tree.as_ref().map(|tree| tree.turn_to_write())
+    }
+
+    /// Whether a file that was just written has become one of git's settings meanwhile, which nobody has approved: a
+    /// command may have made a repository of the folder.
+    pub(crate) fn has_become_guarded(&self, path: &Path) -> bool {
+        self.tree.is_some() && !self.guarded_too && has_become_setting(path)
+    }
+
     /// The place of a file that is to be written.
     pub(crate) fn place_to_write(&self, path: &str) -> Result<Place, FileError> {
         let path = self.resolve_file(path)?;
         let place = match &self.tree {
             Some(tree) => tree.find(&path).and_then(|found| {
-                match !self.guarded_too && is_guarded_at(&found.root, &found.inside) {
+                let is_guarded = || {
+                    is_guarded_at(&found.root, &found.inside)
+                        || tree.is_guarded_by_name(&without_dots(&path))
+                };
+                match !self.guarded_too && is_guarded() {
                     true => Err(FileError::Guarded),
                     false => Ok(found.place),
                 }

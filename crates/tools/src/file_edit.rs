@@ -75,6 +75,7 @@ impl FileEdit {
 
     /// Counts first and writes then: a refused edit costs no writing.
     fn edit(&self, context: &Context) -> Result<(u64, Written), EditError> {
+        let _turn = context.turn_to_write();
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
         let mut reader = file.try_clone()?;
@@ -89,7 +90,9 @@ impl FileEdit {
         }
         let write = |output: &mut dyn Write| self.write(&mut reader, &finder, output, count);
         let replaced = target.replace(context.keep(), write)?;
-        Ok((count, Written { path: target.real_path(), replaced, new_folders: 0 }))
+        let written = Written { path: target.real_path(), replaced, new_folders: 0 };
+        drop(target);
+        Ok((count, written.unless_guarded(context)?))
     }
 
     fn write(

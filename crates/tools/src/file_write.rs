@@ -59,6 +59,7 @@ impl FileWrite {
     }
 
     fn write(&self, context: &Context) -> Result<Written, Refused> {
+        let _turn = context.turn_to_write();
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         self.require_seen(context, &target)?;
         let folders = target.create_folders()?;
@@ -69,7 +70,9 @@ impl FileWrite {
             FileError::ChangedMeanwhile if is_new => Refused::Overtaken,
             error => Refused::File(error),
         })?;
-        Ok(Written { path: target.real_path(), replaced, new_folders: folders.keep() })
+        let written = Written { path: target.real_path(), replaced, new_folders: folders.keep() };
+        drop(target);
+        Ok(written.unless_guarded(context)?)
     }
 
     /// Under the lock, and whoever does not know of that is noticed when the file is replaced: so what is

@@ -22,8 +22,8 @@ mod words;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use facts::Subject;
 pub use facts::{Access, Facts, FileFacts, Whereabouts};
+pub(crate) use facts::{Subject, without_dots};
 pub use rule::{Decision, Rule, path_pattern};
 
 use crate::file_error::{hidden, shorten};

@@ -26,12 +26,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::CWD;
 
 use crate::file_error::FileError;
+use crate::gate::without_dots;
 use crate::place::{Links, Place, is_link, names_a_folder, open_beneath, open_folder, real_path};
+use crate::protected::is_guarded_at;
 
 /// The folders that file tools may use.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct Tree {
     roots: Vec<Root>,
     /// Places inside that are not for tools: absolute and without links. Mostly there are none.
     hidden: Vec<PathBuf>,
+    /// Held by who judges a path and writes it: two writes together may make a repository, which neither does alone.
+    writing: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -73,7 +77,11 @@ impl Tree {
     /// A folder that cannot be opened.
     pub fn open<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> io::Result<Tree> {
         let roots = roots.into_iter().map(|root| Root::open(root.as_ref()));
-        Ok(Tree { roots: roots.collect::<io::Result<_>>()?, hidden: Vec::new() })
+        Ok(Tree {
+            roots: roots.collect::<io::Result<_>>()?,
+            hidden: Vec::new(),
+            writing: Mutex::default(),
+        })
     }
 
     /// The same tree without these places, absolute paths of files or folders that need not exist. A root that
@@ -130,6 +138,39 @@ impl Tree {
         let found = find::file(&self.roots, path)?;
         self.require_seen(&found.root.join(&found.inside))?;
         Ok(found)
+    }
+
+    /// Waits for the turn to judge a path and write it.
+    pub(crate) fn turn_to_write(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a file is protected by what it is called: by its name, or that of a link on the way to it. The links are
+    /// the user's, and what they lead to is believed as much as they are.
+    pub(crate) fn is_guarded_by_name(&self, path: &Path) -> bool {
+        /// The system follows no more.
+        const MOST_LINKS: usize = 40;
+        let is_guarded = |path: &Path| {
+            let inside = |root: &Root| {
+                let inside =
+                    path.strip_prefix(&root.path).or_else(|_| path.strip_prefix(&root.named));
+                inside.is_ok_and(|inside| is_guarded_at(&root.path, inside))
+            };
+            self.roots.iter().any(inside)
+        };
+        let mut path = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+                return false;
+            };
+            let real = parent.canonicalize().unwrap_or_else(|_| parent.to_owned()).join(name);
+            if is_guarded(&path) || is_guarded(&real) {
+                return true;
+            }
+            let Ok(target) = real.read_link() else { return false };
+            path = without_dots(&real.parent().unwrap_or(Path::new("/")).join(target));
+        }
+        true
     }
 
     /// Where the absolute `path` of a file leads. Quicker than [`find`](Tree::find) where the system helps.

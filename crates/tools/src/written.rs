@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use crate::context::Context;
 use crate::file_error::FileError;
-use crate::replace::{Exchanged, Replaced};
+use crate::place::Place;
+use crate::replace::{Exchanged, Keep, Replaced, Target};
 use crate::result::{Achieved, Outcome};
-use crate::touched::{Change, Touched};
+use crate::touched::{Before, Change, Touched};
 
 /// A file with its new content.
 pub(crate) struct Written {
@@ -19,6 +20,24 @@ pub(crate) struct Written {
 }
 
 impl Written {
+    /// Takes the write back if the file has become one of git's settings meanwhile.
+    pub(crate) fn unless_guarded(self, context: &Context) -> Result<Written, FileError> {
+        let Some(path) = self.path.as_ref().ok().filter(|path| context.has_become_guarded(path))
+        else {
+            return Ok(self);
+        };
+        let target = Target::lock(Place::without_links(path)?)?;
+        let before = self.replaced.exchanged.map(|exchanged| exchanged.before);
+        let taken_back = match before {
+            Some(Before::Content(content)) => target
+                .replace(Keep::Nothing, |file| Ok(file.write_all(&content.bytes)?))
+                .map(|replaced| replaced.flushed)?,
+            Some(Before::Absent | Before::NotKept) | None => target.remove()?,
+        };
+        taken_back?;
+        Err(FileError::Guarded)
+    }
+
     /// A success, unless it may not survive a crash of the machine. The change was made in any case.
     pub(crate) fn achieved(self, context: &Context, named: &str, success: Outcome) -> Achieved {
         let Written { path, replaced, new_folders } = self;

@@ -738,3 +738,18 @@ fn a_rule_about_all_steps_of_a_tool_counts() {
     assert_eq!(judge(&["ask mail *"]), "ask");
     assert_eq!(judge(&["deny mail 1/*", "deny bash *"]), "tree");
 }
+
+/// What the user's links lead to is run or believed as much as they are.
+#[test]
+fn a_protected_name_that_is_a_link_needs_approval_wherever_it_leads() {
+    let world = World::new();
+    world.write("work/scripts/check.sh", "").write("work/docs/rules.md", "");
+    world.write("work/.git/hooks/other", "");
+    world.link("work/.git/hooks/pre-commit", "../../scripts/check.sh");
+    world.link("work/AGENTS.md", "docs/rules.md").link("work/again", ".git/hooks/pre-commit");
+    world.link("work/folder", ".git/hooks");
+    let cases = ["AGENTS.md", ".git/hooks/pre-commit", "again", "folder/pre-commit"]
+        .map(|path| ("file_write", path, "ask"));
+    check_file(&world, Mode::Work, &[], &cases);
+    check_file(&world, Mode::Work, &[], &[("file_write", "scripts/check.sh", "tree")]);
+}

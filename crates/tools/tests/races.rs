@@ -81,3 +81,22 @@ fn nothing_outside_is_edited() {
         assert_eq!(world.call("file_edit", &edit)["success"], false);
     });
 }
+
+/// Neither of the two makes a repository of the folder by itself, and its settings were free to write before.
+#[test]
+fn two_writes_at_once_make_no_repository() {
+    let world = World::new();
+    for round in 0..100 {
+        let write = |name: &str| {
+            let path = format!("x{round}/{name}");
+            world.call("file_write", &json!({"path": path, "content": "x"}))["success"] == true
+        };
+        assert!(write("config") && write("refs/x"));
+        let (head, objects) = std::thread::scope(|scope| {
+            let head = scope.spawn(|| write("HEAD"));
+            let objects = scope.spawn(|| write("objects/x"));
+            (head.join().unwrap(), objects.join().unwrap())
+        });
+        assert!(head != objects, "round {round}: {head} {objects}");
+    }
+}

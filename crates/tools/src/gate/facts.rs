@@ -106,7 +106,9 @@ impl Subject {
         let path = without_dots(&full);
         let (real, whereabouts) = match tree.map(|tree| tree.look(&full)) {
             Some(Ok(found)) => {
-                let whereabouts = match is_guarded_at(&found.root, &found.inside) {
+                let is_guarded = is_guarded_at(&found.root, &found.inside)
+                    || tree.is_some_and(|tree| tree.is_guarded_by_name(&path));
+                let whereabouts = match is_guarded {
                     _ if found.is_hidden => Whereabouts::Hidden,
                     true => Whereabouts::Guarded,
                     false => Whereabouts::Inside,
@@ -126,7 +128,7 @@ impl Subject {
     }
 }
 
-fn without_dots(path: &Path) -> PathBuf {
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {
         match component {

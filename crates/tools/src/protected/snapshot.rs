@@ -218,6 +218,8 @@ impl Snapshot {
         if let Err(error) = listed {
             self.note_error(nest, error);
         }
+        // Of some it is known already what they stand for.
+        links.retain(|link| !self.entries.contains_key(link));
         for link in links {
             self.add(root, &link, Role::Passage);
         }

@@ -633,6 +633,16 @@ fn what_another_process_undoes_is_not_brought_back() {
     assert_eq!(third.check().findings.len(), 1, "alone it brings back what was deleted");
 }
 
+#[test]
+fn what_a_hook_of_the_users_leads_to_is_protected() {
+    let world = World::new();
+    world.sh("mkdir scripts && echo good > scripts/check.sh && chmod +x scripts/check.sh");
+    world.sh("mkdir -p .git/hooks && ln -s ../../scripts/check.sh .git/hooks/pre-commit");
+    let guard = world.guard();
+    world.sh("echo evil > scripts/check.sh");
+    assert_eq!(paths(&world, &guard.check().findings), ["scripts/check.sh"]);
+}
+
 /// A forged index makes git write, read or enter what it names.
 #[test]
 fn an_index_that_leads_out_of_the_tree_is_found() {

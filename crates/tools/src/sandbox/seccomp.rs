@@ -107,6 +107,10 @@ const UNKNOWN: [i64; 5] = [
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541C;
 
+/// Making, snapshotting, removing and changing subvolumes of btrfs, by type and number. Landlock knows nothing of them,
+/// and what is in one that can only be read cannot be moved away.
+const SUBVOLUMES: [u64; 8] = [0x9401, 0x940e, 0x940f, 0x9417, 0x9418, 0x941a, 0x943f, 0x9425];
+
 /// The same number on every architecture; the crate does not know it on all of them.
 const FCHMODAT2: i64 = 452;
 
@@ -201,7 +205,9 @@ fn by_arguments(kind: Kind) -> io::Result<Rules> {
         rules.insert(call, setting_user(mode, flags)?);
     }
     let typing = [TIOCSTI, TIOCLINUX].map(|request| all([(1, SeccompCmpOp::Eq, request)]));
-    rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<io::Result<_>>()?);
+    let subvolumes = SUBVOLUMES.map(|request| all([(1, SeccompCmpOp::MaskedEq(0xffff), request)]));
+    let requests = typing.into_iter().chain(subvolumes);
+    rules.insert(libc::SYS_ioctl, requests.collect::<io::Result<_>>()?);
     Ok(rules)
 }
 
@@ -368,6 +374,9 @@ mod tests {
         check(libc::SYS_clone, [new_user | above, 0], refused);
         check(libc::SYS_ioctl, [0, super::TIOCSTI | above], refused);
         check(libc::SYS_ioctl, [0, super::TIOCLINUX], refused);
+        check(libc::SYS_ioctl, [0, 0x5000_9417 | above], refused);
+        // A copy that shares its blocks.
+        check(libc::SYS_ioctl, [0, 0x4004_9409], None);
         check(libc::SYS_prlimit64, [7, 0], refused);
         check(libc::SYS_unshare, [0x2_0000, 0], None);
     }
