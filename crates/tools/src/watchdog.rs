@@ -232,6 +232,7 @@ async fn follow(
         status = command.child.wait() => status?,
         () = told_to_end(&mut control) => end(&mut command).await?,
     };
+    let is_deserted = command.is_deserted();
     tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
     // Fails when the program is gone; what is left of the group is ended all the same.
     let _ = control.write_all(&command.status(status).encode()).await;
@@ -245,7 +246,8 @@ async fn follow(
             }
         }
         pause = BACKGROUND_LOOK.min(2 * pause);
-        if checked.elapsed() >= BETWEEN_CHECKS || !command.group.is_alive() {
+        // What the user does after the end of a command that left nothing is none of its changes.
+        if checked.elapsed() >= BETWEEN_CHECKS || (!is_deserted && !command.group.is_alive()) {
             tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
             checked = Instant::now();
         }

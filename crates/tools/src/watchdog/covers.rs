@@ -246,6 +246,16 @@ impl Covered {
         lock(&self.ended).take()
     }
 
+    /// Whether nothing but the first process in the sandbox is left, which only waits for others.
+    pub(super) fn is_deserted(&self) -> bool {
+        let Some(first) = self.first_process() else { return false };
+        let children = fs::read(format!("/proc/{first}/task/{first}/children"));
+        match children {
+            Ok(children) => children.is_empty(),
+            Err(_) => !fs::exists(format!("/proc/{first}")).unwrap_or(true),
+        }
+    }
+
     /// The first process in the sandbox, once `bwrap` has told of it.
     fn first_process(&self) -> Option<Pid> {
         let mut bytes = [0; 1024];

@@ -148,6 +148,14 @@ impl Started {
         }
     }
 
+    /// Whether nothing is left of it that could do something, though its group may take a moment to vanish.
+    pub(super) fn is_deserted(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.covered.as_ref().is_some_and(|covered| covered.is_deserted());
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     /// Why it had to be ended; told once.
     pub(super) fn take_reason(&self) -> Option<String> {
         #[cfg(target_os = "linux")]
