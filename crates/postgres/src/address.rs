@@ -82,37 +82,22 @@ impl Address {
     /// # Errors
     /// Says what is wrong with it, without repeating its password.
     pub fn parse(address: &str) -> Result<Address, Error> {
-        let wrong = |what: &str| Error::Address(what.to_owned());
-        let rest =
-            ["postgres://", "postgresql://"].iter().find_map(|scheme| address.strip_prefix(scheme));
-        let rest = rest.ok_or_else(|| wrong("the address does not begin with postgres://"))?;
-        let (authority, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        // A password with one of these signs would be taken for hosts and names, and be shown.
-        if behind.contains('@') {
-            return Err(wrong(
-                "there is an @ behind the host: in user and password write / as %2F, ? as %3F and @ as %40",
-            ));
-        }
-        let (database, options) = behind.split_once('?').unwrap_or((behind, ""));
-        let database = database.strip_prefix('/').unwrap_or(database);
-        let (login, hosts) = match authority.rsplit_once('@') {
-            Some((login, hosts)) => (login, hosts),
-            None => ("", authority),
+        let parts = Parts::split(address)?;
+        let password = match parts.password {
+            Some(password) => Password::new(decoded(password)?),
+            None => None,
         };
-        let (user, password) = match login.split_once(':') {
-            Some((user, password)) => (user, Password::new(decoded(password)?)),
-            None => (login, None),
+        let user = match parts.user.is_empty() {
+            true => system_user()
+                .ok_or_else(|| Error::Address("the address names no user".to_owned()))?,
+            false => decoded(parts.user)?,
         };
-        let user = match user.is_empty() {
-            true => system_user().ok_or_else(|| wrong("the address names no user"))?,
-            false => decoded(user)?,
-        };
-        let database = match database.is_empty() {
+        let database = match parts.database.is_empty() {
             true => user.clone(),
-            false => decoded(database)?,
+            false => decoded(parts.database)?,
         };
         let mut address = Address {
-            hosts: parse_hosts(hosts)?,
+            hosts: parse_hosts(parts.hosts)?,
             user,
             password,
             database,
@@ -123,31 +108,37 @@ impl Address {
             channel_binding: Binding::Preferred,
             require_peer: None,
         };
+        address.set_all(parts.options)?;
+        Ok(address)
+    }
+
+    /// Sets the options, and then what hangs on all of them together.
+    fn set_all(&mut self, options: &str) -> Result<(), Error> {
         let (mut is_plain, mut port) = (false, None);
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             let value = decoded(value)?;
             match name {
                 "port" => port = Some(parse_port(&value)?),
-                _ => is_plain |= address.set(name, &value)?,
+                _ => is_plain |= self.set(name, &value)?,
             }
         }
-        if address.hosts.is_empty() {
-            address.hosts.push(match Path::new(SOCKET_FOLDER).is_dir() {
+        if self.hosts.is_empty() {
+            self.hosts.push(match Path::new(SOCKET_FOLDER).is_dir() {
                 true => Host::Socket(SOCKET_FOLDER.into(), PORT),
                 false => Host::Network("localhost".to_owned(), PORT),
             });
         }
         // Last: the hosts may be named behind it.
         if let Some(port) = port {
-            address.hosts.iter_mut().for_each(|host| host.set_port(port));
+            self.hosts.iter_mut().for_each(|host| host.set_port(port));
         }
-        if is_plain && let Some(other) = address.hosts.iter().find(|host| !host.is_here()) {
-            return Err(Error::Address(format!(
+        match self.hosts.iter().find(|host| is_plain && !host.is_here()) {
+            Some(other) => Err(Error::Address(format!(
                 "sslmode=disable is refused for another machine ({other}): take it away"
-            )));
+            ))),
+            None => Ok(()),
         }
-        Ok(address)
     }
 
     /// Sets an option; says whether it forbids TLS.
@@ -275,6 +266,39 @@ impl fmt::Display for Host {
             Host::Network(name, port) if name.contains(':') => write!(f, "[{name}]:{port}"),
             Host::Network(name, port) => write!(f, "{name}:{port}"),
         }
+    }
+}
+
+/// An address taken apart, each part still written as in the address.
+struct Parts<'a> {
+    user: &'a str,
+    password: Option<&'a str>,
+    hosts: &'a str,
+    database: &'a str,
+    options: &'a str,
+}
+
+impl Parts<'_> {
+    fn split(address: &str) -> Result<Parts<'_>, Error> {
+        let wrong = |what: &str| Error::Address(what.to_owned());
+        let rest =
+            ["postgres://", "postgresql://"].iter().find_map(|scheme| address.strip_prefix(scheme));
+        let rest = rest.ok_or_else(|| wrong("the address does not begin with postgres://"))?;
+        let (authority, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        // A password with one of these signs would be taken for hosts and names, and be shown.
+        if behind.contains('@') {
+            return Err(wrong(
+                "there is an @ behind the host: in user and password write / as %2F, ? as %3F and @ as %40",
+            ));
+        }
+        let (database, options) = behind.split_once('?').unwrap_or((behind, ""));
+        let database = database.strip_prefix('/').unwrap_or(database);
+        let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = match login.split_once(':') {
+            Some((user, password)) => (user, Some(password)),
+            None => (login, None),
+        };
+        Ok(Parts { user, password, hosts, database, options })
     }
 }
 

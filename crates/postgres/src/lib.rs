@@ -23,6 +23,7 @@
 mod address;
 mod binding;
 mod client;
+mod connection;
 mod error;
 mod login;
 mod password;
@@ -34,7 +35,8 @@ mod text;
 mod value;
 
 pub use address::{Address, Host, Tls};
-pub use client::{Client, Notification};
+pub use client::Client;
+pub use connection::Notification;
 pub use error::Error;
 pub use row::{Reply, Row};
 pub use value::Value;

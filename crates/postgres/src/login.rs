@@ -10,7 +10,7 @@ use postgres_protocol::message::frontend;
 
 use crate::address::{Address, Auth, Binding};
 use crate::binding::end_point;
-use crate::client::Client;
+use crate::connection::Connection;
 use crate::error::Error;
 use crate::password::Password;
 
@@ -18,21 +18,21 @@ use crate::password::Password;
 const USE_SCRAM: &str = "set scram-sha-256 for this user in the server's pg_hba.conf";
 
 /// Introduces the client, lets both sides prove what the address asks for, and waits until the server is ready.
-pub(crate) fn login(client: &mut Client, address: &Address) -> Result<(), Error> {
+pub(crate) fn login(connection: &mut Connection, address: &Address) -> Result<(), Error> {
     let parameters = [
         ("user", address.user.as_str()),
         ("database", &address.database),
         ("application_name", "ikigai"),
         ("client_encoding", "UTF8"),
     ];
-    frontend::startup_message(parameters, client.output())?;
-    client.send()?;
-    authenticate(client, address)?;
+    frontend::startup_message(parameters, &mut connection.output)?;
+    connection.send()?;
+    authenticate(connection, address)?;
     loop {
-        match client.message()? {
-            Message::BackendKeyData(body) => client.set_process(body.process_id()),
+        match connection.message()? {
+            Message::BackendKeyData(body) => connection.process = body.process_id(),
             Message::ReadyForQuery(_) => return Ok(()),
-            Message::ErrorResponse(body) => return Err(client.refusal(&body)),
+            Message::ErrorResponse(body) => return Err(connection.refusal(&body)),
             _ => return Err(Error::protocol("not a step of a login")),
         }
     }
@@ -40,27 +40,27 @@ pub(crate) fn login(client: &mut Client, address: &Address) -> Result<(), Error>
 
 /// One exchange of a kind that is accepted, and the server's word that it lets us in. A server that asks for more, or
 /// says so before the exchange, is not the one that was meant.
-fn authenticate(client: &mut Client, address: &Address) -> Result<(), Error> {
-    match client.message()? {
+fn authenticate(connection: &mut Connection, address: &Address) -> Result<(), Error> {
+    match connection.message()? {
         Message::AuthenticationOk => return require_no_proof(address),
         Message::AuthenticationSasl(body) => {
             let password = accepted(address, Auth::Scram, NO_SCRAM)?;
-            prove(client, &body, password, address.channel_binding)?;
+            prove(connection, &body, password, address.channel_binding)?;
         }
         Message::AuthenticationCleartextPassword => {
             let password = accepted(address, Auth::Password, NO_CLEAR_TEXT)?;
             // Whoever holds a port of this machine would be given it, were it not for the certificate.
-            client.certificate().ok_or(NO_CLEAR_TEXT_HERE)?;
-            frontend::password_message(password.as_bytes(), client.output())?;
-            client.send()?;
+            connection.certificate().ok_or(NO_CLEAR_TEXT_HERE)?;
+            frontend::password_message(password.as_bytes(), &mut connection.output)?;
+            connection.send()?;
         }
         Message::AuthenticationMd5Password(body) => {
             let password = accepted(address, Auth::Md5, NO_MD5)?;
             let hash = md5_hash(address.user.as_bytes(), password.as_bytes(), body.salt());
-            frontend::password_message(hash.as_bytes(), client.output())?;
-            client.send()?;
+            frontend::password_message(hash.as_bytes(), &mut connection.output)?;
+            connection.send()?;
         }
-        Message::ErrorResponse(body) => return Err(client.refusal(&body)),
+        Message::ErrorResponse(body) => return Err(connection.refusal(&body)),
         Message::AuthenticationGss
         | Message::AuthenticationKerberosV5
         | Message::AuthenticationSspi => {
@@ -69,9 +69,9 @@ fn authenticate(client: &mut Client, address: &Address) -> Result<(), Error> {
         }
         _ => return Err(Error::protocol("not a step of a login")),
     }
-    match client.message()? {
+    match connection.message()? {
         Message::AuthenticationOk => Ok(()),
-        Message::ErrorResponse(body) => Err(client.refusal(&body)),
+        Message::ErrorResponse(body) => Err(connection.refusal(&body)),
         _ => Err(Error::protocol("not a step of a login")),
     }
 }
@@ -142,7 +142,7 @@ fn require_no_proof(address: &Address) -> Result<(), Error> {
 
 /// Shows that both sides know the password, without sending it: the server's signature is checked.
 fn prove(
-    client: &mut Client,
+    connection: &mut Connection,
     body: &AuthenticationSaslBody,
     password: &Password,
     binding: Binding,
@@ -150,7 +150,7 @@ fn prove(
     let offered: Vec<&str> = body.mechanisms().collect()?;
     let end_point = match binding {
         Binding::Disabled => None,
-        Binding::Preferred | Binding::Required => client.certificate().and_then(end_point),
+        Binding::Preferred | Binding::Required => connection.certificate().and_then(end_point),
     };
     let (mechanism, channel) = match end_point {
         Some(end_point) if offered.contains(&SCRAM_SHA_256_PLUS) => {
@@ -171,20 +171,20 @@ fn prove(
         return Err(Error::Login { reason, advice: USE_SCRAM });
     }
     let mut proof = ScramSha256::new(password.as_bytes(), channel);
-    frontend::sasl_initial_response(mechanism, proof.message(), client.output())?;
-    client.send()?;
+    frontend::sasl_initial_response(mechanism, proof.message(), &mut connection.output)?;
+    connection.send()?;
     loop {
-        match client.message()? {
+        match connection.message()? {
             Message::AuthenticationSaslContinue(body) => {
                 require_bounded_work(body.data())?;
                 proof.update(body.data())?;
-                frontend::sasl_response(proof.message(), client.output())?;
-                client.send()?;
+                frontend::sasl_response(proof.message(), &mut connection.output)?;
+                connection.send()?;
             }
             Message::AuthenticationSaslFinal(body) => {
                 return proof.finish(body.data()).map_err(|_| NO_SIGNATURE);
             }
-            Message::ErrorResponse(body) => return Err(client.refusal(&body)),
+            Message::ErrorResponse(body) => return Err(connection.refusal(&body)),
             _ => return Err(Error::protocol("not a step of a login")),
         }
     }
@@ -197,6 +197,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::client::Client;
 
     const OK: &[u8] = b"R\0\0\0\x08\0\0\0\0";
     const READY: &[u8] = b"Z\0\0\0\x05I";
