@@ -1,4 +1,4 @@
-//! Where a server is, and who asks: `postgres://user:password@host:port/database?option=value`.
+//! Server addresses: `postgres://user:password@host:port/database?option=value`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,40 +8,40 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::password::Password;
 
-/// Where Debian's server listens, and most others.
+/// Where PostgreSQL listens on Debian and most other systems.
 const SOCKET_FOLDER: &str = "/var/run/postgresql";
 const PORT: u16 = 5432;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server, a database on it, and who asks. `Debug` and `Display` leave the password out.
+/// A server, a database on it, and a user. `Debug` and `Display` leave the password out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Tried in this order, until one takes writes.
+    /// Tried in this order, until one accepts writes.
     pub hosts: Vec<Host>,
-    /// Who asks.
+    /// The PostgreSQL user to log in as.
     pub user: String,
     pub(crate) password: Option<Password>,
     /// The database.
     pub database: String,
-    /// Whether the connection is encrypted.
+    /// When the connection is encrypted.
     pub tls: Tls,
-    /// A file with the certificates that are trusted, instead of the usual ones.
+    /// A file with the root certificates to trust instead of the usual ones.
     pub root_certificates: Option<PathBuf>,
-    /// How long to wait for an answer.
+    /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// The logins that are accepted, where the address says so.
+    /// The accepted authentication methods, if the address names them.
     pub(crate) require_auth: Option<Vec<Auth>>,
     pub(crate) channel_binding: Binding,
-    /// Who has to run the server behind a socket of this machine, where the address says so: a name or a number.
+    /// The user, by name or id, who must run the server behind a Unix socket, if the address names one.
     pub(crate) require_peer: Option<String>,
 }
 
-/// How a server lets a client in.
+/// An authentication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Auth {
     /// Both sides prove that they know the password.
     Scram,
-    /// The password is sent as it is.
+    /// The password is sent in clear text.
     Password,
     /// A weak hash of the password is sent.
     Md5,
@@ -49,38 +49,38 @@ pub(crate) enum Auth {
     None,
 }
 
-/// Whether a login is tied to the certificate of its connection.
+/// Whether a login is bound to the certificate of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Binding {
-    /// Where both sides can.
+    /// If both sides support it.
     Preferred,
     Required,
     Disabled,
 }
 
-/// One place where a server may be.
+/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// A socket of this machine, in this folder, with the number of a port in its name.
+    /// A Unix socket: its folder, and the port in its name.
     Socket(PathBuf, u16),
-    /// A name or number, and a port.
+    /// A host name or IP address, and a port.
     Network(String, u16),
 }
 
-/// Whether a connection is encrypted.
+/// When a connection is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tls {
-    /// To another machine always, to this one never.
+    /// Only to another machine, but there always.
     ToOthers,
     /// Always.
     Always,
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
-    /// Says what is wrong with it, without repeating its password.
+    /// Says what is wrong with the address, without repeating its password.
     pub fn parse(address: &str) -> Result<Address, Error> {
         let parts = Parts::split(address)?;
         let password = match parts.password {
@@ -112,7 +112,7 @@ impl Address {
         Ok(address)
     }
 
-    /// Sets the options, and then what hangs on all of them together.
+    /// Applies all options, then what depends on all of them together.
     fn set_all(&mut self, options: &str) -> Result<(), Error> {
         let (mut is_plain, mut port) = (false, None);
         for option in options.split('&').filter(|option| !option.is_empty()) {
@@ -129,19 +129,19 @@ impl Address {
                 false => Host::Network("localhost".to_owned(), PORT),
             });
         }
-        // Last: the hosts may be named behind it.
+        // Last, because `host` may come after `port`.
         if let Some(port) = port {
             self.hosts.iter_mut().for_each(|host| host.set_port(port));
         }
         match self.hosts.iter().find(|host| is_plain && !host.is_here()) {
             Some(other) => Err(Error::Address(format!(
-                "sslmode=disable is refused for another machine ({other}): take it away"
+                "sslmode=disable is refused for another machine ({other}): remove it"
             ))),
             None => Ok(()),
         }
     }
 
-    /// Sets an option; says whether it forbids TLS.
+    /// Applies an option. Returns whether it forbids TLS.
     fn set(&mut self, name: &str, value: &str) -> Result<bool, Error> {
         let no = |allowed: &str| {
             Error::Address(format!("{name} in the address cannot be '{value}': use {allowed}"))
@@ -158,7 +158,7 @@ impl Address {
             "host" => {
                 let before = self.hosts.first().map(Host::port).filter(|port| *port != PORT);
                 self.hosts = parse_hosts(value)?;
-                // A port that stood before the options is meant for this host.
+                // A port before the options applies to this host.
                 let unset = self.hosts.iter_mut().filter(|host| host.port() == PORT);
                 unset.for_each(|host| host.set_port(before.unwrap_or(PORT)));
             }
@@ -170,7 +170,9 @@ impl Address {
                     "password" => Ok(Auth::Password),
                     "md5" => Ok(Auth::Md5),
                     "none" => Ok(Auth::None),
-                    _ => Err(no("scram-sha-256, password, md5 or none, or several with commas")),
+                    _ => Err(no(
+                        "scram-sha-256, password, md5 or none, or several separated by commas",
+                    )),
                 };
                 self.require_auth = Some(value.split(',').map(auth).collect::<Result<_, _>>()?);
             }
@@ -190,20 +192,20 @@ impl Address {
                 let seconds = seconds.ok_or_else(|| no("seconds from 1 to 600"))?;
                 self.connect_timeout = Duration::from_secs(seconds);
             }
-            // What other clients understand and what means nothing here.
+            // Other clients use these; they mean nothing here.
             "application_name" | "target_session_attrs" | "gssencmode" => {}
             _ => {
                 return Err(Error::Address(format!(
-                    "the option '{name}' of the address is not known: host, port, user, dbname, sslmode, \
-                     sslrootcert, connect_timeout, require_auth, channel_binding and requirepeer are"
+                    "unknown option '{name}' in the address: use host, port, user, dbname, sslmode, sslrootcert, \
+                     connect_timeout, require_auth, channel_binding or requirepeer"
                 )));
             }
         }
         Ok(false)
     }
 
-    /// Whether a login of this kind is accepted: by default a proof of both sides where there is a password, and
-    /// none where there is nothing to prove.
+    /// Whether an authentication method is accepted. By default that is SCRAM if there is a password, and no
+    /// authentication if there is none.
     pub(crate) fn accepts(&self, auth: Auth) -> bool {
         match (&self.require_auth, &self.password) {
             (Some(accepted), _) => accepted.contains(&auth),
@@ -212,12 +214,12 @@ impl Address {
         }
     }
 
-    /// A text of the server's as it may be shown: without the password, which it may repeat.
+    /// Masks the password in a text from the server, which may repeat it.
     pub fn hide_password(&self, text: &str) -> String {
         self.password.as_ref().map_or_else(|| text.to_owned(), |password| password.hide(text))
     }
 
-    /// The address without its password, for people.
+    /// The address without its password, for display.
     pub fn shown(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(ToString::to_string).collect();
         format!("postgres://{}@{}/{}", self.user, hosts.join(","), self.database)
@@ -237,7 +239,7 @@ impl fmt::Debug for Address {
 }
 
 impl Host {
-    /// Whether it is this machine.
+    /// Whether the host is this machine.
     pub fn is_here(&self) -> bool {
         match self {
             Host::Socket(..) => true,
@@ -269,7 +271,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// An address taken apart, each part still written as in the address.
+/// The parts of an address, still percent-encoded.
 struct Parts<'a> {
     user: &'a str,
     password: Option<&'a str>,
@@ -283,15 +285,15 @@ impl Parts<'_> {
         let wrong = |what: &str| Error::Address(what.to_owned());
         let rest =
             ["postgres://", "postgresql://"].iter().find_map(|scheme| address.strip_prefix(scheme));
-        let rest = rest.ok_or_else(|| wrong("the address does not begin with postgres://"))?;
-        let (authority, behind) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        // A password with one of these signs would be taken for hosts and names, and be shown.
-        if behind.contains('@') {
+        let rest = rest.ok_or_else(|| wrong("the address does not start with postgres://"))?;
+        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        // A password that contains one of these characters would be taken for hosts and names, and be shown.
+        if path.contains('@') {
             return Err(wrong(
-                "there is an @ behind the host: in user and password write / as %2F, ? as %3F and @ as %40",
+                "there is an @ after the host: in user and password, write / as %2F, ? as %3F and @ as %40",
             ));
         }
-        let (database, options) = behind.split_once('?').unwrap_or((behind, ""));
+        let (database, options) = path.split_once('?').unwrap_or((path, ""));
         let database = database.strip_prefix('/').unwrap_or(database);
         let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
         let (user, password) = match login.split_once(':') {
@@ -302,7 +304,7 @@ impl Parts<'_> {
     }
 }
 
-/// Hosts with their ports, between commas.
+/// Hosts with their ports, separated by commas.
 fn parse_hosts(hosts: &str) -> Result<Vec<Host>, Error> {
     hosts.split(',').filter(|host| !host.is_empty()).map(parse_host).collect()
 }
@@ -321,14 +323,14 @@ fn parse_host(host: &str) -> Result<Host, Error> {
 }
 
 fn parse_port(port: &str) -> Result<u16, Error> {
-    let wrong = || Error::Address("the port in the address is no number up to 65535".to_owned());
+    let wrong = || Error::Address("the port in the address is not a number up to 65535".to_owned());
     port.parse().map_err(|_| wrong())
 }
 
-/// The text that an address writes with percent signs.
+/// Decodes percent-encoded text.
 fn decoded(text: &str) -> Result<String, Error> {
     let wrong = || {
-        Error::Address("a percent sign in the address is not followed by two digits of a character: write % as %25".to_owned())
+        Error::Address("a percent sign in the address is not followed by the two hex digits of a character: write % as %25".to_owned())
     };
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -352,11 +354,11 @@ fn decoded(text: &str) -> Result<String, Error> {
     }
 }
 
-/// The name of who runs this program, as PostgreSQL's own tools take it.
+/// The name of the current user, which PostgreSQL's own tools use by default.
 fn system_user() -> Option<String> {
-    let number = rustix::process::geteuid().as_raw().to_string();
+    let id = rustix::process::geteuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
-    let user = users.lines().find(|line| line.split(':').nth(2) == Some(number.as_str()))?;
+    let user = users.lines().find(|line| line.split(':').nth(2) == Some(id.as_str()))?;
     user.split(':').next().map(str::to_owned)
 }
 
@@ -392,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn which_login_is_accepted_depends_on_the_password_unless_the_address_says_it() {
+    fn accepted_methods_depend_on_the_password_unless_the_address_names_them() {
         let check = |address: &str, accepted: &[Auth]| {
             let address = Address::parse(address).unwrap();
             let all = [Auth::Scram, Auth::Password, Auth::Md5, Auth::None];
@@ -408,9 +410,9 @@ mod tests {
         check("postgres://me@h/w?require_auth=scram-sha-256", &[Auth::Scram]);
     }
 
-    /// It was lost when the host came behind it, or there was none.
+    /// The port was lost if the host came after it or was missing.
     #[test]
-    fn a_port_is_obeyed_wherever_it_stands() {
+    fn a_port_applies_wherever_it_stands() {
         check("postgres://me@/w?port=7&host=/tmp/here", "postgres://me@/tmp/here:7/w");
         check("postgres://me@/w?port=7&host=a,b", "postgres://me@a:7,b:7/w");
         check("postgres://me@localhost:7/w?host=/tmp/here", "postgres://me@/tmp/here:7/w");
@@ -421,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_with_the_signs_of_an_address_is_refused_and_not_shown() {
+    fn a_password_with_unescaped_delimiters_is_refused_and_not_shown() {
         for address in [
             "postgres://me:/geheim@h/db",
             "postgres://me:42/geheim@h/db",
@@ -435,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_address_says_what_is_wrong_with_it() {
+    fn the_error_for_a_wrong_address_says_what_is_wrong() {
         refuse("mysql://me:geheim@h/w", "postgres://");
         refuse("postgres://me:geheim@h:70000/w", "port");
         refuse("postgres://me:geheim%@h/w", "percent");

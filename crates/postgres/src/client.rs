@@ -1,4 +1,4 @@
-//! A connection: statements are queued, sent together, and their replies read together.
+//! Statements on a connection: queued, sent together, and their replies read together.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use crate::error::Error;
 use crate::login::login;
 use crate::row::{Reply, Row};
 use crate::statements::Statements;
-use crate::stream::{Look, Stream};
+use crate::stream::{Status, Stream};
 use crate::text;
 use crate::value::Value;
 
-/// Replies are together at most so large, with what it costs to keep them: the log of a session is read at once.
+/// The limit for all replies to one run, bookkeeping included. A session's whole log is read at once.
 const LARGEST_REPLY: usize = 2 * 1024 * 1024 * 1024;
-/// So much is queued before it should be sent. While a client only sends, the server's replies lie in the buffers
-/// between them; were these full, each would wait for the other.
+/// A queue of this size should be sent. While a client only sends, the server's replies pile up in the buffers
+/// between them. Once those are full, both sides would wait for each other.
 const MANY_BYTES: usize = 1024 * 1024;
 const MANY_STATEMENTS: usize = 500;
-/// More is never queued: the largest statement fits behind what should have been sent.
+/// The hard limit for the queue: the largest statement still fits after a queue that should have been sent.
 const LARGEST_QUEUE: usize = 2 * LARGEST_MESSAGE;
-/// A script has fewer statements.
+/// The limit for statements in a script.
 const LONGEST_SCRIPT: usize = 1_000;
-/// No answer takes longer, however lively the server is meanwhile.
+/// The limit for one answer, even if the server keeps sending other messages meanwhile.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
 
 /// A connection to a server.
@@ -35,47 +35,47 @@ const LONGEST_RUN: Duration = Duration::from_secs(600);
 pub struct Client {
     connection: Connection,
     statements: Statements,
-    /// Queued and not sent.
+    /// How many statements are queued.
     queued: usize,
-    /// Sent, and nobody has waited for the answer.
-    unheard: usize,
+    /// How many batches were sent whose answers have not been read.
+    unread: usize,
     is_behind_pooler: bool,
 }
 
 impl Client {
-    /// Connects to the first host that takes writes.
+    /// Connects to the first host that accepts writes.
     ///
     /// # Errors
-    /// That of the last host that was tried.
+    /// The error of the last host tried.
     pub fn connect(address: &Address) -> Result<Client, Error> {
         let mut failed = Error::Address("the address names no host".to_owned());
         for host in &address.hosts {
             let connected = Stream::connect(address, host)
-                .and_then(|stream| Client::introduce(stream, address))
+                .and_then(|stream| Client::log_in(stream, address))
                 .and_then(|mut client| client.require_writable().map(|()| client));
             match connected {
                 Ok(client) => return Ok(client),
-                // A certificate and the steps of a login have texts of the server's in them as well.
+                // Errors about certificates and login steps can quote the server too.
                 Err(error) => failed = error.map_text(|text| address.hide_password(text)),
             }
         }
         Err(failed)
     }
 
-    fn introduce(stream: Stream, address: &Address) -> Result<Client, Error> {
+    fn log_in(stream: Stream, address: &Address) -> Result<Client, Error> {
         let mut connection = Connection::new(stream, address);
         login(&mut connection, address)?;
         Ok(Client {
             connection,
             statements: Statements::default(),
             queued: 0,
-            unheard: 0,
+            unread: 0,
             is_behind_pooler: false,
         })
     }
 
-    /// A standby reads only. On the way it is seen who answers: a pooler introduces itself with a number of its
-    /// own, and what one statement leaves on the server is not there for the next.
+    /// Refuses a standby, which is read-only. The same query detects a pooler: it reports a process id other than the
+    /// server's, and state that one statement leaves on the server may be gone for the next.
     fn require_writable(&mut self) -> Result<(), Error> {
         let sql = "SELECT pg_backend_pid(), pg_is_in_recovery()";
         let found = self.ask(sql, &[])?;
@@ -86,35 +86,35 @@ impl Client {
             Some(0) => Ok(()),
             _ => Err(Error::Server {
                 code: "25006".to_owned(),
-                message: "the server is a standby that only reads".to_owned(),
+                message: "the server is a read-only standby".to_owned(),
             }),
         }
     }
 
-    /// Whether somebody stands between this client and the server, so that no state lasts on the server from
-    /// one transaction to the next.
+    /// Whether there is a pooler between this client and the server, so that no state on the server lasts from one
+    /// transaction to the next.
     pub fn is_behind_pooler(&self) -> bool {
         self.is_behind_pooler
     }
 
-    /// Treats the connection as one through a pooler.
+    /// Treats the connection as one that goes through a pooler.
     pub fn keep_no_state(&mut self) {
         self.is_behind_pooler = true;
         self.statements.forget_names();
     }
 
-    /// No answer is waited for longer than this.
+    /// Limits how long a read or a write may wait.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system refuses.
     pub fn set_timeout(&self, limit: Duration) -> Result<(), Error> {
         Ok(self.connection.set_timeout(limit)?)
     }
 
-    /// Queues a statement. Places for values are written `?1` or `$1`.
+    /// Queues a statement. Its parameters are written `?1` or `$1`.
     ///
     /// # Errors
-    /// When it is too large.
+    /// If the statement is too large.
     pub fn queue(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), Error> {
         let output = &mut self.connection.output;
         let size: usize = values.iter().map(|value| value.size()).sum();
@@ -131,7 +131,7 @@ impl Client {
         frontend::bind("", &sent.name, [1], values.iter().copied(), write, [1], output)
             .map_err(|_| Error::protocol("a value is too large"))?;
         frontend::execute("", 0, output)?;
-        // As it is written: what is larger would come back in a message that is refused.
+        // Measured as encoded: a larger value would come back in a message that is refused.
         if output.len() - before > LARGEST_MESSAGE {
             return Err(Error::protocol("a value is too large"));
         }
@@ -139,24 +139,24 @@ impl Client {
         Ok(())
     }
 
-    /// Whether so much is queued that it should be [`run`](Client::run) before more is.
+    /// Whether the queue should be [`run`](Client::run) before more is added.
     pub fn is_full(&self) -> bool {
         self.connection.output.len() >= MANY_BYTES || self.queued >= MANY_STATEMENTS
     }
 
-    /// Sends what is queued and waits for all replies, one for each statement.
+    /// Sends the queue and waits for all replies, one per statement.
     ///
     /// # Errors
-    /// The first refusal; the server has then done nothing of what stood behind it.
+    /// The first statement that the server refused. It has executed none of those after it.
     pub fn run(&mut self) -> Result<Vec<Reply>, Error> {
         frontend::sync(&mut self.connection.output);
         self.connection.send()?;
-        self.connection.begin_waiting(LONGEST_RUN);
-        self.hear()?;
+        self.connection.start_waiting(LONGEST_RUN);
+        self.read_unread()?;
         let expected = std::mem::take(&mut self.queued);
         let replies = self.replies(expected).inspect_err(|error| {
             self.statements.forget_new();
-            // Somebody else uses our names: there is a pooler after all.
+            // Another client uses our statement names: there is a pooler after all.
             if matches!(error.code(), Some("26000" | "42P05")) {
                 self.keep_no_state();
             }
@@ -168,7 +168,7 @@ impl Client {
         }
     }
 
-    /// One statement and its reply; what was queued before goes with it.
+    /// Runs one statement, after those already queued, and returns its reply.
     ///
     /// # Errors
     /// See [`run`](Client::run).
@@ -178,38 +178,38 @@ impl Client {
         reply.ok_or_else(|| Error::protocol("no reply"))
     }
 
-    /// Sends what is queued and waits for nothing: how it went nobody will know.
+    /// Sends the queue without waiting for replies: whether it succeeded stays unknown.
     ///
     /// # Errors
-    /// When it cannot be sent.
+    /// If it cannot be sent.
     pub fn tell(&mut self) -> Result<(), Error> {
         frontend::sync(&mut self.connection.output);
         self.queued = 0;
-        self.unheard += 1;
+        self.unread += 1;
         self.connection.send()
     }
 
-    /// Runs a script of several statements, without values.
+    /// Runs a script of several statements, without parameters.
     ///
     /// # Errors
-    /// The first refusal.
+    /// The first statement that the server refused.
     pub fn script(&mut self, sql: &str) -> Result<(), Error> {
         frontend::query(sql, &mut self.connection.output)?;
         self.connection.send()?;
-        self.connection.begin_waiting(LONGEST_RUN);
-        self.hear()?;
+        self.connection.start_waiting(LONGEST_RUN);
+        self.read_unread()?;
         self.replies(LONGEST_SCRIPT).map(drop)
     }
 
-    /// Waits for a notification, `limit` at most.
+    /// Waits for a notification, at most for `limit`.
     ///
     /// # Errors
-    /// When the connection is lost.
+    /// If the connection is lost.
     pub fn notified(&mut self, limit: Duration) -> Result<Option<Notification>, Error> {
-        self.connection.begin_waiting(LONGEST_RUN);
-        self.hear()?;
+        self.connection.start_waiting(LONGEST_RUN);
+        self.read_unread()?;
         self.connection.set_timeout(limit)?;
-        while self.connection.notified.is_empty() {
+        while self.connection.notifications.is_empty() {
             match self.connection.next_message() {
                 Ok(Message::ErrorResponse(body)) => return Err(self.connection.refusal(&body)),
                 Ok(_) => {}
@@ -217,45 +217,45 @@ impl Client {
                 Err(ReadError::Failed(error)) => return Err(error),
             }
         }
-        Ok(self.connection.notified.pop_front())
+        Ok(self.connection.notifications.pop_front())
     }
 
-    /// Whether the server is still there, as far as can be seen without asking it.
+    /// Whether the connection still seems to work. The server is asked only if it has sent something.
     pub fn seems_alive(&mut self) -> bool {
-        match self.connection.look() {
-            Look::Quiet => true,
-            Look::Gone => false,
-            // An answer that nobody waited for, or a last word.
-            Look::Talking => self.queue("SELECT 1", &[]).and_then(|()| self.run()).is_ok(),
+        match self.connection.status() {
+            Status::Quiet => true,
+            Status::Closed => false,
+            // An answer that was not waited for, or the reason why the server closes the connection.
+            Status::Readable => self.queue("SELECT 1", &[]).and_then(|()| self.run()).is_ok(),
         }
     }
 
-    /// The number of the server's process that answers, as its notifications name it.
+    /// The process id of the backend, as notifications name it.
     pub fn process(&self) -> i32 {
         self.connection.process
     }
 
-    /// Reads the answers that nobody waited for.
-    fn hear(&mut self) -> Result<(), Error> {
-        while self.unheard > 0 {
+    /// Reads the answers to what [`tell`](Client::tell) sent.
+    fn read_unread(&mut self) -> Result<(), Error> {
+        while self.unread > 0 {
             if let Message::ReadyForQuery(_) = self.connection.message()? {
-                self.unheard -= 1;
+                self.unread -= 1;
             }
         }
         Ok(())
     }
 
-    /// Everything up to the sign that the server is ready again; not more than `expected` replies.
+    /// Reads at most `expected` replies, up to the message that the server is ready again.
     fn replies(&mut self, expected: usize) -> Result<Vec<Reply>, Error> {
-        let (mut replies, mut reply, mut around_rows) = (Vec::new(), Reply::default(), 0);
+        let (mut replies, mut reply, mut overhead) = (Vec::new(), Reply::default(), 0);
         let mut refused = None;
         loop {
             match self.connection.message()? {
                 Message::DataRow(body) => {
                     let row = Row::parse(body.buffer_bytes().clone())?;
-                    around_rows += row.size_around();
-                    // All that came: a row also keeps what came together with it.
-                    if self.connection.received + around_rows > LARGEST_REPLY {
+                    overhead += row.overhead();
+                    // Count all that was received: a row keeps the whole buffer alive that it arrived in.
+                    if self.connection.received + overhead > LARGEST_REPLY {
                         return Err(Error::protocol("the reply is too large"));
                     }
                     reply.rows.push(row);
@@ -303,11 +303,11 @@ mod tests {
 
     use super::*;
 
-    const LET_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\0Z\0\0\0\x05I";
+    const LOGIN_OK: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\0Z\0\0\0\x05I";
     const NOTICE: &[u8] = b"N\0\0\0\x05\0";
     const COMPLETE: &[u8] = b"C\0\0\0\x0dSELECT 1\0";
 
-    /// A server that says `first`, waits for a question, and then says `again` for ever.
+    /// The error of a client whose server sends `first`, waits for a query, and then sends `again` forever.
     fn connect_to(first: &'static [u8], again: &'static [u8]) -> Error {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -330,13 +330,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_only_talks_is_given_up() {
+    fn a_server_that_sends_only_notices_times_out() {
         assert_eq!(connect_to(b"", NOTICE).to_string(), "the server does not answer");
     }
 
     #[test]
-    fn a_server_that_answers_without_end_is_no_server() {
-        let refused = connect_to(LET_IN, COMPLETE);
+    fn endless_replies_are_an_error() {
+        let refused = connect_to(LOGIN_OK, COMPLETE);
         assert!(refused.to_string().contains("too many replies"), "{refused}");
     }
 }

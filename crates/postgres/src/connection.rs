@@ -1,4 +1,4 @@
-//! The messages of one connection: sent as bytes, read one by one, within bounds of size and time.
+//! Messages to and from a server, with limits for size and time.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -12,41 +12,41 @@ use postgres_protocol::message::frontend;
 use crate::address::Address;
 use crate::error::Error;
 use crate::password::Password;
-use crate::stream::{Look, Stream};
+use crate::stream::{Status, Stream};
 
-/// No message may be larger: a file's content of 10 MB that is kept for an undo fits several times.
+/// The limit for one message. The 10 MB of a file that are kept for an undo fit several times.
 pub(crate) const LARGEST_MESSAGE: usize = 64 * 1024 * 1024;
-/// So many notifications are kept, and of so many bytes.
+/// How many notifications are kept until they are read, and how many bytes each may have.
 const MOST_NOTIFICATIONS: usize = 64;
-const LONGEST_TEXT: usize = 100;
-/// An error's words beyond this help nobody.
-const LONGEST_WORDS: usize = 300;
+const LONGEST_NOTIFICATION: usize = 100;
+/// A server's error message is cut to this many characters, to fit on a line.
+const LONGEST_MESSAGE: usize = 300;
 
-/// A connection to a server, on which messages go both ways.
+/// A connection over which messages are sent and received.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: Stream,
     input: BytesMut,
-    /// What the next [`send`](Connection::send) sends.
+    /// Messages that the next [`send`](Connection::send) sends.
     pub(crate) output: BytesMut,
-    /// The process that answers, as it introduced itself.
+    /// The backend's process id, as the server gave it at login.
     pub(crate) process: i32,
-    /// The notifications that nobody asked for yet.
-    pub(crate) notified: VecDeque<Notification>,
-    /// When it is given up to wait for what was last asked.
+    /// Notifications that have not been read yet.
+    pub(crate) notifications: VecDeque<Notification>,
+    /// When to stop waiting for the current answer.
     deadline: Instant,
-    /// How many bytes came since then.
+    /// How many bytes of that answer have arrived.
     pub(crate) received: usize,
-    /// What no text of the server's may show.
+    /// Masked in the server's messages.
     password: Option<Password>,
 }
 
-/// What another connection says through the server.
+/// A notification that another connection sent through the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notification {
-    /// The process of the server that answers there; 0: not known any more.
+    /// The process id of the sender's backend; 0 if notifications were dropped.
     pub process: i32,
-    /// What was said; empty when it is not known any more.
+    /// The payload; empty if notifications were dropped.
     pub text: String,
 }
 
@@ -57,40 +57,40 @@ impl Connection {
             input: BytesMut::new(),
             output: BytesMut::new(),
             process: 0,
-            notified: VecDeque::new(),
+            notifications: VecDeque::new(),
             deadline: Instant::now() + address.connect_timeout,
             received: 0,
             password: address.password.clone(),
         }
     }
 
-    /// No read or write waits longer than this.
+    /// Limits how long a read or a write may wait.
     pub(crate) fn set_timeout(&self, limit: Duration) -> std::io::Result<()> {
         self.stream.set_timeout(limit)
     }
 
-    /// What the system knows of the other side, without waiting.
-    pub(crate) fn look(&self) -> Look {
-        self.stream.look()
+    /// What the system knows about the other side, without waiting.
+    pub(crate) fn status(&self) -> Status {
+        self.stream.status()
     }
 
     pub(crate) fn send(&mut self) -> Result<(), Error> {
         let sent = self.stream.write_all(&self.output).and_then(|()| self.stream.flush());
         self.output.clear();
-        // A server that goes away says why before it does.
-        sent.map_err(|error| self.last_words().unwrap_or_else(|| error.into()))
+        // A server that closes the connection says why first.
+        sent.map_err(|error| self.reason_for_closing().unwrap_or_else(|| error.into()))
     }
 
-    pub(crate) fn begin_waiting(&mut self, limit: Duration) {
+    pub(crate) fn start_waiting(&mut self, limit: Duration) {
         self.deadline = Instant::now() + limit;
         self.received = 0;
     }
 
-    /// What the server said before it closed the connection.
-    fn last_words(&mut self) -> Option<Error> {
+    /// The error that the server sent before it closed the connection.
+    fn reason_for_closing(&mut self) -> Option<Error> {
         let limit = Duration::from_millis(50);
         let _ = self.stream.set_timeout(limit);
-        self.begin_waiting(limit * 2);
+        self.start_waiting(limit * 2);
         loop {
             match self.next_message() {
                 Ok(Message::ErrorResponse(body)) => return Some(self.refusal(&body)),
@@ -100,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// The next message that is about something that was asked.
+    /// The next message that answers something: notifications are kept for later.
     pub(crate) fn message(&mut self) -> Result<Message, Error> {
         loop {
             match self.next_message() {
@@ -138,13 +138,14 @@ impl Connection {
         }
     }
 
-    /// Of too many notifications only the fact is kept that something was said.
+    /// Keeps a notification. Too many or too long ones are replaced by one that says only that there were some.
     fn keep(&mut self, notification: Notification) {
-        if notification.text.len() > LONGEST_TEXT || self.notified.len() == MOST_NOTIFICATIONS {
-            self.notified.clear();
-            self.notified.push_back(Notification::default());
+        let is_full = self.notifications.len() == MOST_NOTIFICATIONS;
+        if is_full || notification.text.len() > LONGEST_NOTIFICATION {
+            self.notifications.clear();
+            self.notifications.push_back(Notification::default());
         } else {
-            self.notified.push_back(notification);
+            self.notifications.push_back(notification);
         }
     }
 
@@ -170,12 +171,13 @@ impl Connection {
         }
     }
 
-    /// The certificate of the connection, if it has TLS.
+    /// The server's certificate, if the connection uses TLS.
     pub(crate) fn certificate(&self) -> Option<&[u8]> {
         self.stream.certificate()
     }
 
-    /// A server's error in a few words. The password is masked before the text is cut, or a part of it would be left.
+    /// A server's error as a value. The password is masked before the message is cut; otherwise half of it could
+    /// remain.
     pub(crate) fn refusal(&self, body: &ErrorResponseBody) -> Error {
         let (mut code, mut message) = (String::new(), String::new());
         let mut fields = body.fields();
@@ -189,7 +191,7 @@ impl Connection {
             };
             match field.type_() {
                 b'C' => code = value().chars().take(5).collect(),
-                b'M' => message = value().chars().take(LONGEST_WORDS).collect(),
+                b'M' => message = value().chars().take(LONGEST_MESSAGE).collect(),
                 _ => {}
             }
         }
@@ -197,7 +199,7 @@ impl Connection {
     }
 }
 
-/// Says goodbye: a server that is not told keeps the connection until it notices.
+/// Terminates the connection. Otherwise the server would hold it until it notices.
 impl Drop for Connection {
     fn drop(&mut self) {
         let mut goodbye = BytesMut::new();
@@ -207,9 +209,9 @@ impl Drop for Connection {
     }
 }
 
-/// Why there is no message.
+/// Why no message could be read.
 pub(crate) enum ReadError {
-    /// None came within the time limit; half of one may have.
+    /// No complete message arrived in time.
     Late,
     Failed(Error),
 }

@@ -1,42 +1,42 @@
-//! What can go wrong between a client and a server.
+//! Errors between client and server.
 
 use std::io;
 
-/// Why a connection or a statement failed. None of them has a password in it.
+/// Why a connection or a statement failed. No variant contains a password.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address cannot be understood.
+    /// The address is malformed.
     #[error("{0}")]
     Address(String),
-    /// No server answers there, or it went away.
+    /// The server cannot be reached, or the connection broke.
     #[error("{0}")]
     Lost(String),
-    /// The server's certificate or its TLS is not what it should be.
+    /// TLS or the server's certificate was rejected.
     #[error("{0}")]
     Tls(String),
-    /// The server asks for a kind of login that is not given to it, or proves nothing where it has to.
+    /// The server wants a login method that is not accepted, or does not prove what it must.
     #[error("{reason}")]
     Login {
-        /// What the server wants, or leaves out.
+        /// What the server wants, or failed to prove.
         reason: &'static str,
         /// What to do about it.
         advice: &'static str,
     },
-    /// The server refused, with its code (SQLSTATE) and its words.
+    /// The server's error, with its code (SQLSTATE).
     #[error("{message}")]
     Server {
         /// Five letters or digits.
         code: String,
-        /// The server's words, cut to a length that fits a line.
+        /// The server's message, cut to fit on a line.
         message: String,
     },
-    /// What came is no answer of PostgreSQL.
-    #[error("unexpected answer of the server: {0}")]
+    /// Not a valid PostgreSQL message.
+    #[error("unexpected answer from the server: {0}")]
     Protocol(String),
 }
 
 impl Error {
-    /// The server's code, if it was the server that refused.
+    /// The SQLSTATE, if the error is the server's.
     pub fn code(&self) -> Option<&str> {
         match self {
             Error::Server { code, .. } => Some(code),
@@ -44,11 +44,12 @@ impl Error {
         }
     }
 
-    /// Whether the connection is of no use any more.
+    /// Whether the connection can no longer be used.
     pub fn is_final(&self) -> bool {
         match self {
             Error::Server { code, .. } => {
-                // Ended by an administrator or a crash, the disk of another, or timed out in a transaction.
+                // Shut down by an administrator, crashed, starting up, idle for too long, or timed out in a
+                // transaction.
                 matches!(code.as_str(), "57P01" | "57P02" | "57P03" | "57P05" | "25P03")
                     || code.starts_with("08")
             }
@@ -56,7 +57,7 @@ impl Error {
         }
     }
 
-    /// The same error with another text, if it has one that may come from a server.
+    /// Applies `change` to every text that may quote the server.
     pub(crate) fn map_text(self, change: impl FnOnce(&str) -> String) -> Error {
         match self {
             Error::Address(text) => Error::Address(change(&text)),

@@ -1,22 +1,22 @@
-//! A client for PostgreSQL, as small as the store needs it: blocking, one thread per connection.
+//! A minimal PostgreSQL client for the store: blocking, one thread per connection.
 //!
-//! - [`Address`]: where a server is and who asks, from `postgres://…`. It prints without its password.
-//! - [`Client`]: a connection. Statements are queued and travel together; one [`run`](Client::run) is one round
-//!   trip, whatever it carries. That is what makes a short transaction over a network short.
-//! - [`Value`], [`Reply`], [`Row`]: numbers, texts and bytes, and nothing else.
-//! - [`Error`]: what went wrong, sorted by who can do something about it.
+//! - [`Address`]: the server, database and user of a `postgres://…` URL. It prints without its password.
+//! - [`Client`]: a connection. Statements are queued and sent together: one [`run`](Client::run) is one round trip,
+//!   however many statements it carries. That keeps a short transaction short over a network.
+//! - [`Value`], [`Reply`], [`Row`]: integers, text and bytes, and nothing else.
+//! - [`Error`]: what went wrong, sorted by who can fix it.
 //!
-//! Units of work run on threads that may block, so nothing here is async. The messages themselves and the proof
-//! of the password are the work of `postgres-protocol`.
+//! Units of work run on threads that may block, so nothing here is async. `postgres-protocol` encodes and decodes the
+//! messages and computes the SCRAM proof.
 //!
 //! # Invariants
 //!
-//! - Another machine is only talked to through TLS, and its certificate is checked, the name in it included.
-//! - Where there is a password, the server proves that it knows it before it is told anything: only SCRAM-SHA-256 is
-//!   accepted, unless the address names another login.
-//! - No error and no `Debug` text has the password in it, not even when a server repeats it.
-//! - A server's message of any size and content is an error at worst, never a panic, and memory is bounded.
-//! - Statements keep no state on the server where a pooler stands between: then none has a name.
+//! - A connection to another machine always uses TLS, and its certificate is verified, including the host name.
+//! - If the address has a password, the server must prove that it knows it before it is sent anything: only
+//!   SCRAM-SHA-256 is accepted, unless the address names another method.
+//! - No error and no `Debug` output contains the password, even if a server repeats it.
+//! - A message from a server, whatever its size and content, is an error at worst, never a panic. Memory is bounded.
+//! - Behind a pooler, statements keep no state on the server: none of them is named.
 
 #![forbid(unsafe_code)]
 

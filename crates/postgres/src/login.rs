@@ -1,4 +1,4 @@
-//! Proving to the server who we are, and letting it prove that it knows us.
+//! Mutual authentication: we prove our identity to the server, and it proves that it knows our password.
 
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::authentication::md5_hash;
@@ -14,10 +14,10 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::password::Password;
 
-/// What a server that offers too little has to be told.
+/// The advice for a server that offers only weaker methods.
 const USE_SCRAM: &str = "set scram-sha-256 for this user in the server's pg_hba.conf";
 
-/// Introduces the client, lets both sides prove what the address asks for, and waits until the server is ready.
+/// Starts the session, authenticates as the address requires, and waits until the server is ready.
 pub(crate) fn login(connection: &mut Connection, address: &Address) -> Result<(), Error> {
     let parameters = [
         ("user", address.user.as_str()),
@@ -38,8 +38,8 @@ pub(crate) fn login(connection: &mut Connection, address: &Address) -> Result<()
     }
 }
 
-/// One exchange of a kind that is accepted, and the server's word that it lets us in. A server that asks for more, or
-/// says so before the exchange, is not the one that was meant.
+/// Runs one exchange with an accepted method, and waits for the server's OK. A server that asks for more, or sends
+/// the OK before the exchange, is not the intended one.
 fn authenticate(connection: &mut Connection, address: &Address) -> Result<(), Error> {
     match connection.message()? {
         Message::AuthenticationOk => return require_no_proof(address),
@@ -49,7 +49,7 @@ fn authenticate(connection: &mut Connection, address: &Address) -> Result<(), Er
         }
         Message::AuthenticationCleartextPassword => {
             let password = accepted(address, Auth::Password, NO_CLEAR_TEXT)?;
-            // Whoever holds a port of this machine would be given it, were it not for the certificate.
+            // Without a certificate, any program that holds the port would get the password.
             connection.certificate().ok_or(NO_CLEAR_TEXT_HERE)?;
             frontend::password_message(password.as_bytes(), &mut connection.output)?;
             connection.send()?;
@@ -64,7 +64,7 @@ fn authenticate(connection: &mut Connection, address: &Address) -> Result<(), Er
         Message::AuthenticationGss
         | Message::AuthenticationKerberosV5
         | Message::AuthenticationSspi => {
-            let reason = "the server wants a Kerberos login, which ikigai cannot do";
+            let reason = "the server wants a Kerberos login, which ikigai does not support";
             return Err(Error::Login { reason, advice: USE_SCRAM });
         }
         _ => return Err(Error::protocol("not a step of a login")),
@@ -78,11 +78,11 @@ fn authenticate(connection: &mut Connection, address: &Address) -> Result<(), Er
 
 const NO_SCRAM: Error = Error::Login {
     reason: "the server asks for a login with scram-sha-256, which require_auth in the address leaves out",
-    advice: "add scram-sha-256 to require_auth, or take require_auth away",
+    advice: "add scram-sha-256 to require_auth, or remove require_auth",
 };
 const NO_CLEAR_TEXT: Error = Error::Login {
     reason: "the server asks for the password in clear text, and ikigai does not send it",
-    advice: "set scram-sha-256 for this user in the server's pg_hba.conf; or, if the connection has TLS, add \
+    advice: "set scram-sha-256 for this user in the server's pg_hba.conf, or, if the connection uses TLS, add \
              require_auth=password to the address",
 };
 const NO_CLEAR_TEXT_HERE: Error = Error::Login {
@@ -90,9 +90,9 @@ const NO_CLEAR_TEXT_HERE: Error = Error::Login {
     advice: "set scram-sha-256 for this user in the server's pg_hba.conf, or add sslmode=require to the address",
 };
 const NO_MD5: Error = Error::Login {
-    reason: "the server asks for an MD5 login, which protects the password too little",
-    advice: "set the password again with password_encryption = 'scram-sha-256' on the server, and scram-sha-256 for \
-             this user in its pg_hba.conf; or add require_auth=md5 to the address",
+    reason: "the server asks for an MD5 login, which does not protect the password well enough",
+    advice: "set the password again with password_encryption = 'scram-sha-256' on the server and set scram-sha-256 for \
+             this user in its pg_hba.conf, or add require_auth=md5 to the address",
 };
 
 const NO_SIGNATURE: Error = Error::Login {
@@ -100,9 +100,9 @@ const NO_SIGNATURE: Error = Error::Login {
     advice: "check that the address names your server: another program may listen there",
 };
 
-/// Refuses a server that would keep us busy: how often the password is hashed is its choice, up to four billion times.
+/// Limits the work a server can cause: it chooses how often the password is hashed, up to four billion times.
 fn require_bounded_work(step: &[u8]) -> Result<(), Error> {
-    /// Takes a few seconds. PostgreSQL's own default is 4,096, and the highest that is recommended anywhere is 600,000.
+    /// Takes a few seconds. PostgreSQL's default is 4,096, and the highest recommendation is 600,000.
     const MOST: u64 = 10_000_000;
     let text = String::from_utf8_lossy(step);
     let count = text.split(',').find_map(|field| field.strip_prefix("i=")?.parse::<u64>().ok());
@@ -115,7 +115,7 @@ fn require_bounded_work(step: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The password, if the address has one and accepts this kind of login.
+/// The password, if the address has one and accepts this method; the error `otherwise` if it does not accept it.
 fn accepted(address: &Address, auth: Auth, otherwise: Error) -> Result<&Password, Error> {
     let password = address.password.as_ref().ok_or(Error::Login {
         reason: "the server wants a password, and the address has none",
@@ -124,23 +124,23 @@ fn accepted(address: &Address, auth: Auth, otherwise: Error) -> Result<&Password
     if address.accepts(auth) { Ok(password) } else { Err(otherwise) }
 }
 
-/// A server that lets us in without a question may be any: whoever holds the port can say so.
+/// Refuses a login without proof, unless the address accepts it: any program that holds the port can send an OK.
 fn require_no_proof(address: &Address) -> Result<(), Error> {
     match (address.accepts(Auth::None), &address.password) {
         (true, _) => Ok(()),
         (false, Some(_)) => Err(Error::Login {
             reason: "the server did not ask for the password, so it has not proven to be yours",
-            advice: "set scram-sha-256 for this user in the server's pg_hba.conf, or, if you trust it without, take \
-                     the password out of the address",
+            advice: "set scram-sha-256 for this user in the server's pg_hba.conf, or, if you trust it anyway, remove \
+                     the password from the address",
         }),
         (false, None) => Err(Error::Login {
-            reason: "the server did not ask for the login that require_auth in the address wants",
+            reason: "the server did not ask for the login that require_auth in the address requires",
             advice: USE_SCRAM,
         }),
     }
 }
 
-/// Shows that both sides know the password, without sending it: the server's signature is checked.
+/// SCRAM: both sides prove that they know the password without sending it. The server's signature is verified.
 fn prove(
     connection: &mut Connection,
     body: &AuthenticationSaslBody,
@@ -156,18 +156,18 @@ fn prove(
         Some(end_point) if offered.contains(&SCRAM_SHA_256_PLUS) => {
             (SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(end_point))
         }
-        // Says that we could: a server that could as well, and whose offer was changed on the way, then refuses.
+        // Says that we support binding: a server that does too, but whose offer was tampered with, then refuses.
         Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested()),
         None => (SCRAM_SHA_256, ChannelBinding::unsupported()),
     };
     if binding == Binding::Required && mechanism != SCRAM_SHA_256_PLUS {
         return Err(Error::Login {
-            reason: "the login cannot be bound to the server's certificate, which channel_binding=require wants",
-            advice: "use TLS and a certificate signed with SHA-256 or SHA-384, or take channel_binding away",
+            reason: "the login cannot be bound to the server's certificate, which channel_binding=require demands",
+            advice: "use TLS and a certificate signed with SHA-256 or SHA-384, or remove channel_binding",
         });
     }
     if !offered.contains(&mechanism) {
-        let reason = "the server offers no login with scram-sha-256";
+        let reason = "the server does not offer a login with scram-sha-256";
         return Err(Error::Login { reason, advice: USE_SCRAM });
     }
     let mut proof = ScramSha256::new(password.as_bytes(), channel);
@@ -205,30 +205,30 @@ mod tests {
     const MD5: &[u8] = b"R\0\0\0\x0c\0\0\0\x05salt";
     const SCRAM: &[u8] = b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0";
 
-    /// What a login came to with a server that says these one after another, each behind something that it was told.
-    /// The second is all that it was told.
+    /// The result of logging in to a server that answers each message with the next step of `script`, and all the bytes
+    /// that the server was sent.
     fn log_in(options: &str, script: Vec<Say>) -> (Result<(), Error>, Vec<u8>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || {
             let (mut client, _) = listener.accept().unwrap();
-            let mut told = Vec::new();
+            let mut received = Vec::new();
             for say in script {
                 let heard = hear(&mut client);
                 client.write_all(&say(&heard)).unwrap();
-                told.extend(heard);
+                received.extend(heard);
             }
             drop(listener);
             let _ = client.shutdown(std::net::Shutdown::Write);
-            let _ = client.read_to_end(&mut told);
-            told
+            let _ = client.read_to_end(&mut received);
+            received
         });
         let address = format!("postgres://me:geheim@127.0.0.1:{port}/w?connect_timeout=5{options}");
         let connected = Client::connect(&Address::parse(&address).unwrap());
         (connected.map(drop), server.join().unwrap())
     }
 
-    /// What a server says to what it heard.
+    /// What a server answers to a message.
     type Say = Box<dyn FnOnce(&[u8]) -> Vec<u8> + Send>;
 
     fn say(message: &'static [u8]) -> Say {
@@ -242,18 +242,18 @@ mod tests {
         heard
     }
 
-    /// A step of a proof, as a server sends it.
+    /// A SASL message, as a server sends it.
     fn step(code: u8, text: &str) -> Vec<u8> {
         let length = u32::try_from(8 + text.len()).unwrap().to_be_bytes();
         [b"R".as_slice(), &length, &[0, 0, 0, code], text.as_bytes()].concat()
     }
 
-    /// Goes on with the client's proof, whose number is its own with more behind it.
-    fn go_on() -> Say {
-        go_on_with(4096)
+    /// Continues the exchange with the client's nonce, extended as the protocol requires.
+    fn proceed() -> Say {
+        proceed_with(4096)
     }
 
-    fn go_on_with(iterations: u32) -> Say {
+    fn proceed_with(iterations: u32) -> Say {
         Box::new(move |heard| {
             let heard = String::from_utf8_lossy(heard);
             let nonce = heard.split("r=").nth(1).unwrap().to_owned();
@@ -261,21 +261,21 @@ mod tests {
         })
     }
 
-    /// Refused with this text, and the server knows nothing but who asks.
+    /// Expects a refusal with this text, and that the server learned nothing but the user's name.
     #[track_caller]
     fn refuse(options: &str, script: Vec<Say>, expected: &str) {
-        let (refused, told) = log_in(options, script);
+        let (refused, received) = log_in(options, script);
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
-        let told = String::from_utf8_lossy(&told).into_owned();
-        assert!(told.contains("client_encoding"), "{told}");
-        assert!(!told.contains("geheim") && !told.contains("md5"), "{told}");
-        assert!(!told.contains("pg_backend_pid"), "nothing is asked: {told}");
+        let received = String::from_utf8_lossy(&received).into_owned();
+        assert!(received.contains("client_encoding"), "{received}");
+        assert!(!received.contains("geheim") && !received.contains("md5"), "{received}");
+        assert!(!received.contains("pg_backend_pid"), "a query was sent: {received}");
     }
 
-    /// Whoever held the port was given the password.
+    /// Any program that held the port used to get the password.
     #[test]
-    fn a_server_that_wants_less_than_a_proof_is_told_nothing() {
+    fn a_server_that_wants_no_mutual_proof_gets_nothing() {
         refuse("", vec![say(CLEAR_TEXT)], "the password in clear text");
         refuse("", vec![say(MD5)], "an MD5 login");
         let options = "&require_auth=md5,none";
@@ -287,32 +287,36 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_proves_nothing_is_not_believed() {
+    fn a_server_that_proves_nothing_is_refused() {
         refuse("", vec![say(OK)], "did not ask for the password");
         refuse("", vec![say(READY)], "not a step of a login");
         refuse("", vec![say(b"K\0\0\0\x0c\0\0\0\x07\0\0\0\0")], "not a step of a login");
         refuse("", vec![say(SCRAM), say(OK)], "not a step of a login");
         refuse("", vec![say(SCRAM), say(CLEAR_TEXT)], "not a step of a login");
-        refuse("", vec![say(SCRAM), go_on(), say(OK)], "not a step of a login");
+        refuse("", vec![say(SCRAM), proceed(), say(OK)], "not a step of a login");
         let wrong = Box::new(|_: &[u8]| step(12, "v=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="));
-        refuse("", vec![say(SCRAM), go_on(), wrong], "could not prove that it knows the password");
+        refuse(
+            "",
+            vec![say(SCRAM), proceed(), wrong],
+            "could not prove that it knows the password",
+        );
         let none = Box::new(|_: &[u8]| step(12, ""));
-        refuse("", vec![say(SCRAM), go_on(), none], "could not prove that it knows the password");
-        refuse("", vec![say(SCRAM), go_on_with(u32::MAX)], "more than 10 million times");
-        refuse("&channel_binding=require", vec![say(SCRAM)], "channel_binding=require wants");
+        refuse("", vec![say(SCRAM), proceed(), none], "could not prove that it knows the password");
+        refuse("", vec![say(SCRAM), proceed_with(u32::MAX)], "more than 10 million times");
+        refuse("&channel_binding=require", vec![say(SCRAM)], "channel_binding=require demands");
     }
 
     #[test]
-    fn what_the_address_asks_for_is_given() {
-        let (_, told) = log_in("&require_auth=md5", vec![say(MD5)]);
-        assert!(String::from_utf8_lossy(&told).contains("md5"));
-        let let_in = Box::new(|_: &[u8]| [OK, READY].concat());
-        let (_, told) = log_in("&require_auth=none", vec![let_in]);
-        assert!(String::from_utf8_lossy(&told).contains("pg_backend_pid"));
+    fn a_weaker_method_is_used_if_the_address_names_it() {
+        let (_, received) = log_in("&require_auth=md5", vec![say(MD5)]);
+        assert!(String::from_utf8_lossy(&received).contains("md5"));
+        let accepted = Box::new(|_: &[u8]| [OK, READY].concat());
+        let (_, received) = log_in("&require_auth=none", vec![accepted]);
+        assert!(String::from_utf8_lossy(&received).contains("pg_backend_pid"));
     }
 
     #[test]
-    fn a_text_of_the_server_does_not_show_the_password() {
+    fn a_message_from_the_server_does_not_show_the_password() {
         let refusal = |text: &str| {
             let fields = format!("SFATAL\0C28P01\0M{text}\0\0");
             let length = u32::try_from(4 + fields.len()).unwrap().to_be_bytes();
@@ -321,7 +325,7 @@ mod tests {
         for (text, shown) in [
             ("no geheim here".to_owned(), "no *** here".to_owned()),
             ("me:%67eheim@h".to_owned(), "me:***@h".to_owned()),
-            // Cut in its middle, half of it would be left.
+            // Masked only after it was cut in the middle, half of it would remain.
             (format!("{}geheim", "x".repeat(297)), format!("{}***", "x".repeat(297))),
             (format!("{}geheim", "x".repeat(298)), format!("{}**", "x".repeat(298))),
         ] {

@@ -1,10 +1,10 @@
-//! A password that never appears in a text.
+//! A password that never appears in output.
 
 use std::fmt;
 
-/// Shorter passwords are not searched for: they are part of ordinary words.
+/// Shorter passwords are not masked: they occur in ordinary words.
 const SHORTEST_HIDDEN: usize = 4;
-/// What stands in a text instead of the password.
+/// What replaces the password in a text.
 const MASK: &str = "***";
 
 /// The password of an address. `Debug` does not show it.
@@ -12,7 +12,7 @@ const MASK: &str = "***";
 pub(crate) struct Password(String);
 
 impl Password {
-    /// `None` for an empty one, which PostgreSQL never accepts.
+    /// `None` for an empty password, which PostgreSQL never accepts.
     pub(crate) fn new(password: String) -> Option<Password> {
         (!password.is_empty()).then_some(Password(password))
     }
@@ -21,8 +21,7 @@ impl Password {
         self.0.as_bytes()
     }
 
-    /// The text with every occurrence of the password masked, however an address would write it: each of its bytes may
-    /// stand there as it is or with a percent sign.
+    /// Masks every occurrence of the password in a text. Each of its bytes may be percent-encoded, as in an address.
     pub(crate) fn hide(&self, text: &str) -> String {
         if self.0.len() < SHORTEST_HIDDEN {
             return text.to_owned();
@@ -44,8 +43,8 @@ impl Password {
         shown
     }
 
-    /// Where the password ends in a text that begins with it. A percent sign of the password may stand there in both
-    /// ways, so every way to read the text is followed.
+    /// Where the password ends in a text that starts with it. A percent sign in the password may appear encoded or not,
+    /// so every reading of the text is followed.
     fn end_in(&self, text: &str) -> Option<usize> {
         let mut ends = vec![0];
         for byte in self.0.bytes() {
@@ -70,10 +69,10 @@ impl fmt::Debug for Password {
     }
 }
 
-/// The byte that a percent sign and two digits at this place stand for.
+/// The byte that is percent-encoded at this position.
 fn encoded_at(text: &str, at: usize) -> Option<u8> {
     let digits = text.get(at..at + 3)?.strip_prefix('%')?;
-    // Only digits: a sign before a number is none.
+    // `from_str_radix` would also accept a sign.
     digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
     u8::from_str_radix(digits, 16).ok()
 }
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_masked_in_every_way_an_address_can_write_it() {
+    fn a_password_is_masked_however_an_address_encodes_it() {
         check("geheim", "no geheim for geheimgeheim", "no *** for ******");
         check("a@b/é", "a@b/é a%40b%2F%C3%A9 a%40b%2f%c3%a9 %61@b/%c3%A9", "*** *** *** ***");
         check("50%off", "50%off 50%25off", "*** ***");
@@ -102,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_password_would_mask_half_of_every_text() {
+    fn a_short_password_is_not_masked() {
         check("abc", "abc", "abc");
         assert_eq!(Password::new(String::new()), None);
     }
 
     #[test]
-    fn a_text_of_percent_signs_takes_no_long_time() {
+    fn masking_a_text_of_percent_signs_is_fast() {
         let password = "%25".repeat(40);
         check(&password, &"%25".repeat(20), &"%25".repeat(20));
         let many = "%".repeat(200);

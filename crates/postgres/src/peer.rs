@@ -1,4 +1,4 @@
-//! Who runs the server behind a socket of this machine.
+//! Which user runs the server behind a Unix socket.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -10,9 +10,9 @@ use crate::error::Error;
 /// The user that runs PostgreSQL on most systems.
 const USUAL_NAME: &str = "postgres";
 
-/// Refuses a server that some other user of this machine has put there: `/tmp` and its like are open to everybody. It
-/// has to belong to `requirepeer` of the address, if that is there; else to root, to who runs this program, to the
-/// owner of the socket's folder, or to `postgres`.
+/// Refuses a server started by an unexpected user: any user of this machine can put a socket into `/tmp`. If the
+/// address has `requirepeer`, the server must run as that user. Otherwise it must run as root, as our own user, as
+/// the owner of the socket's folder, or as `postgres`.
 pub(crate) fn require_peer(
     socket: &UnixStream,
     folder: &Path,
@@ -20,14 +20,14 @@ pub(crate) fn require_peer(
 ) -> Result<(), Error> {
     let Some(peer) = user_of(socket) else { return Ok(()) };
     let is_right = match &address.require_peer {
-        Some(required) => required.parse() == Ok(peer) || number_of(required) == Some(peer),
+        Some(required) => required.parse() == Ok(peer) || id_of(required) == Some(peer),
         None => is_expected(peer, folder),
     };
     match is_right {
         true => Ok(()),
         false => Err(Error::Login {
             reason: "the server behind the socket is run by an unexpected user",
-            advice: "check whose it is; if it is the right one, add requirepeer=USER to the address",
+            advice: "find out who runs it; if you trust that user, add requirepeer=USER to the address",
         }),
     }
 }
@@ -38,10 +38,10 @@ fn is_expected(peer: u32, folder: &Path) -> bool {
     peer == 0
         || peer == rustix::process::geteuid().as_raw()
         || owner == Some(peer)
-        || number_of(USUAL_NAME) == Some(peer)
+        || id_of(USUAL_NAME) == Some(peer)
 }
 
-/// The number of the user who listens at the other end, where the system tells.
+/// The id of the user at the other end, where the system reports it.
 fn user_of(socket: &UnixStream) -> Option<u32> {
     #[cfg(target_os = "linux")]
     {
@@ -54,8 +54,8 @@ fn user_of(socket: &UnixStream) -> Option<u32> {
     }
 }
 
-/// The number of a user of this machine.
-fn number_of(name: &str) -> Option<u32> {
+/// The id of a user of this machine.
+fn id_of(name: &str) -> Option<u32> {
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let user = users.lines().find(|line| line.split(':').next() == Some(name))?;
     user.split(':').nth(2)?.parse().ok()
@@ -88,10 +88,10 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_expected_only_where_the_folder_is_the_strangers() {
+    fn a_stranger_is_expected_only_in_their_own_folder() {
         let folder = tempfile::tempdir().unwrap();
         let own = rustix::process::geteuid().as_raw();
-        // No system gives this number to anybody.
+        // No system assigns this id.
         let stranger = 3_999_999_999;
         assert!(is_expected(own, folder.path()) && is_expected(0, folder.path()));
         assert!(!is_expected(stranger, folder.path()));

@@ -1,4 +1,4 @@
-//! What comes back: rows of numbers, texts and bytes, in the server's binary form.
+//! Replies: rows of integers, text and bytes in PostgreSQL's binary format.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use bytes::Bytes;
 use crate::error::Error;
 use crate::text;
 
-/// What a statement gave.
+/// The result of a statement.
 #[derive(Debug, Default)]
 pub struct Reply {
-    /// Its rows, if it was a question or has a RETURNING.
+    /// Its rows, if it is a query or has a RETURNING clause.
     pub rows: Vec<Row>,
-    /// How many rows it changed or found.
+    /// How many rows it changed or returned.
     pub count: usize,
 }
 
@@ -20,17 +20,17 @@ pub struct Reply {
 #[derive(Debug)]
 pub struct Row {
     bytes: Bytes,
-    /// Where the columns are; `None` is NULL.
+    /// The start and end of each column; `None` is NULL.
     columns: Vec<Option<(usize, usize)>>,
 }
 
-/// A server has no more in a row.
+/// PostgreSQL's own limit.
 const MOST_COLUMNS: usize = 1_664;
 
 impl Row {
-    /// Takes apart what the server sent: the length of each column, and its bytes.
+    /// Parses the body of a row: each column is its length and its bytes.
     pub(crate) fn parse(bytes: Bytes) -> Result<Row, Error> {
-        let cut = || Error::protocol("a row is cut off");
+        let cut = || Error::protocol("a row is truncated");
         let (mut columns, mut at) = (Vec::new(), 0);
         while at < bytes.len() {
             let length = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
@@ -50,15 +50,15 @@ impl Row {
         Ok(Row { bytes, columns })
     }
 
-    /// How much memory it takes beside its bytes.
-    pub(crate) fn size_around(&self) -> usize {
+    /// How much memory it takes besides its bytes.
+    pub(crate) fn overhead(&self) -> usize {
         size_of::<Row>() + self.columns.capacity() * size_of::<Option<(usize, usize)>>()
     }
 
-    /// A number: a `bigint`, `integer`, `smallint` or `boolean`.
+    /// The value of a `bigint`, `integer`, `smallint` or `boolean`.
     ///
     /// # Errors
-    /// When the column is something else.
+    /// If the column has another type.
     pub fn integer(&self, column: usize) -> Result<Option<i64>, Error> {
         let Some(bytes) = self.bytes(column)? else { return Ok(None) };
         let number = match *bytes {
@@ -66,29 +66,29 @@ impl Row {
             [a, b] => i64::from(i16::from_be_bytes([a, b])),
             [a, b, c, d] => i64::from(i32::from_be_bytes([a, b, c, d])),
             [a, b, c, d, e, f, g, h] => i64::from_be_bytes([a, b, c, d, e, f, g, h]),
-            _ => return Err(Error::protocol(format!("column {column} is no number"))),
+            _ => return Err(Error::protocol(format!("column {column} is not a number"))),
         };
         Ok(Some(number))
     }
 
-    /// A text.
+    /// The value of a `text`.
     ///
     /// # Errors
-    /// When the column is something else.
+    /// If the column has another type.
     pub fn text(&self, column: usize) -> Result<Option<Cow<'_, str>>, Error> {
         let Some(bytes) = self.bytes(column)? else { return Ok(None) };
         let text = std::str::from_utf8(bytes).map_err(Error::protocol)?;
         Ok(Some(text::decode(text)))
     }
 
-    /// Bytes.
+    /// The value of a `bytea`, or the raw bytes of any other type.
     ///
     /// # Errors
-    /// When there is no such column.
+    /// If there is no such column.
     pub fn bytes(&self, column: usize) -> Result<Option<&[u8]>, Error> {
-        let place = self.columns.get(column);
-        let place = place.ok_or_else(|| Error::protocol(format!("there is no column {column}")))?;
-        Ok(place.and_then(|(start, end)| self.bytes.get(start..end)))
+        let range = self.columns.get(column);
+        let range = range.ok_or_else(|| Error::protocol(format!("there is no column {column}")))?;
+        Ok(range.and_then(|(start, end)| self.bytes.get(start..end)))
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_that_is_cut_off_is_an_error() {
+    fn a_truncated_row_is_an_error() {
         let whole = [0, 0, 0, 2, 0, 7, 255, 255, 255, 255, 0, 0, 0, 1, b'x'];
         let row = Row::parse(Bytes::copy_from_slice(&whole)).unwrap();
         assert_eq!(row.integer(0).unwrap(), Some(7));

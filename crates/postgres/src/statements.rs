@@ -1,11 +1,11 @@
-//! Which statements the server has already taken apart, and under which names.
+//! The statements that the server has already parsed, and their names.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::value::Value;
 
-/// The store has some hundred statements. What is made up beyond that goes without a name.
+/// How many statements are kept. The store has a few hundred; any beyond the limit are sent unnamed.
 const NAMED: usize = 512;
 
 /// The statements of one connection.
@@ -13,11 +13,11 @@ const NAMED: usize = 512;
 pub(crate) struct Statements {
     known: HashMap<Box<str>, Statement>,
     named: usize,
-    /// Names are never used again, so that one whose fate is not known is no danger.
+    /// The number in the latest name. Names are never reused, so one that the server may or may not know does no harm.
     next: u64,
-    /// The last name that the server has confirmed.
+    /// The latest name that the server has confirmed.
     confirmed: u64,
-    /// Whether a name given now means the same later. Behind a pooler it does not.
+    /// Whether names last on the server. Behind a pooler they do not.
     pub(crate) may_be_named: bool,
 }
 
@@ -29,14 +29,14 @@ struct Statement {
 
 /// How a statement is sent.
 pub(crate) struct Sent {
-    /// Empty when it has none.
+    /// Empty for an unnamed statement.
     pub(crate) name: String,
-    /// What the server is to take apart first, unless it knows the name.
+    /// The SQL to parse first, unless the server knows the name.
     pub(crate) parse: Option<Arc<str>>,
 }
 
 impl Statements {
-    /// How `sql` is sent with these values.
+    /// How to send `sql` with these values.
     pub(crate) fn send(&mut self, sql: &str, values: &[Value<'_>]) -> Sent {
         if let Some(Statement { name: Some((number, types)), .. }) = self.known.get(sql)
             && types.iter().copied().eq(values.iter().map(|value| value.type_id()))
@@ -61,12 +61,12 @@ impl Statements {
         Sent { name: format!("s{}", self.next), parse }
     }
 
-    /// The server knows all names that were given.
+    /// Notes that the server knows all names so far.
     pub(crate) fn confirm(&mut self) {
         self.confirmed = self.next;
     }
 
-    /// The server refused something: what was new may not be known there.
+    /// Forgets unconfirmed names after an error: the server may not know them.
     pub(crate) fn forget_new(&mut self) {
         self.forget_after(self.confirmed);
     }
@@ -77,22 +77,22 @@ impl Statements {
         }
     }
 
-    /// From now on no statement has a name.
+    /// Sends all statements unnamed from now on.
     pub(crate) fn forget_names(&mut self) {
         self.may_be_named = false;
         self.forget_after(0);
     }
 }
 
-/// Places for values are written `?1`, as SQLite writes them; PostgreSQL wants `$1`. A question mark in a text
-/// between quotes stays.
+/// Writes parameters as `$1` for PostgreSQL, where the store writes `?1` for SQLite. Question marks in string literals
+/// stay.
 fn with_dollars(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len());
     let (mut is_quoted, mut rest) = (false, sql.chars().peekable());
     while let Some(c) = rest.next() {
         is_quoted ^= c == '\'';
-        let is_place = c == '?' && !is_quoted && rest.peek().is_some_and(char::is_ascii_digit);
-        out.push(if is_place { '$' } else { c });
+        let is_parameter = c == '?' && !is_quoted && rest.peek().is_some_and(char::is_ascii_digit);
+        out.push(if is_parameter { '$' } else { c });
     }
     out
 }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_written_with_dollars() {
+    fn parameters_are_written_with_dollars() {
         assert_eq!(
             with_dollars("a = ?1 AND b = '?2' OR c = ?12"),
             "a = $1 AND b = '?2' OR c = $12"
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_has_a_name_only_where_names_last() {
+    fn a_statement_is_named_only_where_names_last() {
         let mut statements = Statements { may_be_named: true, ..Statements::default() };
         let first = statements.send("SELECT ?1", &[Value::Integer(None)]);
         assert_eq!((first.name.as_str(), first.parse.is_some()), ("s1", true));

@@ -1,4 +1,4 @@
-//! The bytes between here and the server: a socket, with TLS or without.
+//! The byte stream to a server: a socket, with or without TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -20,12 +20,12 @@ use crate::address::{Address, Host, Tls};
 use crate::error::Error;
 use crate::peer::require_peer;
 
-/// After so long without a sign of life the system asks whether the other side is still there.
+/// How long a connection may be silent before the system probes the other side.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// And after so long without an answer it is not.
-const GIVEN_UP: Duration = Duration::from_secs(30);
+/// How long sent data may stay unacknowledged before the connection counts as lost.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// A connection that bytes go through.
+/// A byte stream to a server.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Unix(UnixStream),
@@ -34,7 +34,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Connects to one of the hosts of an address, with TLS where it is due.
+    /// Connects to one host of an address, with TLS if the address or the host requires it.
     pub(crate) fn connect(address: &Address, host: &Host) -> Result<Stream, Error> {
         let limit = address.connect_timeout;
         let stream = match host {
@@ -56,7 +56,7 @@ impl Stream {
         }
     }
 
-    /// The server's certificate, which has been checked; there is one with TLS only.
+    /// The server's certificate, already verified. Only TLS connections have one.
     pub(crate) fn certificate(&self) -> Option<&[u8]> {
         match self {
             Stream::Tls(stream) => stream.conn.peer_certificates()?.first().map(AsRef::as_ref),
@@ -64,7 +64,7 @@ impl Stream {
         }
     }
 
-    /// No read or write waits longer than this.
+    /// Limits how long a read or a write may wait.
     pub(crate) fn set_timeout(&self, limit: Duration) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => {
@@ -76,19 +76,19 @@ impl Stream {
         }
     }
 
-    /// What the system knows of the other side, without waiting.
-    pub(crate) fn look(&self) -> Look {
+    /// What the system knows about the other side, without waiting.
+    pub(crate) fn status(&self) -> Status {
         let mut byte = [0];
         match recv(self.socket(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => Look::Gone,
-            Ok(_) => Look::Talking,
-            Err(rustix::io::Errno::AGAIN) => Look::Quiet,
-            Err(_) => Look::Gone,
+            Ok((_, 0)) => Status::Closed,
+            Ok(_) => Status::Readable,
+            Err(rustix::io::Errno::AGAIN) => Status::Quiet,
+            Err(_) => Status::Closed,
         }
     }
 
-    /// Whether bytes can still be hidden in the TLS layer is told by `look` of the socket alone: what was
-    /// decrypted is read to its end at once.
+    /// The socket itself. It is enough for `status`: decrypted bytes are read at once, so none are left in the TLS
+    /// layer.
     fn socket(&self) -> BorrowedFd<'_> {
         match self {
             Stream::Unix(stream) => stream.as_fd(),
@@ -98,15 +98,15 @@ impl Stream {
     }
 }
 
-/// What can be seen of a connection from outside.
+/// What is known about a stream without reading from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// Nothing comes.
+pub(crate) enum Status {
+    /// There is nothing to read.
     Quiet,
-    /// Something can be read.
-    Talking,
+    /// There is something to read.
+    Readable,
     /// The other side has closed it.
-    Gone,
+    Closed,
 }
 
 impl Read for Stream {
@@ -137,7 +137,7 @@ impl Write for Stream {
     }
 }
 
-/// Connects to a socket of this machine. The time to send is also that to wait for a server with a full queue.
+/// Connects to a Unix socket. The send timeout also limits the wait for a server whose queue is full.
 fn connect_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
     let socket = unix_socket()?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(limit))?;
@@ -145,7 +145,7 @@ fn connect_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// A socket that no child of this process gets.
+/// A socket that child processes do not inherit.
 fn unix_socket() -> rustix::io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     {
@@ -160,19 +160,19 @@ fn unix_socket() -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// Tries the addresses of a name, within `limit` in all.
+/// Tries the addresses of a host name, within `limit` in total.
 fn connect_tcp(name: &str, port: u16, limit: Duration) -> Result<TcpStream, Error> {
     let deadline = Instant::now() + limit;
-    let mut failed = Error::Lost(format!("the host {name} is not known"));
-    let found = (name, port).to_socket_addrs();
-    let found = found.map_err(|_| Error::Lost(format!("the host {name} is not known")))?;
-    let places = trusted(name, found.collect());
-    for (at, place) in places.iter().enumerate() {
+    let unknown = || Error::Lost(format!("host not found: {name}"));
+    let mut failed = unknown();
+    let found = (name, port).to_socket_addrs().map_err(|_| unknown())?;
+    let addresses = trusted(name, found.collect());
+    for (at, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
-        match TcpStream::connect_timeout(place, share(left, places.len() - at)) {
+        match TcpStream::connect_timeout(address, share(left, addresses.len() - at)) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                notice_silence(&stream);
+                enable_keepalive(&stream);
                 return Ok(stream);
             }
             Err(error) => failed = error.into(),
@@ -181,27 +181,29 @@ fn connect_tcp(name: &str, port: u16, limit: Duration) -> Result<TcpStream, Erro
     Err(failed)
 }
 
-/// What this machine calls itself is talked to without TLS: so only those of its addresses that lead nowhere else.
-fn trusted(name: &str, mut places: Vec<SocketAddr>) -> Vec<SocketAddr> {
-    places.retain(|place| name != "localhost" || place.ip().is_loopback());
-    places
+/// Keeps only loopback addresses for `localhost`, because connections to it use no TLS.
+fn trusted(name: &str, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    addresses.retain(|address| name != "localhost" || address.ip().is_loopback());
+    addresses
 }
 
-/// What one address may take of the time that is left: those behind it have their turns too.
+/// How much of the time left one address may take, so that the others get their turn.
 fn share(left: Duration, addresses: usize) -> Duration {
     let addresses = u32::try_from(addresses).unwrap_or(u32::MAX).max(1);
     (left / addresses).max(Duration::from_millis(1))
 }
 
-/// A machine that lost its power says nothing. Where the system cannot be asked to notice, the time limits of
-/// reads still do.
-fn notice_silence(stream: &TcpStream) {
+/// Lets the system notice a machine that lost power. Where it cannot, the read timeouts still do.
+fn enable_keepalive(stream: &TcpStream) {
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, KEEPALIVE);
     let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(5));
     let _ = sockopt::set_tcp_keepcnt(stream, 3);
     #[cfg(target_os = "linux")]
-    let _ = sockopt::set_tcp_user_timeout(stream, u32::try_from(GIVEN_UP.as_millis()).unwrap_or(0));
+    let _ = sockopt::set_tcp_user_timeout(
+        stream,
+        u32::try_from(UNACKNOWLEDGED.as_millis()).unwrap_or(0),
+    );
 }
 
 fn set_tcp_timeout(stream: &TcpStream, limit: Duration) -> io::Result<()> {
@@ -209,7 +211,7 @@ fn set_tcp_timeout(stream: &TcpStream, limit: Duration) -> io::Result<()> {
     stream.set_write_timeout(Some(limit))
 }
 
-/// Asks the server for TLS, and goes on only with it.
+/// Requests TLS, and continues only with it.
 fn encrypt(mut stream: TcpStream, host: &str, address: &Address) -> Result<Stream, Error> {
     let mut request = BytesMut::new();
     frontend::ssl_request(&mut request);
@@ -217,11 +219,11 @@ fn encrypt(mut stream: TcpStream, host: &str, address: &Address) -> Result<Strea
     let mut answer = [0];
     stream.read_exact(&mut answer)?;
     if answer != *b"S" {
-        let text = "the server offers no TLS, which another machine must have: set ssl = on in its postgresql.conf";
+        let text = "the server offers no TLS, which is required for another machine: set ssl = on in its postgresql.conf";
         return Err(Error::Tls(text.to_owned()));
     }
     let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| Error::Tls(format!("'{host}' is no name that a certificate can have")))?;
+        .map_err(|_| Error::Tls(format!("'{host}' cannot be the name in a certificate")))?;
     let client = ClientConnection::new(Arc::new(settings(address)?), name)
         .map_err(|error| Error::Tls(error.to_string()))?;
     let mut stream = StreamOwned::new(client, stream);
@@ -234,7 +236,7 @@ fn encrypt(mut stream: TcpStream, host: &str, address: &Address) -> Result<Strea
 fn handshake_error(host: &str, error: &io::Error) -> Error {
     match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
         Some(error) => Error::Tls(format!(
-            "the certificate of {host} is not trusted ({error}): give the file of its authority with sslrootcert=FILE"
+            "the certificate of {host} is not trusted ({error}): name its authority's file with sslrootcert=FILE"
         )),
         None => Error::Lost(error.to_string()),
     }
@@ -270,15 +272,15 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(name: &str, places: &[&str], expected: &[&str]) {
-        let parse = |places: &[&str]| -> Vec<SocketAddr> {
-            places.iter().map(|place| place.parse().unwrap()).collect()
+    fn check(name: &str, addresses: &[&str], expected: &[&str]) {
+        let parse = |addresses: &[&str]| -> Vec<SocketAddr> {
+            addresses.iter().map(|address| address.parse().unwrap()).collect()
         };
-        assert_eq!(trusted(name, parse(places)), parse(expected));
+        assert_eq!(trusted(name, parse(addresses)), parse(expected));
     }
 
     #[test]
-    fn localhost_is_only_what_leads_to_this_machine() {
+    fn localhost_never_leads_to_another_machine() {
         check("localhost", &["[::1]:1", "10.1.2.3:1", "127.0.0.1:1"], &["[::1]:1", "127.0.0.1:1"]);
         check("localhost", &["192.0.2.1:1"], &[]);
         check("db.example", &["192.0.2.1:1", "127.0.0.1:1"], &["192.0.2.1:1", "127.0.0.1:1"]);
@@ -291,9 +293,9 @@ mod tests {
         assert_eq!(share(Duration::ZERO, 2), Duration::from_millis(1));
     }
 
-    /// A server that is stopped takes connections until its queue is full, and then none.
+    /// A stopped server accepts connections until its queue is full.
     #[test]
-    fn a_socket_whose_server_takes_nobody_is_given_up() {
+    fn connecting_to_a_stopped_server_times_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let server = unix_socket().unwrap();

@@ -1,7 +1,7 @@
-//! Texts with a NUL, which PostgreSQL's `text` cannot hold although a log may have one.
+//! Escapes NUL characters: a log may contain them, but PostgreSQL's `text` cannot.
 //!
-//! A character of the last private plane stands for it. Where that character itself occurs it is written twice
-//! as long, so that every text comes back as it was, byte by byte.
+//! An escape sequence that starts with a character from the last private-use plane stands for NUL. That character is
+//! escaped itself, so every text comes back byte for byte.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ const ESCAPE: char = '\u{10FFFD}';
 const NUL: &str = "\u{10FFFD}0";
 const ESCAPED: &str = "\u{10FFFD}1";
 
-/// The text as the server can hold it.
+/// The text as the server can store it.
 pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);
@@ -17,7 +17,7 @@ pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace(ESCAPE, ESCAPED).replace('\0', NUL))
 }
 
-/// The text as it was given.
+/// The original text.
 pub(crate) fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains(ESCAPE) {
         return Cow::Borrowed(text);

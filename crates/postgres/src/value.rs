@@ -1,6 +1,6 @@
-//! Values on their way to the server.
+//! The values of parameters.
 
-/// What a statement is given. The type goes with it, so that the server never guesses; `None` is NULL.
+/// The value of a parameter. Its type is sent too, so the server never guesses. `None` is NULL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
     /// `bigint`.
@@ -12,7 +12,7 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// How many bytes it has.
+    /// The size in bytes.
     pub(crate) fn size(self) -> usize {
         match self {
             Value::Integer(_) => 8,
@@ -21,7 +21,7 @@ impl Value<'_> {
         }
     }
 
-    /// The server's number for the type.
+    /// The object id of the type.
     pub(crate) fn type_id(self) -> u32 {
         match self {
             Value::Integer(_) => 20,
