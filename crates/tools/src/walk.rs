@@ -3,6 +3,7 @@
 //! The walk goes by open folders. Each folder is opened from the one where the walk starts, without following
 //! a link, and its files from there: whatever is swapped for a link in the middle of a walk leads nowhere.
 
+mod queue;
 mod rules;
 
 use std::ffi::{OsStr, OsString};
@@ -11,7 +12,7 @@ use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, statat};
@@ -23,6 +24,7 @@ use crate::lines::SortedFindings;
 use crate::owners::Owners;
 use crate::place::{Links, Place, open_folder, open_without_links};
 use crate::tree::Tree;
+use queue::Queue;
 use rules::{IgnoreFiles, Present, Rules, Said};
 
 /// Where a walk starts, and how the paths it finds are shown.
@@ -331,81 +333,5 @@ impl Walk<'_> {
             Said::Take => true,
         };
         is_taken && !self.hides.is_some_and(|tree| tree.hides(path))
-    }
-}
-
-/// The work that is left, the newest first: so little of a large tree is held at a time.
-struct Queue {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-struct State {
-    work: Vec<Work>,
-    /// Pieces of work in the hands of threads: more may come of them.
-    begun: usize,
-    /// Threads without work.
-    waiting: usize,
-}
-
-/// A piece of work in the hands of a thread, until it is dropped.
-struct Task<'a> {
-    queue: &'a Queue,
-    work: Work,
-}
-
-impl Queue {
-    fn new(start: Work) -> Queue {
-        let state = State { work: vec![start], begun: 0, waiting: 0 };
-        Queue { state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The next piece of work; `None` when the walk has come to its end.
-    fn next(&self, is_over: &(dyn Fn() -> bool + Sync)) -> Option<Task<'_>> {
-        let is_over = is_over();
-        let mut state = self.lock();
-        if is_over {
-            state.work.clear();
-        }
-        loop {
-            if let Some(work) = state.work.pop() {
-                state.begun += 1;
-                return Some(Task { queue: self, work });
-            }
-            if state.begun == 0 {
-                return None;
-            }
-            state.waiting += 1;
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.waiting -= 1;
-        }
-    }
-}
-
-impl Task<'_> {
-    /// Hands on what came of it.
-    fn add(&self, work: Vec<Work>) {
-        if work.is_empty() {
-            return;
-        }
-        let mut state = self.queue.lock();
-        state.work.extend(work);
-        if state.waiting > 0 {
-            self.queue.changed.notify_all();
-        }
-    }
-}
-
-impl Drop for Task<'_> {
-    fn drop(&mut self) {
-        let mut state = self.queue.lock();
-        state.begun -= 1;
-        if state.begun == 0 {
-            self.queue.changed.notify_all();
-        }
     }
 }

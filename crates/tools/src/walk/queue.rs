@@ -1,0 +1,81 @@
+//! What is left to do in a walk, shared by its threads.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::Work;
+
+/// The work that is left, the newest first: so little of a large tree is held at a time.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    work: Vec<Work>,
+    /// Pieces of work in the hands of threads: more may come of them.
+    begun: usize,
+    /// Threads without work.
+    waiting: usize,
+}
+
+/// A piece of work in the hands of a thread, until it is dropped.
+pub(super) struct Task<'a> {
+    queue: &'a Queue,
+    pub(super) work: Work,
+}
+
+impl Queue {
+    pub(super) fn new(start: Work) -> Queue {
+        let state = State { work: vec![start], begun: 0, waiting: 0 };
+        Queue { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next piece of work; `None` when the walk has come to its end.
+    pub(super) fn next(&self, is_over: &(dyn Fn() -> bool + Sync)) -> Option<Task<'_>> {
+        let is_over = is_over();
+        let mut state = self.lock();
+        if is_over {
+            state.work.clear();
+        }
+        loop {
+            if let Some(work) = state.work.pop() {
+                state.begun += 1;
+                return Some(Task { queue: self, work });
+            }
+            if state.begun == 0 {
+                return None;
+            }
+            state.waiting += 1;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Hands on what came of it.
+    pub(super) fn add(&self, work: Vec<Work>) {
+        if work.is_empty() {
+            return;
+        }
+        let mut state = self.queue.lock();
+        state.work.extend(work);
+        if state.waiting > 0 {
+            self.queue.changed.notify_all();
+        }
+    }
+}
+
+impl Drop for Task<'_> {
+    fn drop(&mut self) {
+        let mut state = self.queue.lock();
+        state.begun -= 1;
+        if state.begun == 0 {
+            self.queue.changed.notify_all();
+        }
+    }
+}
