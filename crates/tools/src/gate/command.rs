@@ -6,9 +6,9 @@
 use super::rule::{Decision, Rule, render_rules};
 use super::runners::{Run, base, may_read_commands, name, runs, runs_arguments};
 use super::script::{Doubt, Input, Part, Script, without_keywords};
-use super::shell::{loose_words, split};
+use super::shell::split;
 use super::strict::{self, BUILTINS, is_listed};
-use super::words::{Word, quoted};
+use super::words::{Word, loose_words, quoted};
 
 /// What the rules say of a command.
 #[derive(Debug, PartialEq)]

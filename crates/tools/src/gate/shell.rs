@@ -6,6 +6,9 @@
 //! As in bash a backslash before a line break vanishes with it before anything else is read, except in single
 //! quotes, in comments and in here-documents with a quoted end: see [`Reader::next`].
 
+mod documents;
+mod expansions;
+
 use std::iter::Peekable;
 use std::rc::Rc;
 use std::str::Chars;
@@ -15,12 +18,7 @@ use super::script::{
     is_evaluated_variable, is_loop_without_list, is_one_of,
 };
 use super::words::Word;
-
-/// So deep are commands looked at that stand in others. Nobody means what is deeper.
-const DEEPEST: usize = 8;
-
-/// Each is looked through for its end, and a command may consist of nothing else.
-const LONGEST_EXPANSION: usize = 200;
+use documents::Document;
 
 /// Takes `command` apart.
 pub(super) fn split(command: &str) -> Script {
@@ -79,17 +77,6 @@ impl Draft {
         self.is_unknown = true;
         self.is_plain = false;
     }
-}
-
-/// Text that follows on the next line, up to a word of its own.
-#[derive(Debug)]
-struct Document {
-    number: usize,
-    end: String,
-    /// Whether nothing in it is expanded.
-    is_literal: bool,
-    /// Whether tabs before the lines do not count.
-    is_indented: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -266,135 +253,6 @@ impl<'a> Reader<'a> {
         (self.is_redirected, self.has_part) = (true, true);
     }
 
-    fn single_quotes(&mut self) {
-        self.draft().is_plain = false;
-        loop {
-            match self.rest.next() {
-                Some('\'') => return,
-                Some(c) => self.draft().text.push(c),
-                None => return self.hidden("a quote is not closed"),
-            }
-        }
-    }
-
-    fn double_quotes(&mut self) {
-        self.draft().is_plain = false;
-        loop {
-            match self.next() {
-                Some('"') => return,
-                Some('\\') => match self.rest.next() {
-                    Some(c @ ('$' | '`' | '"' | '\\')) => self.draft().text.push(c),
-                    Some(c) => self.draft().text.extend(['\\', c]),
-                    None => return self.hidden("a quote is not closed"),
-                },
-                Some('$') => self.expand_parameter(),
-                Some('`') => self.back_ticks(),
-                Some(c) => self.draft().text.push(c),
-                None => return self.hidden("a quote is not closed"),
-            }
-        }
-    }
-
-    fn escape(&mut self) {
-        match self.rest.next() {
-            Some(c) => {
-                let draft = self.draft();
-                draft.text.push(c);
-                draft.is_plain = false;
-            }
-            None => self.hidden("it ends in a backslash"),
-        }
-    }
-
-    fn expand(&mut self) {
-        match self.peek() {
-            Some('\'' | '"') => self.hidden("it has quotes with a dollar sign"),
-            _ => self.expand_parameter(),
-        }
-    }
-
-    /// What follows a dollar sign: `$NAME` and `${NAME}` are values that nobody knows here. Anything else may
-    /// run commands: `$(…)`, but also `${NAME@P}`, and the subscripts of arrays and of arithmetic.
-    fn expand_parameter(&mut self) {
-        match self.peek() {
-            Some('(') => {
-                let inner = self.inside_parentheses(0);
-                self.command_within("it has a command in $(…)", inner);
-            }
-            Some('[') => self.hidden("it has arithmetic"),
-            Some('{') => {
-                let inside = self.rest.clone().skip(1).take(LONGEST_EXPANSION);
-                let inside: String = inside.take_while(|c| *c != '}').collect();
-                let end = inside.chars().count() + 1;
-                if !is_value(&inside) || self.rest.clone().nth(end) != Some('}') {
-                    return self.hidden("it has an expansion ${…}");
-                }
-                self.rest.nth(end);
-                self.draft().expand();
-            }
-            Some(c) if is_of_name(c) || "?$#@*!-".contains(c) => {
-                let is_special = !is_of_name(c) || c.is_ascii_digit();
-                self.next();
-                if !is_special {
-                    while self.next_if(is_of_name).is_some() {}
-                }
-                self.draft().expand();
-            }
-            _ => self.draft().text.push('$'),
-        }
-    }
-
-    fn back_ticks(&mut self) {
-        let mut inner = String::new();
-        let inner = loop {
-            match self.rest.next() {
-                Some('`') => break Some(inner),
-                Some('\\') => match self.rest.next() {
-                    Some(c @ ('$' | '`' | '\\')) => inner.push(c),
-                    Some(c) => inner.extend(['\\', c]),
-                    None => break None,
-                },
-                Some(c) => inner.push(c),
-                None => break None,
-            }
-        };
-        self.command_within("it has a command in back-ticks", inner);
-    }
-
-    /// What stands between parentheses, of which so many are open already; `None` when they are not closed.
-    fn inside_parentheses(&mut self, already: usize) -> Option<String> {
-        let (mut inner, mut open, mut quote) = (String::new(), already, None);
-        while let Some(c) = self.rest.next() {
-            inner.push(c);
-            match (c, quote) {
-                ('\\', None | Some('"')) => inner.extend(self.rest.next()),
-                ('\'' | '"', None) => quote = Some(c),
-                (c, Some(begun)) if c == begun => quote = None,
-                ('(', None) => open += 1,
-                (')', None) if open > 1 => open -= 1,
-                (')', None) => return Some(inner[1 - already.min(1)..inner.len() - 1].to_owned()),
-                _ => {}
-            }
-        }
-        None
-    }
-
-    /// A command within this one, of whose output a word is made. It is a part like any other.
-    fn command_within(&mut self, why: &'static str, inner: Option<String>) {
-        self.doubt();
-        self.draft().expand();
-        match inner.filter(|_| self.depth < DEEPEST) {
-            Some(inner) => {
-                let script = split_at(self.depth + 1, &inner);
-                if let Doubt::Words(why) = script.doubt {
-                    self.hidden(why);
-                }
-                self.script.parts.extend(script.parts);
-            }
-            None => self.hidden(why),
-        }
-    }
-
     fn end_word(&mut self) {
         let Some(mut draft) = self.word.take() else {
             return;
@@ -445,81 +303,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn begin_document(&mut self, is_input: bool) {
-        self.doubt();
-        let number = self.texts.len();
-        self.texts.push(None);
-        self.part.input = if is_input { Input::Document(number) } else { Input::Unwritten };
-        self.has_part = true;
-        let is_indented = self.next_if(|c| c == '-').is_some();
-        while self.next_if(|c| [' ', '\t'].contains(&c)).is_some() {}
-        let mut end = String::new();
-        while let Some(c) = self.next_if(|c| !" \t\n;&|<>()".contains(c)) {
-            end.push(c);
-        }
-        let is_literal = end.contains(['\'', '"', '\\']);
-        let is_cut = ['\'', '"'].iter().any(|quote| end.matches(*quote).count() % 2 == 1);
-        if end.is_empty() || end.contains(['$', '`']) || is_cut {
-            self.hidden("it has a here-document");
-        }
-        end.retain(|c| !"'\"\\".contains(c));
-        self.documents.push(Document { number, end, is_literal, is_indented });
-    }
-
-    /// Their lines are no commands, unless their text is made by some.
-    fn read_documents(&mut self) {
-        for document in std::mem::take(&mut self.documents) {
-            let (mut text, mut is_known) = (String::new(), true);
-            loop {
-                let line = self.document_line(document.is_literal);
-                let has_more = self.rest.next().is_some();
-                let line = line.trim_start_matches(if document.is_indented { "\t" } else { "" });
-                if line == document.end {
-                    break;
-                }
-                text.extend([line, "\n"]);
-                if !document.is_literal {
-                    is_known &= !line.contains(['$', '`', '\\']);
-                    if ["$(", "${", "$[", "`"].iter().any(|sign| line.contains(sign)) {
-                        self.hidden("it has a here-document with a command in it");
-                    }
-                }
-                if !has_more {
-                    break;
-                }
-            }
-            self.texts[document.number] = is_known.then(|| text.into());
-        }
-    }
-
-    /// The documents stand behind the parts that read them.
-    fn insert_documents(&mut self) {
-        for part in &mut self.script.parts {
-            if let Input::Document(number) = part.input {
-                let text = self.texts.get(number).cloned().flatten();
-                part.input = text.map_or(Input::Unwritten, Input::Written);
-            }
-        }
-    }
-
-    /// A line up to its end. In a document that is expanded a line may be continued, too.
-    fn document_line(&mut self, is_literal: bool) -> String {
-        let mut line = String::new();
-        loop {
-            if !is_literal {
-                self.skip_continuations();
-            }
-            match self.rest.next_if(|c| *c != '\n') {
-                Some('\\') if !is_literal => {
-                    line.push('\\');
-                    line.extend(self.rest.next());
-                }
-                Some(c) => line.push(c),
-                None => return line,
-            }
-        }
-    }
-
     fn end_part(&mut self) {
         self.end_word();
         if is_loop_without_list(&self.part) {
@@ -543,16 +326,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether what stands in `${…}` is only a value, or what to take instead of it. Other expansions may run commands.
-fn is_value(inside: &str) -> bool {
-    let name: String = inside.chars().take_while(|c| is_of_name(*c)).collect();
-    let behind = &inside[name.len()..];
-    let instead =
-        [":-", ":+", "-", "+", "#", "%"].iter().find_map(|begin| behind.strip_prefix(begin));
-    let is_plain = |text: &str| !text.contains(['$', '`', '\\', '\'', '"', '(', '{', '\n']);
-    !name.is_empty() && (behind.is_empty() || instead.is_some_and(is_plain))
-}
-
 fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
@@ -566,24 +339,6 @@ fn is_assignment(draft: &Draft) -> bool {
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && (behind.starts_with('=') || behind.starts_with("+=") || behind.starts_with('['))
         && behind.contains('=')
-}
-
-/// Everything in a command that might be a word of it, wherever it stands: for those who would rather be too
-/// careful. Where a line is continued, and where it only seems so, depends on what is around it; both count.
-pub(super) fn loose_words(command: &str) -> Vec<Word> {
-    const CONTINUED: &str = "\\\n";
-    let mut words = loose_words_of(&command.replace(CONTINUED, ""));
-    if command.contains(CONTINUED) {
-        words.extend(loose_words_of(command));
-    }
-    words
-}
-
-fn loose_words_of(text: &str) -> Vec<Word> {
-    let is_border = |c: char| c.is_whitespace() || c.is_control() || ";&|()<>`$={},".contains(c);
-    let without_quotes = |word: &str| word.replace(['\'', '"', '\\'], "");
-    let words = text.split(is_border).map(without_quotes).filter(|word| !word.is_empty());
-    words.map(Word::Known).collect()
 }
 
 #[cfg(test)]

@@ -259,6 +259,24 @@ pub(super) fn quoted(word: &Word) -> Option<String> {
     })
 }
 
+/// Everything in a command that might be a word of it, wherever it stands: for those who would rather be too
+/// careful. Where a line is continued, and where it only seems so, depends on what is around it; both count.
+pub(super) fn loose_words(command: &str) -> Vec<Word> {
+    const CONTINUED: &str = "\\\n";
+    let mut words = loose_words_of(&command.replace(CONTINUED, ""));
+    if command.contains(CONTINUED) {
+        words.extend(loose_words_of(command));
+    }
+    words
+}
+
+fn loose_words_of(text: &str) -> Vec<Word> {
+    let is_border = |c: char| c.is_whitespace() || c.is_control() || ";&|()<>`$={},".contains(c);
+    let without_quotes = |word: &str| word.replace(['\'', '"', '\\'], "");
+    let words = text.split(is_border).map(without_quotes).filter(|word| !word.is_empty());
+    words.map(Word::Known).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{prop_assert, proptest};
