@@ -1,0 +1,76 @@
+//! What a folder is to git, by its name, its entries and what is around it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::FileType;
+
+use crate::protected::names::folded;
+
+/// The folder has an entry `.git`, whatever that is.
+pub(super) const HAS_GIT: u8 = 1;
+/// Git takes the folder for a repository, or its name is `.git`.
+pub(super) const REPOSITORY: u8 = 2;
+/// Folders in which only git's repositories of submodules and worktrees are.
+pub(super) const NEST: u8 = 4;
+/// It could not be listed.
+pub(super) const UNREADABLE: u8 = 8;
+/// Not all that is in it is known, for there is too much.
+pub(super) const CUT: u8 = 16;
+
+/// It is in a repository.
+pub(super) const INSIDE: u8 = 32;
+/// There is a link in it.
+pub(super) const HAS_LINK: u8 = 64;
+
+/// Which telling names are in a folder.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    git: bool,
+    head: bool,
+    objects: bool,
+    commondir: bool,
+    link: bool,
+}
+
+impl Marks {
+    pub(super) fn note(&mut self, name: &[u8], kind: FileType) {
+        self.link |= kind == FileType::Symlink;
+        match name.len() {
+            4 if is_name(name, ".git") => self.git = true,
+            4 if is_name(name, "head") => self.head = true,
+            7 if is_name(name, "objects") => self.objects = true,
+            9 if is_name(name, "commondir") => self.commondir = true,
+            // A file system may take a name with marks that are not seen for one without.
+            5.. if !name.is_ascii() && is_name(name, ".git") => self.git = true,
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn flags(name: &[u8], around: u8, marks: &Marks) -> u8 {
+    let is_repository = is_name(name, ".git") || (marks.head && (marks.objects || marks.commondir));
+    let is_nest = !is_repository
+        && match around {
+            around if around & NEST != 0 => true,
+            around if around & REPOSITORY != 0 => {
+                is_name(name, "modules") || is_name(name, "worktrees")
+            }
+            _ => false,
+        };
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    let is_inside = is_repository || around & (REPOSITORY | INSIDE) != 0;
+    flag(marks.git, HAS_GIT)
+        | flag(is_repository, REPOSITORY)
+        | flag(is_nest, NEST)
+        | flag(is_inside, INSIDE)
+        | flag(marks.link, HAS_LINK)
+}
+
+/// Whether a file system may take a name for this one, which is in ASCII.
+fn is_name(found: &[u8], name: &str) -> bool {
+    match found.is_ascii() {
+        true => found.eq_ignore_ascii_case(name.as_bytes()),
+        false => folded(OsStr::from_bytes(found)) == name,
+    }
+}
