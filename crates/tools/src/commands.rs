@@ -5,24 +5,19 @@
 //! the two share a control socket: the request goes down, the status comes back, and whatever closes the
 //! program's end (an interrupt, a dropped future, kill -9) ends the command and all that it started.
 
+mod running;
+mod watchdogs;
+
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream as StdUnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use rustix::buffer::spare_capacity;
-use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::caches::writable_caches;
@@ -32,14 +27,17 @@ use crate::protected::{put_back, quarantined};
 use crate::sandbox;
 use crate::sandbox::{Enclosure, Kind, NoSandbox, Root, Sandbox};
 use crate::search_paths::avoiding;
-use crate::watchdog::{END, GRACE, READY, Request, STATUS_LIMIT, Status, Watch, decode_note};
+use crate::watchdog::{Request, STATUS_LIMIT, Status, Watch};
 use crate::words::{Variables, is_loaders};
+pub(crate) use running::Running;
+use running::{CommandOutput, Control};
+use watchdogs::Watchdogs;
+pub use watchdogs::{Expecting, Loopback};
 
 /// Starts commands. The watchdog comes with the first one, since many runs need none.
 #[derive(Debug)]
 pub struct Commands {
-    /// The program and arguments that start the watchdog: this same program, told to be one.
-    watchdog: (PathBuf, OsString),
+    watchdogs: Watchdogs,
     /// The environment of every command, secrets left out.
     environment: Variables,
     /// What only commands outside the sandbox have beside it.
@@ -48,7 +46,6 @@ pub struct Commands {
     quarantine: PathBuf,
     /// What was done about protected paths.
     notes: Notes,
-    links: Mutex<Links>,
     /// The kind of sandbox that works, once that was tried.
     sandbox: OnceCell<Kind>,
     /// Why a better kind that is installed does not work.
@@ -57,32 +54,6 @@ pub struct Commands {
     ready: OnceCell<()>,
     /// Cancelled when the program ends: nothing goes on in the background after that.
     closing: CancellationToken,
-}
-
-/// Which commands without a network share a loopback.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loopback {
-    /// Those of one agent.
-    PerAgent,
-    /// None: the system does not let the watchdog make networks.
-    PerCommand,
-}
-
-/// The watchdogs that were started.
-#[derive(Debug, Default)]
-struct Links {
-    plain: Option<Link>,
-    /// The one that makes private networks, for commands in bubblewrap.
-    namespaces: Option<Link>,
-    /// Whether it cannot: then they have the plain one, and each command a network of its own.
-    has_no_namespaces: bool,
-}
-
-/// The watchdog, and the socket on which it takes commands.
-#[derive(Debug)]
-struct Link {
-    socket: StdUnixStream,
-    process: Child,
 }
 
 /// A command that is to be started.
@@ -108,14 +79,12 @@ impl Commands {
         argument: &OsStr,
         environment: Vec<(OsString, OsString)>,
     ) -> Commands {
-        let watchdog = (program.to_owned(), argument.to_owned());
         Commands {
-            watchdog,
+            watchdogs: Watchdogs::new(program, argument, &environment),
             environment,
             held_back: Variables::new(),
             quarantine: PathBuf::new(),
             notes: Notes::default(),
-            links: Mutex::default(),
             sandbox: OnceCell::new(),
             failed: OnceLock::new(),
             ready: OnceCell::new(),
@@ -193,14 +162,6 @@ impl Commands {
         self.failed.get().map(String::as_str)
     }
 
-    /// Which commands in bubblewrap reach each other, as far as one was started.
-    pub async fn loopback(&self) -> Loopback {
-        match self.links.lock().await.namespaces {
-            Some(_) => Loopback::PerAgent,
-            None => Loopback::PerCommand,
-        }
-    }
-
     /// Whether a command can be run in this sandbox of a kind that works.
     ///
     /// # Errors
@@ -272,31 +233,14 @@ impl Commands {
             Some((_, Kind::Bubblewrap)) => Watch::Namespaces,
             Some((_, Kind::Landlock)) | None => Watch::All,
         };
-        self.hand_over(watch, &fds).await?;
+        self.watchdogs.hand_over(watch, &fds).await?;
         drop(fds);
         socket.write_all(&self.request(order).encode()).await?;
         Ok(Running {
-            output: CommandOutput(Some(output)),
-            control: Control {
-                socket,
-                received: Vec::new(),
-                agent: order.agent.to_owned(),
-                notes: self.notes.clone(),
-            },
+            output: CommandOutput::new(output),
+            control: Control::new(socket, order.agent.to_owned(), self.notes.clone()),
             closing: self.closing.clone(),
         })
-    }
-
-    /// Says that a path is written with approval until what this returns is dropped: commands that run meanwhile have not
-    /// put there what is found.
-    pub async fn expecting(&self, path: &Path) -> Expecting {
-        let mut sockets = Vec::new();
-        let links = self.links.lock().await;
-        for link in [&links.plain, &links.namespaces].into_iter().flatten() {
-            // A watchdog that cannot be told is gone, and so are its commands.
-            sockets.extend(expect(link, path).await.ok());
-        }
-        Expecting { _sockets: sockets }
     }
 
     fn request(&self, order: &Order<'_>) -> Request {
@@ -323,118 +267,22 @@ impl Commands {
         }
     }
 
+    /// Says that a path is written with approval until what this returns is dropped: commands that run meanwhile have not
+    /// put there what is found.
+    pub async fn expecting(&self, path: &Path) -> Expecting {
+        self.watchdogs.expecting(path).await
+    }
+
+    /// Which commands in bubblewrap reach each other, as far as one was started.
+    pub async fn loopback(&self) -> Loopback {
+        self.watchdogs.loopback().await
+    }
+
     /// Ends all that commands left running in the background, and the watchdogs.
     pub async fn close(&self) {
         self.closing.cancel();
-        let Links { plain, namespaces, .. } = std::mem::take(&mut *self.links.lock().await);
-        let ending = [plain, namespaces].map(async |link| {
-            let Some(Link { socket, mut process }) = link else { return };
-            drop(socket);
-            // It gives its grace twice: to the commands, then to what had left their groups.
-            let patience = 2 * GRACE + Duration::from_secs(1);
-            let _ = tokio::time::timeout(patience, process.wait()).await;
-        });
-        let [plain, namespaces] = ending;
-        tokio::join!(plain, namespaces);
+        self.watchdogs.close().await;
     }
-
-    /// Gives the watchdog a command's ends of its pipe and its control socket.
-    async fn hand_over(&self, watch: Watch, fds: &[OwnedFd; 2]) -> io::Result<()> {
-        let mut links = self.links.lock().await;
-        if watch == Watch::Namespaces && !links.has_no_namespaces {
-            if send_to(links.namespaces.as_ref(), fds) {
-                return Ok(());
-            }
-            links.namespaces = self.start_with_namespaces().await?;
-            if send_to(links.namespaces.as_ref(), fds) {
-                return Ok(());
-            }
-            links.has_no_namespaces = true;
-        }
-        if send_to(links.plain.as_ref(), fds) {
-            return Ok(());
-        }
-        // There is none yet, or somebody killed it.
-        let started = links.plain.insert(self.start_watchdog(Watch::All)?);
-        send_fds(&started.socket, fds)
-    }
-
-    /// The watchdog that makes private networks, once it has said that it can; `None` when it cannot.
-    async fn start_with_namespaces(&self) -> io::Result<Option<Link>> {
-        /// Far more than it takes.
-        const PATIENCE: Duration = Duration::from_secs(10);
-        let link = self.start_watchdog(Watch::Namespaces)?;
-        let socket = link.socket.try_clone()?;
-        socket.set_nonblocking(true)?;
-        let mut socket = UnixStream::from_std(socket)?;
-        match tokio::time::timeout(PATIENCE, socket.read_u8()).await {
-            Ok(Ok(READY)) => {}
-            Ok(_) | Err(_) => return Ok(None),
-        }
-        // Both share what was set: commands are handed over by a call that waits.
-        link.socket.set_nonblocking(false)?;
-        Ok(Some(link))
-    }
-
-    fn start_watchdog(&self, watch: Watch) -> io::Result<Link> {
-        let (socket, watchdogs_end) = StdUnixStream::pair()?;
-        let (program, argument) = &self.watchdog;
-        // A library of the working tree would be run in it, outside of all walls.
-        let harmless = self.environment.iter().filter(|(name, _)| !is_loaders(name));
-        #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-        let process = Command::new(program)
-            .arg(argument)
-            .args(watch.argument())
-            .env_clear()
-            .envs(harmless.map(|(name, value)| (name, value)))
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(watchdogs_end)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        Ok(Link { socket, process })
-    }
-}
-
-/// A path that is written with approval, as long as this is there.
-#[derive(Debug)]
-pub struct Expecting {
-    _sockets: Vec<UnixStream>,
-}
-
-/// Tells a watchdog of a path, and waits until it has taken notice.
-async fn expect(link: &Link, path: &Path) -> io::Result<UnixStream> {
-    let (mut socket, watchdogs_end) = UnixStream::pair()?;
-    let (_, unused) = std::io::pipe()?;
-    send_fds(&link.socket, &[unused.into(), watchdogs_end.into_std()?.into()])?;
-    let request = Request {
-        command: OsString::new(),
-        directory: OsString::new(),
-        variables: Variables::new(),
-        agent: OsString::new(),
-        expected: path.into(),
-        quarantine: OsString::new(),
-        enclosure: None,
-    };
-    socket.write_all(&request.encode()).await?;
-    socket.read_u8().await?;
-    Ok(socket)
-}
-
-/// Whether there is such a watchdog, and it took them.
-fn send_to(link: Option<&Link>, fds: &[OwnedFd; 2]) -> bool {
-    link.is_some_and(|link| send_fds(&link.socket, fds).is_ok())
-}
-
-/// One byte that carries the two file descriptors.
-fn send_fds(socket: &StdUnixStream, fds: &[OwnedFd; 2]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let fds = [fds[0].as_fd(), fds[1].as_fd()];
-    ancillary.push(SendAncillaryMessage::ScmRights(&fds));
-    let flags = SendFlags::NOSIGNAL;
-    sendmsg(socket, &[IoSlice::new(&[0])], &mut ancillary, flags)?;
-    Ok(())
 }
 
 /// A command that prints much is slowed down by a narrow pipe: each filling costs two context switches.
@@ -444,139 +292,5 @@ fn widen(_pipe: &pipe::Receiver) {
         // What the system allows everybody; where it does not, the pipe stays as it is.
         const WIDE: usize = 1024 * 1024;
         let _ = rustix::pipe::fcntl_setpipe_size(_pipe, WIDE);
-    }
-}
-
-/// A command at work. Dropping it ends the command.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) output: CommandOutput,
-    pub(crate) control: Control,
-    closing: CancellationToken,
-}
-
-impl Running {
-    /// Lets what the command left in the background go on until the program ends. Its output goes
-    /// nowhere, but it is taken, so that the background process is not ended by a broken pipe.
-    pub(crate) fn leave(mut self) {
-        let closing = self.closing.clone();
-        tokio::spawn(closing.run_until_cancelled_owned(async move {
-            let mut sink = Vec::with_capacity(16 * 1024);
-            while !self.output.is_drained() && self.output.read(&mut sink).await.is_ok() {
-                sink.clear();
-            }
-            self.control.closed().await;
-        }));
-    }
-}
-
-/// What a command prints, both streams in one.
-#[derive(Debug)]
-pub(crate) struct CommandOutput(Option<pipe::Receiver>);
-
-impl CommandOutput {
-    /// The next piece, appended to `buffer`; 0 at the end, and never again after that.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub(crate) async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        let Some(pipe) = &mut self.0 else {
-            return std::future::pending().await;
-        };
-        let count = pipe.read_buf(buffer).await?;
-        if count == 0 {
-            self.0 = None;
-        }
-        Ok(count)
-    }
-
-    /// What lies in the pipe at this moment, appended to `buffer` as far as that has room.
-    pub(crate) fn read_ready(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
-        // Not by way of the runtime, which only knows what it saw when it last looked.
-        while let Some(pipe) = &self.0
-            && buffer.len() < buffer.capacity()
-        {
-            match rustix::io::read(pipe, spare_capacity(buffer)) {
-                Ok(0) => self.0 = None,
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether all has been read: nobody holds the other end any more.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.0.is_none()
-    }
-}
-
-/// A command's life line to the watchdog.
-#[derive(Debug)]
-pub(crate) struct Control {
-    socket: UnixStream,
-    /// What has come of the next line.
-    received: Vec<u8>,
-    agent: OsString,
-    notes: Notes,
-}
-
-impl Control {
-    /// Waits for the command's own end.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub(crate) async fn status(&mut self) -> io::Result<Status> {
-        loop {
-            while let Some(line) = self.take_line() {
-                match decode_note(&line) {
-                    Some(note) => self.notes.add(&self.agent, note),
-                    // A line that is neither comes from no watchdog of ours.
-                    None => match Status::decode(&line) {
-                        Some(status) => return Ok(status),
-                        None => return Err(io::ErrorKind::InvalidData.into()),
-                    },
-                }
-            }
-            if self.receive().await? == 0 {
-                return Err(io::Error::other("its watchdog was killed"));
-            }
-        }
-    }
-
-    /// Reads on, within the longest line that there is.
-    async fn receive(&mut self) -> io::Result<usize> {
-        let room = STATUS_LIMIT - self.received.len();
-        let mut socket = (&mut self.socket).take(room as u64);
-        socket.read_buf(&mut self.received).await
-    }
-
-    fn take_line(&mut self) -> Option<Vec<u8>> {
-        let end = self.received.iter().position(|&byte| byte == b'\n')?;
-        Some(self.received.drain(..=end).collect())
-    }
-
-    /// Asks the watchdog to end the command and all that it started. The status follows.
-    pub(crate) async fn end(&mut self) -> io::Result<()> {
-        match self.socket.write_all(&[END]).await {
-            // It is gone already, and its status lies in the socket.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            told => told,
-        }
-    }
-
-    /// Waits until the watchdog closes its end: nothing is left of the command's group.
-    async fn closed(&mut self) {
-        loop {
-            while let Some(line) = self.take_line() {
-                if let Some(note) = decode_note(&line) {
-                    self.notes.add(&self.agent, note);
-                }
-            }
-            if !self.receive().await.is_ok_and(|count| count > 0) {
-                return;
-            }
-        }
     }
 }

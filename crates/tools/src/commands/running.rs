@@ -1,0 +1,156 @@
+//! A running command: its output, and its life line to the watchdog.
+
+use std::ffi::OsString;
+use std::io;
+
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio_util::sync::CancellationToken;
+
+use crate::notes::Notes;
+use crate::watchdog::{END, STATUS_LIMIT, Status, decode_note};
+
+/// A command at work. Dropping it ends the command.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) output: CommandOutput,
+    pub(crate) control: Control,
+    pub(super) closing: CancellationToken,
+}
+
+impl Running {
+    /// Lets what the command left in the background go on until the program ends. Its output goes
+    /// nowhere, but it is taken, so that the background process is not ended by a broken pipe.
+    pub(crate) fn leave(mut self) {
+        let closing = self.closing.clone();
+        tokio::spawn(closing.run_until_cancelled_owned(async move {
+            let mut sink = Vec::with_capacity(16 * 1024);
+            while !self.output.is_drained() && self.output.read(&mut sink).await.is_ok() {
+                sink.clear();
+            }
+            self.control.closed().await;
+        }));
+    }
+}
+
+/// What a command prints, both streams in one.
+#[derive(Debug)]
+pub(crate) struct CommandOutput(Option<pipe::Receiver>);
+
+impl CommandOutput {
+    pub(super) fn new(pipe: pipe::Receiver) -> CommandOutput {
+        CommandOutput(Some(pipe))
+    }
+
+    /// The next piece, appended to `buffer`; 0 at the end, and never again after that.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let Some(pipe) = &mut self.0 else {
+            return std::future::pending().await;
+        };
+        let count = pipe.read_buf(buffer).await?;
+        if count == 0 {
+            self.0 = None;
+        }
+        Ok(count)
+    }
+
+    /// What lies in the pipe at this moment, appended to `buffer` as far as that has room.
+    pub(crate) fn read_ready(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        // Not by way of the runtime, which only knows what it saw when it last looked.
+        while let Some(pipe) = &self.0
+            && buffer.len() < buffer.capacity()
+        {
+            match rustix::io::read(pipe, spare_capacity(buffer)) {
+                Ok(0) => self.0 = None,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all has been read: nobody holds the other end any more.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+/// A command's life line to the watchdog.
+#[derive(Debug)]
+pub(crate) struct Control {
+    socket: UnixStream,
+    /// What has come of the next line.
+    received: Vec<u8>,
+    agent: OsString,
+    notes: Notes,
+}
+
+impl Control {
+    pub(super) fn new(socket: UnixStream, agent: OsString, notes: Notes) -> Control {
+        Control { socket, received: Vec::new(), agent, notes }
+    }
+
+    /// Waits for the command's own end.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn status(&mut self) -> io::Result<Status> {
+        loop {
+            while let Some(line) = self.take_line() {
+                match decode_note(&line) {
+                    Some(note) => self.notes.add(&self.agent, note),
+                    // A line that is neither comes from no watchdog of ours.
+                    None => match Status::decode(&line) {
+                        Some(status) => return Ok(status),
+                        None => return Err(io::ErrorKind::InvalidData.into()),
+                    },
+                }
+            }
+            if self.receive().await? == 0 {
+                return Err(io::Error::other("its watchdog was killed"));
+            }
+        }
+    }
+
+    /// Reads on, within the longest line that there is.
+    async fn receive(&mut self) -> io::Result<usize> {
+        let room = STATUS_LIMIT - self.received.len();
+        let mut socket = (&mut self.socket).take(room as u64);
+        socket.read_buf(&mut self.received).await
+    }
+
+    fn take_line(&mut self) -> Option<Vec<u8>> {
+        let end = self.received.iter().position(|&byte| byte == b'\n')?;
+        Some(self.received.drain(..=end).collect())
+    }
+
+    /// Asks the watchdog to end the command and all that it started. The status follows.
+    pub(crate) async fn end(&mut self) -> io::Result<()> {
+        match self.socket.write_all(&[END]).await {
+            // It is gone already, and its status lies in the socket.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            told => told,
+        }
+    }
+
+    /// Waits until the watchdog closes its end: nothing is left of the command's group.
+    async fn closed(&mut self) {
+        loop {
+            while let Some(line) = self.take_line() {
+                if let Some(note) = decode_note(&line) {
+                    self.notes.add(&self.agent, note);
+                }
+            }
+            if !self.receive().await.is_ok_and(|count| count > 0) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The watchdog processes of a program: started when they are needed, and given the ends of commands.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
+
+use crate::watchdog::{GRACE, READY, Request, Watch};
+use crate::words::{Variables, is_loaders};
+
+/// The watchdogs of a program.
+#[derive(Debug)]
+pub(super) struct Watchdogs {
+    /// The program and argument that start one: this same program, told to be one.
+    program: PathBuf,
+    argument: OsString,
+    /// What a watchdog has in its environment.
+    environment: Variables,
+    links: Mutex<Links>,
+}
+
+/// Which commands without a network share a loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loopback {
+    /// Those of one agent.
+    PerAgent,
+    /// None: the system does not let the watchdog make networks.
+    PerCommand,
+}
+
+/// The watchdogs that were started.
+#[derive(Debug, Default)]
+struct Links {
+    plain: Option<Link>,
+    /// The one that makes private networks, for commands in bubblewrap.
+    namespaces: Option<Link>,
+    /// Whether it cannot: then they have the plain one, and each command a network of its own.
+    has_no_namespaces: bool,
+}
+
+/// The watchdog, and the socket on which it takes commands.
+#[derive(Debug)]
+struct Link {
+    socket: StdUnixStream,
+    process: Child,
+}
+
+impl Watchdogs {
+    pub(super) fn new(program: &Path, argument: &OsStr, environment: &Variables) -> Watchdogs {
+        // A library of the working tree would be run in it, outside of all walls.
+        let harmless = environment.iter().filter(|(name, _)| !is_loaders(name));
+        Watchdogs {
+            program: program.to_owned(),
+            argument: argument.to_owned(),
+            environment: harmless.cloned().collect(),
+            links: Mutex::default(),
+        }
+    }
+
+    /// Gives the watchdog a command's ends of its pipe and its control socket.
+    pub(super) async fn hand_over(&self, watch: Watch, fds: &[OwnedFd; 2]) -> io::Result<()> {
+        let mut links = self.links.lock().await;
+        if watch == Watch::Namespaces && !links.has_no_namespaces {
+            if send_to(links.namespaces.as_ref(), fds) {
+                return Ok(());
+            }
+            links.namespaces = self.start_with_namespaces().await?;
+            if send_to(links.namespaces.as_ref(), fds) {
+                return Ok(());
+            }
+            links.has_no_namespaces = true;
+        }
+        if send_to(links.plain.as_ref(), fds) {
+            return Ok(());
+        }
+        // There is none yet, or somebody killed it.
+        let started = links.plain.insert(self.start_watchdog(Watch::All)?);
+        send_fds(&started.socket, fds)
+    }
+
+    /// The watchdog that makes private networks, once it has said that it can; `None` when it cannot.
+    async fn start_with_namespaces(&self) -> io::Result<Option<Link>> {
+        /// Far more than it takes.
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let link = self.start_watchdog(Watch::Namespaces)?;
+        let socket = link.socket.try_clone()?;
+        socket.set_nonblocking(true)?;
+        let mut socket = UnixStream::from_std(socket)?;
+        match tokio::time::timeout(PATIENCE, socket.read_u8()).await {
+            Ok(Ok(READY)) => {}
+            Ok(_) | Err(_) => return Ok(None),
+        }
+        // Both share what was set: commands are handed over by a call that waits.
+        link.socket.set_nonblocking(false)?;
+        Ok(Some(link))
+    }
+
+    fn start_watchdog(&self, watch: Watch) -> io::Result<Link> {
+        let (socket, watchdogs_end) = StdUnixStream::pair()?;
+        #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+        let process = Command::new(&self.program)
+            .arg(&self.argument)
+            .args(watch.argument())
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(watchdogs_end)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Link { socket, process })
+    }
+
+    pub(super) async fn loopback(&self) -> Loopback {
+        match self.links.lock().await.namespaces {
+            Some(_) => Loopback::PerAgent,
+            None => Loopback::PerCommand,
+        }
+    }
+
+    pub(super) async fn expecting(&self, path: &Path) -> Expecting {
+        let mut sockets = Vec::new();
+        let links = self.links.lock().await;
+        for link in [&links.plain, &links.namespaces].into_iter().flatten() {
+            // A watchdog that cannot be told is gone, and so are its commands.
+            sockets.extend(expect(link, path).await.ok());
+        }
+        Expecting { _sockets: sockets }
+    }
+
+    pub(super) async fn close(&self) {
+        let Links { plain, namespaces, .. } = std::mem::take(&mut *self.links.lock().await);
+        let ending = [plain, namespaces].map(async |link| {
+            let Some(Link { socket, mut process }) = link else { return };
+            drop(socket);
+            // It gives its grace twice: to the commands, then to what had left their groups.
+            let patience = 2 * GRACE + Duration::from_secs(1);
+            let _ = tokio::time::timeout(patience, process.wait()).await;
+        });
+        let [plain, namespaces] = ending;
+        tokio::join!(plain, namespaces);
+    }
+}
+
+/// A path that is written with approval, as long as this is there.
+#[derive(Debug)]
+pub struct Expecting {
+    _sockets: Vec<UnixStream>,
+}
+
+/// Tells a watchdog of a path, and waits until it has taken notice.
+async fn expect(link: &Link, path: &Path) -> io::Result<UnixStream> {
+    let (mut socket, watchdogs_end) = UnixStream::pair()?;
+    let (_, unused) = std::io::pipe()?;
+    send_fds(&link.socket, &[unused.into(), watchdogs_end.into_std()?.into()])?;
+    let request = Request {
+        command: OsString::new(),
+        directory: OsString::new(),
+        variables: Variables::new(),
+        agent: OsString::new(),
+        expected: path.into(),
+        quarantine: OsString::new(),
+        enclosure: None,
+    };
+    socket.write_all(&request.encode()).await?;
+    socket.read_u8().await?;
+    Ok(socket)
+}
+
+/// Whether there is such a watchdog, and it took them.
+fn send_to(link: Option<&Link>, fds: &[OwnedFd; 2]) -> bool {
+    link.is_some_and(|link| send_fds(&link.socket, fds).is_ok())
+}
+
+/// One byte that carries the two file descriptors.
+fn send_fds(socket: &StdUnixStream, fds: &[OwnedFd; 2]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let fds = [fds[0].as_fd(), fds[1].as_fd()];
+    ancillary.push(SendAncillaryMessage::ScmRights(&fds));
+    let flags = SendFlags::NOSIGNAL;
+    sendmsg(socket, &[IoSlice::new(&[0])], &mut ancillary, flags)?;
+    Ok(())
+}
