@@ -195,7 +195,7 @@ async fn receive_fds(socket: &UnixStream) -> io::Result<Option<(OwnedFd, OwnedFd
     }
 }
 
-/// The life of one command, from its request to the end of its group.
+/// The life of one command, from its request to the end of all that it started.
 async fn follow(
     starter: Rc<Starter>,
     protecting: Rc<Protecting>,
@@ -221,50 +221,84 @@ async fn follow(
         started = start => started,
         () = told_to_end(&mut control) => Err(io::Error::other("it was ended before it began")),
     };
-    let (mut command, beside) = match started {
-        Ok(started) => started,
-        Err(error) => {
-            return control.write_all(&Status::NotStarted(error.to_string()).encode()).await;
+    match started {
+        Ok((command, beside)) => {
+            let mut followed = Followed { control, protecting, command, beside };
+            followed.until_group_is_gone().await?;
+            followed.until_strays_are_gone(&starter).await;
+            Ok(())
         }
-    };
-    let running = protecting.note_running(command.group);
-    let status = tokio::select! {
-        status = command.child.wait() => status?,
-        () = told_to_end(&mut control) => end(&mut command).await?,
-    };
-    let is_deserted = command.is_deserted();
-    tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
-    // Fails when the program is gone; what is left of the group is ended all the same.
-    let _ = control.write_all(&command.status(status).encode()).await;
-    // Most groups are gone a moment after their leader.
-    let (mut pause, mut checked) = (LOOK, Instant::now());
-    while command.group.is_alive() {
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = told_to_end(&mut control) => {
-                end(&mut command).await?;
+        Err(error) => control.write_all(&Status::NotStarted(error.to_string()).encode()).await,
+    }
+}
+
+/// A command that was started.
+struct Followed {
+    control: UnixStream,
+    protecting: Rc<Protecting>,
+    command: Started,
+    beside: Option<Beside>,
+}
+
+impl Followed {
+    /// Waits for the command's own end and reports it, then for the end of its group.
+    async fn until_group_is_gone(&mut self) -> io::Result<()> {
+        let _running = self.protecting.note_running(self.command.group);
+        let status = tokio::select! {
+            status = self.command.child.wait() => status?,
+            () = told_to_end(&mut self.control) => end(&mut self.command).await?,
+        };
+        let is_deserted = self.command.is_deserted();
+        self.tell_of_protected().await;
+        // Fails when the program is gone; what is left of the group is ended all the same.
+        let _ = self.control.write_all(&self.command.status(status).encode()).await;
+        // Most groups are gone a moment after their leader.
+        let (mut pause, mut checked) = (LOOK, Instant::now());
+        while self.command.group.is_alive() {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = told_to_end(&mut self.control) => {
+                    end(&mut self.command).await?;
+                }
+            }
+            pause = BACKGROUND_LOOK.min(2 * pause);
+            // What the user does after the end of a command that left nothing is none of its changes.
+            let is_last = !is_deserted && !self.command.group.is_alive();
+            if checked.elapsed() >= BETWEEN_CHECKS || is_last {
+                self.tell_of_protected().await;
+                checked = Instant::now();
             }
         }
-        pause = BACKGROUND_LOOK.min(2 * pause);
-        // What the user does after the end of a command that left nothing is none of its changes.
-        if checked.elapsed() >= BETWEEN_CHECKS || (!is_deserted && !command.group.is_alive()) {
-            tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
-            checked = Instant::now();
+        Ok(())
+    }
+
+    /// Waits for processes that have left the groups of commands in landlock.
+    async fn until_strays_are_gone(&mut self, starter: &Starter) {
+        let can_be_left = self.beside.as_ref().is_some_and(Beside::can_be_left);
+        let Some(keeper) = can_be_left.then(|| self.protecting.keep()).flatten() else { return };
+        while !keeper.has_none() {
+            tokio::select! {
+                () = tokio::time::sleep(BETWEEN_CHECKS) => {}
+                () = told_to_end(&mut self.control) => end_strays(starter, &keeper).await,
+            }
+            self.tell_of_protected().await;
+        }
+        // What the last one did before it ended.
+        self.tell_of_protected().await;
+    }
+
+    /// Checks protected paths, and says what was done about them.
+    async fn tell_of_protected(&mut self) {
+        let Some(beside) = &self.beside else { return };
+        let checking = self.protecting.checking().await;
+        let mut notes = beside.check(self.command.read_only()).await;
+        drop(checking);
+        notes.extend(self.command.take_reason().map(|text| Note { id: None, text }));
+        for note in notes {
+            // Also when the program is gone, all is checked.
+            let _ = self.control.write_all(&encode_note(&note)).await;
         }
     }
-    drop(running);
-    let can_be_left = beside.as_ref().is_some_and(Beside::can_be_left);
-    let Some(keeper) = can_be_left.then(|| protecting.keep()).flatten() else { return Ok(()) };
-    while !keeper.has_none() {
-        tokio::select! {
-            () = tokio::time::sleep(BETWEEN_CHECKS) => {}
-            () = told_to_end(&mut control) => end_strays(&starter, &keeper).await,
-        }
-        tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
-    }
-    // What the last one did before it ended.
-    tell_of_protected(&mut control, &protecting, beside.as_ref(), &command).await;
-    Ok(())
 }
 
 /// Ends what has left the groups of commands in landlock: politely, then for good. A chain of processes, each of which
@@ -287,24 +321,6 @@ async fn end_strays(starter: &Starter, keeper: &Keeper) {
         }
         starter.reap_orphans();
         tokio::task::yield_now().await;
-    }
-}
-
-/// Checks protected paths, and says what was done about them.
-async fn tell_of_protected(
-    control: &mut UnixStream,
-    protecting: &Protecting,
-    beside: Option<&Beside>,
-    command: &Started,
-) {
-    let Some(beside) = beside else { return };
-    let checking = protecting.checking().await;
-    let mut notes = beside.check(command.read_only()).await;
-    drop(checking);
-    notes.extend(command.take_reason().map(|text| Note { id: None, text }));
-    for note in notes {
-        // Also when the program is gone, all is checked.
-        let _ = control.write_all(&encode_note(&note)).await;
     }
 }
 
