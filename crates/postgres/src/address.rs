@@ -49,6 +49,18 @@ pub(crate) enum Auth {
     None,
 }
 
+impl Auth {
+    fn parse(name: &str) -> Option<Auth> {
+        match name.trim() {
+            "scram-sha-256" => Some(Auth::Scram),
+            "password" => Some(Auth::Password),
+            "md5" => Some(Auth::Md5),
+            "none" => Some(Auth::None),
+            _ => None,
+        }
+    }
+}
+
 /// Whether a login is bound to the certificate of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Binding {
@@ -165,16 +177,10 @@ impl Address {
             "user" => self.user = value.to_owned(),
             "password" => self.password = Password::new(value.to_owned()),
             "require_auth" => {
-                let auth = |name: &str| match name.trim() {
-                    "scram-sha-256" => Ok(Auth::Scram),
-                    "password" => Ok(Auth::Password),
-                    "md5" => Ok(Auth::Md5),
-                    "none" => Ok(Auth::None),
-                    _ => Err(no(
-                        "scram-sha-256, password, md5 or none, or several separated by commas",
-                    )),
-                };
-                self.require_auth = Some(value.split(',').map(auth).collect::<Result<_, _>>()?);
+                let accepted: Option<_> = value.split(',').map(Auth::parse).collect();
+                let allowed =
+                    "scram-sha-256, password, md5 or none, or several separated by commas";
+                self.require_auth = Some(accepted.ok_or_else(|| no(allowed))?);
             }
             "channel_binding" => {
                 self.channel_binding = match value {
