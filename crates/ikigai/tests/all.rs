@@ -37,6 +37,7 @@ mod line_asking;
 mod log_command;
 mod mail_command;
 mod mail_tool;
+mod older_database;
 mod ownership;
 mod permissions;
 mod postgres;

@@ -27,6 +27,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::ExitStatus;
 use std::rc::Rc;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -214,8 +215,15 @@ async fn follow(
     }
     let start = async {
         let _starting = protecting.starting().await;
-        let beside = protecting.begin(&request).await?;
-        Ok((starter.start(&request, output).await?, beside))
+        // The sandbox is set up while protected paths are recorded. The command itself starts only after that.
+        let (recorded, cleared) = mpsc::channel();
+        let record = async {
+            let beside = protecting.begin(&request).await?;
+            let _ = recorded.send(());
+            Ok(beside)
+        };
+        let (beside, command) = tokio::try_join!(record, starter.start(&request, output, cleared))?;
+        Ok((command, beside))
     };
     let started = tokio::select! {
         started = start => started,

@@ -8,6 +8,7 @@ mod wrapped;
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::mpsc::Receiver;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -46,25 +47,28 @@ impl Enclosed {
         request: &Request,
         walls: &Enclosure,
         output: OwnedFd,
+        cleared: Receiver<()>,
     ) -> io::Result<Started> {
         let sandbox = walls.sandbox.clone();
         match walls.kind {
-            Kind::Bubblewrap => self.wrapped.start(request, sandbox, output).await,
-            Kind::Landlock => self.ruled.start(request, sandbox, output).await,
+            Kind::Bubblewrap => self.wrapped.start(request, sandbox, output, cleared).await,
+            Kind::Landlock => self.ruled.start(request, sandbox, output, cleared).await,
         }
     }
 }
 
 /// Makes a thread's work of the start of a command, and a future of what comes of it. The work is told whether it
-/// can be begun, and can ask whether that is still wanted.
+/// can be begun. When all is set up it waits to be `cleared`, and asks whether the command is still wanted.
 fn work<T: Send + 'static>(
+    cleared: Receiver<()>,
     start: impl FnOnce(&dyn Fn() -> bool) -> io::Result<T> + Send + 'static,
 ) -> (impl FnOnce(io::Result<()>) + Send + 'static, impl Future<Output = io::Result<T>>) {
     let (sender, started) = oneshot::channel();
     let runtime = Handle::current();
     let work = move |can_begin: io::Result<()>| {
         let _runtime = runtime.enter();
-        let started = can_begin.and_then(|()| start(&|| !sender.is_closed()));
+        let started =
+            can_begin.and_then(|()| start(&|| cleared.recv().is_ok() && !sender.is_closed()));
         // Whoever asked may be gone; then nobody takes the command over.
         let _ = sender.send(started);
     };

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use rustix::net::{RecvFlags, recv};
 use rustix::process::Signal;
@@ -52,13 +53,19 @@ impl Starter {
         }
     }
 
-    /// Starts what is asked for; its output goes to `output`.
+    /// Starts what is asked for; its output goes to `output`. A command in a sandbox waits until it is `cleared`, and
+    /// is not started if that never comes.
     ///
     /// # Cancel safety
     /// What was started is ended when the future is dropped.
-    pub(super) async fn start(&self, request: &Request, output: OwnedFd) -> io::Result<Started> {
+    pub(super) async fn start(
+        &self,
+        request: &Request,
+        output: OwnedFd,
+        cleared: Receiver<()>,
+    ) -> io::Result<Started> {
         if let Some(walls) = &request.enclosure {
-            return self.start_enclosed(request, walls, output).await;
+            return self.start_enclosed(request, walls, output, cleared).await;
         }
         Ok(Started::of(self.spawning.spawn(&mut shell(request, output)?)?, None))
     }
@@ -79,9 +86,10 @@ impl Starter {
         request: &Request,
         walls: &Enclosure,
         output: OwnedFd,
+        cleared: Receiver<()>,
     ) -> io::Result<Started> {
         match &self.enclosed {
-            Ok(enclosed) => enclosed.start(request, walls, output).await,
+            Ok(enclosed) => enclosed.start(request, walls, output, cleared).await,
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         }
     }
@@ -92,6 +100,7 @@ impl Starter {
         _request: &Request,
         _walls: &Enclosure,
         _output: OwnedFd,
+        _cleared: Receiver<()>,
     ) -> io::Result<Started> {
         Err(io::Error::other("there is no sandbox for this system"))
     }

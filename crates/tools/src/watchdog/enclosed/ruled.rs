@@ -14,7 +14,8 @@
 use std::cell::OnceCell;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -56,12 +57,13 @@ impl Ruled {
         request: &Request,
         sandbox: Sandbox,
         output: OwnedFd,
+        cleared: Receiver<()>,
     ) -> io::Result<Started> {
         let filtered = self.filtered(sandbox.network)?;
         let mut shell = shell(request, output)?;
         let (rules, spawning) = (Arc::clone(&self.rules), self.spawning.clone());
         // Nothing but to end is left to the thread after this.
-        let (work, spawned) = work(move |is_wanted| {
+        let (work, spawned) = work(cleared, move |is_wanted| {
             enclose(rules.of(&sandbox)?)?;
             if !is_wanted() {
                 return Err(io::ErrorKind::Interrupted.into());

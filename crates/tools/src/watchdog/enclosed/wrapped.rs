@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -39,6 +40,7 @@ impl Wrapped {
         request: &Request,
         sandbox: Sandbox,
         output: OwnedFd,
+        cleared: Receiver<()>,
     ) -> io::Result<Started> {
         let program = program().ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
         let variables = request.variables.iter().cloned();
@@ -52,7 +54,7 @@ impl Wrapped {
         report.set_nonblocking(true)?;
         let (spawning, command) = (self.spawning.clone(), request.command.clone());
         let (covers, looked_at) = (self.covers.clone(), report.try_clone()?);
-        let (work, spawned) = work(move |is_wanted| {
+        let (work, spawned) = work(cleared, move |is_wanted| {
             let network = networks.map(|networks| networks.enter(&agent)).transpose()?;
             let binds = binds(program);
             let inside = Inside { sandbox, directory, loader, loopback, binds };
