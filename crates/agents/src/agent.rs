@@ -13,10 +13,11 @@ use ikigai_tools::{Commands, Context, Dispatcher, FileMemory, Mode, OutputSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, Happening, Sink};
 use crate::models::Models;
-use crate::permission::{Answer, Permissions};
+use crate::permission::Permissions;
 use crate::seat::Seat;
+use ikigai_protocol::ApprovalAnswer;
+use ikigai_protocol::{Event, EventKind, EventSink};
 
 /// The model that an agent talks to.
 #[derive(Debug, Clone)]
@@ -60,7 +61,8 @@ impl Toolbox {
             description: declaration.description.to_owned(),
             parameters: declaration.parameters_schema(),
         };
-        let offered = self.dispatcher.declarations().filter(|tool| mode.offers(tool.name));
+        let offered =
+            self.dispatcher.declarations().filter(|tool| ikigai_tools::offers(mode, tool.name));
         offered.map(tool).collect()
     }
 }
@@ -111,7 +113,7 @@ pub struct Equipment {
     /// Written at the beginning of a log that has no other.
     pub prompt: String,
     /// Who is told of all that happens.
-    pub events: Sink,
+    pub events: EventSink,
 }
 
 /// An agent that this process runs.
@@ -133,7 +135,7 @@ pub(crate) struct Agent {
     /// Whether something may wait in the queue of what the person said; set by whoever puts it there.
     pub(crate) queued: Arc<AtomicBool>,
     /// What the person answers to questions of the turn that runs.
-    pub(crate) answers: mpsc::Receiver<Answer>,
+    pub(crate) answers: mpsc::Receiver<ApprovalAnswer>,
     /// Ends the turn that runs; a new one for every turn.
     pub(crate) interrupt: CancellationToken,
 }
@@ -266,8 +268,8 @@ impl Agent {
             .remembering(Arc::clone(&self.memory))
     }
 
-    pub(crate) fn emit(&self, happening: Happening) {
-        (self.equipment.events)(Event { agent: self.seat.agent().clone(), happening });
+    pub(crate) fn emit(&self, kind: EventKind) {
+        (self.equipment.events)(Event { agent: self.seat.agent().clone(), kind });
     }
 
     /// The model that is asked now, and the tools that it is offered: the person may have changed model and mode.

@@ -40,8 +40,6 @@ mod permission;
 mod turn;
 mod written;
 
-mod event;
-
 mod agent;
 mod files;
 mod journal;
@@ -57,9 +55,8 @@ mod wait;
 
 pub use agent::{Equipment, FreeAgents, Limits, Model, Notify, Toolbox};
 pub use catalogue::catalogue;
-pub use event::{Done, Event, Happening, Reason, Sink, Stop};
 pub use models::Models;
-pub use permission::{Answer, Asking, Permissions, Person};
+pub use permission::{Permissions, Person};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};
 pub use task::Command;

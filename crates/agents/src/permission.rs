@@ -15,7 +15,7 @@ use ikigai_tools::{
 use tokio::sync::mpsc;
 
 use crate::agent::Agent;
-use crate::event::Happening;
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, EventKind};
 
 /// What the agents of a process may do, and who can be asked. All of them share it.
 #[derive(Debug)]
@@ -68,30 +68,6 @@ pub enum Person {
     Present,
     /// What would be asked is refused.
     Absent,
-}
-
-/// A call that waits for a yes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asking {
-    /// The call.
-    pub call: ToolCall,
-    /// Why it needs one.
-    pub why: String,
-    /// The rule that would make the question needless, as a line of the configuration.
-    pub rule: Option<String>,
-    /// What set the agent going: the first line of what it was told last.
-    pub cause: String,
-}
-
-/// A person's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// The call that it is about; an answer to another one is passed over.
-    pub call: ToolCallId,
-    /// What may be done.
-    pub decision: Decision,
-    /// Why not; it goes to the model.
-    pub reason: Option<String>,
 }
 
 impl Permissions {
@@ -223,7 +199,7 @@ impl Agent {
         let Some(answer) = self.wait_for_answer(call, why + &subject.link(), rule).await? else {
             return Ok(Permit::Refused(None, interrupted()));
         };
-        let Answer { call: id, decision, reason } = answer;
+        let ApprovalAnswer { call: id, decision, reason } = answer;
         let approval = NewMessage::approval(id, decision, reason.clone());
         match decision {
             Decision::No => {
@@ -244,10 +220,15 @@ impl Agent {
         call: &ToolCall,
         why: String,
         rule: Option<String>,
-    ) -> Result<Option<Answer>, StoreError> {
+    ) -> Result<Option<ApprovalAnswer>, StoreError> {
         self.record(Vec::new(), Next::Permission).await?;
         let cause = self.cause();
-        self.emit(Happening::Asks(Asking { call: call.clone(), why, rule, cause }));
+        self.emit(EventKind::ApprovalRequested(ApprovalRequest {
+            call: call.clone(),
+            why,
+            rule,
+            cause,
+        }));
         let interrupt = self.interrupt.clone();
         let answered = answer_to(&mut self.answers, &call.tool_call_id);
         Ok(interrupt.run_until_cancelled(answered).await.flatten())
@@ -269,7 +250,7 @@ impl Agent {
         let Some(answer) = self.wait_for_answer(call, why, None).await? else {
             return Ok(Vec::new());
         };
-        let Answer { call: id, decision, reason } = answer;
+        let ApprovalAnswer { call: id, decision, reason } = answer;
         // It is about these paths alone, so there is nothing to be allowed for the session.
         let decision = if decision == Decision::No { decision } else { Decision::Once };
         self.record(vec![NewMessage::approval(id, decision, reason)], Next::Tool).await?;
@@ -294,7 +275,10 @@ impl Agent {
 }
 
 /// Waits for the answer to a call; `None` when nobody is left to give one.
-async fn answer_to(answers: &mut mpsc::Receiver<Answer>, call: &ToolCallId) -> Option<Answer> {
+async fn answer_to(
+    answers: &mut mpsc::Receiver<ApprovalAnswer>,
+    call: &ToolCallId,
+) -> Option<ApprovalAnswer> {
     loop {
         match answers.recv().await {
             Some(answer) if answer.call == *call => return Some(answer),

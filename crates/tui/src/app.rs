@@ -8,8 +8,9 @@ mod completing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ikigai_agents::{Command, Event, Order};
+use ikigai_agents::{Command, Order};
 use ikigai_conversation::{AgentId, Message};
+use ikigai_protocol::Event;
 use ratatui_core::layout::Size;
 
 use crate::activity::TURN;
@@ -298,10 +299,10 @@ impl App {
     }
 
     fn happen(&mut self, event: Event, now: Duration) {
-        let Event { agent, happening } = event;
+        let Event { agent, kind } = event;
         self.team.meet(&agent);
         let pane = self.pane(&agent);
-        let consequence = pane.happen(happening, now);
+        let consequence = pane.happen(kind, now);
         if let Some(state) = pane.state() {
             self.team.set_state(&agent, state);
         }
