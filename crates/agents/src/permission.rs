@@ -6,13 +6,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_conversation::{Body, Decision, NewMessage, ToolCall, ToolCallId};
+use ikigai_conversation::{Body, Decision, NewMessage, ToolCall};
 use ikigai_store::{Next, StoreError};
 use ikigai_tools::{
     Call, Commands, Confinement, Context, Facts, Gate, Mode, Question, Reach, Rule, Sandbox,
     ToolResult, Tree, Verdict, interrupted, refusal,
 };
-use tokio::sync::mpsc;
 
 use crate::agent::Agent;
 use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, EventKind};
@@ -223,6 +222,7 @@ impl Agent {
     ) -> Result<Option<ApprovalAnswer>, StoreError> {
         self.record(Vec::new(), Next::Permission).await?;
         let cause = self.cause();
+        self.question.set(Some(call.tool_call_id.clone()));
         self.emit(EventKind::ApprovalRequested(ApprovalRequest {
             call: call.clone(),
             why,
@@ -230,8 +230,9 @@ impl Agent {
             cause,
         }));
         let interrupt = self.interrupt.clone();
-        let answered = answer_to(&mut self.answers, &call.tool_call_id);
-        Ok(interrupt.run_until_cancelled(answered).await.flatten())
+        let answered = interrupt.run_until_cancelled(self.answers.recv()).await.flatten();
+        self.question.set(None);
+        Ok(answered)
     }
 
     /// Asks about what commands have put into protected paths, and puts it back after a yes. Returns what the model is
@@ -271,19 +272,5 @@ impl Agent {
         let is_told = |body: &Body| matches!(body, Body::User | Body::Notification(_));
         let told = self.log.iter().rev().find(|message| is_told(&message.body));
         told.and_then(|message| message.content.lines().next()).unwrap_or_default().to_owned()
-    }
-}
-
-/// Waits for the answer to a call; `None` when nobody is left to give one.
-async fn answer_to(
-    answers: &mut mpsc::Receiver<ApprovalAnswer>,
-    call: &ToolCallId,
-) -> Option<ApprovalAnswer> {
-    loop {
-        match answers.recv().await {
-            Some(answer) if answer.call == *call => return Some(answer),
-            Some(_) => {}
-            None => return None,
-        }
     }
 }
