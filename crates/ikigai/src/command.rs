@@ -17,10 +17,8 @@ pub(crate) mod undo;
 pub(crate) mod watchdog;
 
 use std::io::Read;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use ikigai_conversation::Time;
 
 /// All of standard input.
 pub(crate) fn read_stdin(what: &str) -> anyhow::Result<Vec<u8>> {
@@ -36,10 +34,4 @@ pub(crate) fn read_stdin(what: &str) -> anyhow::Result<Vec<u8>> {
         "{what} on standard input: more than {LIMIT} bytes"
     );
     Ok(bytes)
-}
-
-/// The time by the clock of this machine.
-pub(crate) fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -7,235 +7,101 @@ use std::sync::OnceLock;
 
 use anyhow::Context;
 use ikigai_config::{Flag, Settings, Sources};
-use ikigai_conversation::SessionId;
-use ikigai_tools::{Commands, Watch};
+use ikigai_host::{
+    AGENT_VARIABLE, Environment, SESSION_VARIABLE, Selection, WatchdogProgram, settings,
+};
+use ikigai_tools::Watch;
 use tokio::signal::unix::SignalKind;
 
 use crate::cli::Options;
-use crate::quarantine;
-use crate::roots::Roots;
-use crate::secret_names::looks_secret;
-use crate::settings;
 
-/// The argument by which the program is told to be its own watchdog.
-pub(crate) const WATCHDOG: &str = "__watchdog";
+/// The argument that makes the program its own watchdog.
+const WATCHDOG: &str = "__watchdog";
 
-/// The variables by which a command of an agent knows whose it is.
-pub(crate) const AGENT: &str = "IKIGAI_AGENT";
-const SESSION: &str = "IKIGAI_SESSION";
-
-/// What is said inside such a command where the sandbox hides database and configuration.
+/// The error inside the command of an agent, where the sandbox hides database and configuration.
 pub(crate) const HIDDEN: &str =
     "use the mail tool: the database is out of reach for commands of an agent";
 
-/// The variable by which programs know where temporary files go.
-const TEMPORARY: &str = "TMPDIR";
-
-/// The surroundings of a command: where it works, and with which settings. It holds keys, hence no `Debug`.
-pub(crate) struct Environment {
-    /// Absolute.
-    pub(crate) directory: PathBuf,
-    /// Further folders of the working tree; absolute.
-    pub(crate) added: Vec<PathBuf>,
-    /// The folders of the working tree as they were typed, in the same order; absolute, with links.
-    pub(crate) typed_folders: Vec<PathBuf>,
-    /// Empty until they are first needed.
-    roots: OnceLock<Roots>,
-    pub(crate) settings: Settings,
-    pub(crate) chosen: Chosen,
-    variables: BTreeMap<OsString, OsString>,
+/// Reads variables, working directory and settings.
+pub(crate) fn read(options: &Options) -> anyhow::Result<Environment> {
+    let directory = working_directory(options.directory.as_deref())?;
+    let variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    let sources = Sources {
+        variables: variables.clone(),
+        config_flag: options.config.as_ref().map(std::path::absolute).transpose()?,
+        project_files: settings::project_files(&directory),
+        flags: flags(options),
+        tools: settings::known_tools(),
+    };
+    let selection = selection(options, &variables)?;
+    let settings = Settings::load(&sources).map_err(|error| match selection.inside_agent {
+        true if error.is_permission_denied() => anyhow::anyhow!("{HIDDEN}"),
+        _ => error.into(),
+    })?;
+    let added =
+        options.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
+    let typed = options.directory.iter().chain(&options.add_dir);
+    let mut typed_folders = typed.map(|path| typed_folder(path)).collect::<Result<Vec<_>, _>>()?;
+    if options.directory.is_none() {
+        typed_folders.insert(0, directory.clone());
+    }
+    Ok(Environment {
+        directory,
+        added,
+        typed_folders,
+        settings,
+        selection,
+        variables,
+        temporary: temporary_folder(),
+        watchdog: watchdog()?,
+        roots: OnceLock::new(),
+    })
 }
 
-/// The session and agent that were named, by an option or by the command of an agent that we run in.
-#[derive(Debug, Default)]
-pub(crate) struct Chosen {
-    pub(crate) session: Option<String>,
-    pub(crate) agent: Option<String>,
-    /// The newest session is to be continued.
-    pub(crate) continues: bool,
-    /// No session that runs is to be joined.
-    pub(crate) new: bool,
-    /// We are inside a command that an agent runs, and act as that agent.
-    pub(crate) inside_agent: bool,
+/// An environment in which nothing is the user's: the settings are the defaults, and of the variables only
+/// those are kept by which programs are found and texts are shown, with `own` ones over them.
+pub(crate) fn isolated(
+    directory: PathBuf,
+    own: impl IntoIterator<Item = (&'static str, OsString)>,
+) -> anyhow::Result<Environment> {
+    const KEPT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "NO_COLOR"];
+    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    variables.retain(|name, _| KEPT.iter().any(|kept| name == kept));
+    variables.extend(own.into_iter().map(|(name, value)| (name.into(), value)));
+    Environment::from_variables(directory, variables, temporary_folder(), watchdog()?)
 }
 
-impl Environment {
-    pub(crate) fn read(options: &Options) -> anyhow::Result<Environment> {
-        let directory = working_directory(options.directory.as_deref())?;
-        let variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-        let sources = Sources {
-            variables: variables.clone(),
-            config_flag: options.config.as_ref().map(std::path::absolute).transpose()?,
-            project_files: settings::project_files(&directory),
-            flags: flags(options),
-            tools: settings::known_tools(),
-        };
-        let chosen = Chosen::read(options, &variables)?;
-        let settings = Settings::load(&sources).map_err(|error| match chosen.inside_agent {
-            true if error.is_permission_denied() => anyhow::anyhow!("{HIDDEN}"),
-            _ => error.into(),
-        })?;
-        let added =
-            options.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
-        let typed = options.directory.iter().chain(&options.add_dir);
-        let mut typed_folders =
-            typed.map(|path| typed_folder(path)).collect::<Result<Vec<_>, _>>()?;
-        if options.directory.is_none() {
-            typed_folders.insert(0, directory.clone());
-        }
-        let roots = OnceLock::new();
-        Ok(Environment { directory, added, typed_folders, roots, settings, chosen, variables })
-    }
-
-    /// Surroundings in which nothing is the user's: the settings are built in, and of the variables only
-    /// those are there by which programs are found and texts are shown, and `own` ones over them.
-    pub(crate) fn apart(
-        directory: PathBuf,
-        own: impl IntoIterator<Item = (&'static str, OsString)>,
-    ) -> anyhow::Result<Environment> {
-        const KEPT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "NO_COLOR"];
-        let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-        variables.retain(|name, _| KEPT.iter().any(|kept| name == kept));
-        variables.extend(own.into_iter().map(|(name, value)| (name.into(), value)));
-        let sources = Sources {
-            variables: variables.clone(),
-            config_flag: None,
-            project_files: settings::project_files(&directory),
-            flags: Vec::new(),
-            tools: settings::known_tools(),
-        };
-        let settings = Settings::load(&sources)?;
-        let (added, typed_folders) = (Vec::new(), vec![directory.clone()]);
-        let (roots, chosen) = (OnceLock::new(), Chosen::default());
-        Ok(Environment { directory, added, typed_folders, roots, settings, chosen, variables })
-    }
-
-    /// A variable's value, if it is set and not empty.
-    pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        let value = self.variables.get(OsStr::new(name)).filter(|value| !value.is_empty());
+/// The session and agent that were named. A command of an agent can only act as that agent.
+fn selection(
+    options: &Options,
+    variables: &BTreeMap<OsString, OsString>,
+) -> anyhow::Result<Selection> {
+    let variable = |name: &str| {
+        let value = variables.get(OsStr::new(name)).filter(|value| !value.is_empty());
         value.map(|value| value.to_string_lossy().into_owned())
+    };
+    let (agent, session) = (variable(AGENT_VARIABLE), variable(SESSION_VARIABLE));
+    let inside_agent = agent.is_some() || session.is_some();
+    if inside_agent && options.db.is_some() {
+        anyhow::bail!("--db cannot be used inside an agent's command");
     }
-
-    /// The folders of the working tree: where ikigai was started, and those that were added.
-    pub(crate) fn tree_folders(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(&self.directory).chain(&self.added).map(PathBuf::as_path)
+    if let (Some(typed), Some(own)) = (&options.agent, &agent)
+        && typed.trim_end_matches('/') != own.trim_end_matches('/')
+    {
+        anyhow::bail!("--agent {typed} cannot be used inside a command of agent {own}");
     }
-
-    /// The folders that agents can write. They are opened once: what was checked is what is used.
-    pub(crate) fn roots(&self) -> anyhow::Result<&Roots> {
-        if let Some(roots) = self.roots.get() {
-            return Ok(roots);
-        }
-        let opened = Roots::open(self)?;
-        Ok(self.roots.get_or_init(|| opened))
+    if let (Some(typed), Some(own)) = (&options.session, &session)
+        && (typed.is_empty() || !own.starts_with(typed.as_str()))
+    {
+        anyhow::bail!("--session {typed} cannot be used inside a command of session {own}");
     }
-
-    /// Where programs put what they need only for a while; and where that can be put if the first one will not do.
-    pub(crate) fn temporary_folders(&self) -> Vec<PathBuf> {
-        let named = self.variables.get(OsStr::new(TEMPORARY)).map(PathBuf::from);
-        let usual = ["/tmp", "/var/tmp"].map(PathBuf::from);
-        let cache = self.settings.folders().home().map(|home| home.join(".cache"));
-        let mut folders: Vec<PathBuf> =
-            named.into_iter().chain([temporary_folder()]).chain(usual).chain(cache).collect();
-        folders.retain(|folder| folder.is_absolute());
-        folders
-    }
-
-    /// The variables that a command of an agent may see: those of [`for_commands`](Self::for_commands), and
-    /// which session it belongs to. Whose it is differs from agent to agent.
-    pub(crate) fn for_commands_of(
-        &self,
-        session: SessionId,
-        temporary: &Path,
-    ) -> Vec<(OsString, OsString)> {
-        let mut variables = self.for_commands_in(temporary);
-        variables.retain(|(name, _)| name != AGENT && name != SESSION);
-        variables.push((SESSION.into(), session.to_string().into()));
-        variables
-    }
-
-    /// The same with another folder for temporary files.
-    pub(crate) fn for_commands_in(&self, temporary: &Path) -> Vec<(OsString, OsString)> {
-        let mut variables = self.for_commands();
-        variables.retain(|(name, _)| name != TEMPORARY);
-        variables.push((TEMPORARY.into(), temporary.into()));
-        variables
-    }
-
-    /// What starts commands of agents: it looks after protected paths beside them.
-    pub(crate) fn agents_commands(
-        &self,
-        variables: Vec<(OsString, OsString)>,
-    ) -> anyhow::Result<Commands> {
-        Ok(self.commands(variables)?.with_quarantine(quarantine::folder(self)?))
-    }
-
-    /// What starts commands that have these variables; those that look like secrets only outside the sandbox.
-    pub(crate) fn commands(
-        &self,
-        variables: Vec<(OsString, OsString)>,
-    ) -> anyhow::Result<Commands> {
-        let (secret, plain) =
-            variables.into_iter().partition(|(name, value)| self.is_held_back(name, value));
-        let commands = Commands::new(&own_program()?, OsStr::new(WATCHDOG), plain);
-        Ok(commands.holding_back(secret))
-    }
-
-    /// The names of the variables that commands in the sandbox do not get since they look like secrets.
-    pub(crate) fn held_back(&self) -> Vec<String> {
-        let variables = self.for_commands().into_iter();
-        let held_back = variables.filter(|(name, value)| self.is_held_back(name, value));
-        held_back.map(|(name, _)| name.to_string_lossy().into_owned()).collect()
-    }
-
-    fn is_held_back(&self, variable: &OsStr, value: &OsStr) -> bool {
-        let allowed = self.settings.list("sandbox.env");
-        looks_secret(variable, value) && !allowed.iter().any(|name| variable == name.as_str())
-    }
-
-    /// The variables that a command may see: no key, no address of the database.
-    pub(crate) fn for_commands(&self) -> Vec<(OsString, OsString)> {
-        let secret = self.settings.secret_variables();
-        let mut variables = self.variables.clone();
-        variables.retain(|name, _| !secret.contains(name));
-        // Where the shell believes to be, for those who look.
-        if variables.contains_key(OsStr::new("PWD")) {
-            variables.insert("PWD".into(), self.directory.clone().into_os_string());
-        }
-        variables.into_iter().collect()
-    }
-}
-
-impl Chosen {
-    /// Inside an agent's command nobody can act as another agent.
-    fn read(options: &Options, variables: &BTreeMap<OsString, OsString>) -> anyhow::Result<Chosen> {
-        let variable = |name: &str| {
-            let value = variables.get(OsStr::new(name)).filter(|value| !value.is_empty());
-            value.map(|value| value.to_string_lossy().into_owned())
-        };
-        let (agent, session) = (variable(AGENT), variable(SESSION));
-        let inside_agent = agent.is_some() || session.is_some();
-        if inside_agent && options.db.is_some() {
-            anyhow::bail!("--db cannot be used inside an agent's command");
-        }
-        if let (Some(typed), Some(own)) = (&options.agent, &agent)
-            && typed.trim_end_matches('/') != own.trim_end_matches('/')
-        {
-            anyhow::bail!("--agent {typed} cannot be used inside a command of agent {own}");
-        }
-        if let (Some(typed), Some(own)) = (&options.session, &session)
-            && (typed.is_empty() || !own.starts_with(typed.as_str()))
-        {
-            anyhow::bail!("--session {typed} cannot be used inside a command of session {own}");
-        }
-        Ok(Chosen {
-            session: session.or_else(|| options.session.clone()),
-            agent: agent.or_else(|| options.agent.clone()),
-            continues: options.continues,
-            new: options.new,
-            inside_agent,
-        })
-    }
+    Ok(Selection {
+        session: session.or_else(|| options.session.clone()),
+        agent: agent.or_else(|| options.agent.clone()),
+        continues: options.continues,
+        new: options.new,
+        inside_agent,
+    })
 }
 
 /// The options that are settings.
@@ -292,7 +158,7 @@ pub(crate) fn watch() -> Watch {
     Watch::parse(std::env::args_os().nth(2).as_deref())
 }
 
-/// Where programs put what they need only for a while.
+/// Where programs put temporary files.
 pub(crate) fn temporary_folder() -> PathBuf {
     std::env::temp_dir()
 }
@@ -319,12 +185,13 @@ pub(crate) fn own_file() -> anyhow::Result<PathBuf> {
 }
 
 /// The program that starts as the watchdog: this one.
-pub(crate) fn own_program() -> anyhow::Result<PathBuf> {
-    // On Linux this works also after the file was replaced by a newer version or deleted.
+fn watchdog() -> anyhow::Result<WatchdogProgram> {
+    // On Linux this works even after the file was replaced by a newer version or deleted.
     #[cfg(target_os = "linux")]
-    return Ok(PathBuf::from("/proc/self/exe"));
+    let path = PathBuf::from("/proc/self/exe");
     #[cfg(not(target_os = "linux"))]
-    own_file()
+    let path = own_file()?;
+    Ok(WatchdogProgram { path, argument: WATCHDOG.into() })
 }
 
 /// Whether the process was started with a signal ignored, as `nohup` does with SIGHUP: then it stays so.

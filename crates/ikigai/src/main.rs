@@ -7,36 +7,23 @@
 
 mod cli;
 mod command;
-mod database;
 mod environment;
 mod exit;
-mod hand;
 mod line;
-mod lookup;
-mod model;
-mod opening;
-mod permissions;
 mod print;
-mod quarantine;
 mod question;
-mod roots;
 mod screen;
-mod secret_names;
 mod session;
-mod settings;
 mod signals;
 mod talk;
-mod temporary;
 mod trace;
 mod transcript;
-mod undo;
 
 use std::process::ExitCode;
 
 use ikigai_config::ConfigError;
 
 use crate::cli::{Cli, Command};
-use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::talk::Looks;
 
@@ -58,13 +45,13 @@ fn run() -> anyhow::Result<Exit> {
     }
     let cli = Cli::read();
     let load = || {
-        let environment = Environment::read(&cli.options)?;
+        let environment = environment::read(&cli.options)?;
         trace::begin(&environment, cli.options.log)?;
         Ok::<_, anyhow::Error>(environment)
     };
-    let Some(command) = cli.command else { return talk::run(&load()?, Looks::of(&cli.options)) };
+    let Some(command) = cli.command else { return talk::run(load()?, Looks::of(&cli.options)) };
     match command {
-        Command::Run(arguments) => command::run::run(&load()?, &arguments),
+        Command::Run(arguments) => command::run::run(load()?, &arguments),
         Command::Tour => command::tour::run(cli.options.mode.as_deref(), Looks::of(&cli.options)),
         Command::Tools(arguments) => command::tools::run(&load()?, &arguments),
         Command::Tool(arguments) => command::tool::run(&load()?, &arguments),

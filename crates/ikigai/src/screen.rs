@@ -1,69 +1,62 @@
-//! `ikigai` on the full screen. The screen has a thread of its own, so that no agent's work delays a key; here it is given
-//! the news, and what it wants is done.
+//! `ikigai` on the full screen. The screen has a thread of its own, so that no agent's work delays a key; here it gets its
+//! news, and its requests are carried out.
 
-mod desk;
 mod editor;
-mod files;
 mod history;
-mod members;
+mod requests;
 mod setting;
 
 use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use ikigai_agents::{Model, Person, Seat, serve};
-use ikigai_protocol::Event;
-use ikigai_store::StoreError;
-use ikigai_tui::{Arrivals, Effect, Farewell, Feed, Mouse, News, Options, Setup, feed, wrap_prose};
+use ikigai_agents::Model;
+use ikigai_host::{
+    AgentChoice, AgentSlot, Environment, HOW_TO_CONNECT, OpenSession, ServiceEnd, SessionOptions,
+};
+use ikigai_protocol::{AgentState, AgentSummary, Event, EventSink, Runner, render_tokens};
+use ikigai_tui::{
+    Arrivals, Effect, Farewell, Feed, Member, Mouse, News, Options, Place, Setup, State, feed,
+    wrap_prose,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::hand::{Choice, Hand, way_back};
-use crate::model::HOW_TO_CONNECT;
-use crate::opening::{
-    Otherwise, equip, join, session_to_join, take_seat, take_seat_beside, toolbox,
-};
 use crate::print;
-use crate::settings;
+use crate::session::{claim, how_to_continue};
 use crate::signals::{self, Heeded, Signals};
-use crate::temporary::TemporaryFolder;
 
-use desk::{Desk, Left};
 use history::HistoryFile;
-use members::{run_elsewhere, watch_members};
+use requests::{RequestHandler, Wish};
 use setting::{bell, colours, greeting, sandbox, status};
 
-/// How many orders may wait for the agents; they are taken at once, also while they work.
-const ORDERS: usize = 16;
-/// How many wishes of the screen may wait; a hand does not type faster than they are done.
+/// How many requests of the screen may wait; a user does not type faster than they are carried out.
 const EFFECTS: usize = 64;
 
-/// What happens to agents, for somebody who walks with the person.
+/// Follows the events of agents during the tour.
 pub(crate) type Watcher = Arc<dyn Fn(&Event, &Feed) + Send + Sync>;
 
-/// Why the screen is opened.
-pub(crate) enum Occasion {
+/// What the screen is for.
+pub(crate) enum Purpose {
     Work,
-    /// A walk with a scripted model.
+    /// A tour with a scripted model.
     Tour {
         /// What is said first.
         welcome: Vec<News>,
-        /// Who goes with the person.
+        /// Explains what happens.
         guide: Watcher,
-        /// What is to be done for somebody who does not wait for the end.
+        /// What is to be done if the user does not wait for the end.
         at_last: Arc<dyn Fn() + Send + Sync>,
     },
 }
 
-impl Occasion {
+impl Purpose {
     /// Ends the program at the second signal from now on, as [`signals::cancel`] does.
     fn cancel(&self, token: CancellationToken) -> io::Result<()> {
         match self {
-            Occasion::Work => signals::cancel(token),
-            Occasion::Tour { at_last, .. } => {
+            Purpose::Work => signals::cancel(token),
+            Purpose::Tour { at_last, .. } => {
                 let at_last = Arc::clone(at_last);
                 signals::cancel_and(token, Heeded::All, move || at_last())
             }
@@ -71,86 +64,86 @@ impl Occasion {
     }
 }
 
-/// Talks until the person leaves, with another agent when the first is not run here any more.
+/// Talks until the user leaves, to another agent when the first no longer runs here.
 pub(crate) async fn talk(
-    environment: &Environment,
+    environment: &Arc<Environment>,
     model: Model,
     mouse: Mouse,
-    occasion: Occasion,
+    purpose: Purpose,
 ) -> anyhow::Result<Exit> {
-    let mut seat = take_seat(environment, Otherwise::Join).await?;
-    let mut choice = Choice { mode: settings::mode(&environment.settings), model };
-    let (mut session, mut top) = (seat.session(), seat.agent().top());
+    let mut slot = claim(environment, SessionOptions::INTERACTIVE).await?;
+    let mut choice = AgentChoice::new(environment, model);
+    let (mut session, mut top) = (slot.session(), slot.agent().top());
     let (feed, arrivals) = feed();
-    // Before the terminal is taken: a signal that nobody listens to would end us with it.
+    // Before the terminal is taken: a signal that is not listened to would end us with it.
     let mut signals = Signals::listen()?;
-    let mut opened = Opened::open(environment, &seat, &choice, mouse, arrivals, &occasion)?;
+    let mut screen = ScreenThread::start(&slot, &choice, mouse, arrivals, &purpose)?;
     let history = HistoryFile::of(&environment.settings);
     feed.give(history.load());
     let exit = loop {
-        let talked = Talk { environment, choice, feed: &feed, history: &history };
-        match talked.at(seat, &mut opened, &mut signals, &occasion).await {
-            Ok(Parted::Left(exit)) => break Ok(exit),
-            Ok(Parted::Reseated(other)) => {
-                (seat, choice) = *other;
-                (session, top) = (seat.session(), seat.agent().top());
+        let talk = Talk { feed: &feed, history: &history, purpose: &purpose };
+        match talk.with(slot, choice, &mut screen, &mut signals).await {
+            Ok(End::Left(exit)) => break Ok(exit),
+            Ok(End::Moved(moved)) => {
+                (slot, choice) = *moved;
+                (session, top) = (slot.session(), slot.agent().top());
             }
             Err(error) => break Err(error),
         }
     };
-    // Whatever happened is told on the normal screen.
-    let closed = opened.close(&way_back(session, &top), &occasion).await;
+    // Whatever happened is said on the normal screen.
+    let closed = screen.close(&how_to_continue(session, &top), &purpose).await;
     exit.and_then(|exit| closed.map(|()| exit))
 }
 
 /// The screen on its thread.
-struct Opened {
+struct ScreenThread {
     effects: mpsc::Receiver<Effect>,
     ending: CancellationToken,
-    farewell: oneshot::Receiver<io::Result<Farewell>>,
+    summary: oneshot::Receiver<io::Result<Farewell>>,
 }
 
-impl Opened {
-    fn open(
-        environment: &Environment,
-        seat: &Seat,
-        choice: &Choice,
+impl ScreenThread {
+    fn start(
+        slot: &AgentSlot,
+        choice: &AgentChoice,
         mouse: Mouse,
         arrivals: Arrivals,
-        occasion: &Occasion,
-    ) -> anyhow::Result<Opened> {
+        purpose: &Purpose,
+    ) -> anyhow::Result<ScreenThread> {
+        let environment = slot.environment();
         let setup = Setup {
-            view: seat.agent().clone(),
-            status: status(environment, seat.session(), choice, occasion),
+            view: slot.agent().clone(),
+            status: status(environment, slot.session(), choice, purpose),
             colours: colours(environment),
         };
         let options = Options { mouse, bell: bell(environment) };
-        let (wish, effects) = mpsc::channel(EFFECTS);
-        let (part, farewell) = oneshot::channel();
+        let (sender, effects) = mpsc::channel(EFFECTS);
+        let (end, summary) = oneshot::channel();
         let ending = CancellationToken::new();
         let until = ending.clone();
         let show = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let shown = runtime.and_then(|runtime| {
-                runtime.block_on(ikigai_tui::run(setup, options, arrivals, wish, until))
+                runtime.block_on(ikigai_tui::run(setup, options, arrivals, sender, until))
             });
-            // Who does not wait for it any more has no use for it.
-            let _ = part.send(shown);
+            // Without a receiver there is no use for it.
+            let _ = end.send(shown);
         };
         thread::Builder::new().name("screen".to_owned()).spawn(show)?;
-        Ok(Opened { effects, ending, farewell })
+        Ok(ScreenThread { effects, ending, summary })
     }
 
-    /// Gives the terminal back, and leaves there what the person may want to keep.
-    async fn close(self, way_back: &str, occasion: &Occasion) -> anyhow::Result<()> {
+    /// Restores the terminal, and leaves there what the user may want to keep.
+    async fn close(self, how_to_continue: &str, purpose: &Purpose) -> anyhow::Result<()> {
         self.ending.cancel();
-        // It ends without a word only by a panic, which has said what there is to say.
-        let Ok(farewell) = self.farewell.await else { anyhow::bail!("the screen broke down") };
-        let Farewell { last_answer, has_spoken } = match farewell {
-            Ok(farewell) => farewell,
+        // It ends without a message only by a panic, which has printed one.
+        let Ok(summary) = self.summary.await else { anyhow::bail!("the screen broke down") };
+        let Farewell { last_answer, has_spoken } = match summary {
+            Ok(summary) => summary,
             Err(error) => anyhow::bail!("the terminal cannot be used: {error}; try --plain"),
         };
-        if let Occasion::Tour { .. } = occasion {
+        if let Purpose::Tour { .. } = purpose {
             return print::out(format!(
                 "The tour is over. To connect a model of your own:\n{HOW_TO_CONNECT}\n"
             ));
@@ -163,10 +156,10 @@ impl Opened {
         if !has_spoken {
             return Ok(());
         }
-        // Only between the commands: one that is broken by us could not be copied.
-        let is_wide = way_back.len() > width;
+        // Only between the commands: one that we break could not be copied.
+        let is_wide = how_to_continue.len() > width;
         let between = if is_wide { ",\nor " } else { ", or " };
-        print::out(format!("{}\n", way_back.replace(", or ", between)))
+        print::out(format!("{}\n", how_to_continue.replace(", or ", between)))
     }
 }
 
@@ -177,122 +170,103 @@ fn width() -> usize {
     columns.filter(|columns| *columns > 0).unwrap_or(usize::MAX)
 }
 
-/// How a conversation at a seat ended.
-enum Parted {
-    /// By the person.
+/// How a conversation with an agent ended.
+enum End {
+    /// The user left.
     Left(Exit),
-    /// Another process has taken the agent over, or somebody has killed it, or there is a session to join; the person
-    /// goes on here.
-    Reseated(Box<(Seat, Choice)>),
+    /// The user continues with another agent: this one is taken or dead, or there is a session to join.
+    Moved(Box<(AgentSlot, AgentChoice)>),
 }
 
-/// The conversation with the agents of a seat.
+/// What all conversations on a screen have in common.
 struct Talk<'a> {
-    environment: &'a Environment,
-    choice: Choice,
     feed: &'a Feed,
     history: &'a HistoryFile,
+    purpose: &'a Purpose,
 }
 
 impl Talk<'_> {
-    async fn at(
+    /// Talks to one agent and its children.
+    async fn with(
         self,
-        seat: Seat,
-        opened: &mut Opened,
+        slot: AgentSlot,
+        choice: AgentChoice,
+        screen: &mut ScreenThread,
         signals: &mut Signals,
-        occasion: &Occasion,
-    ) -> anyhow::Result<Parted> {
-        let Talk { environment, choice, feed, history } = self;
-        let (store, session) = (seat.store(), seat.session());
-        let temporary = TemporaryFolder::of_session(environment, session)?;
-        let toolbox = toolbox(environment, &seat, &temporary, Person::Present)?;
-        let permissions = Arc::clone(&toolbox.permissions);
-        permissions.set_mode(choice.mode);
-        let mut status = status(environment, session, &choice, occasion);
-        status.sandbox = sandbox(&toolbox.commands.sandbox_kind().await);
+    ) -> anyhow::Result<End> {
+        let Talk { feed, history, purpose } = self;
+        let mut status = status(slot.environment(), slot.session(), &choice, purpose);
+        let (session, service) = slot.clone().open(choice, sink(feed, purpose)).await?;
+        status.sandbox = sandbox(session.sandbox());
         feed.give(News::Status(status.clone()));
-        if let Occasion::Tour { welcome, .. } = occasion {
+        if let Purpose::Tour { welcome, .. } = purpose {
             welcome.iter().cloned().for_each(|news| feed.give(news));
         }
-        let equipment = equip(environment, choice.model, toolbox, sink(feed, occasion));
-        let (tell, orders) = mpsc::channel(ORDERS);
-        let hand = Hand {
-            environment,
-            store: Arc::clone(&store),
-            session,
-            seat: seat.clone(),
-            permissions,
-            models: Arc::clone(&equipment.models),
-            tell,
-            interrupt_key: "Esc",
+        let beside = slot.agent_elsewhere().await;
+        let greeting = greeting(purpose, slot.agent(), beside.as_ref());
+        let session = Arc::new(session);
+        let mut handler =
+            RequestHandler { session: Arc::clone(&session), feed, history, greeting, status };
+        let stop = CancellationToken::new();
+        let report = |agents: Vec<AgentSummary>| {
+            feed.give(News::Team(agents.into_iter().map(member).collect()));
         };
-        let beside = run_elsewhere(&store, session).await;
-        let greeting = greeting(occasion, seat.agent(), beside.as_ref());
-        let mut desk = Desk { hand, feed, history, greeting, status };
-        let shutdown = CancellationToken::new();
-        let watching = watch_members(Arc::clone(&store), session, seat.agent().top(), feed.clone());
-        let own = seat.clone();
-        let joining = async {
-            match occasion {
-                Occasion::Work => session_to_join(environment, &own).await,
-                Occasion::Tour { .. } => std::future::pending().await,
-            }
-        };
-        let mut serving = std::pin::pin!(serve(seat, equipment, orders, shutdown.clone()));
-        let left = tokio::select! {
-            served = &mut serving => match served {
-                Ok(()) => return Ok(Parted::Left(Exit::Done)),
-                Err(StoreError::LeaseLost { .. } | StoreError::AgentDead(_)) => {
-                    return begin_anew(&desk, opened, signals).await;
+        let watching = slot.watch_agents(report);
+        let mut serving = std::pin::pin!(service.run(stop.clone()));
+        let exit = tokio::select! {
+            end = &mut serving => return match end? {
+                ServiceEnd::Finished => Ok(End::Left(Exit::Done)),
+                ServiceEnd::AgentLost(_) => {
+                    match handler.wait_to_continue(&mut screen.effects, signals).await {
+                        Wish::Continue => Ok(move_to(feed, slot.claim_another().await?, &session)),
+                        Wish::Leave(exit) => Ok(End::Left(exit)),
+                    }
                 }
-                Err(error) => return Err(error.into()),
+                ServiceEnd::OtherSession(other) => {
+                    Ok(move_to(feed, slot.join(other).await?, &session))
+                }
             },
-            left = desk.listen(&mut opened.effects, signals) => left,
+            exit = handler.listen(&mut screen.effects, signals) => exit,
             never = watching => match never {},
-            other = joining => {
-                shutdown.cancel();
-                serving.await?;
-                return Ok(desk.move_to(join(environment, &own, other).await?));
-            }
         };
-        // The terminal is the person's again while the agents come to their end. Whoever cannot wait presses Ctrl-C.
-        opened.ending.cancel();
-        shutdown.cancel();
-        occasion.cancel(shutdown)?;
+        // The terminal is the user's again while the agents end. A second Ctrl-C ends the program at once.
+        screen.ending.cancel();
+        stop.cancel();
+        purpose.cancel(stop)?;
         serving.await?;
-        Ok(Parted::Left(left))
+        Ok(End::Left(exit))
     }
 }
 
-/// The agent is gone: goes on with another one, if the person wants to.
-async fn begin_anew(
-    desk: &Desk<'_>,
-    opened: &mut Opened,
-    signals: &mut Signals,
-) -> anyhow::Result<Parted> {
-    match desk.wait_for_a_wish(&mut opened.effects, signals).await {
-        Left::Stays => {
-            let Hand { environment, store, session, .. } = &desk.hand;
-            Ok(desk.move_to(take_seat_beside(environment, Arc::clone(store), *session).await?))
-        }
-        Left::By(exit) => Ok(Parted::Left(exit)),
-    }
+/// The user continues with another agent.
+fn move_to(feed: &Feed, slot: AgentSlot, session: &OpenSession) -> End {
+    feed.give(News::View(slot.agent().clone()));
+    End::Moved(Box::new((slot, session.choice())))
 }
 
-impl Desk<'_> {
-    /// The person goes on at another seat.
-    fn move_to(&self, seat: Seat) -> Parted {
-        self.feed.give(News::View(seat.agent().clone()));
-        Parted::Reseated(Box::new((seat, self.hand.choice())))
-    }
+/// An agent as the screen lists it.
+fn member(agent: AgentSummary) -> Member {
+    let AgentSummary { id, name, state, task, unread, tokens, runner } = agent;
+    let state = match state {
+        AgentState::Idle => State::Idle,
+        AgentState::Waiting => State::Waiting,
+        AgentState::Tool => State::Tool,
+        AgentState::Asking => State::Asking,
+    };
+    let place = match runner {
+        Runner::ThisProcess => Place::Here,
+        Runner::OtherProcess => Place::Elsewhere,
+        Runner::None => Place::Nowhere,
+    };
+    Member { id, name, state, task, unread, cost: render_tokens(tokens), place }
 }
 
 /// Where the events of agents go.
-fn sink(feed: &Feed, occasion: &Occasion) -> ikigai_protocol::EventSink {
+fn sink(feed: &Feed, purpose: &Purpose) -> EventSink {
     let feed = feed.clone();
-    match occasion {
-        Occasion::Work => Arc::new(move |event| feed.give(News::Event(event))),
-        Occasion::Tour { guide, .. } => {
+    match purpose {
+        Purpose::Work => Arc::new(move |event| feed.give(News::Event(event))),
+        Purpose::Tour { guide, .. } => {
             let guide = Arc::clone(guide);
             Arc::new(move |event: Event| {
                 feed.give(News::Event(event.clone()));

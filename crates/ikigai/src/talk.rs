@@ -3,15 +3,16 @@
 mod connect;
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 
+use ikigai_host::{Environment, connect_again};
 use ikigai_tui::Mouse;
 
 use crate::cli::Options;
 use crate::command;
-use crate::environment::{self, Environment};
+use crate::environment;
 use crate::exit::Exit;
 use crate::line;
-use crate::model;
 use crate::print;
 use crate::screen;
 
@@ -46,7 +47,8 @@ pub(crate) fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-pub(crate) fn run(environment: &Environment, looks: Looks) -> anyhow::Result<Exit> {
+pub(crate) fn run(environment: Environment, looks: Looks) -> anyhow::Result<Exit> {
+    let environment = &Arc::new(environment);
     if !has_terminal() {
         print::note(
             "ikigai: there is no terminal to talk on: use 'ikigai run PROMPT', or see 'ikigai --help'",
@@ -54,7 +56,7 @@ pub(crate) fn run(environment: &Environment, looks: Looks) -> anyhow::Result<Exi
         return Ok(Exit::WrongUsage);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let model = match runtime.block_on(model::connect_again(environment)) {
+    let model = match runtime.block_on(connect_again(environment)) {
         Ok(model) => model,
         Err(why) => match runtime.block_on(connect::offer(environment, &why))? {
             Choice::Talk(model) => model,
@@ -65,7 +67,7 @@ pub(crate) fn run(environment: &Environment, looks: Looks) -> anyhow::Result<Exi
     let ended = match looks.on_this_terminal() {
         Looks::Plain => runtime.block_on(line::talk(environment, model)),
         Looks::Full(mouse) => {
-            runtime.block_on(screen::talk(environment, model, mouse, screen::Occasion::Work))
+            runtime.block_on(screen::talk(environment, model, mouse, screen::Purpose::Work))
         }
     };
     runtime.shutdown_background();

@@ -7,12 +7,11 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::Context;
+use ikigai_host::Environment;
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, Registry, fmt};
-
-use crate::environment::Environment;
 
 /// A larger file makes way for a new one, and is kept beside it.
 const LIMIT: u64 = 10 * 1024 * 1024;

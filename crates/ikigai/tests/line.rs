@@ -44,7 +44,7 @@ fn a_conversation_shows_calls_results_and_answers_as_they_come() {
     ]);
     assert!(shown.contains(&expected), "{shown}");
     let session = workspace.open().session();
-    assert!(shown.ends_with(&format!("To go on: ikigai -c, or ikigai --session {session}\r\n")));
+    assert!(shown.ends_with(&format!("To continue: ikigai -c, or ikigai --session {session}\r\n")));
     assert_eq!(server.requests().len(), 3);
 }
 
@@ -95,7 +95,7 @@ fn what_is_typed_while_the_agent_works_goes_in_before_the_next_request() {
     terminal.type_line("first");
     server.wait_for_requests(1);
     terminal.type_line("second");
-    terminal.wait_for("(waits for the next step)");
+    terminal.wait_for("(queued for the next step)");
     gate.open();
     terminal.wait_for("● Both done.\r\n❯ ");
     terminal.end_input();
@@ -206,7 +206,7 @@ fn mail_that_comes_while_it_is_idle_wakes_the_agent() {
     terminal.type_line("/mail read 1");
     terminal.wait_for("Time: just now\r\n\r\nwake up\r\n");
     terminal.type_line("/mail send 9/ hi");
-    terminal.wait_for("Error: Agent 9/ not found");
+    terminal.wait_for("error: Agent 9/ not found");
     terminal.end_input();
     assert_eq!(terminal.finish("--session").0, Some(0));
 }
@@ -219,7 +219,7 @@ fn a_cleared_context_is_a_fresh_one_and_the_log_keeps_all() {
     terminal.type_line("first");
     terminal.wait_for("● One.\r\n❯ ");
     terminal.type_line("/clear");
-    terminal.wait_for("A fresh context.");
+    terminal.wait_for("Started a fresh context.");
     terminal.type_line("second");
     terminal.wait_for("● Two.\r\n❯ ");
     terminal.end_input();
@@ -255,7 +255,8 @@ fn a_wrong_command_is_answered_with_the_nearest_one() {
     let workspace = Workspace::new();
     let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("/mial");
-    terminal.wait_for("Error: Unknown command '/mial'; did you mean /mail? /help lists all");
+    terminal
+        .wait_for("error: Unknown command '/mial'. Did you mean /mail? /help lists all commands");
     terminal.type_line("/mail");
     terminal.wait_for("there is no mail yet");
     terminal.end_input();
@@ -282,7 +283,7 @@ fn after_a_fault_enter_goes_on() {
     let mut terminal = start_talking(&workspace, &server);
     terminal.type_line("hi");
     terminal.wait_for("out of order");
-    terminal.wait_for("Enter tries to go on");
+    terminal.wait_for("Press Enter to retry");
     terminal.type_line("");
     terminal.wait_for("● It works again.\r\n❯ ");
     terminal.end_input();

@@ -347,7 +347,7 @@ fn the_mode_is_shown_and_changed() {
     let mut terminal = start_talking(&workspace, &server);
     terminal.wait_for("mode work");
     terminal.type_line("/mode everything");
-    terminal.wait_for("Error: modes are read, work and full");
+    terminal.wait_for("error: There is no mode");
     terminal.type_line("/mode full");
     terminal.wait_for("full ❯ ");
     terminal.type_line("go");

@@ -74,7 +74,7 @@ fn a_terminal_whose_agent_was_killed_offers_a_new_one() {
     terminal.type_line("hi");
     terminal.wait_for("● Hello.\r\n❯ ");
     terminal.type_line("/mode read");
-    terminal.wait_for("Mode read from the next call on");
+    terminal.wait_for("Switched to mode read");
     let killed = workspace.json(["tool", "kill", r#"{"agent":"0/"}"#, "--agent", "1/"]);
     assert_eq!(killed["data"]["killed"], json!(["0/"]));
     terminal.wait_for("Agent 0/ is dead");

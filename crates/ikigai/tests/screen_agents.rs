@@ -15,7 +15,7 @@ fn the_separator_and_alt_arrows_lead_through_the_family() {
     let mut screen = Screen::alone(&server);
     screen.asks("hello", "● Yes.");
     screen.wait_until_idle();
-    screen.asks("/fork", "Agent 0/0/; /agent 0/0/ talks to it");
+    screen.asks("/fork", "Forked agent 0/0/. Talk to it with /agent 0/0/");
     screen.asks("/fork", "Agent 0/1/; ");
     screen.wait_for("── ↑- ←- [0/] →- ↓0/1/ ──");
     screen.types(ALT_DOWN);
@@ -30,7 +30,7 @@ fn the_separator_and_alt_arrows_lead_through_the_family() {
     screen.types("\x1b[1;5B");
     screen.wait_for("[0/1/]");
     screen.asks("/agent 0", "── ↑- ←- [0/]");
-    screen.asks("/agent 7", "Error: Agent 7 not found; /agents lists all");
+    screen.asks("/agent 7", "Agent 7 not found. /agents lists all");
 }
 
 #[test]
@@ -189,10 +189,8 @@ fn two_terminals_in_one_folder_are_two_agents_that_mail_each_other() {
     second.wait_for("── ↑- ←0/ [1/] →- ↓- ──");
     second.asks("hello", "● Hello.");
     second.wait_until_idle();
-    second.asks(
-        "/agent 0/",
-        "Error: agent 0/ is run by another terminal; write to it: /mail send 0/ text",
-    );
+    second
+        .asks("/agent 0/", "Agent 0/ is run by another terminal. Write to it: /mail send 0/ TEXT");
     second.asks("/mail send 0/ the tests pass", "Mail sent to agent 0/");
     first.wait_for("from 1/: \"the tests pass\"");
     first.wait_for("● Thank you, 1/.");
@@ -241,8 +239,8 @@ fn an_agent_that_is_gone_offers_another_one() {
     second.wait_for("agent 1/");
     second.asks("hello", "● New here.");
     second.wait_until_idle();
-    first.asks("/mode read", "Mode read from the next call on");
-    second.asks("/kill", "Error: that would end 1/ and all below it; if so, say /kill 1/");
+    first.asks("/mode read", "Switched to mode read");
+    second.asks("/kill", "This would end agent 1/ and its children. To do so, type /kill 1/");
     second.asks("/kill 0/", "Killed: 0/");
     first.wait_for("Enter begins as a new agent of the session, Ctrl+D leaves");
     first.types("\r");
@@ -278,8 +276,8 @@ fn another_model_answers_from_the_next_request_on() {
     screen.asks("who?", "● I am scripted.");
     screen.wait_until_idle();
     screen.asks("/model", "openai/scripted; /model NAME chooses another one");
-    screen.asks("/model other", "openai/other answers agent 0/ from the next request on");
+    screen.asks("/model other", "Switched to openai/other");
     screen.wait_until("the status", |shown| shown.lines().last().unwrap().contains("openai/other"));
     screen.asks("and now?", "● I am other.");
-    screen.asks("/model nobody/x", "Error: 'nobody' is no provider");
+    screen.asks("/model nobody/x", "'nobody' is no provider");
 }

@@ -33,15 +33,18 @@ fn help_lists_every_command_and_the_keys() {
 fn an_unknown_command_is_told_with_the_nearest_and_a_wrong_use_with_the_usage() {
     let server = talkative();
     let mut screen = Screen::alone(&server);
-    screen.asks("/mial", "Error: Unknown command '/mial'; did you mean /mail? /help lists all");
-    screen.asks("/agent", "Error: usage: /agent ID; /agents lists all");
-    screen.asks("/export", "Error: usage: /export FILE");
-    screen.asks("/mode fast", "Error: modes are read, work and full: /mode work");
+    screen.asks("/mial", "Unknown command '/mial'. Did you mean /mail? /help lists all commands");
+    screen.asks("/agent", "Usage: /agent ID. /agents lists all agents");
+    screen.asks("/export", "Usage: /export FILE");
+    screen.asks(
+        "/mode fast",
+        "There is no mode 'fast'. The modes are read, work and full: /mode work",
+    );
     screen.asks("/mail send", "/mail send");
-    screen.asks("/rewind", "Error: there is no mark to return to; /mark sets one");
-    screen.asks("/mark", "Error: nothing was said yet, so there is nothing to mark");
-    screen.asks("/copy", "Error: there is no answer to copy yet");
-    screen.asks("/export a.md", "Error: nothing was said yet, so there is nothing to write");
+    screen.asks("/rewind", "No such mark. /mark sets one");
+    screen.asks("/mark", "Nothing was said yet");
+    screen.asks("/copy", "There is no answer to copy yet");
+    screen.asks("/export a.md", "Nothing was said yet");
 }
 
 #[test]
@@ -49,7 +52,7 @@ fn looking_in_leaves_nothing_behind() {
     let workspace = Workspace::new();
     let server = talkative();
     let mut screen = Screen::open(&workspace, &server);
-    screen.asks("/usage", "No tokens were used yet");
+    screen.asks("/usage", "No tokens used yet");
     screen.asks("/sessions", "No sessions yet");
     screen.says("/exit");
     let left = screen.ended();
@@ -68,7 +71,7 @@ fn a_mark_can_be_returned_to_and_what_came_after_is_dim_and_hidden_from_the_mode
     screen.asks("two", "● Answer to two.");
     screen.wait_until_idle();
     assert!(!screen.cell_of("Answer to two").dim());
-    screen.asks("/rewind nowhere", "Error: there is no mark 'nowhere'");
+    screen.asks("/rewind nowhere", "No such mark. /mark sets one");
     screen.asks("/rewind here", "── rewound to here ──");
     screen.wait_until("dim text", |_| screen.cell_of("Answer to two").dim());
     assert!(!screen.cell_of("Answer to one").dim());
@@ -98,7 +101,7 @@ fn m10_a_rewind_past_a_mail_makes_the_agent_hear_of_it_again() {
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("hello", "● Hi.");
     screen.wait_until_idle();
-    screen.asks("/mark", "Marked; /rewind returns here");
+    screen.asks("/mark", "Marked. /rewind returns here");
     screen.asks("/mail send 0/ some news", "● Read it.");
     screen.wait_until_idle();
     screen.asks("/rewind", "● Read it again.");
@@ -126,15 +129,15 @@ fn a_conversation_is_written_as_markdown_or_as_lines_of_json_and_nothing_is_over
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("one", "● Answer to one.");
     screen.wait_until_idle();
-    screen.asks("/export talk.md", "Written to ");
+    screen.asks("/export talk.md", "Wrote ");
     let markdown = workspace.read_text("talk.md");
     assert_eq!(
         markdown,
         "# Conversation with agent 0/\n\n## You\n\none\n\n## Agent\n\nAnswer to one.\n"
     );
-    screen.asks("/export talk.jsonl", "talk.jsonl: ");
+    screen.asks("/export talk.jsonl", "to ");
     assert_eq!(workspace.read_text("talk.jsonl"), workspace.print(["log", "--json"]));
-    screen.asks("/export talk.md", "is there already; choose another name");
+    screen.asks("/export talk.md", "already exists. Choose another name");
 }
 
 /// Whoever shows the file on a terminal would run what a model wrote.
@@ -145,9 +148,9 @@ fn an_exported_conversation_has_no_control_characters() {
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("one", "red");
     screen.wait_until_idle();
-    screen.asks("/export talk.md", "Written to ");
+    screen.asks("/export talk.md", "Wrote ");
     assert!(workspace.read_text("talk.md").contains("\u{fffd}]0;title\u{fffd}\u{fffd}31mred"));
-    screen.asks("/export talk.jsonl", "talk.jsonl: ");
+    screen.asks("/export talk.jsonl", "to ");
     assert!(workspace.read_text("talk.jsonl").contains(r"\u009b31mred\u007f"));
     for file in ["talk.md", "talk.jsonl"] {
         let text = workspace.read_text(file);
@@ -163,14 +166,14 @@ fn changes_are_taken_back_and_made_again() {
     ]);
     let workspace = Workspace::new();
     let mut screen = Screen::open(&workspace, &server);
-    screen.asks("/undo", "There is nothing to take back.");
+    screen.asks("/undo", "Nothing to undo");
     screen.asks("write", "● Written.");
     screen.wait_until_idle();
-    screen.asks("/undo", "removed    a.txt");
+    screen.asks("/undo", "removed   a.txt");
     screen.wait_for("Commands are not undone.");
     assert!(!workspace.path("a.txt").exists());
     assert_eq!(screen.text().matches("/undo").count(), 1, "{}", screen.text());
-    screen.asks("/redo", "written    a.txt");
+    screen.asks("/redo", "written   a.txt");
     assert_eq!(workspace.read_text("a.txt"), "x\n");
 }
 
@@ -184,9 +187,9 @@ fn commands_that_tell_do_so() {
     screen.asks("/usage", "all (10 tokens in, 5 out)");
     screen.asks("/agents", "* 0/ idle");
     screen.asks("/tools", "file_read   ");
-    screen.asks("/sessions", "'ikigai --session ID' goes on with one");
+    screen.asks("/sessions", "'ikigai --session ID' continues one");
     screen.asks("/config", "history_size = 10000");
-    screen.asks("/mode read", "Mode read from the next call on");
+    screen.asks("/mode read", "Switched to mode read");
     screen.asks("/clear", "── a fresh context ──");
     screen.asks("/tools", "file_read   ");
 }
@@ -197,7 +200,7 @@ fn the_last_answer_goes_to_the_clipboard() {
     let mut screen = Screen::alone(&server);
     screen.asks("one", "● Answer to one.");
     screen.wait_until_idle();
-    screen.asks("/copy", "The last answer is on the clipboard");
+    screen.asks("/copy", "Copied the last answer");
     // The text in base 64.
     assert_eq!(screen.terminal().callbacks().copied, ["QW5zd2VyIHRvIG9uZS4="]);
 }

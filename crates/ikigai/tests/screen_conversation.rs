@@ -159,7 +159,7 @@ fn the_status_tells_model_mode_session_tokens_and_directory() {
     for part in ["openai/scripted · work (", &session[..13], &directory, "/help"] {
         assert!(status.contains(part), "{part} in {status}");
     }
-    screen.asks("/mode full", "Mode full from the next call on");
+    screen.asks("/mode full", "Switched to mode full");
     screen.wait_until("the mode", |shown| shown.lines().last().unwrap().contains(" · full · "));
     let cell = screen.cell_of("full · ");
     assert_eq!((cell.fgcolor(), cell.bold()), (vt100::Color::Idx(1), true), "full is red");

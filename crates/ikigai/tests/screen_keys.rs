@@ -241,7 +241,7 @@ fn control_g_edits_in_the_editor() {
     wait_for_input(&screen, &["❯"]);
     workspace.write("editor", "exit 3\n");
     screen.types("kept\x07");
-    screen.wait_for("Error: the editor '");
+    screen.wait_for("the editor '");
     wait_for_input(&screen, &["❯ kept"]);
 }
 

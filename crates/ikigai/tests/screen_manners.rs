@@ -34,7 +34,7 @@ fn an_exit_leaves_the_last_answer_and_the_way_back_on_the_normal_screen() {
     let left = screen.leave();
     let session = workspace.open().session();
     let expected =
-        format!("● The answer is **42**.\nTo go on: ikigai -c, or ikigai --session {session}");
+        format!("● The answer is **42**.\nTo continue: ikigai -c, or ikigai --session {session}");
     assert_eq!((left.code, left.shown.trim_end()), (Some(0), expected.as_str()));
 }
 
@@ -56,7 +56,7 @@ behind it is read at all.
 code that is wider than the whole scre
 en
 ```
-To go on: ikigai -c,
+To continue: ikigai -c,
 or ikigai --session ";
     assert!(left.shown.starts_with(expected), "{}", left.shown);
 }
@@ -145,8 +145,7 @@ fn control_z_does_not_stop_what_no_shell_could_continue() {
     ] {
         let mut screen = Screen::start(command.arg("--new"), 80, 24);
         screen.types("\x1a");
-        screen
-            .wait_for("Error: no shell is there that could continue ikigai, so it is not stopped");
+        screen.wait_for("Not stopped: there is no shell that could continue ikigai");
         assert_eq!(screen.leave().code, Some(0));
     }
 }
@@ -225,7 +224,7 @@ fn no_color_means_none() {
     screen.asks("write", "fn main() {}");
     screen.wait_until_idle();
     assert!(!screen.has_colours());
-    screen.asks("/mode full", "Mode full");
+    screen.asks("/mode full", "Switched to mode full");
     assert!(!screen.has_colours());
 }
 

@@ -71,12 +71,12 @@ fn everything(workspace: &Workspace) -> Vec<Entry> {
 
 #[track_caller]
 fn check_undo(workspace: &Workspace, expected: &[&str]) {
-    check(workspace.print(["undo"]), "Taken back", expected);
+    check(workspace.print(["undo"]), "Undid", expected);
 }
 
 #[track_caller]
 fn check_redo(workspace: &Workspace, expected: &[&str]) {
-    check(workspace.print(["undo", "--redo"]), "Made again", expected);
+    check(workspace.print(["undo", "--redo"]), "Redid", expected);
 }
 
 #[track_caller]
@@ -84,7 +84,7 @@ fn check(printed: String, done: &str, expected: &[&str]) {
     let [title, files @ ..] = expected else { panic!("no title") };
     let files: String = files.iter().map(|line| format!("  {line}\n")).collect();
     let limit = match done {
-        "Made again" => "Commands are not run again.\n",
+        "Redid" => "Commands are not run again.\n",
         _ => COMMANDS_STAY,
     };
     assert_eq!(printed, format!("{done}: \"{title}\" (just now)\n{files}{limit}"));
@@ -118,10 +118,10 @@ fn a_turn_is_taken_back_byte_for_byte_and_made_again() {
         &workspace,
         &[
             "change",
-            "restored   folder/target",
-            "removed    new/deep/file",
-            "restored   folder/read",
-            "restored   edited",
+            "restored  folder/target",
+            "removed   new/deep/file",
+            "restored  folder/read",
+            "restored  edited",
         ],
     );
     let mut expected = before;
@@ -129,21 +129,21 @@ fn a_turn_is_taken_back_byte_for_byte_and_made_again() {
     expected.sort();
     assert_eq!(everything(&workspace), expected);
     assert!(workspace.path("link").is_symlink());
-    assert_eq!(workspace.print(["undo", "--list"]), "There is nothing to take back.\n");
-    assert_eq!(workspace.print(["undo"]), "There is nothing to take back.\n");
+    assert_eq!(workspace.print(["undo", "--list"]), "Nothing to undo\n");
+    assert_eq!(workspace.print(["undo"]), "Nothing to undo\n");
     check_redo(
         &workspace,
         &[
             "change",
-            "written    edited",
-            "written    folder/read",
-            "written    new/deep/file",
-            "written    folder/target",
+            "written   edited",
+            "written   folder/read",
+            "written   new/deep/file",
+            "written   folder/target",
         ],
     );
     assert_eq!(everything(&workspace), after);
     assert_eq!(workspace.print(["undo", "--list"]), list);
-    assert_eq!(workspace.print(["undo", "--redo"]), "There is nothing to make again.\n");
+    assert_eq!(workspace.print(["undo", "--redo"]), "Nothing to redo\n");
 }
 
 /// What agents wrote there before was no setting then, and nobody was asked.
@@ -154,8 +154,8 @@ fn an_undo_brings_back_no_setting_of_a_repository_that_came_later() {
     let makes_repository = "mkdir x/objects x/refs; echo 'ref: refs/heads/main' > x/HEAD";
     let calls = [write("x/config", "[core]\n\tbare = true\n"), bash(makes_repository)];
     turn(&workspace, ["-c", "second"], &calls);
-    let left = "left alone x/config: it has become one of git's settings";
-    check(workspace.print(["undo"]), "Nothing could be taken back of", &["second", left]);
+    let left = "unchanged x/config: it is one of git's settings now";
+    check(workspace.print(["undo"]), "Could not undo", &["second", left]);
     assert_eq!(workspace.read("x/config"), b"[core]\n\tbare = true\n");
 }
 
@@ -174,11 +174,11 @@ fn every_message_is_taken_back_by_itself_the_newest_first() {
     // It asked for nothing, so there is nothing of it to take back.
     turn(&workspace, ["-c", "only look"], &[read("a")]);
     for number in [3, 2] {
-        check_undo(&workspace, &[&format!("make it {number}"), "restored   a"]);
+        check_undo(&workspace, &[&format!("make it {number}"), "restored  a"]);
         assert_eq!(workspace.read_text("a"), (number - 1).to_string());
     }
     for number in [2, 3] {
-        check_redo(&workspace, &[&format!("make it {number}"), "written    a"]);
+        check_redo(&workspace, &[&format!("make it {number}"), "written   a"]);
         assert_eq!(workspace.read_text("a"), number.to_string());
     }
     assert_eq!(workspace.print(["undo", "--list"]).matches("make it").count(), 3);
@@ -191,12 +191,12 @@ fn where_the_newest_session_changed_nothing_an_older_one_is_named() {
     workspace.write("a", "0");
     turn(&workspace, ["make it 1"], &[edit("a", "0", "1")]);
     turn(&workspace, ["only look"], &[read("a")]);
-    let said = "There is nothing to take back.\n";
+    let said = "Nothing to undo\n";
     for ended in [workspace.run(["undo"]), workspace.run(["undo", "--list"])] {
         let (code, stdout, stderr) = ended;
         let older = stderr.trim_end().rsplit(' ').next().unwrap();
         let told = format!(
-            "An older session of this directory has something to take back: ikigai undo --session {older}\n"
+            "An older session of this directory has changes to undo: ikigai undo --session {older}\n"
         );
         assert_eq!((code, &*stdout, &stderr), (0, said, &told));
         assert!(workspace.print(["undo", "--list", "--session", older]).contains("make it 1"));
@@ -234,21 +234,21 @@ fn what_somebody_has_changed_since_is_left_alone_and_named() {
         &workspace,
         &[
             "go",
-            "restored   fine",
-            "left alone big: what was there before was not kept, it had more than 10 MB",
-            "in part    between: what a command or somebody else changed in between stays",
-            "left alone gone: somebody has removed it since",
-            "left alone changed: somebody has changed it since",
+            "restored  fine",
+            "unchanged big: its earlier content was too large to keep",
+            "partly    between: it has changed since",
+            "unchanged gone: it was removed since",
+            "unchanged changed: it has changed since",
         ],
     );
     let names = ["changed", "between", "big", "fine"].map(|name| workspace.read_text(name));
     // What they did between our changes is there still.
     assert_eq!(names, ["theirs", "twotheirs\n", "small", "one"]);
-    assert_eq!(workspace.print(["undo"]), "There is nothing to take back.\n");
+    assert_eq!(workspace.print(["undo"]), "Nothing to undo\n");
     // Of what was taken back, only what nobody touched is made again.
     workspace.write("fine", "theirs too");
     let printed = workspace.print(["undo", "--redo"]);
-    assert!(printed.contains("left alone fine: somebody has changed it since\n"), "{printed}");
+    assert!(printed.contains("unchanged fine: it has changed since\n"), "{printed}");
     assert_eq!(workspace.read_text("fine"), "theirs too");
 }
 
@@ -271,15 +271,9 @@ fn what_mail_set_going_in_other_agents_is_taken_back_with_it() {
     let arguments = ["-c", "--agent", "0/", "all of you"];
     assert_eq!(workspace.run_model(&server, Format::Chat, arguments).0, 0);
     assert_eq!(workspace.read_text("by 0"), "y");
-    check_undo(
-        &workspace,
-        &["all of you", "removed    by 0", "removed    by 2", "removed    by 1"],
-    );
+    check_undo(&workspace, &["all of you", "removed   by 0", "removed   by 2", "removed   by 1"]);
     assert_eq!(workspace.names(), Vec::<String>::new());
-    check_redo(
-        &workspace,
-        &["all of you", "written    by 0", "written    by 1", "written    by 2"],
-    );
+    check_redo(&workspace, &["all of you", "written   by 0", "written   by 1", "written   by 2"]);
     assert_eq!(workspace.read_text("by 0"), "y");
 }
 
@@ -295,26 +289,25 @@ fn undo_and_redo_can_be_typed_and_the_log_says_so() {
     let mut terminal = Terminal::start(&mut talking(&workspace, &server));
     terminal.wait_for("❯ ");
     terminal.type_line("/undo");
-    terminal.wait_for("There is nothing to take back.");
+    terminal.wait_for("Nothing to undo");
     terminal.type_line("create it");
     terminal.wait_for("● Done.\r\n❯ ");
     terminal.type_line("/undo --list");
-    terminal.wait_for("Error: /undo and /redo take nothing more");
+    terminal.wait_for("error: Usage: /undo, without arguments");
     assert_eq!(workspace.read_text("a"), "x");
     terminal.type_line("/undo");
-    terminal.wait_for(
-        "Taken back: \"create it\" (just now)\r\n  removed    a\r\nCommands are not undone.",
-    );
+    terminal
+        .wait_for("Undid: \"create it\" (just now)\r\n  removed   a\r\nCommands are not undone.");
     assert_eq!(workspace.names(), Vec::<String>::new());
     terminal.type_line("/redo");
-    terminal.wait_for("Made again: \"create it\" (just now)\r\n  written    a\r\n");
+    terminal.wait_for("Redid: \"create it\" (just now)\r\n  written   a\r\n");
     assert_eq!(workspace.read_text("a"), "x");
     terminal.type_line("wait");
     server.wait_for_requests(3);
     terminal.type_line("/undo");
-    terminal.wait_for("Error: agent 0/ is at work; interrupt it with Ctrl-C first");
+    terminal.wait_for("error: Agent 0/ is working. Interrupt it first");
     let (code, _, stderr) = workspace.run(["undo"]);
-    let refused = "ikigai: agent 0/ is at work: interrupt it first, or wait for its end\n";
+    let refused = "ikigai: agent 0/ is working. Interrupt it first, or wait until it is idle\n";
     assert_eq!((code, &*stderr), (1, refused));
     assert_eq!(workspace.read_text("a"), "x");
     gate.open();
@@ -345,10 +338,10 @@ fn without_a_session_or_with_both_flags_there_is_nothing_to_do() {
     assert_eq!(code, 1);
     assert!(stderr.starts_with("ikigai: there is no session in "), "{stderr}");
     assert_eq!(workspace.run(["undo", "--list", "--redo"]).0, 2);
-    assert_eq!(workspace.print(["undo", "--list"]), "There is nothing to take back.\n");
+    assert_eq!(workspace.print(["undo", "--list"]), "Nothing to undo\n");
     workspace.make_session();
-    assert_eq!(workspace.print(["undo", "--list"]), "There is nothing to take back.\n");
-    assert_eq!(workspace.print(["undo"]), "There is nothing to take back.\n");
+    assert_eq!(workspace.print(["undo", "--list"]), "Nothing to undo\n");
+    assert_eq!(workspace.print(["undo"]), "Nothing to undo\n");
 }
 
 /// A folder that cannot be written stops it half way; when that is mended, the same again finishes it.
@@ -367,19 +360,19 @@ fn an_undo_that_failed_half_way_is_finished_by_the_next_one() {
     let after = everything(&workspace);
     workspace.set_mode("b", 0o555);
     let (code, stdout, stderr) = workspace.run(["undo"]);
-    let told = "ikigai: not all files could be changed; 'ikigai undo' tries it again\n";
+    let told = "ikigai: some files could not be changed. 'ikigai undo' tries again\n";
     assert_eq!((code, &*stderr), (1, told));
-    let failed = format!("  failed     Permission denied: {}\n", workspace.text("b/file"));
+    let failed = format!("  failed    Permission denied: {}\n", workspace.text("b/file"));
     assert!(stdout.contains(&failed), "{stdout}");
     let texts = ["a", "b", "c"].map(|name| workspace.read_text(&format!("{name}/file")));
     assert_eq!(texts, ["one", "three", "one"]);
     workspace.set_mode("b", 0o755);
-    check_undo(&workspace, &["go", "restored   b/file"]);
+    check_undo(&workspace, &["go", "restored  b/file"]);
     assert_eq!(everything(&workspace), before);
     workspace.set_mode("c", 0o555);
     assert_eq!(workspace.run(["undo", "--redo"]).0, 1);
     workspace.set_mode("c", 0o755);
-    check_redo(&workspace, &["go", "written    c/file"]);
+    check_redo(&workspace, &["go", "written   c/file"]);
     assert_eq!(everything(&workspace), after);
 }
 
@@ -465,7 +458,7 @@ fn a_stale_write_says_which_agent_was_quicker() {
     assert_eq!(result, json!({"success": false, "error": text}));
     assert_eq!(workspace.read_text("a"), "two");
     // After an undo it is nobody's work any more.
-    check_undo(&workspace, &["go", "restored   a"]);
+    check_undo(&workspace, &["go", "restored  a"]);
     let result = result_of(&workspace, ["-c", "--agent", "0/", "go"], write("a", "mine"));
     let text = "File changed since you read it: a";
     assert_eq!(result, json!({"success": false, "error": text}));

@@ -1,13 +1,10 @@
-//! `/mail`: the same mailbox, typed and shown as a person likes it.
+//! `/mail`: the same mailbox, as a user types it.
 
-use ikigai_conversation::{AgentId, Time};
-use ikigai_store::{InboxFilter, Outcome, Step};
+use ikigai_store::{InboxFilter, Step};
 
 use crate::address::send;
 use crate::body;
 use crate::error::MailError;
-use crate::preview::preview;
-use crate::relative_time::relative_time;
 use crate::tool::{DEFAULT_LIMIT, parse_id_text};
 
 /// One line per form.
@@ -28,7 +25,7 @@ impl Command {
     /// Reads what stands behind `/mail`.
     ///
     /// # Errors
-    /// The text to show: the usage, or `Error: …`.
+    /// The text to show: what is wrong, or the usage.
     pub fn parse(line: &str) -> Result<Command, String> {
         let (word, rest) = split_word(line);
         match (word, rest) {
@@ -53,7 +50,7 @@ impl Command {
     /// Reads a message.
     ///
     /// # Errors
-    /// The text to show, as with all of these: `Error: …`.
+    /// The text to show, as with all of these.
     pub fn read(id: &str) -> Result<Command, String> {
         Command::checked(parse_id_text(id).map(Step::Read))
     }
@@ -71,57 +68,13 @@ impl Command {
     }
 
     fn checked(step: Result<Step, MailError>) -> Result<Command, String> {
-        step.map(|step| Command { step }).map_err(|error| format!("Error: {error}"))
-    }
-
-    /// What the person sees.
-    ///
-    /// # Errors
-    /// The text to show when nothing was done: `Error: …`.
-    pub fn render(agent: &AgentId, outcome: &Outcome, now: Time) -> Result<String, String> {
-        if let Some(error) = MailError::of(outcome) {
-            return Err(format!("Error: {error}"));
-        }
-        Ok(match outcome {
-            Outcome::Inbox(page) => {
-                let mut text = format!("Inbox for agent {agent}:");
-                for mail in &page.mail {
-                    let unread = if mail.unread { "[unread] " } else { "" };
-                    let (id, from, preview) = (mail.id, &mail.from, preview(&mail.body));
-                    text.push_str(&format!("\n  #{id} {unread}from {from} - \"{preview}\""));
-                }
-                match (page.mail.is_empty(), page.more) {
-                    (true, _) => text.push_str("\n  (no messages)"),
-                    (false, 0) => {}
-                    (false, more) => text.push_str(&format!("\n  ({more} more)")),
-                }
-                text
-            }
-            Outcome::Read(mail) => {
-                let time = relative_time(mail.sent_at, now);
-                format!("From: {}\nTime: {time}\n\n{}", mail.from, mail.body)
-            }
-            Outcome::Sent { to, .. } => format!("Mail sent to agent {to}"),
-            Outcome::MadeUnread(id) => format!("Message #{id} is unread again"),
-            Outcome::NoMail(_)
-            | Outcome::NoAgent(_)
-            | Outcome::Dead(_)
-            | Outcome::Full(_)
-            | Outcome::Forked(_)
-            | Outcome::Killed(_)
-            | Outcome::Agents(_)
-            | Outcome::Waited(_)
-            | Outcome::Abandoned
-            | Outcome::Refused(_) => {
-                unreachable!("a failure was told above")
-            }
-        })
+        step.map(|step| Command { step }).map_err(|error| error.to_string())
     }
 }
 
 fn missing(word: &str) -> String {
     let form = USAGE.lines().find(|line| line.contains(&format!("/mail {word} ")));
-    format!("Error: missing argument, use {}", form.unwrap_or(USAGE).trim())
+    format!("Missing argument. Use {}", form.unwrap_or(USAGE).trim())
 }
 
 fn split_word(text: &str) -> (&str, &str) {
@@ -143,8 +96,8 @@ fn without_quotes(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::MailId;
-    use ikigai_store::{Address, InboxPage, Listed, Mail};
+    use ikigai_conversation::AgentId;
+    use ikigai_store::Address;
 
     use super::*;
 
@@ -185,16 +138,16 @@ mod tests {
         check("send 1/ \"", Ok(sent("1/", "\"")));
         check("send 1/ \"a'", Ok(sent("1/", "\"a'")));
         check("send 1/ say \"a\"", Ok(sent("1/", "say \"a\"")));
-        check("send 1/ \"\"", Err("Error: Message body cannot be empty"));
-        check("send 1/ ' '", Err("Error: Message body cannot be empty"));
+        check("send 1/ \"\"", Err("Message body cannot be empty"));
+        check("send 1/ ' '", Err("Message body cannot be empty"));
     }
 
     #[test]
     fn a_missing_argument_names_the_usage() {
-        check("read", Err("Error: missing argument, use /mail read ID"));
-        check("unread ", Err("Error: missing argument, use /mail unread ID"));
+        check("read", Err("Missing argument. Use /mail read ID"));
+        check("unread ", Err("Missing argument. Use /mail unread ID"));
         for line in ["send", "send 1/", "send 1/  "] {
-            check(line, Err("Error: missing argument, use /mail send AGENT TEXT"));
+            check(line, Err("Missing argument. Use /mail send AGENT TEXT"));
         }
     }
 
@@ -212,62 +165,16 @@ mod tests {
     #[test]
     fn errors_use_the_texts_of_the_tool() {
         for id in ["x", "0", "-5", "5 6", "#5", "1.5"] {
-            check(&format!("read {id}"), Err("Error: Invalid message ID"));
-            check(&format!("unread {id}"), Err("Error: Invalid message ID"));
+            check(&format!("read {id}"), Err("Invalid message ID"));
+            check(&format!("unread {id}"), Err("Invalid message ID"));
         }
-        check("read 9223372036854775808", Err("Error: Message #9223372036854775808 not found"));
+        check("read 9223372036854775808", Err("Message #9223372036854775808 not found"));
         let long = format!("send 1/ {}", "x".repeat(16_385));
         check(
             &long,
             Err(
-                "Error: Message body too large (16385 bytes, at most 16384): put it in a file and send its path",
+                "Message body too large (16385 bytes, at most 16384): put it in a file and send its path",
             ),
-        );
-    }
-
-    #[track_caller]
-    fn check_shown(outcome: &Outcome, expected: Result<&str, &str>) {
-        let shown = Command::render(&agent("0/"), outcome, Time::from_millis(180_000));
-        assert_eq!(shown, expected.map(str::to_owned).map_err(str::to_owned));
-    }
-
-    fn listed(id: i64, from: &str, unread: bool, body: &str) -> Listed {
-        Listed { id: MailId::new(id).unwrap(), from: agent(from), unread, body: body.to_owned() }
-    }
-
-    #[test]
-    fn an_inbox_is_a_line_per_message() {
-        let page = |mail, more| Outcome::Inbox(InboxPage { mail, unread: 1, more });
-        check_shown(&page(vec![], 0), Ok("Inbox for agent 0/:\n  (no messages)"));
-        let mail = vec![listed(5, "1/", true, "one\ntwo"), listed(3, "2/", false, "three")];
-        let lines =
-            "Inbox for agent 0/:\n  #5 [unread] from 1/ - \"one two\"\n  #3 from 2/ - \"three\"";
-        check_shown(&page(mail.clone(), 0), Ok(lines));
-        check_shown(&page(mail, 7), Ok(&format!("{lines}\n  (7 more)")));
-    }
-
-    #[test]
-    fn a_message_is_shown_whole() {
-        let mail = Mail {
-            id: MailId::new(5).unwrap(),
-            from: agent("1/"),
-            sent_at: Time::from_millis(60_000),
-            body: "one\n\ntwo".to_owned(),
-        };
-        check_shown(&Outcome::Read(mail), Ok("From: 1/\nTime: 2 minutes ago\n\none\n\ntwo"));
-    }
-
-    #[test]
-    fn other_outcomes_are_one_line() {
-        let id = MailId::new(5).unwrap();
-        check_shown(&Outcome::Sent { id, to: agent("1/") }, Ok("Mail sent to agent 1/"));
-        check_shown(&Outcome::MadeUnread(id), Ok("Message #5 is unread again"));
-        check_shown(&Outcome::NoMail(5), Err("Error: Message #5 not found"));
-        check_shown(&Outcome::NoAgent("99/".to_owned()), Err("Error: Agent 99/ not found"));
-        check_shown(&Outcome::Dead(agent("1/")), Err("Error: Agent 1/ is dead"));
-        check_shown(
-            &Outcome::Full(agent("1/")),
-            Err("Error: Mailbox of agent 1/ is full (1000 unread)"),
         );
     }
 }

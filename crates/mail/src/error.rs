@@ -52,7 +52,7 @@ pub enum MailError {
 
 impl MailError {
     /// The failure that an outcome tells of, if it is one.
-    pub(crate) fn of(outcome: &Outcome) -> Option<MailError> {
+    pub fn of(outcome: &Outcome) -> Option<MailError> {
         match outcome {
             Outcome::Inbox(_)
             | Outcome::Read(_)

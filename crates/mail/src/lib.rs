@@ -2,7 +2,7 @@
 //!
 //! The rows are the store's business, and so is everything that must hold at the commit. Here is what needs
 //! no row: which calls are understood, which checks come in which order, and how an outcome is told to a
-//! model ([`render_result`]), to a person ([`Command`]) and to an agent that is woken ([`notification()`]).
+//! model ([`render_result`]) and to an agent that is woken ([`notification()`]); [`Command`] is what a user types.
 //! Everything in this crate is pure.
 //!
 //! # Invariants

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message};
-use ikigai_protocol::{Command, Event, Request};
+use ikigai_protocol::{Command, CommandError, Event, Request};
 use ratatui_core::layout::Size;
 
 use crate::activity::TURN;
@@ -143,7 +143,8 @@ impl App {
             News::Recalled { agent, log } => self.recall(&agent, &log),
             News::Team(members) => self.meet(Team::new(members)),
             News::Status(status) => self.status = status,
-            News::Told { agent, text } => self.tell_in(&agent, &text),
+            News::Told { agent, text } => self.tell_in(&agent, Tone::Plain, &text),
+            News::Refused { agent, text } => self.tell_in(&agent, Tone::Error, &text),
             News::Listed(listing, mut names) => {
                 /// More files than anybody completes; a larger tree is told in part.
                 const NAMES: usize = 200_000;
@@ -211,12 +212,18 @@ impl App {
     /// Answers the person, in the conversation in view.
     pub(crate) fn tell(&mut self, text: &str) {
         let view = self.view.clone();
-        self.tell_in(&view, text);
+        self.tell_in(&view, Tone::Plain, text);
         self.pane_in_view().transcript.scroll_to_end();
     }
 
-    fn tell_in(&mut self, agent: &AgentId, text: &str) {
-        let tone = if text.starts_with("Error: ") { Tone::Error } else { Tone::Plain };
+    /// Says why nothing was done, in the conversation in view.
+    pub(crate) fn refuse(&mut self, why: &str) {
+        let view = self.view.clone();
+        self.tell_in(&view, Tone::Error, why);
+        self.pane_in_view().transcript.scroll_to_end();
+    }
+
+    fn tell_in(&mut self, agent: &AgentId, tone: Tone, text: &str) {
         self.pane(agent).transcript.tell(tone, text);
     }
 
@@ -264,19 +271,15 @@ impl App {
     pub(crate) fn visit(&mut self, agent: &AgentId) {
         match self.team.member(agent).map(|member| member.place) {
             Some(Place::Here) => self.look_at(agent.clone()),
-            Some(Place::Elsewhere) => self.refuse_visit(&format!(
-                "Error: agent {agent} is run by another terminal; write to it: /mail send {agent} text"
-            )),
-            Some(Place::Nowhere) => self.refuse_visit(&format!(
-                "Error: no terminal runs agent {agent}; open one for it: ikigai -c --agent {agent}"
-            )),
-            None => self.tell(&format!("Error: Agent {agent} not found; /agents lists all")),
+            Some(Place::Elsewhere) => self.refuse_visit(&CommandError::RunElsewhere(agent.clone())),
+            Some(Place::Nowhere) => self.refuse_visit(&CommandError::NotRunning(agent.clone())),
+            None => self.refuse(&CommandError::AgentNotFound(agent.to_string()).to_string()),
         }
     }
 
-    fn refuse_visit(&mut self, why: &str) {
+    fn refuse_visit(&mut self, why: &CommandError) {
         self.popup = Popup::None;
-        self.tell(why);
+        self.refuse(&why.to_string());
     }
 
     fn recall(&mut self, agent: &AgentId, log: &[Message]) {

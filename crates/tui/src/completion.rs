@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use ikigai_protocol::SLASH_COMMANDS;
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use ratatui_core::text::{Line, Span};
@@ -10,7 +11,6 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::look::{DIM, PLAIN, REVERSED};
 use crate::safe::safe_line;
-use crate::slash::COMMANDS;
 use crate::wrap::fit;
 
 /// More is not offered: who wants something else types on.
@@ -99,7 +99,7 @@ fn argument(command: &str, first: Option<&str>, second: Option<&str>) -> Option<
 
 /// The names of all commands.
 pub(crate) fn command_names() -> Vec<String> {
-    COMMANDS.iter().map(|(name, _)| (*name).to_owned()).collect()
+    SLASH_COMMANDS.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 /// Those that fit what was typed, the best first, and of equals the shortest.
@@ -262,7 +262,7 @@ impl Completion {
 
 /// An offer, and what a command does beside its name.
 fn offer_row(kind: Kind, offer: &str, width: usize) -> Line<'static> {
-    let help = COMMANDS.iter().find(|(name, _)| kind == Kind::Command && *name == offer);
+    let help = SLASH_COMMANDS.iter().find(|(name, _)| kind == Kind::Command && *name == offer);
     let Some((name, help)) = help else {
         return Line::styled(fit(&format!("  {}", safe_line(offer)), width), PLAIN);
     };

@@ -176,9 +176,7 @@ impl App {
             Popup::None | Popup::Completion(_) | Popup::Team(_) => {
                 // A paste is no answer to a question, so it goes where texts go.
                 if self.input().paste(text) == Pasted::TooLong {
-                    self.tell(
-                        "Error: what was pasted is too long: put it into a file and name that",
-                    );
+                    self.refuse("The pasted text is too long. Put it into a file and name that");
                 }
                 self.history.let_go();
             }

@@ -103,7 +103,6 @@ pub use look::Colours;
 pub use news::{Drafting, Effect, News, Status, When};
 pub use prose::wrap_prose;
 pub use run::{Options, run};
-pub use slash::{COMMANDS, Slash, unknown_command};
 pub use subject::{Before, Subject};
 pub use team::{Member, Place, State};
 pub use terminal::{Bell, Mouse};

@@ -5,7 +5,6 @@ use ikigai_protocol::{Event, Request};
 use ikigai_tools::Mode;
 
 use crate::completion::Listing;
-use crate::slash::Slash;
 use crate::subject::Before;
 use crate::team::Member;
 
@@ -25,11 +24,18 @@ pub enum News {
     Team(Vec<Member>),
     /// What the last line says.
     Status(Status),
-    /// The answer to a command, or anything else that a person is to read. `Error: …` is one.
+    /// The reply to a command, or anything else that the user should read.
     Told {
         /// In whose conversation it is shown.
         agent: AgentId,
         /// What is said.
+        text: String,
+    },
+    /// Why a command was refused.
+    Refused {
+        /// In whose conversation it is shown.
+        agent: AgentId,
+        /// The reason.
         text: String,
     },
     /// What [`Effect::List`] asked for.
@@ -79,13 +85,6 @@ pub enum News {
 pub enum Effect {
     /// An agent is told something: what the person says, an interrupt, an answer.
     Request(Request),
-    /// A command that the screen cannot carry out alone. What comes of it is told by [`News::Told`].
-    Obey {
-        /// The agent in view.
-        agent: AgentId,
-        /// What was typed.
-        command: Slash,
-    },
     /// The log of this agent is wanted; it is looked at for the first time.
     Recall(AgentId),
     /// A list for completion is wanted.

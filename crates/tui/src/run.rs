@@ -218,8 +218,7 @@ impl Runner {
     /// Stops the program as Ctrl+Z does elsewhere; this goes on when it is continued.
     async fn suspend(&mut self) -> io::Result<()> {
         if !can_be_continued() {
-            self.app
-                .tell("Error: no shell is there that could continue ikigai, so it is not stopped");
+            self.app.refuse("Not stopped: there is no shell that could continue ikigai");
             self.is_changed = true;
             return Ok(());
         }

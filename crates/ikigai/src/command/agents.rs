@@ -1,26 +1,25 @@
 //! `ikigai agents`: the registry of a session.
 
+use ikigai_host::{Environment, place, settings};
 use ikigai_store::{Agent, State};
 use serde_json::{Value, json};
 
 use crate::cli::{AgentsAction, AgentsArguments};
-use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print;
-use crate::session::{OpenSession, place};
-use crate::settings;
+use crate::session::StoredSession;
 
 pub(crate) fn run(environment: &Environment, arguments: &AgentsArguments) -> anyhow::Result<Exit> {
     let text = match &arguments.action {
         Some(AgentsAction::Add { name }) => {
-            let session = OpenSession::open(environment)?;
+            let session = StoredSession::open(environment)?;
             let limits = settings::agent_limits(&environment.settings);
             let add =
                 session.store().add_agent(session.id, name.clone(), place(environment), limits);
             format!("{}\n", session.wait(add)?)
         }
         None => {
-            let session = OpenSession::look(environment)?;
+            let session = StoredSession::look(environment)?;
             let agents = session.wait(session.store().agents(session.id))?;
             match arguments.json {
                 true => print::safe_json(format_args!(

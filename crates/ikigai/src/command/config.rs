@@ -1,6 +1,7 @@
 //! `ikigai config`: every setting, its value and where it came from.
 
-use crate::environment::Environment;
+use ikigai_host::Environment;
+
 use crate::exit::Exit;
 use crate::print;
 

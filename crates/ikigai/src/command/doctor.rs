@@ -2,15 +2,11 @@
 
 use std::io::{self, IsTerminal};
 
+use ikigai_host::{Environment, connect, explain_model, open_database, sandbox_here, settings};
 use ikigai_tools::{Foreign, Loopback, Mode, SandboxKind, passed_over};
 
-use crate::database as databases;
-use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::model;
-use crate::permissions::sandbox_here;
 use crate::print;
-use crate::settings;
 
 pub(crate) fn run(environment: &Environment) -> anyhow::Result<Exit> {
     let mut findings =
@@ -106,9 +102,9 @@ fn terminal(environment: &Environment) -> Finding {
 /// Whether the model's server is there, takes the key and has the model.
 fn model(environment: &Environment) -> anyhow::Result<Finding> {
     let finding = |health, text| Finding { what: "model", health, text };
-    let model = match model::connect(environment) {
+    let model = match connect(environment) {
         Ok(model) => model,
-        Err(error) => return Ok(finding(Health::Missing, model::explain(error).to_string())),
+        Err(error) => return Ok(finding(Health::Missing, explain_model(error).to_string())),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = runtime.block_on(model.client.models());
@@ -146,7 +142,7 @@ fn sandbox(environment: &Environment) -> anyhow::Result<Finding> {
     let finding = |health, text| Finding { what: "sandbox", health, text };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let walls = sandbox_here(environment)?;
-    let commands = environment.commands(environment.for_commands())?;
+    let commands = environment.commands(environment.for_commands());
     let (found, here, loopback) = runtime.block_on(async {
         let found = commands.sandbox_kind().await;
         let here = match found {
@@ -221,7 +217,7 @@ fn missing_places(environment: &Environment) -> impl Iterator<Item = Finding> {
 
 fn database(environment: &Environment) -> Finding {
     let look = || -> anyhow::Result<String> {
-        let store = databases::open(environment)?;
+        let store = open_database(environment)?;
         Ok(format!("{} ({})", environment.settings.database_url()?, store.check()?))
     };
     match look() {

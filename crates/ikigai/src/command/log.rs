@@ -1,17 +1,17 @@
 //! `ikigai log`: an agent's canonical log.
 
 use ikigai_conversation::{Message, MessageId};
+use ikigai_host::{Environment, explain};
 use ikigai_store::Changes;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::LogArguments;
-use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print::{self, Reader};
-use crate::session::{OpenSession, explain};
+use crate::session::StoredSession;
 
 pub(crate) fn run(environment: &Environment, arguments: &LogArguments) -> anyhow::Result<Exit> {
-    let session = OpenSession::look(environment)?;
+    let session = StoredSession::look(environment)?;
     let mut after = arguments.after.and_then(MessageId::new);
     show_new(&session, arguments, &mut after)?;
     match arguments.follow {
@@ -22,7 +22,7 @@ pub(crate) fn run(environment: &Environment, arguments: &LogArguments) -> anyhow
 
 /// Prints what is appended, until an interrupt.
 fn follow(
-    session: &OpenSession<'_>,
+    session: &StoredSession<'_>,
     arguments: &LogArguments,
     mut after: Option<MessageId>,
 ) -> anyhow::Result<Exit> {
@@ -44,7 +44,7 @@ fn follow(
 }
 
 fn show_new(
-    session: &OpenSession<'_>,
+    session: &StoredSession<'_>,
     arguments: &LogArguments,
     after: &mut Option<MessageId>,
 ) -> anyhow::Result<Reader> {

@@ -1,15 +1,16 @@
 //! `ikigai mail`: an agent's mailbox, on the command line.
 
 use anyhow::Context;
+use ikigai_host::{Environment, mail_reply, now};
 use ikigai_mail::{Command, render_result};
+use ikigai_protocol::render_reply;
 use ikigai_tools::ToolResult;
 
 use crate::cli::{MailAction, MailArguments};
-use crate::command::{now, read_stdin};
-use crate::environment::Environment;
+use crate::command::read_stdin;
 use crate::exit::Exit;
 use crate::print;
-use crate::session::OpenSession;
+use crate::session::StoredSession;
 
 pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyhow::Result<Exit> {
     let command = match parse(&arguments.action)? {
@@ -17,9 +18,9 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
         Err(text) => return refuse(&text, arguments.json),
     };
     let session = match arguments.action {
-        MailAction::Send { .. } => OpenSession::open(environment)?,
+        MailAction::Send { .. } => StoredSession::open(environment)?,
         MailAction::Inbox | MailAction::Read { .. } | MailAction::Unread { .. } => {
-            OpenSession::look(environment)?
+            StoredSession::look(environment)?
         }
     };
     let outcome = session.perform(command.step)?;
@@ -30,9 +31,13 @@ pub(crate) fn run(environment: &Environment, arguments: &MailArguments) -> anyho
     let Some(outcome) = outcome else {
         return Ok(Exit::Failed);
     };
-    match Command::render(&session.agent, &outcome, now()) {
-        Ok(text) => print::out(print::safe(&format!("{text}\n"))).map(|()| Exit::Done),
-        Err(text) => refuse(&text, false),
+    match mail_reply(&session.agent, outcome, now()) {
+        Ok(reply) => {
+            let text = render_reply(&reply, &session.agent, &environment.directory);
+            let text = text.unwrap_or_default();
+            print::out(print::safe(&format!("{text}\n"))).map(|()| Exit::Done)
+        }
+        Err(error) => refuse(&error.to_string(), false),
     }
 }
 
@@ -53,10 +58,9 @@ fn read_body() -> anyhow::Result<String> {
 
 fn refuse(text: &str, json: bool) -> anyhow::Result<Exit> {
     if json {
-        let error = text.strip_prefix("Error: ").unwrap_or(text);
-        print::out(print::safe_json(format_args!("{}\n", ToolResult::error(error))))?;
+        print::out(print::safe_json(format_args!("{}\n", ToolResult::error(text))))?;
         return Ok(Exit::Done);
     }
-    print::note(text);
+    print::note(&format!("Error: {text}"));
     Ok(Exit::Failed)
 }

@@ -1,17 +1,17 @@
 //! `ikigai quarantine`: lists what commands put into protected paths, and puts it back.
 
+use ikigai_host::{Environment, quarantine_folder};
 use ikigai_tools::protected::{put_back, quarantined, replaced};
 
 use crate::cli::QuarantineArguments;
-use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::{print, quarantine};
+use crate::print;
 
 pub(crate) fn run(
     environment: &Environment,
     arguments: &QuarantineArguments,
 ) -> anyhow::Result<Exit> {
-    let folder = quarantine::folder(environment)?;
+    let folder = quarantine_folder(environment)?;
     if let Some(id) = &arguments.put_back {
         let path = put_back(&folder, id)?;
         // A command chose its name.

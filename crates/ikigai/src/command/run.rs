@@ -4,56 +4,61 @@ mod json;
 mod printer;
 mod text;
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ikigai_agents::{AgentCommand, Order, Person, serve};
-use ikigai_protocol::StopReason;
-use tokio::sync::mpsc;
+use ikigai_host::{
+    AgentChoice, Environment, ServiceEnd, SessionOptions, connect_again, explain_model,
+};
+use ikigai_protocol::{Command, Request, StopReason};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::RunArguments;
 use crate::command::read_stdin;
-use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::model;
-use crate::opening::{Otherwise, equip, take_seat, toolbox};
 use crate::print;
+use crate::session::claim;
 use crate::signals;
-use crate::temporary::TemporaryFolder;
 
 use json::JsonLines;
 use printer::{Output, SharedPrinter};
 use text::PlainText;
 
-pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(environment: Environment, arguments: &RunArguments) -> anyhow::Result<Exit> {
+    let environment = &Arc::new(environment);
     let prompt = prompt(&arguments.prompt)?;
     if prompt.trim().is_empty() {
         print::note("ikigai: the prompt is empty: say what is to be done");
         return Ok(Exit::WrongUsage);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let model = runtime.block_on(model::connect_again(environment)).map_err(model::explain)?;
+    let model = runtime.block_on(connect_again(environment)).map_err(explain_model)?;
     let interrupt = CancellationToken::new();
     signals::cancel(interrupt.clone())?;
     if let Some(seconds) = arguments.timeout {
         limit_time(seconds, interrupt.clone())?;
     }
     let stop = runtime.block_on(async {
-        let seat = take_seat(environment, Otherwise::New).await?;
+        let slot = claim(environment, SessionOptions::UNATTENDED).await?;
+        let agent = slot.agent().clone();
         let output: Box<dyn Output> = match arguments.json {
-            true => Box::new(JsonLines::new(seat.agent().clone())),
-            false => Box::new(PlainText::new(seat.agent().clone())),
+            true => Box::new(JsonLines::new(agent.clone())),
+            false => Box::new(PlainText::new(agent.clone())),
         };
-        let printer = SharedPrinter::new(output, &seat, &model.label, interrupt.clone());
-        let temporary = TemporaryFolder::of_session(environment, seat.session())?;
-        let toolbox = toolbox(environment, &seat, &temporary, Person::Absent)?;
-        let equipment = equip(environment, model, toolbox, printer.sink());
-        let (give, orders) = mpsc::channel(1);
-        give.send(Order::new(seat.agent().clone(), AgentCommand::Say(prompt)).0).await?;
-        drop(give);
-        let served = serve(seat, equipment, orders, interrupt).await;
-        printer.finish(served.err())
+        let printer = SharedPrinter::new(output, &slot, &model.label, interrupt.clone());
+        let choice = AgentChoice::new(environment, model);
+        let (session, service) = slot.open(choice, printer.sink()).await?;
+        let request = Request { agent, command: Command::Say { text: prompt } };
+        let say = async move {
+            // What goes wrong with it is an event, or ends the service. Without a session the service ends with the turn.
+            let _ = session.execute(request).await;
+        };
+        let ((), end) = tokio::join!(say, service.run(interrupt));
+        printer.finish(match end {
+            Ok(ServiceEnd::Finished | ServiceEnd::OtherSession(_)) => None,
+            Ok(ServiceEnd::AgentLost(error)) | Err(error) => Some(error),
+        })
     });
     // A file tool that is stuck in the system must not keep us.
     runtime.shutdown_background();

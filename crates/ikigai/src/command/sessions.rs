@@ -1,13 +1,11 @@
 //! `ikigai sessions`: what is in the database.
 
-use ikigai_mail::relative_time;
+use ikigai_host::{Environment, open_database_at, session_summary};
+use ikigai_protocol::render_session;
 use ikigai_store::{Process, Session};
 use serde_json::{Value, json};
 
 use crate::cli::{SessionsAction, SessionsArguments};
-use crate::command::now;
-use crate::database;
-use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print;
 use crate::session::Database;
@@ -26,7 +24,7 @@ pub(crate) fn run(
         }
         Some(SessionsAction::Copy { id, to }) => {
             let id = database.find_session(id)?;
-            let other = database::open_at(environment, to)?;
+            let other = open_database_at(environment, to)?;
             database.wait(database.store.copy_session(id, &other, Process::current()))?;
             print::out(format!("Session {id} copied to {}\n", other.address()))?;
             return Ok(Exit::Done);
@@ -39,7 +37,12 @@ pub(crate) fn run(
             print::safe_json(format_args!("{}\n", sessions.iter().map(to_json).collect::<Value>()))
         }
         false if sessions.is_empty() => "No sessions yet\n".to_owned(),
-        false => print::safe(&sessions.iter().map(render).collect::<String>()),
+        false => print::safe(
+            &sessions
+                .iter()
+                .map(|session| render_session(&session_summary(session)))
+                .collect::<String>(),
+        ),
     })?;
     Ok(Exit::Done)
 }
@@ -54,20 +57,4 @@ fn to_json(session: &Session) -> Value {
         "agents": session.agents,
         "messages": session.messages,
     })
-}
-
-/// A session in two lines.
-pub(crate) fn render(session: &Session) -> String {
-    let title = if session.title.is_empty() { "(nothing said yet)" } else { &session.title };
-    let agents = if session.agents == 1 { "agent" } else { "agents" };
-    let messages = if session.messages == 1 { "message" } else { "messages" };
-    format!(
-        "{}  {}\n    {} · {} {agents}, {} {messages} · {}\n",
-        session.id,
-        title,
-        session.place.directory,
-        session.agents,
-        session.messages,
-        relative_time(session.updated_at, now()),
-    )
 }

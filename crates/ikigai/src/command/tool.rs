@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_agents::{Person, renderer};
+use ikigai_host::{Environment, TemporaryFolder, permissions, prompt, settings};
 use ikigai_store::{Outcome, Step};
 use ikigai_tools::{
     Call, Confinement, Context, Facts, Gate, Prepared, Reach, ToolResult, Verdict, refusal,
@@ -15,20 +16,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::ToolArguments;
 use crate::command::read_stdin;
-use crate::environment::Environment;
 use crate::exit::Exit;
-use crate::opening::prompt;
-use crate::permissions::permissions;
 use crate::print;
-use crate::session::OpenSession;
-use crate::settings;
+use crate::session::StoredSession;
 use crate::signals::Signals;
-use crate::temporary::TemporaryFolder;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyhow::Result<Exit> {
     let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
     let result = match settings::tools(&environment.settings).dispatch(&arguments.name, &json) {
-        Ok(Prepared::Call(_)) if environment.chosen.new => {
+        Ok(Prepared::Call(_)) if environment.selection.new => {
             print::note(&format!(
                 "ikigai: --new cannot be used with {}: it needs no session",
                 arguments.name
@@ -63,7 +59,7 @@ fn commit(environment: &Environment, name: &str, step: Step) -> anyhow::Result<O
     if let Err(refused) = without_person(gate.judge(name, &Facts::Other)) {
         return Ok(Some(refused));
     }
-    let session = OpenSession::open(environment)?;
+    let session = StoredSession::open(environment)?;
     let (render, size) = (renderer(&step), settings::output_size(settings));
     let step = match step.within(settings::agent_limits(settings), || prompt(environment)) {
         Step::Wait(wait) => match session.wait_for_agents(wait)? {
@@ -97,7 +93,7 @@ fn execute(
     let result = runtime.block_on(async {
         let commands = match temporary {
             Some(_) => environment.agents_commands(variables)?,
-            None => environment.commands(variables)?,
+            None => environment.commands(variables),
         };
         let commands = Arc::new(commands);
         let output_size = settings::output_size(&environment.settings);

@@ -18,13 +18,13 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 
+use ikigai_host::{Environment, connect};
 use ikigai_store::{Options, Store};
 use ikigai_tui::Mouse;
 use tokio_util::sync::CancellationToken;
 
-use crate::environment::{self, Environment};
+use crate::environment;
 use crate::exit::Exit;
-use crate::model;
 use crate::screen;
 use crate::signals::{self, Heeded};
 use crate::talk::{Looks, has_terminal};
@@ -51,11 +51,11 @@ fn walk_on_screen(mode: &str, mouse: Mouse) -> anyhow::Result<Exit> {
     let (scratch, environment, store) =
         prepare(Speed::Readable, mode, &interrupt, Heeded::Endings)?;
     drop(store);
-    let model = model::connect(&environment)?;
+    let model = connect(&environment)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let folder = scratch.folder().to_owned();
-    let occasion = guide::occasion(move || scratch::remove(&folder));
-    let ended = runtime.block_on(screen::talk(&environment, model, mouse, occasion));
+    let purpose = guide::purpose(move || scratch::remove(&folder));
+    let ended = runtime.block_on(screen::talk(&environment, model, mouse, purpose));
     runtime.shutdown_background();
     drop(scratch);
     ended
@@ -92,7 +92,7 @@ fn prepare(
     mode: &str,
     interrupt: &CancellationToken,
     heeded: Heeded,
-) -> anyhow::Result<(Scratch, Environment, Store)> {
+) -> anyhow::Result<(Scratch, Arc<Environment>, Store)> {
     let folder = scratch::new_place();
     // Whoever cannot wait for the end has the folder removed, but not while it is being made.
     let making = Arc::new(Mutex::new(()));
@@ -107,14 +107,14 @@ fn prepare(
     let environment = surroundings(&scratch, &server, mode)?;
     let store = Store::open(environment.settings.database_url()?.expose(), Options::default())
         .map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
-    Ok((scratch, environment, store))
+    Ok((scratch, Arc::new(environment), store))
 }
 
 /// The scratch folder instead of the user's, and the scripted server as the model's provider.
 fn surroundings(scratch: &Scratch, server: &Server, mode: &str) -> anyhow::Result<Environment> {
     let path = environment::path_with(&scratch.programs());
     let path = path.map_err(|error| anyhow::anyhow!("{error}; {ELSEWHERE}"))?;
-    Environment::apart(
+    let mut environment = environment::isolated(
         scratch.project(),
         [
             ("PATH", path),
@@ -124,5 +124,8 @@ fn surroundings(scratch: &Scratch, server: &Server, mode: &str) -> anyhow::Resul
             ("IKIGAI_MODE", OsString::from(mode)),
             ("TMPDIR", scratch.temporary().into()),
         ],
-    )
+    )?;
+    // The tour is alone in its database.
+    environment.selection.new = true;
+    Ok(environment)
 }

@@ -1,18 +1,20 @@
-//! `ikigai undo`: takes back what the newest message of the person set going.
+//! `ikigai undo`: undoes file changes of the user's latest message.
+
+use ikigai_host::{Environment, now, place, relative_path, undo_report};
+use ikigai_mail::relative_time;
+use ikigai_protocol::{FileOutcome, Nothing, UndoReport, render_redo, render_undo};
+use std::path::Path;
 
 use ikigai_agents::{Undone, undo};
-use ikigai_store::Direction;
+use ikigai_store::{Direction, Undoable};
 
 use crate::cli::UndoArguments;
-use crate::command::now;
-use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print;
-use crate::session::{OpenSession, place};
-use crate::undo::{has_failed, nothing, render, render_list};
+use crate::session::StoredSession;
 
 pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyhow::Result<Exit> {
-    let Some(session) = OpenSession::open_existing(environment)? else {
+    let Some(session) = StoredSession::open_existing(environment)? else {
         if arguments.list {
             print::out(format!("{}\n", nothing(Direction::Undo)))?;
             return Ok(Exit::Done);
@@ -22,7 +24,7 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
     let directory = &environment.directory;
     if arguments.list {
         let undoable = session.wait(session.store().undoable(session.id))?;
-        print::out(render_list(&undoable, directory, now()))?;
+        print::out(render_list(&undoable, directory))?;
         if undoable.is_empty() {
             tell_of_older(environment, &session)?;
         }
@@ -41,13 +43,19 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
             }
         }
         Undone::AtWork(agent) => {
-            anyhow::bail!("agent {agent} is at work: interrupt it first, or wait for its end")
+            anyhow::bail!("agent {agent} is working. Interrupt it first, or wait until it is idle")
         }
         Undone::Report(report) => {
-            print::out(render(&report, direction, directory, now()))?;
+            let report = undo_report(report, directory, now());
+            let text = match direction {
+                Direction::Undo => render_undo(&report, directory),
+                Direction::Redo => render_redo(&report, directory),
+            };
+            print::out(print::safe(&format!("{text}\n")))?;
             if has_failed(&report) {
-                let told = format!("not all files could be changed; '{again}' tries it again");
-                print::note(&format!("ikigai: {told}"));
+                print::note(&format!(
+                    "ikigai: some files could not be changed. '{again}' tries again"
+                ));
                 return Ok(Exit::Failed);
             }
         }
@@ -55,12 +63,12 @@ pub(crate) fn run(environment: &Environment, arguments: &UndoArguments) -> anyho
     Ok(Exit::Done)
 }
 
-/// Every `ikigai run` begins a session: what is to be taken back may be in the one before. A session that was named is
-/// the one that was meant.
-fn tell_of_older(environment: &Environment, session: &OpenSession<'_>) -> anyhow::Result<()> {
+/// Every `ikigai run` starts a session: the changes to undo may be in the one before. A session that was named is the
+/// one that was meant.
+fn tell_of_older(environment: &Environment, session: &StoredSession<'_>) -> anyhow::Result<()> {
     /// A directory may have thousands.
     const LOOKED_AT: usize = 20;
-    if environment.chosen.session.is_some() {
+    if environment.selection.session.is_some() {
         return Ok(());
     }
     let (here, store) = (place(environment), session.store());
@@ -68,10 +76,40 @@ fn tell_of_older(environment: &Environment, session: &OpenSession<'_>) -> anyhow
     let older = sessions.filter(|other| other.place == here && other.id != session.id);
     for older in older.take(LOOKED_AT) {
         if !session.wait(store.undoable(older.id))?.is_empty() {
-            let told = "An older session of this directory has something to take back";
-            print::note(&format!("{told}: ikigai undo --session {}", older.id));
+            let found = "An older session of this directory has changes to undo";
+            print::note(&format!("{found}: ikigai undo --session {}", older.id));
             break;
         }
     }
     Ok(())
+}
+
+fn nothing(direction: Direction) -> Nothing {
+    match direction {
+        Direction::Undo => Nothing::Undo,
+        Direction::Redo => Nothing::Redo,
+    }
+}
+
+/// Whether the same command may have more success.
+fn has_failed(report: &UndoReport) -> bool {
+    report.files.iter().any(|(_, outcome)| matches!(outcome, FileOutcome::Failed(_)))
+}
+
+/// What can be undone, the latest first.
+fn render_list(undoable: &[Undoable], directory: &Path) -> String {
+    if undoable.is_empty() {
+        return format!("{}\n", Nothing::Undo);
+    }
+    let entries: String = undoable.iter().map(|entry| render_entry(entry, directory)).collect();
+    print::safe(&format!("{entries}Commands are not undone.\n"))
+}
+
+fn render_entry(entry: &Undoable, directory: &Path) -> String {
+    let files = entry.files.iter().map(|path| {
+        let path = relative_path(path, directory);
+        format!("  {}\n", path.display())
+    });
+    let age = relative_time(entry.said_at, now());
+    format!("\"{}\" ({age})\n{}", entry.title, files.collect::<String>())
 }

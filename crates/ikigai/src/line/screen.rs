@@ -1,17 +1,17 @@
 //! What is printed, and in which state that leaves the line.
 
+mod replies;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use ikigai_agents::Permissions;
 use ikigai_conversation::{AgentId, Body, Message, ToolCallId};
+use ikigai_host::Environment;
 use ikigai_protocol::{ApprovalRequest, Event, EventKind, StartReason, TurnEnd};
 use ikigai_tools::{Mode, NoSandbox, SandboxKind};
 use rustix::termios::{QueueSelector, tcflush};
 
-use crate::environment::Environment;
 use crate::print::safe;
 use crate::question::{HOW_TO_ANSWER, render_question};
 use crate::transcript::{self, Look};
@@ -21,8 +21,10 @@ pub(super) struct Screen {
     has_colours: bool,
     /// What is shown of files is seen from here.
     directory: PathBuf,
-    permissions: Arc<Permissions>,
+    mode: Mode,
     cursor: Cursor,
+    /// The agent of this process.
+    own: AgentId,
     /// The agent that the person talks to, and whose text is shown as it comes.
     view: AgentId,
     /// What is known of the agents that have done something.
@@ -75,19 +77,16 @@ enum Cursor {
 }
 
 impl Screen {
-    pub(super) fn new(
-        environment: &Environment,
-        permissions: Arc<Permissions>,
-        view: AgentId,
-    ) -> Screen {
+    pub(super) fn new(environment: &Environment, mode: Mode, own: AgentId) -> Screen {
         let is_dumb = environment.variable("TERM").is_none_or(|term| term == "dumb");
         let has_colours = !is_dumb && environment.variable("NO_COLOR").is_none();
         Screen {
             has_colours,
             directory: environment.directory.clone(),
-            permissions,
+            mode,
             cursor: Cursor::Fresh,
-            view,
+            view: own.clone(),
+            own,
             agents: BTreeMap::new(),
             asked: VecDeque::new(),
             has_spoken: false,
@@ -95,17 +94,12 @@ impl Screen {
     }
 
     /// Says who is there, and what commands are kept in by.
-    pub(super) fn greet(
-        &mut self,
-        model: &str,
-        agent: &AgentId,
-        sandbox: &Result<SandboxKind, NoSandbox>,
-    ) {
+    pub(super) fn greet(&mut self, model: &str, sandbox: &Result<SandboxKind, NoSandbox>) {
         let version = env!("CARGO_PKG_VERSION");
-        let mode = self.permissions.mode();
+        let (mode, agent) = (self.mode, &self.view);
         let walls = match (mode, sandbox) {
             (Mode::Work, Ok(kind)) => format!(", sandbox {kind}"),
-            (Mode::Work, Err(_)) => ", no sandbox: every command is asked for".to_owned(),
+            (Mode::Work, Err(_)) => ", no sandbox: every command needs approval".to_owned(),
             (Mode::Read | Mode::Full, _) => String::new(),
         };
         let who = format!("ikigai {version} · {} · agent {agent}", safe(model));
@@ -114,38 +108,22 @@ impl Screen {
         self.dim("/help lists the commands, Ctrl-C interrupts, Ctrl-D leaves");
     }
 
-    /// Shows where an earlier conversation stands: what was said last, and what was answered.
-    pub(super) fn recall(&mut self, log: &[Message]) {
-        /// About a screen of text.
-        const SHOWN: usize = 2_000;
-        let Some(last) = log.iter().rposition(|message| message.body == Body::User) else { return };
-        let answer =
-            log[last..].iter().rev().find(|message| matches!(message.body, Body::Assistant(_)));
-        for (prefix, message) in [("❯", Some(&log[last])), ("●", answer)] {
-            let Some(message) = message else { continue };
-            let text: String = message.content.chars().take(SHOWN).collect();
-            let cut = if text.len() < message.content.len() { " …" } else { "" };
-            self.dim(&safe(&format!("{prefix} {text}{cut}")));
-        }
-        self.has_spoken = true;
-    }
-
     /// Leaves the terminal at the beginning of a line.
     pub(super) fn leave_line(&mut self) {
         self.fresh();
     }
 
-    /// Says how to come back.
-    pub(super) fn take_leave(&mut self, way_back: &str) {
+    /// Says how to continue the session.
+    pub(super) fn say_goodbye(&mut self, how_to_continue: &str) {
         self.fresh();
         if self.has_spoken {
-            self.dim(way_back);
+            self.dim(how_to_continue);
         }
     }
 
     pub(super) fn prompt(&mut self) {
         self.fresh();
-        let mode = self.permissions.mode();
+        let mode = self.mode;
         if mode == Mode::Full {
             let full = self.in_colour_of(mode, mode.word());
             self.put(&format!("{full} "));
@@ -163,21 +141,6 @@ impl Screen {
     /// The agent that the person talks to.
     pub(super) fn view(&self) -> &AgentId {
         &self.view
-    }
-
-    /// Talks to another agent from now on.
-    pub(super) fn look_at(&mut self, agent: AgentId) {
-        self.agents.entry(agent.clone()).or_default();
-        self.view = agent;
-    }
-
-    /// Shows what the agent in view has said already of an answer that still streams.
-    pub(super) fn catch_up(&mut self) {
-        let known = self.agents.get(&self.view);
-        let so_far = known.map(|known| known.so_far.clone()).unwrap_or_default();
-        if !so_far.is_empty() {
-            self.text(&so_far);
-        }
     }
 
     /// Whether the agent in view is at work.
@@ -210,7 +173,7 @@ impl Screen {
         known.can_continue = false;
         if is_busy {
             known.waiting += 1;
-            self.dim("(waits for the next step)");
+            self.dim("(queued for the next step)");
         }
     }
 
@@ -219,7 +182,7 @@ impl Screen {
         self.cursor = Cursor::Fresh;
     }
 
-    /// Prints an answer of ours.
+    /// Prints a message of ours.
     pub(super) fn say(&mut self, text: &str) {
         self.line(&safe(text));
     }
@@ -263,7 +226,7 @@ impl Screen {
         known.so_far.clear();
         if reason == StartReason::CutOff && *agent == self.view {
             self.has_spoken = true;
-            self.dim("(goes on with what was cut off)");
+            self.dim("(continues a turn that was cut off)");
         }
     }
 
@@ -369,7 +332,7 @@ impl Screen {
         }
         transcript::ending(done).iter().for_each(|note| self.tell(agent, note));
         if done.can_continue && is_in_view {
-            self.dim("Enter tries to go on");
+            self.dim("Press Enter to retry");
         }
         if is_in_view && !is_busy || !is_in_view && !self.is_busy() {
             self.prompt();

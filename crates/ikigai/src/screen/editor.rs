@@ -5,10 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::Context;
+use ikigai_host::{Environment, TemporaryFolder};
 use tokio::process::Command;
-
-use crate::environment::Environment;
-use crate::temporary::TemporaryFolder;
 
 /// Larger texts are better put into a file of their own.
 const LIMIT: u64 = 1024 * 1024;

@@ -1,13 +1,11 @@
 //! What the terminal is like, and what the screen says of this conversation.
 
 use ikigai_conversation::{AgentId, SessionId};
+use ikigai_host::{AgentChoice, Environment, context_tokens};
 use ikigai_tools::{NoSandbox, SandboxKind};
 use ikigai_tui::{Bell, Colours, Status};
 
-use super::Occasion;
-use crate::environment::Environment;
-use crate::hand::Choice;
-use crate::model::context_tokens;
+use super::Purpose;
 
 /// Terminals that show a notification for OSC 9, by how they call themselves.
 const NOTIFYING: [&str; 5] = ["iTerm.app", "WezTerm", "ghostty", "xterm-kitty", "xterm-ghostty"];
@@ -31,8 +29,8 @@ pub(super) fn bell(environment: &Environment) -> Bell {
 pub(super) fn status(
     environment: &Environment,
     session: SessionId,
-    choice: &Choice,
-    occasion: &Occasion,
+    choice: &AgentChoice,
+    purpose: &Purpose,
 ) -> Status {
     /// Up to the milliseconds in which the session began.
     const SHORT: usize = 13;
@@ -44,9 +42,9 @@ pub(super) fn status(
         context_tokens: context_tokens(&choice.model.name),
         cost: None,
         directory: directory(environment),
-        label: match occasion {
-            Occasion::Work => None,
-            Occasion::Tour { .. } => Some("tour (scripted)".to_owned()),
+        label: match purpose {
+            Purpose::Work => None,
+            Purpose::Tour { .. } => Some("tour (scripted)".to_owned()),
         },
     }
 }
@@ -67,11 +65,11 @@ fn directory(environment: &Environment) -> String {
 
 /// What somebody who never was here has to know. On a tour it is the guide who says it.
 pub(super) fn greeting(
-    occasion: &Occasion,
+    purpose: &Purpose,
     agent: &AgentId,
     beside: Option<&AgentId>,
 ) -> Option<String> {
-    let Occasion::Work = occasion else { return None };
+    let Purpose::Work = purpose else { return None };
     let version = env!("CARGO_PKG_VERSION");
     let others = beside.map(|beside| {
         format!(

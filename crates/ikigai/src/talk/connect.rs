@@ -4,11 +4,10 @@ use std::io::{self, BufRead, Write};
 
 use ikigai_agents::Model;
 use ikigai_config::{ModelError, ModelSettings, SecretUrl, WireFormat};
+use ikigai_host::{Environment, connect_with};
 use ikigai_providers::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use crate::environment::Environment;
-use crate::model::{self, connect_with};
 use crate::print::safe;
 
 /// What the person chose.
@@ -106,7 +105,7 @@ fn paste_key(environment: &Environment) -> anyhow::Result<Option<Model>> {
         chosen.label(),
         chosen.key_variable.as_deref().unwrap_or_default()
     ))?;
-    Ok(Some(model::connect_with(environment, &chosen, Some(Secret::new(key)))))
+    Ok(Some(connect_with(environment, &chosen, Some(Secret::new(key)))))
 }
 
 /// The provider whose keys begin so. A key must go to nobody else, so there is no guess.

@@ -1,11 +1,11 @@
 //! What becomes of a text that is sent: a message, or a command with a slash.
 
-use ikigai_protocol::Command;
+use ikigai_protocol::{Command, CommandError, SlashCommand, is_slash_command};
 
 use super::{Act, App};
 use crate::news::Effect;
 use crate::question::Stage;
-use crate::slash::{self, Slash};
+use crate::slash;
 use crate::transcript::Tone;
 
 impl App {
@@ -21,7 +21,7 @@ impl App {
         pane.transcript.scroll_to_end();
         self.history.add(text);
         self.wish(Effect::Remember(text.to_owned()));
-        match slash::is_command(text) {
+        match is_slash_command(text) {
             true => self.obey(text),
             false => self.say(text),
         }
@@ -52,47 +52,29 @@ impl App {
 
     fn obey(&mut self, line: &str) {
         self.pane_in_view().transcript.tell(Tone::Dim, &format!("❯ {line}"));
-        let command = match Slash::parse(line) {
+        let command = match SlashCommand::parse(line) {
             Ok(command) => command,
-            Err(error) => return self.tell(&error),
+            Err(error) => return self.refuse(&error.to_string()),
         };
         match command {
-            Slash::Help => {
+            SlashCommand::Help => {
                 self.tell(&slash::help());
                 let window = self.window();
                 self.pane_in_view().transcript.scroll_to_last(window);
             }
-            Slash::Exit => self.act(Act::Leave),
-            Slash::Copy => self.copy(),
-            Slash::Agents => {
+            SlashCommand::Exit => self.act(Act::Leave),
+            SlashCommand::Copy => self.copy(),
+            SlashCommand::Session(Command::Agents) => {
                 let tree = self.team.tree(&self.view);
                 self.tell(&tree);
             }
-            Slash::Agent(named) => match self.team.find(&named).map(|member| member.id.clone()) {
-                Some(agent) => self.visit(&agent),
-                None => self.tell(&format!("Error: Agent {named} not found; /agents lists all")),
-            },
-            Slash::Clear if self.pane_in_view().is_busy() => {
-                self.tell("Error: the agent is at work; interrupt it with Esc first");
+            SlashCommand::Session(Command::Open { target: Some(target) }) => {
+                match self.team.find(&target).map(|member| member.id.clone()) {
+                    Some(agent) => self.visit(&agent),
+                    None => self.refuse(&CommandError::AgentNotFound(target).to_string()),
+                }
             }
-            command @ (Slash::Clear
-            | Slash::Model(_)
-            | Slash::Mail(_)
-            | Slash::Fork(_)
-            | Slash::Kill(_)
-            | Slash::Mark(_)
-            | Slash::Rewind(_)
-            | Slash::Sessions
-            | Slash::Export(_)
-            | Slash::Tools
-            | Slash::Mode(_)
-            | Slash::Undo
-            | Slash::Redo
-            | Slash::Usage
-            | Slash::Config) => {
-                let agent = self.view.clone();
-                self.wish(Effect::Obey { agent, command });
-            }
+            SlashCommand::Session(command) => self.order(command),
         }
     }
 
@@ -100,13 +82,13 @@ impl App {
         /// Terminals pass over longer sequences without a word.
         const LIMIT: usize = 70_000;
         match self.pane_in_view().transcript.last_answer().map(str::to_owned) {
-            None => self.tell("Error: there is no answer to copy yet"),
+            None => self.refuse("There is no answer to copy yet"),
             Some(answer) if answer.len() > LIMIT => {
-                self.tell("Error: the answer is too long for a terminal's clipboard; /export FILE writes it to a file");
+                self.refuse("The answer is too long for the clipboard of a terminal. /export FILE writes it to a file");
             }
             Some(answer) => {
                 self.act(Act::Copy(answer));
-                self.tell("The last answer is on the clipboard, if the terminal allows that");
+                self.tell("Copied the last answer, if the terminal allows that");
             }
         }
     }

@@ -121,7 +121,7 @@ fn agents_are_listed_and_visited_by_command() {
     stage.enters("/agent 0/1");
     stage.has("[0/1/]");
     stage.enters("/agent 9");
-    stage.has("Error: Agent 9 not found; /agents lists all");
+    stage.has("Agent 9 not found. /agents lists all");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn one_of_another_terminal_cannot_be_talked_to() {
     other.place = Place::Elsewhere;
     stage.app.take(News::Team(vec![member("0/", State::Idle), other]), stage.now);
     stage.press(KeyCode::Right, KeyModifiers::ALT);
-    stage.has("Error: agent 1/ is run by another terminal; write to it: /mail send 1/ text");
+    stage.has("Agent 1/ is run by another terminal. Write to it: /mail send 1/ TEXT");
     stage.has("[0/]");
 }
 
@@ -145,7 +145,7 @@ fn one_that_no_terminal_runs_says_how_to_open_one_for_it() {
     stage.has("1/ idle (no terminal): a task");
     stage.key(KeyCode::Esc);
     stage.press(KeyCode::Right, KeyModifiers::ALT);
-    stage.has("Error: no terminal runs agent 1/; open one for it: ikigai -c --agent 1/");
+    stage.has("No terminal runs agent 1/. Open one for it: ikigai -c --agent 1/");
 }
 
 #[test]

@@ -2,13 +2,12 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use ikigai_conversation::NewMessage;
-use ikigai_protocol::{Command, EventKind};
+use ikigai_protocol::{Command, EventKind, Request};
 
 use super::{Stage, agent, order, say};
 use crate::app::Act;
 use crate::completion::Listing;
 use crate::news::{Drafting, Effect, News};
-use crate::slash::Slash;
 use crate::typed::Typed;
 
 #[test]
@@ -214,11 +213,11 @@ fn commands_are_offered_with_what_they_do_as_soon_as_one_is_typed() {
     stage.shows(&[
         SEPARATOR,
         "❯ /",
-        "  /help      this list",
-        "  /clear     a fresh context; the log keeps all",
-        "  /model     which model answers, or another one: /model NAME",
-        "  /mail      the mailbox: /mail read 5, /mail send 1/ text, /mail unread 5",
-        "  /fork      a child that knows the conversation: /fork, /fork TASK",
+        "  /help      Show this list",
+        "  /clear     Start a fresh context; the log keeps everything",
+        "  /model     Show the model, or choose another one: /model NAME",
+        "  /mail      Show the mailbox; also /mail read 5, /mail send 1/ TEXT, /mail unr…",
+        "  /fork      Fork a child that knows the conversation: /fork, /fork TASK",
         "  … more: type on, or Tab",
         status,
     ]);
@@ -226,8 +225,8 @@ fn commands_are_offered_with_what_they_do_as_soon_as_one_is_typed() {
     stage.shows(&[
         SEPARATOR,
         "❯ /mode",
-        "  /mode      what agents may touch: /mode read, /mode work, /mode full",
-        "  /model     which model answers, or another one: /model NAME",
+        "  /mode      Show the mode, or change it: /mode read, /mode work, /mode full",
+        "  /model     Show the model, or choose another one: /model NAME",
         status,
     ]);
     stage.types(" ");
@@ -246,8 +245,8 @@ fn a_small_screen_keeps_its_input_and_shows_fewer_offers() {
         rows[5..9],
         [
             "❯ /",
-            "  /help      this list",
-            "  /clear     a fresh context; the log k…",
+            "  /help      Show this list",
+            "  /clear     Start a fresh context; the…",
             "  … more: type on, or Tab"
         ]
     );
@@ -261,10 +260,13 @@ fn what_is_only_shown_takes_no_key() {
     let mut stage = Stage::new(80, 24);
     knows(&mut stage, &["old"]);
     stage.types("/usage");
-    stage.has("  /usage     tokens");
+    stage.has("  /usage     Show the tokens");
     stage.key(KeyCode::Enter);
-    let command = Slash::Usage;
-    assert_eq!(stage.acts(), [Act::Effect(Effect::Obey { agent: agent("0/"), command })]);
+    let command = Command::Usage;
+    assert_eq!(
+        stage.acts(),
+        [Act::Effect(Effect::Request(Request { agent: agent("0/"), command }))]
+    );
     stage.types("/mo");
     stage.key(KeyCode::Up);
     stage.key(KeyCode::Up);
@@ -383,7 +385,7 @@ fn a_paste_that_is_too_long_is_refused_aloud() {
     let mut stage = Stage::new(80, 24);
     stage.types("draft");
     stage.app.press(Typed::Paste("x\n".repeat(1024 * 1024)), stage.now);
-    stage.has("Error: what was pasted is too long: put it into a file and name that");
+    stage.has("The pasted text is too long. Put it into a file and name that");
     stage.has("❯ draft");
 }
 
@@ -402,8 +404,11 @@ fn a_paste_into_a_search_is_no_longer_than_what_is_typed_there() {
 fn commands_that_others_carry_out_are_passed_on() {
     let mut stage = Stage::new(80, 24);
     stage.enters("/mail send 1/ hello");
-    let command = Slash::Mail("send 1/ hello".to_owned());
-    assert_eq!(stage.acts(), [Act::Effect(Effect::Obey { agent: agent("0/"), command })]);
+    let command = Command::Mail { line: "send 1/ hello".to_owned() };
+    assert_eq!(
+        stage.acts(),
+        [Act::Effect(Effect::Request(Request { agent: agent("0/"), command }))]
+    );
     stage.app.take(
         News::Told { agent: agent("0/"), text: "Mail sent to agent 1/".to_owned() },
         stage.now,
@@ -415,7 +420,7 @@ fn commands_that_others_carry_out_are_passed_on() {
 fn an_unknown_command_is_an_error_and_a_path_is_none() {
     let mut stage = Stage::new(80, 24);
     stage.enters("/mial");
-    stage.has("Error: Unknown command '/mial'; did you mean /mail?");
+    stage.has("Unknown command '/mial'. Did you mean /mail?");
     stage.enters("/etc/hosts is odd");
     assert_eq!(stage.acts(), [say("0/", "/etc/hosts is odd")]);
 }
@@ -424,7 +429,7 @@ fn an_unknown_command_is_an_error_and_a_path_is_none() {
 fn copy_takes_the_last_answer() {
     let mut stage = Stage::new(80, 24);
     stage.enters("/copy");
-    stage.has("Error: there is no answer to copy yet");
+    stage.has("There is no answer to copy yet");
     stage.answers("0/", "**answer**");
     stage.enters("/copy");
     assert_eq!(stage.acts(), [Act::Copy("**answer**".to_owned())]);

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_agents::Seat;
 use ikigai_conversation::{AgentId, SessionId};
+use ikigai_host::AgentSlot;
 use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
 use ikigai_store::StoreError;
 use tokio_util::sync::CancellationToken;
@@ -40,24 +40,24 @@ struct Printer {
 }
 
 impl SharedPrinter {
-    /// A printer for the events of the agent at `seat`, and of those beside it. The session is shown as soon as it is
+    /// A printer for the events of an agent and of those beside it. The session is shown as soon as it is
     /// durable.
     pub(super) fn new(
         output: Box<dyn Output>,
-        seat: &Seat,
+        slot: &AgentSlot,
         model: &str,
         interrupt: CancellationToken,
     ) -> SharedPrinter {
         let mut printer = Printer {
             output,
             interrupt,
-            agent: seat.agent().clone(),
-            opening: Some((seat.session(), model.to_owned())),
+            agent: slot.agent().clone(),
+            opening: Some((slot.session(), model.to_owned())),
             held: None,
             store_waits: false,
             failure: None,
         };
-        if seat.is_made() {
+        if slot.is_session_started() {
             printer.show_session();
         }
         SharedPrinter(Arc::new(Mutex::new(printer)))

@@ -7,7 +7,7 @@ use ikigai_protocol::{Event, EventKind};
 use ikigai_tui::{Feed, News};
 
 use super::script::{FIX, FORK, GIVEN_UP, GUARD, closing_words};
-use crate::screen::{Occasion, Watcher};
+use crate::screen::{Purpose, Watcher};
 
 /// A part of the walk.
 struct Chapter {
@@ -48,8 +48,8 @@ const CHAPTERS: &[Chapter] = &[
 
 const CUT_SHORT: &str = "Something that the tour stands on did not work here, so it ends. The tour needs bash. Ctrl+D leaves.";
 
-/// What the screen is opened with.
-pub(super) fn occasion(at_last: impl Fn() + Send + Sync + 'static) -> Occasion {
+/// The purpose of the screen.
+pub(super) fn purpose(at_last: impl Fn() + Send + Sync + 'static) -> Purpose {
     let at = Mutex::new(0);
     let guide: Watcher = Arc::new(move |event: &Event, feed: &Feed| {
         let Some(text) = answer_of_first(event) else { return };
@@ -63,7 +63,7 @@ pub(super) fn occasion(at_last: impl Fn() + Send + Sync + 'static) -> Occasion {
             _ => {}
         }
     });
-    Occasion::Tour { welcome: chapter_news(0), guide, at_last: Arc::new(at_last) }
+    Purpose::Tour { welcome: chapter_news(0), guide, at_last: Arc::new(at_last) }
 }
 
 /// The answer with which the first agent's turn has ended.

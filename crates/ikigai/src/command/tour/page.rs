@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_conversation::Message;
+use ikigai_host::Environment;
 use ikigai_protocol::{Event, EventKind};
 use tokio_util::sync::CancellationToken;
 
 use super::pace::{Read, Speed};
-use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::print::{self, Reader, safe};
 use crate::transcript::{self, Look};

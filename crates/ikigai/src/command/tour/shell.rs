@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use ikigai_host::{Environment, settings};
 use ikigai_store::Step;
 use ikigai_tools::{Commands, Context, Dispatcher, Prepared};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-
-use crate::environment::Environment;
-use crate::settings;
 
 pub(super) struct Shell {
     dispatcher: Dispatcher<Step>,
@@ -26,7 +24,7 @@ impl Shell {
         const DATABASE: &str = "IKIGAI_DATABASE_URL";
         let mut variables = environment.for_commands();
         variables.push((DATABASE.into(), environment.settings.database_url()?.expose().into()));
-        let commands = Arc::new(environment.commands(variables)?);
+        let commands = Arc::new(environment.commands(variables));
         let size = settings::output_size(&environment.settings);
         let context = Context::new(&environment.directory, size, commands.clone(), interrupt);
         Ok(Shell { dispatcher: ikigai_agents::catalogue(), commands, context })

@@ -3,19 +3,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ikigai_agents::{AgentCommand, FreeAgents, Order, Person, Seat, serve};
 use ikigai_conversation::Body;
-use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
+use ikigai_host::{AgentChoice, AgentSlot, Environment, ServiceEnd, connect};
+use ikigai_protocol::{Command, Event, EventKind, EventSink, Request, StopReason, TurnEnd};
 use ikigai_tools::Mode;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::page::{SharedPage, lock};
-use crate::environment::Environment;
-use crate::model;
-use crate::opening::{equip, toolbox};
-use crate::temporary::TemporaryFolder;
 
 /// How long a turn may take: the longest in the walk takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,45 +33,45 @@ pub(super) struct CallResult {
     pub(super) content: String,
 }
 
-/// Runs an agent until its turn has ended, and gives its seat back. Returns the results of its calls.
+/// Runs an agent until its turn has ended, and releases it. Returns the results of its calls.
 pub(super) async fn run_turn(
     environment: &Environment,
-    seat: Seat,
+    slot: AgentSlot,
     start: Start<'_>,
     page: &SharedPage,
     interrupt: &CancellationToken,
 ) -> anyhow::Result<Vec<CallResult>> {
-    let model = model::connect(environment)?;
+    let model = connect(environment)?;
     let results = Arc::new(Mutex::new(Vec::new()));
     let (ended, end) = oneshot::channel();
     let events = sink(Arc::clone(page), Arc::clone(&results), ended);
-    let temporary = TemporaryFolder::of_session(environment, seat.session())?;
-    let toolbox = toolbox(environment, &seat, &temporary, Person::Absent)?;
-    if toolbox.commands.sandbox_kind().await.is_err() {
-        // There would be questions and nobody to answer; all that is run here is known.
-        toolbox.permissions.set_mode(Mode::Full);
+    let agent = slot.agent().clone();
+    let (session, service) = slot.open(AgentChoice::new(environment, model), events).await?;
+    let request = |command| Request { agent: agent.clone(), command };
+    if session.sandbox().is_err() {
+        // Commands would need approval and no user is asked; all that is run here is known.
+        session.execute(request(Command::Mode { mode: Some(Mode::Full) })).await?;
     }
-    let own = seat.agent().clone();
-    let mut equipment = equip(environment, model, toolbox, events);
-    // The script says who speaks when.
-    equipment.limits.free_agents = FreeAgents::Left;
-    let (tell, orders) = mpsc::channel(1);
-    if let Start::Said(text) = start {
-        tell.send(Order::new(own, AgentCommand::Say(text.to_owned())).0).await?;
-    }
-    let shutdown = interrupt.child_token();
-    let serving = serve(seat, equipment, orders, shutdown.clone());
+    let stop = interrupt.child_token();
+    let serving = service.run(stop.clone());
     let ending = async {
+        if let Start::Said(text) = start {
+            // What goes wrong with it ends the service.
+            let _ = session.execute(request(Command::Say { text: text.to_owned() })).await;
+        }
         let end = timeout(PATIENCE, interrupt.run_until_cancelled(end)).await;
         if end.is_err() {
-            shutdown.cancel();
+            stop.cancel();
         }
-        // An agent to which nobody speaks any more ends with its turn.
-        drop(tell);
+        // Without a session the service ends with the turn.
+        drop(session);
         end
     };
-    let (served, end) = tokio::join!(serving, ending);
-    served?;
+    let (end, served) = tokio::join!(ending, serving);
+    match served? {
+        ServiceEnd::Finished | ServiceEnd::OtherSession(_) => {}
+        ServiceEnd::AgentLost(error) => return Err(error.into()),
+    }
     match end {
         Ok(Some(Ok(TurnEnd { stop: StopReason::Error, error, .. }))) => {
             anyhow::bail!("{}", error.unwrap_or_else(|| "the turn failed".to_owned()))

@@ -5,8 +5,9 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Context;
-use ikigai_agents::{Seat, SeatError, Which};
+use ikigai_agents::{FreeAgents, SeatError, Which};
 use ikigai_conversation::{AgentId, SessionId};
+use ikigai_host::{AgentSlot, Environment, SessionOptions};
 use ikigai_store::{Store, StoreError};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -17,15 +18,12 @@ use super::scratch::Scratch;
 use super::script::{ASK, FIX, SLOW};
 use super::shell::Shell;
 use super::turn::{CallResult, Start, run_turn};
-use crate::environment::Environment;
-use crate::session::place;
-use crate::settings;
 
 /// How long another process may take for something that it does at once. A machine can be very busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Walk<'a> {
-    environment: &'a Environment,
+    environment: &'a Arc<Environment>,
     folder: PathBuf,
     store: Arc<Store>,
     shell: Shell,
@@ -38,7 +36,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(super) fn begin(
-        environment: &'a Environment,
+        environment: &'a Arc<Environment>,
         scratch: &Scratch,
         store: Store,
         page: SharedPage,
@@ -148,30 +146,27 @@ impl<'a> Walk<'a> {
 
     /// Runs a turn of an agent, and returns the results of its calls.
     async fn turn(&mut self, agent: &str, start: Start<'_>) -> anyhow::Result<Vec<CallResult>> {
-        let seat = self.take_seat(AgentId::parse(agent)?).await?;
-        self.session = Some(seat.session());
-        let results = run_turn(self.environment, seat, start, &self.page, &self.interrupt).await?;
+        let slot = self.claim(AgentId::parse(agent)?).await?;
+        self.session = Some(slot.session());
+        let results = run_turn(self.environment, slot, start, &self.page, &self.interrupt).await?;
         self.require_reader()?;
         Ok(results)
     }
 
-    /// A process that was killed is gone a moment later, and only then may its agent be taken.
-    async fn take_seat(&self, agent: AgentId) -> anyhow::Result<Seat> {
+    /// A process that was killed is gone a moment later, and only then can its agent be claimed.
+    async fn claim(&self, agent: AgentId) -> anyhow::Result<AgentSlot> {
         let which = self.session.map_or(Which::New, Which::Named);
-        let (place, limits) =
-            (place(self.environment), settings::agent_limits(&self.environment.settings));
-        let roots = self.environment.roots()?.folders();
+        // The script says which agent works when.
+        let free_agents = FreeAgents::Left;
+        let options = SessionOptions { free_agents, ..SessionOptions::UNATTENDED };
         let started = Instant::now();
         loop {
             let (store, agent) = (Arc::clone(&self.store), Some(agent.clone()));
-            let (place, roots) = (place.clone(), Arc::clone(&roots));
-            match Seat::take(store, place, roots, which, agent, limits).await {
-                Err(SeatError::Store(StoreError::LeaseHeld { .. }))
-                    if started.elapsed() < PATIENCE =>
-                {
+            match AgentSlot::claim_in(self.environment, options, store, which, agent).await {
+                Err(error) if is_held(&error) && started.elapsed() < PATIENCE => {
                     self.look_again().await?;
                 }
-                taken => return Ok(taken?),
+                claimed => return claimed,
             }
         }
     }
@@ -250,6 +245,14 @@ impl<'a> Walk<'a> {
     fn page(&self) -> MutexGuard<'_, Page> {
         lock(&self.page)
     }
+}
+
+/// Whether another process runs the agent.
+fn is_held(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref::<SeatError>(),
+        Some(SeatError::Store(StoreError::LeaseHeld { .. }))
+    )
 }
 
 fn require_success(results: &[CallResult]) -> anyhow::Result<()> {

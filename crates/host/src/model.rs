@@ -1,4 +1,4 @@
-//! The way to the model that the configuration chooses.
+//! The model that the configuration chooses.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,15 +10,21 @@ use ikigai_providers::{
 };
 
 use crate::environment::Environment;
-use crate::session::last_model;
+use crate::selection::last_model;
 
 /// The model to talk to. Nothing is connected yet.
-pub(crate) fn connect(environment: &Environment) -> Result<Model, ModelError> {
+///
+/// # Errors
+/// When the settings choose none.
+pub fn connect(environment: &Environment) -> Result<Model, ModelError> {
     Ok(connect_chosen(environment, &environment.settings.model()?))
 }
 
-/// The same for a session that may go on: where no model is chosen, it keeps its own.
-pub(crate) async fn connect_again(environment: &Environment) -> Result<Model, ModelError> {
+/// The same for a session that may be continued: where no model is chosen, it keeps its own.
+///
+/// # Errors
+/// When there is none either.
+pub async fn connect_again(environment: &Environment) -> Result<Model, ModelError> {
     let why = match connect(environment) {
         Err(why @ (ModelError::NotConnected | ModelError::NoModelName { .. })) => why,
         connected => return connected,
@@ -28,13 +34,14 @@ pub(crate) async fn connect_again(environment: &Environment) -> Result<Model, Mo
     chosen.map(|chosen| connect_chosen(environment, &chosen)).ok_or(why)
 }
 
-fn connect_chosen(environment: &Environment, chosen: &ModelSettings) -> Model {
+/// The same for a model that was chosen; its key is in a variable.
+pub(crate) fn connect_chosen(environment: &Environment, chosen: &ModelSettings) -> Model {
     let key = chosen.key_variable.as_deref().and_then(|name| environment.variable(name));
     connect_with(environment, chosen, key.map(Secret::new))
 }
 
 /// The model to talk to, with this key.
-pub(crate) fn connect_with(
+pub fn connect_with(
     environment: &Environment,
     chosen: &ModelSettings,
     key: Option<Secret>,
@@ -49,8 +56,8 @@ pub(crate) fn connect_with(
     Model { client, name: chosen.name.clone(), label: chosen.label() }
 }
 
-/// How many tokens models of a name can take, where that is known.
-pub(crate) fn context_tokens(name: &str) -> Option<u64> {
+/// How many tokens fit into the context of a model, where that is known.
+pub fn context_tokens(name: &str) -> Option<u64> {
     const KNOWN: [(&str, u64); 8] = [
         ("gpt-5", 400_000),
         ("gpt-4.1", 1_000_000),
@@ -74,7 +81,7 @@ fn provider(format: WireFormat) -> Arc<dyn Provider> {
 }
 
 /// Why there is no model, and what to do about it at a command line.
-pub(crate) fn explain(error: ModelError) -> anyhow::Error {
+pub fn explain(error: ModelError) -> anyhow::Error {
     match error {
         ModelError::NotConnected => {
             anyhow::anyhow!(
@@ -88,7 +95,7 @@ pub(crate) fn explain(error: ModelError) -> anyhow::Error {
 }
 
 /// The ways to a model.
-pub(crate) const HOW_TO_CONNECT: &str =
+pub const HOW_TO_CONNECT: &str =
     "  a key           export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)
   a local server  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1
                   and add --model openai/NAME";

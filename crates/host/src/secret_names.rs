@@ -1,7 +1,7 @@
 //! Variables that look like secrets by their names.
 //!
-//! A command in the sandbox has no use for most of them, and could write them down for somebody. Nobody can list all
-//! names that are in use, so this goes by how they are made; `sandbox.env` lets single ones through.
+//! A command in the sandbox has no use for most of them, and could leak them. There is no list of all names in use, so
+//! this goes by their parts; `sandbox.env` lets single ones through.
 
 use std::ffi::OsStr;
 

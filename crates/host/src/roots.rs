@@ -10,7 +10,7 @@ use ikigai_tools::{LastingIdentity, Root};
 use crate::environment::Environment;
 
 /// The folders of the working tree, and what `sandbox.write` names. The folder for temporary files is not among them.
-pub(crate) struct Roots {
+pub struct Roots {
     tree: Vec<NamedRoot>,
     write: Vec<NamedRoot>,
 }
@@ -29,7 +29,7 @@ impl Roots {
             Ok(NamedRoot { path: path.clone(), root })
         };
         let tree = environment.tree_folders().zip(&environment.typed_folders).map(open);
-        // What is not there is told by `ikigai doctor`.
+        // What does not exist is reported by `ikigai doctor`.
         let open = |path: PathBuf| Some(NamedRoot { root: Root::open(&path).ok()?, path });
         let write = environment.settings.paths("sandbox.write").into_iter().filter_map(open);
         Ok(Roots { tree: tree.collect::<anyhow::Result<_>>()?, write: write.collect() })
@@ -46,7 +46,7 @@ impl Roots {
     }
 
     /// All folders as a session knows them: by their paths without links, and as the user wrote them.
-    pub(crate) fn folders(&self) -> Arc<[RootFolder]> {
+    pub fn folders(&self) -> Arc<[RootFolder]> {
         let named = self.tree.iter().chain(&self.write);
         named
             .flat_map(|named| [&*named.path, named.root.path()].map(|path| (path, &named.root)))
@@ -56,7 +56,7 @@ impl Roots {
 }
 
 /// What is found under a path now, as a session knows folders; `None` where nothing can be opened.
-pub(crate) fn find_folder(path: &Path) -> Option<RootFolder> {
+pub fn find_folder(path: &Path) -> Option<RootFolder> {
     Some(folder_at(path, &Root::open(path).ok()?))
 }
 

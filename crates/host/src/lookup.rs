@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// The way to a file as the system goes it, link by link.
 pub(crate) struct Lookup {
-    /// The folders in which a name was looked up, without links. Whoever can write to one of them can change where the
-    /// path leads.
+    /// The folders in which a name was looked up, without links. A process that can write to one of them can change where
+    /// the path leads.
     pub(crate) folders: Vec<PathBuf>,
     /// Where it leads, whether or not something is there.
     pub(crate) end: PathBuf,

@@ -1,4 +1,4 @@
-//! The folder to which is moved what commands put into protected paths.
+//! The folder for files that commands put into protected paths.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,12 @@ use rustix::fs::{Access, access};
 use crate::environment::Environment;
 use crate::temporary::lasting_folder;
 
-/// Where it is, or is to be made once something has to be moved there. Commands cannot write to the folder of ikigai's
-/// data; where that cannot be had, another place outside of the working tree will do.
-pub(crate) fn folder(environment: &Environment) -> anyhow::Result<PathBuf> {
+/// Where it is, or is made once something has to be moved there. Commands cannot write to the folder of ikigai's data;
+/// without that folder, it is another place outside of the working tree.
+///
+/// # Errors
+/// When there is no such place.
+pub fn folder(environment: &Environment) -> anyhow::Result<PathBuf> {
     let own = environment.settings.folders().quarantine().and_then(|path| without_links(&path));
     own.map_or_else(|| lasting_folder(environment, "quarantine"), Ok)
 }

@@ -11,7 +11,7 @@ use ikigai_tools::{
 };
 
 /// The tools that settings can name.
-pub(crate) fn known_tools() -> KnownTools {
+pub fn known_tools() -> KnownTools {
     let names = catalogue().declarations().map(|tool| tool.name.to_owned()).collect();
     let check_pattern =
         |tool: &str, pattern: &str| Rule::new(tool, pattern, Decision::Ask).map(drop);
@@ -19,14 +19,14 @@ pub(crate) fn known_tools() -> KnownTools {
 }
 
 /// Where the file of the project of `directory` may be.
-pub(crate) fn project_files(directory: &Path) -> Vec<ProjectFile> {
+pub fn project_files(directory: &Path) -> Vec<ProjectFile> {
     let owners = Owners::of(directory);
     let file = |folder| ProjectFile::in_folder(folder, |path| owners.check(path).is_err());
     project_folders(directory, owners).into_iter().map(file).collect()
 }
 
 /// The enabled tools.
-pub(crate) fn tools(settings: &Settings) -> Dispatcher<Step> {
+pub fn tools(settings: &Settings) -> Dispatcher<Step> {
     match settings.enabled_tools() {
         Some(enabled) => catalogue().only(|name| enabled.iter().any(|tool| tool == name)),
         None => catalogue(),
@@ -34,17 +34,17 @@ pub(crate) fn tools(settings: &Settings) -> Dispatcher<Step> {
 }
 
 /// How much of an output a model gets.
-pub(crate) fn output_size(settings: &Settings) -> OutputSize {
+pub fn output_size(settings: &Settings) -> OutputSize {
     OutputSize::clamped(settings.number("max_output_size") as usize)
 }
 
 /// What agents may do without a rule.
-pub(crate) fn mode(settings: &Settings) -> Mode {
+pub fn mode(settings: &Settings) -> Mode {
     Mode::parse(settings.text("mode")).unwrap_or(Mode::Work)
 }
 
 /// The user's rules, in their order.
-pub(crate) fn rules(settings: &Settings) -> anyhow::Result<Vec<Rule>> {
+pub fn rules(settings: &Settings) -> anyhow::Result<Vec<Rule>> {
     let rules = settings.rules().iter().flat_map(|rule| {
         let decision = Decision::parse(&rule.decision).unwrap_or(Decision::Ask);
         let patterns = patterns(rule, settings.folders().home()).into_iter();
@@ -68,17 +68,17 @@ fn patterns(rule: &RuleEntry, home: Option<&Path>) -> Vec<String> {
 }
 
 /// How many notifications and requests there are until the user speaks again.
-pub(crate) fn budget(settings: &Settings) -> Budget {
+pub fn budget(settings: &Settings) -> Budget {
     Budget { wakes: settings.number("mail.max_wakes"), requests: settings.number("max_requests") }
 }
 
 /// How many agents a session may have.
-pub(crate) fn agent_limits(settings: &Settings) -> AgentLimits {
+pub fn agent_limits(settings: &Settings) -> AgentLimits {
     AgentLimits { agents: settings.number("max_agents"), depth: settings.number("max_depth") }
 }
 
 /// When agents are notified of mail.
-pub(crate) fn notify(settings: &Settings) -> Notify {
+pub fn notify(settings: &Settings) -> Notify {
     match settings.text("mail.notify") {
         "boundary" => Notify::Boundary,
         _ => Notify::Idle,
@@ -86,7 +86,7 @@ pub(crate) fn notify(settings: &Settings) -> Notify {
 }
 
 /// Where ikigai keeps its own files: its folders, and the user's file and those of an embedded database elsewhere.
-pub(crate) fn own_places(settings: &Settings) -> anyhow::Result<Vec<PathBuf>> {
+pub fn own_places(settings: &Settings) -> anyhow::Result<Vec<PathBuf>> {
     let mut places = settings.folders().own();
     // Where it is elsewhere, or its name in our folder is a link.
     places.extend(settings.user_file().map(Path::to_owned));

@@ -5,35 +5,39 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use ikigai_conversation::{AgentId, Body, Message};
+use ikigai_protocol::{CommandError, Nothing, Reply};
 use ikigai_store::StoreError;
 
-use super::Hand;
-use crate::print;
+use super::refusal;
+use crate::open::OpenSession;
+use crate::safe::{safe, safe_json};
 
-impl Hand<'_> {
-    /// Writes the log of an agent to a file: JSON lines where its name ends so, else Markdown. Nothing is overwritten.
-    pub(crate) async fn export(&self, agent: &AgentId, file: &str) -> String {
-        let log = match self.store.own_log(self.session, agent.clone(), None).await {
-            Ok(log) => log,
+impl OpenSession {
+    /// Writes the log of an agent to a new file: JSON lines where its name ends so, else Markdown.
+    pub(super) async fn export(&self, agent: &AgentId, file: &str) -> Result<Reply, CommandError> {
+        let (store, session) = (self.slot.store(), self.slot.session());
+        let log = match store.own_log(session, agent.clone(), None).await {
             Err(StoreError::SessionNotFound(_)) => {
-                return "Error: nothing was said yet, so there is nothing to write".to_owned();
+                return Err(CommandError::NothingToDo(Nothing::Conversation));
             }
-            Err(error) => return format!("Error: {error}"),
+            log => log.map_err(refusal)?,
         };
-        let path = self.environment.directory.join(file);
+        let path = self.environment().directory.join(file);
         let is_json = path.extension().is_some_and(|ending| ending == "jsonl" || ending == "json");
         let text = match is_json {
-            true => log.iter().map(|message| print::safe_json(message.encode()) + "\n").collect(),
-            // Whoever shows the file on a terminal trusts it.
-            false => print::safe(&render_markdown(agent, &log)),
+            true => log.iter().map(|message| safe_json(message.encode()) + "\n").collect(),
+            // The file may be shown on a terminal.
+            false => safe(&render_markdown(agent, &log)),
         };
-        match write_new(&path, &text) {
-            Ok(()) => format!("Written to {}: {} messages", path.display(), log.len()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                format!("Error: {} is there already; choose another name", path.display())
-            }
-            Err(error) => format!("Error: cannot write {}: {error}", path.display()),
-        }
+        write_new(&path, &text).map_err(|error| {
+            CommandError::Refused(match error.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    format!("{} already exists. Choose another name", path.display())
+                }
+                _ => format!("Cannot write {}: {error}", path.display()),
+            })
+        })?;
+        Ok(Reply::Exported { path, messages: log.len() })
     }
 }
 

@@ -8,12 +8,12 @@ use crate::environment::Environment;
 use crate::lookup::Lookup;
 
 /// Opens the database of the configuration.
-pub(crate) fn open(environment: &Environment) -> anyhow::Result<Store> {
+pub fn open(environment: &Environment) -> anyhow::Result<Store> {
     open_at(environment, environment.settings.database_url()?.expose())
 }
 
 /// Opens the database at an address.
-pub(crate) fn open_at(environment: &Environment, address: &str) -> anyhow::Result<Store> {
+pub fn open_at(environment: &Environment, address: &str) -> anyhow::Result<Store> {
     if let Some(file) = database_files(address)?.first() {
         require_out_of_reach(environment, file)?;
     }

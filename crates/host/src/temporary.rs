@@ -1,7 +1,7 @@
 //! The folder for temporary files: one for file tools and commands alike.
 //!
-//! It lies in a folder of the user's own, which nobody else can write to: names in a folder that is open to
-//! all can be taken by others first. It never lies in a folder that agents can write otherwise.
+//! It is in a folder that only the user can write to: names in a folder that is open to all can be taken by others
+//! first. It never lies in a folder that agents can write otherwise.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -16,25 +16,25 @@ use uuid::Uuid;
 
 use crate::environment::Environment;
 
-/// A folder that is there as long as somebody uses it.
-pub(crate) struct TemporaryFolder {
+/// A folder that exists as long as a process uses it.
+pub struct TemporaryFolder {
     path: PathBuf,
-    /// Held by every process that uses the folder; who gets it alone is the last.
+    /// Held by every process that uses the folder; the last one gets it alone.
     lock: OwnedFd,
     leaving: Leaving,
 }
 
-/// What the last one does with the folder.
+/// What the last process does with the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     /// Removes it with all that is in it.
     Removed,
-    /// Removes its caches, and the folder if it is empty then: a session goes on where it was left.
+    /// Removes its caches, and the folder if it is empty then: a session continues where it was left.
     KeptUnlessEmpty,
 }
 
 impl TemporaryFolder {
-    /// The one of a session, for all its processes.
+    /// The folder of a session, for all its processes.
     pub(crate) fn of_session(
         environment: &Environment,
         session: SessionId,
@@ -43,18 +43,22 @@ impl TemporaryFolder {
         first_place(environment, |place| TemporaryFolder::open(place, &name, leaving))
     }
 
-    /// One for this process alone.
-    pub(crate) fn of_process(environment: &Environment) -> anyhow::Result<TemporaryFolder> {
+    /// A folder for this process alone.
+    ///
+    /// # Errors
+    /// When no place is fit for it.
+    pub fn of_process(environment: &Environment) -> anyhow::Result<TemporaryFolder> {
         let (name, leaving) = (Uuid::now_v7().to_string(), Leaving::Removed);
         first_place(environment, |place| TemporaryFolder::open(place, &name, leaving))
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     fn open(place: &Path, name: &str, leaving: Leaving) -> anyhow::Result<TemporaryFolder> {
-        /// Whoever was the last one may remove a folder just as we make it.
+        /// The last process may remove a folder just as this one makes it.
         const ATTEMPTS: usize = 100;
         let mut attempt = take(place, name);
         for _ in 1..ATTEMPTS {
@@ -111,7 +115,7 @@ impl Drop for TemporaryFolder {
         if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return;
         }
-        // What cannot be removed is left to whoever tidies such folders.
+        // What cannot be removed is left to the system.
         let _ = match self.leaving {
             Leaving::Removed => fs::remove_dir_all(&self.path),
             Leaving::KeptUnlessEmpty => {
@@ -120,7 +124,7 @@ impl Drop for TemporaryFolder {
                 fs::remove_dir(&self.path)
             }
         };
-        // It is empty when nobody else has a folder in it.
+        // It is empty when no other process has a folder in it.
         let _ = self.path.parent().map(fs::remove_dir);
     }
 }

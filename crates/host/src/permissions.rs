@@ -1,4 +1,4 @@
-//! What agents may touch, as command line and configuration have it.
+//! What agents may touch, by command line and configuration.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -14,10 +14,13 @@ use crate::lookup::Lookup;
 use crate::settings;
 
 /// The permissions of agents that work here, with `temporary` as their folder for temporary files.
-pub(crate) fn permissions(
+///
+/// # Errors
+/// When a folder cannot be opened, or a rule of the settings is wrong.
+pub fn permissions(
     environment: &Environment,
     temporary: Option<&Path>,
-    person: Person,
+    user: Person,
 ) -> anyhow::Result<Arc<Permissions>> {
     let settings = &environment.settings;
     let mut roots: Vec<Root> = environment.roots()?.tree().collect();
@@ -35,7 +38,7 @@ pub(crate) fn permissions(
     }
     make_own_folders(&settings.folders().own(), &tree)?;
     let rules = settings::rules(settings)?;
-    Ok(Arc::new(Permissions::new(settings::mode(settings), rules, tree, sandbox, person)))
+    Ok(Arc::new(Permissions::new(settings::mode(settings), rules, tree, sandbox, user)))
 }
 
 /// Refuses to work where a link leads to what is our own and commands can write around that link: one could put a folder in
@@ -68,12 +71,15 @@ fn make_own_folders(folders: &[PathBuf], tree: &Tree) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The walls around commands in the working tree.
-pub(crate) fn sandbox_here(environment: &Environment) -> anyhow::Result<Sandbox> {
+/// The sandbox of commands in the working tree.
+///
+/// # Errors
+/// When a folder cannot be opened.
+pub fn sandbox_here(environment: &Environment) -> anyhow::Result<Sandbox> {
     sandbox(environment, environment.roots()?.tree().collect())
 }
 
-/// The walls around commands. What the configuration names and is not there is told by `ikigai doctor`.
+/// The sandbox of commands. What the configuration names and does not exist is reported by `ikigai doctor`.
 fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbox> {
     let settings = &environment.settings;
     let open = |places: Vec<PathBuf>| places.into_iter().filter_map(|path| Root::open(&path).ok());
@@ -87,7 +93,7 @@ fn sandbox(environment: &Environment, roots: Vec<Root>) -> anyhow::Result<Sandbo
     // Some desktops keep it outside of the home directory, under a new name each time.
     let x_authority = environment.variable("XAUTHORITY").map(PathBuf::from);
     hidden.extend(x_authority.filter(|path| path.is_absolute()));
-    // Also where links lead now: a command that can replace such a link would uncover what it led to.
+    // Even where links lead now: a command that can replace such a link would uncover what it led to.
     // Most of them are not there, and to see that is one call.
     let there = hidden.iter().filter(|path| path.symlink_metadata().is_ok());
     let real = there.filter_map(|path| path.canonicalize().ok().filter(|real| real != path));

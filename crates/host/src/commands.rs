@@ -1,0 +1,110 @@
+//! What every command of the user does.
+
+mod agents;
+mod export;
+mod lists;
+mod mail;
+mod model;
+mod undo;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use ikigai_agents::{AgentCommand, Answer, BetweenTurns, Order};
+use ikigai_conversation::{AgentId, Mode};
+use ikigai_protocol::{Command, CommandError, Reply, Request};
+use ikigai_store::{Direction, StoreError};
+use tokio::sync::oneshot;
+
+use crate::open::OpenSession;
+
+pub(crate) use lists::token_count;
+pub use lists::{session_summary, tool_summary};
+pub use mail::mail_reply;
+pub use undo::{relative_path, undo_report};
+
+impl OpenSession {
+    /// Carries out a command.
+    ///
+    /// # Errors
+    /// Why it was refused.
+    pub async fn execute(&self, request: Request) -> Result<Reply, CommandError> {
+        let Request { agent, command } = request;
+        match command {
+            Command::Say { text } => self.order(agent, AgentCommand::Say(text)).await,
+            Command::Continue => self.order(agent, AgentCommand::Continue).await,
+            Command::Interrupt => self.order(agent, AgentCommand::Interrupt).await,
+            Command::Answer(answer) => self.order(agent, AgentCommand::Answer(answer)).await,
+            Command::HoldMail => self.order(agent, AgentCommand::HoldMail).await,
+            Command::ReleaseMail => self.order(agent, AgentCommand::ReleaseMail).await,
+            Command::Clear => self.between_turns(agent, BetweenTurns::Clear).await,
+            Command::Mark { label } => self.between_turns(agent, BetweenTurns::Mark(label)).await,
+            Command::Rewind { label } => {
+                self.between_turns(agent, BetweenTurns::Rewind(label)).await
+            }
+            Command::Undo => self.undo(agent, Direction::Undo).await,
+            Command::Redo => self.undo(agent, Direction::Redo).await,
+            Command::Mail { line } => self.mail(agent, &line).await,
+            Command::Fork { prompt } => self.fork(agent, prompt).await,
+            Command::Kill { target } => self.kill(&agent, target).await,
+            Command::Model { name } => self.model(agent, name.as_deref()),
+            Command::Mode { mode } => Ok(self.mode(mode)),
+            Command::Open { target } => self.open_agent(&agent, target).await,
+            Command::Agents => self.agents().await.map(Reply::Agents).map_err(refusal),
+            Command::Sessions => self.sessions().await,
+            Command::Tools => Ok(self.tools()),
+            Command::Usage => self.usage().await,
+            Command::Config => Ok(Reply::Config(self.environment().settings.render())),
+            Command::Export { file } => self.export(&agent, &file).await,
+            Command::ListFiles => self.list_files().await,
+            Command::ListModels => Ok(self.list_models(&agent).await),
+        }
+    }
+
+    /// Starts to carry out a command at once, so that commands keep their order. The answer can be awaited later.
+    pub async fn start(self: &Arc<Self>, request: Request) -> PendingAnswer {
+        let session = Arc::clone(self);
+        let mut answer: PendingAnswer = Box::pin(async move { session.execute(request).await });
+        let first =
+            std::future::poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await;
+        match first {
+            Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
+            Poll::Pending => answer,
+        }
+    }
+
+    /// Passes an order on to an agent, and waits for the answer.
+    async fn order(&self, agent: AgentId, command: AgentCommand) -> Answer {
+        self.send(agent, command).await.await.unwrap_or(Err(CommandError::Closed))
+    }
+
+    async fn between_turns(&self, agent: AgentId, command: BetweenTurns) -> Answer {
+        self.order(agent, AgentCommand::BetweenTurns(command)).await
+    }
+
+    async fn send(&self, agent: AgentId, command: AgentCommand) -> oneshot::Receiver<Answer> {
+        let (order, answer) = Order::new(agent, command);
+        // If the service has ended, the order is dropped, and that answers it.
+        let _ = self.orders.send(order).await;
+        answer
+    }
+
+    fn mode(&self, mode: Option<Mode>) -> Reply {
+        if let Some(mode) = mode {
+            self.permissions.set_mode(mode);
+        }
+        Reply::Mode { mode: self.permissions.mode(), changed: mode.is_some() }
+    }
+}
+
+/// The answer to a command that was started.
+pub type PendingAnswer = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + Send>>;
+
+/// What a failure of the database means for a command.
+fn refusal(error: StoreError) -> CommandError {
+    match error {
+        StoreError::SessionNotFound(_) => CommandError::NotStarted,
+        error => CommandError::Database(error.to_string()),
+    }
+}

@@ -1,0 +1,105 @@
+//! Commands about agents: opening one, forking, killing.
+
+use ikigai_conversation::AgentId;
+use ikigai_mail::parse_named;
+use ikigai_protocol::{CommandError, RECALLED, Reply, Runner};
+use ikigai_store::{Agent, Context, NewFork, Outcome, State, Step, StoreError};
+
+use super::refusal;
+use crate::agents::runner_of;
+use crate::open::OpenSession;
+use crate::selection::find_agent;
+use crate::settings;
+
+impl OpenSession {
+    /// The conversation of an agent that can be talked to here.
+    pub(super) async fn open_agent(
+        &self,
+        view: &AgentId,
+        target: Option<String>,
+    ) -> Result<Reply, CommandError> {
+        let (store, session) = (self.slot.store(), self.slot.session());
+        let agent = match target {
+            Some(target) => self.find_talkable(&target).await?,
+            None => view.clone(),
+        };
+        // An agent that never spoke has no log, nor has a session that was not started.
+        let log = store.newest_messages(session, agent.clone(), RECALLED).await;
+        Ok(Reply::Opened { agent, log: log.unwrap_or_default() })
+    }
+
+    async fn find_talkable(&self, target: &str) -> Result<AgentId, CommandError> {
+        let (store, session) = (self.slot.store(), self.slot.session());
+        let agents = store.agents(session).await.map_err(refusal)?;
+        let unknown = || CommandError::AgentNotFound(format!("{}/", target.trim_end_matches('/')));
+        let found = find_agent(&store, Some(session), target).await;
+        let id = found.map_err(|_| unknown())?;
+        let agent = agents.iter().find(|agent| agent.id == id).ok_or_else(unknown)?;
+        if agent.state == State::Dead {
+            return Err(CommandError::AgentDead(id));
+        }
+        if id.top() == self.slot.agent().top() {
+            return Ok(id);
+        }
+        match runner_of(&store, session, id.top()).await.map_err(refusal)? {
+            Runner::ThisProcess => Ok(id),
+            Runner::OtherProcess => Err(CommandError::RunElsewhere(id)),
+            Runner::None => Err(CommandError::NotRunning(id)),
+        }
+    }
+
+    /// Forks a child that knows the conversation; without a task it is idle.
+    pub(super) async fn fork(
+        &self,
+        agent: AgentId,
+        prompt: Option<String>,
+    ) -> Result<Reply, CommandError> {
+        let limits = settings::agent_limits(&self.environment().settings);
+        let (name, system) = (None, None);
+        let fork = NewFork { prompt, name, context: Context::Full, limits, system };
+        match self.act(agent, Step::Fork(fork)).await {
+            Ok(Outcome::Forked(child)) => Ok(Reply::Forked(child)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Ends an agent with its children; without a target the one in view.
+    pub(super) async fn kill(
+        &self,
+        view: &AgentId,
+        target: Option<String>,
+    ) -> Result<Reply, CommandError> {
+        let own = self.slot.agent();
+        // The last one cannot be killed, and the database says so.
+        if target.is_none() && view == own && self.has_others().await {
+            let why =
+                format!("This would end agent {own} and its children. To do so, type /kill {own}");
+            return Err(CommandError::Refused(why));
+        }
+        let target = target.unwrap_or_else(|| view.to_string());
+        match self.act(own.clone(), Step::Kill(parse_named(&target))).await {
+            Ok(Outcome::Killed(dead)) => Ok(Reply::Killed(dead)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    async fn act(&self, agent: AgentId, step: Step) -> Result<Outcome, StoreError> {
+        let budget = settings::budget(&self.environment().settings);
+        self.slot.seat().act(agent, step, budget).await
+    }
+
+    /// Whether the session has other top-level agents that are alive.
+    async fn has_others(&self) -> bool {
+        let is_alive = |agent: &&Agent| agent.id.depth() == 1 && agent.state != State::Dead;
+        let agents = self.slot.store().agents(self.slot.session()).await;
+        agents.is_ok_and(|agents| agents.iter().filter(is_alive).count() > 1)
+    }
+}
+
+fn unexpected(outcome: Result<Outcome, StoreError>) -> CommandError {
+    match outcome {
+        Ok(Outcome::Refused(why)) => CommandError::Refused(why.to_string()),
+        Ok(other) => CommandError::Database(format!("unexpected outcome: {other:?}")),
+        Err(error) => refusal(error),
+    }
+}

@@ -1,0 +1,97 @@
+//! Commands that list: sessions, tools, tokens used, files and models.
+
+use std::time::{Duration, Instant};
+
+use ikigai_conversation::AgentId;
+use ikigai_mail::relative_time;
+use ikigai_protocol::{AgentUsage, CommandError, Reply, SessionSummary, TokenCount, ToolSummary};
+use ikigai_store::{Session, StoreError, Tokens};
+use ikigai_tools::Declaration;
+
+use super::refusal;
+use crate::clock::now;
+use crate::open::OpenSession;
+use crate::settings;
+
+impl OpenSession {
+    /// The latest sessions.
+    pub(super) async fn sessions(&self) -> Result<Reply, CommandError> {
+        /// A screenful; 'ikigai sessions' lists all.
+        const SESSIONS: usize = 20;
+        let all = self.slot.store().sessions().await.map_err(refusal)?;
+        let sessions = all.iter().take(SESSIONS).map(session_summary).collect();
+        Ok(Reply::Sessions { sessions, more: all.len().saturating_sub(SESSIONS) })
+    }
+
+    /// The tools that agents have in this mode.
+    pub(super) fn tools(&self) -> Reply {
+        let mode = self.permissions.mode();
+        let dispatcher = settings::tools(&self.environment().settings);
+        let offered =
+            dispatcher.declarations().filter(|tool| ikigai_tools::offers(mode, tool.name));
+        Reply::Tools(offered.map(tool_summary).collect())
+    }
+
+    /// The tokens that the agents used.
+    pub(super) async fn usage(&self) -> Result<Reply, CommandError> {
+        let tokens = match self.slot.store().tokens(self.slot.session()).await {
+            Err(StoreError::SessionNotFound(_)) => Vec::new(),
+            tokens => tokens.map_err(refusal)?,
+        };
+        let usage = |(agent, tokens)| AgentUsage { agent, tokens: token_count(tokens) };
+        let used = tokens.into_iter().map(usage);
+        Ok(Reply::Usage(used.filter(|usage| usage.tokens != TokenCount::default()).collect()))
+    }
+
+    /// The files of the working tree, without what git ignores.
+    pub(super) async fn list_files(&self) -> Result<Reply, CommandError> {
+        /// More than a user completes; a larger tree is listed in part.
+        const FILES: usize = 100_000;
+        const PATIENCE: Duration = Duration::from_secs(5);
+        let directory = self.environment().directory.clone();
+        let list = move || ikigai_tools::list_files(&directory, FILES, Instant::now() + PATIENCE);
+        let files = tokio::task::spawn_blocking(list).await;
+        files.map(Reply::Files).map_err(|error| CommandError::Refused(error.to_string()))
+    }
+
+    /// The models that the server of an agent's model has; none if the server does not say.
+    pub(super) async fn list_models(&self, agent: &AgentId) -> Reply {
+        let current = self.models.of(agent);
+        let provider = current.label.split('/').next().unwrap_or_default();
+        let names = current.client.models().await.unwrap_or_default();
+        Reply::Models(names.iter().map(|name| format!("{provider}/{name}")).collect())
+    }
+}
+
+/// A session as lists show it.
+pub fn session_summary(session: &Session) -> SessionSummary {
+    SessionSummary {
+        id: session.id,
+        directory: session.place.directory.clone(),
+        title: session.title.clone(),
+        updated_at: session.updated_at,
+        age: relative_time(session.updated_at, now()),
+        agents: session.agents,
+        messages: session.messages,
+    }
+}
+
+/// A tool as lists show it.
+pub fn tool_summary(tool: &Declaration) -> ToolSummary {
+    let (required, optional): (Vec<_>, Vec<_>) =
+        tool.parameters.iter().partition(|parameter| parameter.required);
+    let names = |parameters: Vec<&ikigai_tools::Parameter>| {
+        parameters.iter().map(|parameter| parameter.name.to_owned()).collect()
+    };
+    ToolSummary {
+        name: tool.name.to_owned(),
+        description: tool.description.to_owned(),
+        required: names(required),
+        optional: names(optional),
+    }
+}
+
+pub(crate) fn token_count(tokens: Tokens) -> TokenCount {
+    let count = |tokens: i64| u64::try_from(tokens).unwrap_or(0);
+    TokenCount { input: count(tokens.input), output: count(tokens.output) }
+}

@@ -1,0 +1,92 @@
+//! Sessions: how one is opened, joined and resumed, and what every command of the user does. The one place where tools,
+//! permissions, models and the store meet. What a screen is, is not known here.
+//!
+//! In reading order:
+//!
+//! | | is | lives in |
+//! | --- | --- | --- |
+//! | [`Environment`], [`Selection`] | the directory, settings and variables to work with; which session and agent are meant | `environment.rs`, `selection.rs`, [`settings`] |
+//! | [`AgentSlot`] | an agent of a session that this process may run | `open.rs` |
+//! | [`OpenSession`], [`AgentService`] | the session to send requests to; the future that runs its agents | `open.rs` |
+//! | [`OpenSession::execute`] | what every command does | `commands.rs`, `commands/` |
+//! | [`AgentSlot::watch_agents`] | the agents of the session, after every change | `agents.rs` |
+//! | [`permissions()`], [`Roots`] | what agents may touch | `permissions.rs`, `roots.rs`, `lookup.rs`, `secret_names.rs` |
+//! | [`connect`], [`connect_again`] | the model of the settings | `model.rs` |
+//! | [`open_database`] | the database, and where its file may be | `database.rs` |
+//! | [`TemporaryFolder`], [`quarantine_folder`] | folders beside the working tree | `temporary.rs`, `quarantine.rs` |
+//!
+//! A front end claims an agent, opens its session and runs the service beside its own work:
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use ikigai_host::{AgentChoice, AgentSlot, Environment, SessionOptions, connect};
+//! # use ikigai_protocol::{Command, Request};
+//! # use tokio_util::sync::CancellationToken;
+//! # async fn example(environment: Environment) -> anyhow::Result<()> {
+//! let environment = Arc::new(environment);
+//! let choice = AgentChoice::new(&environment, connect(&environment)?);
+//! let slot = AgentSlot::claim(&environment, SessionOptions::UNATTENDED).await?;
+//! let agent = slot.agent().clone();
+//! let (session, service) = slot.open(choice, Arc::new(|event| drop(event))).await?;
+//! let say = async {
+//!     let reply = session.execute(Request { agent, command: Command::Say { text: "hello".into() } }).await;
+//!     // Without a session to order more, the service ends with the turn.
+//!     drop(session);
+//!     reply
+//! };
+//! let (reply, end) = tokio::join!(say, service.run(CancellationToken::new()));
+//! # drop((reply, end));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Invariants
+//!
+//! - Nothing is printed and no variable is read: values come in, replies and notes go out.
+//! - Every command is answered by a typed reply or a [`CommandError`](ikigai_protocol::CommandError).
+//! - What opens a session fails with `anyhow`: it passes on errors of six crates and of the system, and every front end prints
+//!   them with their causes and ends.
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod environment;
+mod safe;
+mod selection;
+pub mod settings;
+
+mod open;
+
+mod agents;
+mod commands;
+
+mod database;
+mod lookup;
+mod model;
+mod permissions;
+mod quarantine;
+mod roots;
+mod secret_names;
+mod temporary;
+
+pub use clock::now;
+pub use commands::{
+    PendingAnswer, mail_reply, relative_path, session_summary, tool_summary, undo_report,
+};
+pub use database::{open as open_database, open_at as open_database_at};
+pub use environment::{AGENT_VARIABLE, Environment, SESSION_VARIABLE, WatchdogProgram};
+pub use model::{
+    HOW_TO_CONNECT, connect, connect_again, connect_with, context_tokens, explain as explain_model,
+};
+pub use open::{
+    AgentChoice, AgentService, AgentSlot, DefaultSession, OpenSession, ServiceEnd, SessionOptions,
+    prompt,
+};
+pub use permissions::{permissions, sandbox_here};
+pub use quarantine::folder as quarantine_folder;
+pub use roots::{Roots, find_folder};
+pub use safe::{safe, safe_json};
+pub use selection::{
+    Selection, existing_session, explain, find_agent, find_session, parse_agent, place,
+};
+pub use temporary::TemporaryFolder;

@@ -1,0 +1,355 @@
+//! The one way to open a session: claim an agent, prepare what it needs, serve it.
+
+use std::sync::Arc;
+
+use ikigai_agents::{
+    Equipment, FreeAgents, Limits, Model, Models, Order, Permissions, Person, Seat, Surroundings,
+    Toolbox, Which, serve, system_prompt,
+};
+use ikigai_conversation::{AgentId, SessionId};
+use ikigai_protocol::EventSink;
+use ikigai_store::{Store, StoreError};
+use ikigai_tools::{Mode, NoSandbox, SandboxKind};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::now;
+use crate::database;
+use crate::environment::{AGENT_VARIABLE, Environment};
+use crate::permissions::permissions;
+use crate::selection::{find_agent, find_session, place};
+use crate::settings;
+use crate::temporary::TemporaryFolder;
+
+/// How many orders may wait to be taken. The agents take them at once, even while they work.
+const ORDERS: usize = 16;
+
+/// How a front end uses a session.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionOptions {
+    /// Whether the user can answer questions.
+    pub user: Person,
+    /// What becomes of agents with work to do that no process runs.
+    pub free_agents: FreeAgents,
+    /// What to open when no session was named.
+    pub default: DefaultSession,
+}
+
+/// What to open when no session was named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefaultSession {
+    /// A new session.
+    New,
+    /// The session that runs in this directory, as a further agent; else a new one, until another process starts one.
+    Join,
+}
+
+impl SessionOptions {
+    /// For a front end with a user who sees questions and answers them.
+    pub const INTERACTIVE: SessionOptions = SessionOptions {
+        user: Person::Present,
+        free_agents: FreeAgents::TakenUpLater,
+        default: DefaultSession::Join,
+    };
+
+    /// For a task that runs without a user: what needs approval is refused.
+    pub const UNATTENDED: SessionOptions = SessionOptions {
+        user: Person::Absent,
+        free_agents: FreeAgents::TakenUp,
+        default: DefaultSession::New,
+    };
+}
+
+/// The mode and model of an agent. When the agent is gone, they hold for the next one.
+#[derive(Debug, Clone)]
+pub struct AgentChoice {
+    /// The mode.
+    pub mode: Mode,
+    /// The model.
+    pub model: Model,
+}
+
+impl AgentChoice {
+    /// The mode of the settings and a model.
+    pub fn new(environment: &Environment, model: Model) -> AgentChoice {
+        AgentChoice { mode: settings::mode(&environment.settings), model }
+    }
+}
+
+/// An agent that this process may run: its own top-level agent of a session, or one of that agent's children.
+#[derive(Clone)]
+pub struct AgentSlot {
+    environment: Arc<Environment>,
+    options: SessionOptions,
+    seat: Seat,
+    /// Why it is not agent 0/, if the user may wonder.
+    note: Option<String>,
+}
+
+impl AgentSlot {
+    /// Claims the agent that the selection of the environment names.
+    ///
+    /// # Errors
+    /// When there is no such session or agent, another process runs it, or the database refuses.
+    pub async fn claim(
+        environment: &Arc<Environment>,
+        options: SessionOptions,
+    ) -> anyhow::Result<AgentSlot> {
+        let store = Arc::new(database::open(environment)?);
+        let selection = &environment.selection;
+        // Inside a command of an agent the variables name a session that another process runs.
+        let named = selection.session.as_deref().filter(|_| !selection.inside_agent);
+        let which = match named {
+            Some(named) => Which::Named(find_session(&store, named).await?),
+            None if selection.continues => Which::Newest,
+            None if selection.new || options.default == DefaultSession::New => Which::New,
+            None => Which::Running,
+        };
+        let agent = match selection.agent.as_deref().filter(|_| !selection.inside_agent) {
+            Some(named) => {
+                let session = Seat::session_of(&store, &place(environment), which).await?;
+                Some(find_agent(&store, session, named).await?)
+            }
+            None => None,
+        };
+        let mut slot = AgentSlot::claim_in(environment, options, store, which, agent).await?;
+        slot.note = slot.substitute().await?;
+        Ok(slot)
+    }
+
+    /// Claims an agent of a session: the one that is named, else the lowest that no process runs.
+    ///
+    /// # Errors
+    /// When another process runs it, or the database refuses.
+    pub async fn claim_in(
+        environment: &Arc<Environment>,
+        options: SessionOptions,
+        store: Arc<Store>,
+        which: Which,
+        agent: Option<AgentId>,
+    ) -> anyhow::Result<AgentSlot> {
+        let roots = environment.roots()?.folders();
+        let limits = settings::agent_limits(&environment.settings);
+        let seat = Seat::take(store, place(environment), roots, which, agent, limits).await?;
+        Ok(AgentSlot { environment: Arc::clone(environment), options, seat, note: None })
+    }
+
+    /// Claims a further agent of the same session.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn claim_another(&self) -> anyhow::Result<AgentSlot> {
+        self.claim_like(Which::Beside(self.session())).await
+    }
+
+    /// Claims an agent of another session instead, unless this one was started in the meantime.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn join(&self, other: SessionId) -> anyhow::Result<AgentSlot> {
+        self.claim_like(match self.is_session_started() {
+            true => Which::Named(self.session()),
+            false => Which::Beside(other),
+        })
+        .await
+    }
+
+    async fn claim_like(&self, which: Which) -> anyhow::Result<AgentSlot> {
+        let store = self.store();
+        AgentSlot::claim_in(&self.environment, self.options, store, which, None).await
+    }
+
+    /// Why this is another agent than 0/, unless it was named.
+    async fn substitute(&self) -> anyhow::Result<Option<String>> {
+        let (agent, first) = (self.agent(), AgentId::top_level(0));
+        if *agent == first || self.environment.selection.agent.is_some() {
+            return Ok(None);
+        }
+        let dead = self.store().dead_among(self.session(), vec![first.clone()]).await?;
+        let why = if dead.is_empty() { "run by another process" } else { "dead" };
+        Ok(Some(format!("agent {first} is {why}, so this is agent {agent}")))
+    }
+
+    /// What the user should know about the claim, if anything.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// The session. A new one is created with its first message.
+    pub fn session(&self) -> SessionId {
+        self.seat.session()
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &AgentId {
+        self.seat.agent()
+    }
+
+    /// Whether the session is in the database.
+    pub fn is_session_started(&self) -> bool {
+        self.seat.is_made()
+    }
+
+    /// What it was claimed with.
+    pub fn environment(&self) -> &Arc<Environment> {
+        &self.environment
+    }
+
+    pub(crate) fn store(&self) -> Arc<Store> {
+        self.seat.store()
+    }
+
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    /// Opens the session: prepares tools, permissions and sandbox. Nothing runs before the service does.
+    ///
+    /// # Errors
+    /// When a folder cannot be opened, or a rule of the settings is wrong.
+    pub async fn open(
+        self,
+        choice: AgentChoice,
+        events: EventSink,
+    ) -> anyhow::Result<(OpenSession, AgentService)> {
+        let temporary = TemporaryFolder::of_session(&self.environment, self.session())?;
+        let toolbox = self.toolbox(&temporary)?;
+        let permissions = Arc::clone(&toolbox.permissions);
+        permissions.set_mode(choice.mode);
+        let sandbox = toolbox.commands.sandbox_kind().await;
+        let models = Arc::new(Models::new(choice.model));
+        let equipment = Equipment {
+            models: Arc::clone(&models),
+            toolbox,
+            limits: self.limits(),
+            prompt: prompt(&self.environment),
+            events,
+        };
+        let (orders, received) = mpsc::channel(ORDERS);
+        let service = AgentService { slot: self.clone(), equipment, orders: received, temporary };
+        Ok((OpenSession { slot: self, permissions, models, sandbox, orders }, service))
+    }
+
+    /// The tools of agents, and what they may touch.
+    fn toolbox(&self, temporary: &TemporaryFolder) -> anyhow::Result<Toolbox> {
+        let (environment, temporary) = (&self.environment, temporary.path());
+        let variables = environment.for_commands_of(self.session(), temporary);
+        Ok(Toolbox {
+            dispatcher: settings::tools(&environment.settings),
+            commands: Arc::new(environment.agents_commands(variables)?),
+            directory: environment.directory.clone(),
+            output_size: settings::output_size(&environment.settings),
+            permissions: permissions(environment, Some(temporary), self.options.user)?,
+            agent_variable: AGENT_VARIABLE.into(),
+        })
+    }
+
+    fn limits(&self) -> Limits {
+        let settings = &self.environment.settings;
+        Limits {
+            budget: settings::budget(settings),
+            tool_turns: settings.number("max_tool_turns"),
+            notify: settings::notify(settings),
+            free_agents: self.options.free_agents,
+            agents: settings::agent_limits(settings),
+        }
+    }
+}
+
+/// A session that a front end talks to. When it is dropped, the service ends as soon as the agents are idle.
+pub struct OpenSession {
+    pub(crate) slot: AgentSlot,
+    pub(crate) permissions: Arc<Permissions>,
+    pub(crate) models: Arc<Models>,
+    sandbox: Result<SandboxKind, NoSandbox>,
+    pub(crate) orders: mpsc::Sender<Order>,
+}
+
+impl OpenSession {
+    /// The agent that this process runs, and its session.
+    pub fn slot(&self) -> &AgentSlot {
+        &self.slot
+    }
+
+    /// The sandbox of commands, or why there is none.
+    pub fn sandbox(&self) -> &Result<SandboxKind, NoSandbox> {
+        &self.sandbox
+    }
+
+    /// The mode and model in force.
+    pub fn choice(&self) -> AgentChoice {
+        let model = self.models.of(self.slot.agent());
+        AgentChoice { mode: self.permissions.mode(), model }
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.slot.environment
+    }
+}
+
+/// What runs the agents of a session.
+pub struct AgentService {
+    slot: AgentSlot,
+    equipment: Equipment,
+    orders: mpsc::Receiver<Order>,
+    /// Removed with the service, unless it is still needed.
+    temporary: TemporaryFolder,
+}
+
+/// Why a service ended.
+#[derive(Debug)]
+pub enum ServiceEnd {
+    /// It was told to stop, or nothing was left to do.
+    Finished,
+    /// Another process has taken the agent, or the agent was killed, as the error says.
+    /// [`AgentSlot::claim_another`] continues.
+    AgentLost(StoreError),
+    /// Another process has started a session here, and nothing was said in this one. [`AgentSlot::join`] continues.
+    OtherSession(SessionId),
+}
+
+impl AgentService {
+    /// Runs the agents until `stop` is cancelled, which interrupts their turns, or one of the other ends comes.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn run(self, stop: CancellationToken) -> Result<ServiceEnd, StoreError> {
+        let AgentService { slot, equipment, orders, temporary } = self;
+        let _until_the_end = temporary;
+        let stop = stop.child_token();
+        let serving = serve(slot.seat.clone(), equipment, orders, stop.clone());
+        let mut serving = std::pin::pin!(serving);
+        tokio::select! {
+            served = &mut serving => match served {
+                Ok(()) => Ok(ServiceEnd::Finished),
+                Err(lost @ (StoreError::LeaseLost { .. } | StoreError::AgentDead(_))) => {
+                    Ok(ServiceEnd::AgentLost(lost))
+                }
+                Err(error) => Err(error),
+            },
+            other = other_session(&slot) => {
+                stop.cancel();
+                serving.await?;
+                Ok(ServiceEnd::OtherSession(other))
+            }
+        }
+    }
+}
+
+/// Waits until a session runs here that could be joined, while the own one is not started.
+async fn other_session(slot: &AgentSlot) -> SessionId {
+    match slot.options.default == DefaultSession::Join && !slot.environment.selection.new {
+        true => slot.seat.overtaken().await,
+        false => std::future::pending().await,
+    }
+}
+
+/// The system prompt of a new session.
+pub fn prompt(environment: &Environment) -> String {
+    let date = now().to_seconds_text();
+    system_prompt(&Surroundings {
+        platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        directory: environment.directory.clone(),
+        date: date.chars().take_while(|c| *c != 'T').collect(),
+    })
+}

@@ -1,0 +1,27 @@
+//! Text of models, files and strangers as a terminal may get it.
+
+use std::fmt::Display;
+
+/// Text that cannot move the cursor, change a colour, ring a bell or turn round the order in which other text is shown.
+pub fn safe(text: &str) -> String {
+    text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+}
+
+/// The same for JSON, which keeps its meaning: `serde_json` escapes the control characters of ASCII but for DEL,
+/// and none of the others, such as U+009B, which starts an escape sequence.
+pub fn safe_json(json: impl Display) -> String {
+    let json = json.to_string();
+    if json.chars().all(is_harmless) {
+        return json;
+    }
+    let escape = |c: char| match is_harmless(c) {
+        true => c.to_string(),
+        false => format!("\\u{:04x}", u32::from(c)),
+    };
+    json.chars().map(escape).collect()
+}
+
+fn is_harmless(c: char) -> bool {
+    let turns_order = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c == '\n' || c == '\t' || !(c.is_control() || turns_order)
+}
