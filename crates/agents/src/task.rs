@@ -81,17 +81,14 @@ impl Task<'_> {
                 reply.send(self.agent.between_turns(command).await?);
                 Ok(())
             }
-            AgentCommand::Continue => {
-                Ok(reply.refuse(CommandError::NothingToDo(Nothing::Continue)))
-            }
-            AgentCommand::Interrupt => {
-                Ok(reply.refuse(CommandError::NothingToDo(Nothing::Interrupt)))
-            }
-            AgentCommand::Answer(_) => {
-                Ok(reply.refuse(CommandError::NothingToDo(Nothing::Approval)))
-            }
+            AgentCommand::Continue => refuse(reply, Nothing::Continue),
+            AgentCommand::Interrupt => refuse(reply, Nothing::Interrupt),
+            AgentCommand::Answer(_) => refuse(reply, Nothing::Approval),
             // The team's.
-            AgentCommand::HoldMail | AgentCommand::ReleaseMail => Ok(reply.done()),
+            AgentCommand::HoldMail | AgentCommand::ReleaseMail => {
+                reply.done();
+                Ok(())
+            }
         }
     }
 
@@ -194,4 +191,9 @@ impl Task<'_> {
         // What is still to be written down is; only the end of the program does not wait for it.
         shutdown.run_until_cancelled(writing).await.unwrap_or(Ok(())).map(|()| done)
     }
+}
+
+fn refuse(reply: PendingReply, nothing: Nothing) -> Result<(), StoreError> {
+    reply.refuse(CommandError::NothingToDo(nothing));
+    Ok(())
 }

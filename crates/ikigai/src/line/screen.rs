@@ -206,7 +206,7 @@ impl Screen {
             }
             EventKind::ApprovalRequested(asking) => self.ask(agent, asking),
             EventKind::DatabaseUnavailable(reason) => {
-                self.tell(agent, &transcript::store_waits(reason))
+                self.tell(agent, &transcript::store_waits(reason));
             }
             EventKind::MailHeld => self.line(transcript::MAIL_HELD),
             EventKind::InputRejected(text) => self.not_taken(agent, text),

@@ -103,7 +103,7 @@ impl Printer {
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) => self.show(&event),
             EventKind::Retry { .. } | EventKind::DatabaseUnavailable(_) => self.show(&event),
             EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {
-                self.show(&event)
+                self.show(&event);
             }
         }
     }
