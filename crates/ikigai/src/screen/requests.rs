@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, ToolCall};
 use ikigai_host::OpenSession;
-use ikigai_protocol::{Command, CommandError, ModelChoice, Reply, Request, render_reply};
+use ikigai_protocol::{
+    Command, CommandError, ModelChoice, QueuedUntil, Reply, Request, render_reply,
+};
 use ikigai_store::{Content, Kept};
 use ikigai_tui::{Before, Drafting, Effect, Feed, Listing, News, Status, When};
 use tokio::sync::mpsc;
@@ -145,21 +147,18 @@ impl RequestHandler<'_> {
     /// Passes a command on to its agent. The answer is shown whenever it comes: an interrupt must not wait behind it.
     async fn start(&self, request: Request) {
         let agent = request.agent.clone();
-        let is_shown = matches!(
-            request.command,
-            Command::Clear | Command::Mark { .. } | Command::Rewind { .. }
-        );
         let answer = self.session.start(request).await;
         let (feed, directory) = (self.feed.clone(), self.directory());
         tokio::spawn(async move {
             match answer.await {
-                Ok(reply) if is_shown => {
+                // Events and the list of queued messages show these.
+                Ok(Reply::Queued(QueuedUntil::NextStep)) => {}
+                Err(CommandError::Closed | CommandError::QueueFull(_)) => {}
+                Ok(reply) => {
                     if let Some(text) = render_reply(&reply, &agent, &directory) {
                         feed.give(News::Told { agent, text });
                     }
                 }
-                // Events tell of these.
-                Ok(_) | Err(CommandError::Closed | CommandError::QueueFull(_)) => {}
                 Err(error) => feed.give(News::Refused { agent, text: error.to_string() }),
             }
         });
