@@ -124,13 +124,16 @@ async fn a_front_end_whose_agent_is_taken_continues_with_another() {
 }
 
 #[tokio::test]
-async fn an_agent_that_runs_already_cannot_be_claimed() {
+async fn what_is_named_and_does_not_exist_cannot_be_claimed() {
     let home = Home::new(answering());
-    let first = started(&home).await;
-    let mut environment = home.environment();
-    environment.selection.session = Some(first.session.slot().session().to_string());
-    environment.selection.agent = Some("0".to_owned());
-    let claim = AgentSlot::claim(&Arc::new(environment), SessionOptions::INTERACTIVE).await;
-    assert!(claim.is_err());
-    first.leave().await;
+    let refusal = async |session: Option<&str>, agent: Option<&str>| {
+        let mut environment = home.environment();
+        environment.selection.session = session.map(str::to_owned);
+        environment.selection.agent = agent.map(str::to_owned);
+        let claim = AgentSlot::claim(&Arc::new(environment), SessionOptions::INTERACTIVE).await;
+        claim.err().unwrap().to_string()
+    };
+    let no_session = "Session 7 not found: 'ikigai sessions' lists them";
+    assert_eq!(refusal(Some("7"), None).await, no_session);
+    assert_eq!(refusal(None, Some("7")).await, "a new session has only agent 0/, not 7/");
 }

@@ -67,9 +67,11 @@ fn help_lists_the_commands_of_the_full_screen_that_work_here() {
     terminal.type_line("/help");
     terminal.wait_for("Ctrl-D leaves.");
     let shown = terminal.text();
-    for line in
-        ["/help     this list", "/sessions earlier sessions", "/usage    tokens used, by agent"]
-    {
+    for line in [
+        "/help     Show this list",
+        "/sessions List earlier sessions",
+        "/usage    Show the tokens used",
+    ] {
         assert!(shown.contains(&format!("  {line}")), "{line} in {shown}");
     }
     assert!(!shown.contains("/copy"), "{shown}");
@@ -157,11 +159,11 @@ fn an_idle_interrupt_leaves_at_the_second_time() {
     let workspace = Workspace::new();
     let mut terminal = start_talking(&workspace, &server);
     terminal.interrupt();
-    terminal.wait_for("Ctrl-C once more leaves");
+    terminal.wait_for("Press Ctrl-C again to leave");
     terminal.type_line("");
     terminal.wait_for_times("❯ ", 3);
     terminal.interrupt();
-    terminal.wait_for_times("Ctrl-C once more leaves", 2);
+    terminal.wait_for_times("Press Ctrl-C again to leave", 2);
     terminal.interrupt();
     assert_eq!(terminal.finish("❯ ").0, Some(0));
 }
@@ -258,7 +260,7 @@ fn a_wrong_command_is_answered_with_the_nearest_one() {
     terminal
         .wait_for("error: Unknown command '/mial'. Did you mean /mail? /help lists all commands");
     terminal.type_line("/mail");
-    terminal.wait_for("there is no mail yet");
+    terminal.wait_for("error: The session starts with your first message");
     terminal.end_input();
     assert_eq!(terminal.finish("❯ ").0, Some(0));
     assert_eq!(server.requests().len(), 0);

@@ -33,7 +33,7 @@ fn a_terminal_that_lost_its_agent_says_to_whom_and_offers_a_new_one() {
     assert_eq!((code, &events[0]["agent"]), (0, &json!("0/")));
     terminal.send_signal(Signal::CONT);
     terminal.wait_for(&format!("✗ {}", taken_over(&workspace)));
-    let offer = "Enter begins as a new agent of the session, Ctrl-D leaves";
+    let offer = "Enter starts a new agent of the session, Ctrl-D leaves";
     terminal.wait_for(offer);
     terminal.type_line("hello?");
     terminal.wait_for_times(offer, 2);
@@ -57,9 +57,9 @@ fn a_terminal_that_lost_its_agent_can_be_left() {
     suspend(&workspace, terminal.process());
     assert_eq!(workspace.run_json(&server, Format::Chat, ["-c", "mine now"]).0, 0);
     terminal.send_signal(Signal::CONT);
-    terminal.wait_for("Enter begins");
+    terminal.wait_for("Enter starts");
     terminal.end_input();
-    assert_eq!(terminal.finish("Enter begins").0, Some(0));
+    assert_eq!(terminal.finish("Enter starts").0, Some(0));
     assert_eq!(workspace.states().len(), 1, "no agent was made for it");
 }
 
@@ -78,7 +78,7 @@ fn a_terminal_whose_agent_was_killed_offers_a_new_one() {
     let killed = workspace.json(["tool", "kill", r#"{"agent":"0/"}"#, "--agent", "1/"]);
     assert_eq!(killed["data"]["killed"], json!(["0/"]));
     terminal.wait_for("Agent 0/ is dead");
-    terminal.wait_for("Enter begins");
+    terminal.wait_for("Enter starts");
     terminal.type_line("");
     terminal.wait_for("agent 2/");
     terminal.type_line("/mode");

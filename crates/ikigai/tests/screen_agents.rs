@@ -16,7 +16,7 @@ fn the_separator_and_alt_arrows_lead_through_the_family() {
     screen.asks("hello", "● Yes.");
     screen.wait_until_idle();
     screen.asks("/fork", "Forked agent 0/0/. Talk to it with /agent 0/0/");
-    screen.asks("/fork", "Agent 0/1/; ");
+    screen.asks("/fork", "Forked agent 0/1/");
     screen.wait_for("── ↑- ←- [0/] →- ↓0/1/ ──");
     screen.types(ALT_DOWN);
     screen.wait_for("── ↑0/ ←0/0/ [0/1/] →- ↓- ──");
@@ -242,7 +242,7 @@ fn an_agent_that_is_gone_offers_another_one() {
     first.asks("/mode read", "Switched to mode read");
     second.asks("/kill", "This would end agent 1/ and its children. To do so, type /kill 1/");
     second.asks("/kill 0/", "Killed: 0/");
-    first.wait_for("Enter begins as a new agent of the session, Ctrl+D leaves");
+    first.wait_for("Enter starts a new agent of the session, Ctrl+D leaves");
     first.types("\r");
     first.wait_for("[2/]");
     // What was chosen still holds.
@@ -275,7 +275,7 @@ fn another_model_answers_from_the_next_request_on() {
     let mut screen = Screen::start(&mut command(&workspace, &server), 80, 24);
     screen.asks("who?", "● I am scripted.");
     screen.wait_until_idle();
-    screen.asks("/model", "openai/scripted; /model NAME chooses another one");
+    screen.asks("/model", "openai/scripted. /model NAME chooses another one");
     screen.asks("/model other", "Switched to openai/other");
     screen.wait_until("the status", |shown| shown.lines().last().unwrap().contains("openai/other"));
     screen.asks("and now?", "● I am other.");

@@ -135,7 +135,8 @@ fn a_conversation_is_written_as_markdown_or_as_lines_of_json_and_nothing_is_over
         markdown,
         "# Conversation with agent 0/\n\n## You\n\none\n\n## Agent\n\nAnswer to one.\n"
     );
-    screen.asks("/export talk.jsonl", "to ");
+    screen.says("/export talk.jsonl");
+    screen.wait_until("both", |shown| shown.matches("Wrote ").count() == 2);
     assert_eq!(workspace.read_text("talk.jsonl"), workspace.print(["log", "--json"]));
     screen.asks("/export talk.md", "already exists. Choose another name");
 }
@@ -150,7 +151,8 @@ fn an_exported_conversation_has_no_control_characters() {
     screen.wait_until_idle();
     screen.asks("/export talk.md", "Wrote ");
     assert!(workspace.read_text("talk.md").contains("\u{fffd}]0;title\u{fffd}\u{fffd}31mred"));
-    screen.asks("/export talk.jsonl", "to ");
+    screen.says("/export talk.jsonl");
+    screen.wait_until("both", |shown| shown.matches("Wrote ").count() == 2);
     assert!(workspace.read_text("talk.jsonl").contains(r"\u009b31mred\u007f"));
     for file in ["talk.md", "talk.jsonl"] {
         let text = workspace.read_text(file);

@@ -148,12 +148,12 @@ fn what_tab_would_offer_is_seen_while_one_types_and_takes_no_key() {
     screen.types(UP);
     wait_for_input(&screen, &["❯ tell"]);
     screen.types("\x15/usag");
-    wait_for_input(&screen, &["❯ /usag", "  /usage     tokens used, by agent"]);
+    wait_for_input(&screen, &["❯ /usag", "  /usage     Show the tokens used, by agent"]);
     screen.types(ESCAPE);
     screen.wait_for("✗ interrupted");
     wait_for_input(&screen, &["❯ /usag"]);
     screen.types("e");
-    wait_for_input(&screen, &["❯ /usage", "  /usage     tokens used, by agent"]);
+    wait_for_input(&screen, &["❯ /usage", "  /usage     Show the tokens used, by agent"]);
     screen.types("\r");
     wait_for_input(&screen, &["❯"]);
     screen.wait_for("❯ /usage");
@@ -278,7 +278,7 @@ fn an_agent_that_is_killed_while_the_editor_is_open_brings_the_screen_back() {
     screen.wait_for("editing");
     let killed = workspace.json(["tool", "kill", r#"{"agent":"0/"}"#, "--agent", "1/"]);
     assert_eq!(killed["data"]["killed"], serde_json::json!(["0/"]));
-    screen.wait_for("Enter begins as a new agent");
+    screen.wait_for("Enter starts a new agent");
     wait_for_input(&screen, &["❯ begun"]);
     screen.types("\r");
     screen.wait_for("[2/]");
