@@ -61,7 +61,9 @@ fn read_rule(
         (tools.check_pattern)(&tool, pattern).map_err(no_pattern)
     };
     let check_decision = |text: &str| match text {
-        "network" if tool != "bash" => Err(Wrong::NoNetwork { tool: tool.clone() }),
+        "network" if !tools.commands.contains(&tool) => {
+            Err(Wrong::NoNetwork { tool: tool.clone() })
+        }
         text => choose(text, DECISIONS).map(drop),
     };
     Ok(RuleEntry {

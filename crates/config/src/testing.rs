@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use ikigai_tools::{CORE, Decision, Owners, Rule, project_folders};
+use ikigai_tools::{CORE, Decision, Dispatcher, Owners, Rule, built_in, project_folders};
 
 use crate::{ConfigError, Flag, KnownTools, ProjectFile, Settings, Sources};
 
@@ -33,7 +33,11 @@ pub(crate) fn known_tools() -> KnownTools {
     KnownTools {
         names: core.iter().cloned().chain(others.map(str::to_owned)).collect(),
         core,
-        check_pattern: |tool, pattern| Rule::new(tool, pattern, Decision::Ask).map(drop),
+        commands: vec!["bash".to_owned()],
+        check_pattern: |tool, pattern| {
+            let tools = Dispatcher::<()>::new(built_in());
+            Rule::new(tool, tools.effects_of(tool), pattern, Decision::Ask).map(drop)
+        },
     }
 }
 

@@ -16,6 +16,8 @@ pub struct KnownTools {
     pub names: Vec<String>,
     /// The tools that `core` stands for in `tools.enabled`.
     pub core: Vec<String>,
+    /// The tools that run commands: only these can be granted the network.
+    pub commands: Vec<String>,
     /// Checks the pattern of a rule about a tool; the error says what is wrong with it.
     pub check_pattern: fn(tool: &str, pattern: &str) -> Result<(), String>,
 }

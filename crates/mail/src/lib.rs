@@ -37,4 +37,4 @@ pub use notification::notification;
 pub use preview::preview;
 pub use relative_time::relative_time;
 pub use result::render_result;
-pub use tool::TOOL;
+pub use tool::tool;

@@ -1,6 +1,6 @@
 //! What a model is told of a step's outcome.
 
-use ikigai_store::Outcome;
+use ikigai_store::{InboxPage, Outcome};
 use ikigai_tools::ToolResult;
 use serde_json::{Value, json};
 
@@ -15,34 +15,22 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
     if let Some(error) = MailError::of(outcome) {
         return error.into();
     }
-    let fields = match outcome {
+    match outcome {
         Outcome::Inbox(page) => {
-            let messages: Vec<Value> = page
-                .mail
-                .iter()
-                .map(|mail| {
-                    json!({
-                        "id": mail.id.value(),
-                        "from": mail.from.to_string(),
-                        "unread": mail.unread,
-                        "preview": preview(&mail.body),
-                    })
-                })
-                .collect();
-            match page.more {
-                0 => json!({"messages": messages, "unread_count": page.unread}),
-                more => json!({"messages": messages, "unread_count": page.unread, "more": more}),
-            }
+            let line = format!("{} unread, {} shown", page.unread, page.mail.len());
+            bare(inbox(page)).summed_up(line)
         }
-        Outcome::Read(mail) => json!({
+        Outcome::Read(mail) => bare(json!({
             "id": mail.id.value(),
             "from": mail.from.to_string(),
             "timestamp": mail.sent_at.to_seconds_text(),
             "body": mail.body,
-        }),
-        Outcome::MadeUnread(id) => json!({"id": id.value(), "unread": true}),
+        }))
+        .summed_up(format!("#{} from {}", mail.id.value(), mail.from)),
+        Outcome::MadeUnread(id) => bare(json!({"id": id.value(), "unread": true})),
         Outcome::Sent { id, to } => {
-            json!({"sent": true, "to": to.to_string(), "id": id.value()})
+            bare(json!({"sent": true, "to": to.to_string(), "id": id.value()}))
+                .summed_up(format!("sent #{} to {to}", id.value()))
         }
         Outcome::NoMail(_)
         | Outcome::NoAgent(_)
@@ -56,7 +44,29 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
         | Outcome::Refused(_) => {
             unreachable!("a failure was told above")
         }
-    };
+    }
+}
+
+fn inbox(page: &InboxPage) -> Value {
+    let messages: Vec<Value> = page
+        .mail
+        .iter()
+        .map(|mail| {
+            json!({
+                "id": mail.id.value(),
+                "from": mail.from.to_string(),
+                "unread": mail.unread,
+                "preview": preview(&mail.body),
+            })
+        })
+        .collect();
+    match page.more {
+        0 => json!({"messages": messages, "unread_count": page.unread}),
+        more => json!({"messages": messages, "unread_count": page.unread, "more": more}),
+    }
+}
+
+fn bare(fields: Value) -> ToolResult {
     match fields {
         Value::Object(fields) => ToolResult::bare(fields),
         other => unreachable!("a result is an object, not {other}"),
@@ -66,7 +76,7 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::{AgentId, MailId, Time};
-    use ikigai_store::{InboxPage, Listed, Mail};
+    use ikigai_store::{Listed, Mail};
 
     use super::*;
 

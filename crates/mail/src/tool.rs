@@ -1,7 +1,12 @@
 //! The `mail` tool: its declaration, and its own parser with the contract's texts.
 
+use std::sync::Arc;
+
+use ikigai_conversation::EffectKind;
 use ikigai_store::{InboxFilter, Step};
-use ikigai_tools::{Arguments, Declaration, Parameter, ParameterType, StepTool, ToolResult};
+use ikigai_tools::{
+    Arguments, BuiltIn, Call, Declaration, Parameter, ParameterType, Tool, ToolResult,
+};
 use serde_json::Value;
 
 use crate::address::{parse_agent, send};
@@ -9,28 +14,28 @@ use crate::body;
 use crate::error::MailError;
 
 /// The tool, for a dispatcher whose steps the store performs.
-pub const TOOL: StepTool<Step> = StepTool { declaration: &DECLARATION, prepare };
+pub fn tool() -> Arc<dyn Tool<Step>> {
+    let description = "Send and receive messages to/from other agents";
+    let declaration = Declaration::new("mail", description, PARAMETERS);
+    BuiltIn::new(declaration, &[EffectKind::Database], prepare).shared()
+}
 
 /// Only `action` is required: what else a call needs depends on it, and is checked here.
-const DECLARATION: Declaration = Declaration {
-    name: "mail",
-    description: "Send and receive messages to/from other agents",
-    parameters: &[
-        Parameter {
-            name: "action",
-            description: "Operation to perform",
-            value: ParameterType::Choice(&["inbox", "read", "send"]),
-            required: true,
-        },
-        optional("to", ParameterType::Text, "Recipient agent ID (required for send)"),
-        optional("body", ParameterType::Text, "Message body (required for send)"),
-        optional("id", ParameterType::Integer, "Message ID (required for read)"),
-        optional("unread", ParameterType::Boolean, "Inbox: only unread"),
-        optional("from", ParameterType::Text, "Inbox: only from it"),
-        optional("limit", ParameterType::Integer, "Inbox: 1-200, default 50"),
-        optional("offset", ParameterType::Integer, "Inbox: skip"),
-    ],
-};
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "action",
+        description: "Operation to perform",
+        value: ParameterType::Choice(&["inbox", "read", "send"]),
+        required: true,
+    },
+    optional("to", ParameterType::Text, "Recipient agent ID (required for send)"),
+    optional("body", ParameterType::Text, "Message body (required for send)"),
+    optional("id", ParameterType::Integer, "Message ID (required for read)"),
+    optional("unread", ParameterType::Boolean, "Inbox: only unread"),
+    optional("from", ParameterType::Text, "Inbox: only from it"),
+    optional("limit", ParameterType::Integer, "Inbox: 1-200, default 50"),
+    optional("offset", ParameterType::Integer, "Inbox: skip"),
+];
 
 const fn optional(
     name: &'static str,
@@ -40,8 +45,29 @@ const fn optional(
     Parameter { name, description, value, required: false }
 }
 
-fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
-    Ok(parse(arguments)?)
+fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
+    let step = parse(arguments)?;
+    let subject = subject(&step, arguments);
+    Ok(Call::step(step).shown_as("Mail", &subject))
+}
+
+/// What a call is about: the inbox, a message by its number, or to whom and how a message begins.
+fn subject(step: &Step, arguments: &Arguments) -> String {
+    let text = |name| arguments.value(name).and_then(Value::as_str).unwrap_or_default();
+    match step {
+        Step::Read(id) | Step::Unread(id) => format!("#{id}"),
+        Step::Send { .. } => {
+            let first_line = text("body").trim().lines().next().unwrap_or_default();
+            format!("to {}: {first_line}", text("to").trim())
+        }
+        Step::Inbox(_)
+        | Step::Fork(_)
+        | Step::Kill(_)
+        | Step::Agents
+        | Step::Wait(_)
+        | Step::EndWait(_)
+        | Step::AbandonWait => "inbox".to_owned(),
+    }
 }
 
 fn parse(arguments: &Arguments) -> Result<Step, MailError> {
@@ -125,16 +151,17 @@ fn parse_send(arguments: &Arguments) -> Result<Step, MailError> {
 mod tests {
     use ikigai_conversation::AgentId;
     use ikigai_store::Address;
-    use ikigai_tools::{Dispatcher, Prepared};
+    use ikigai_tools::{Dispatcher, Work};
 
     use super::*;
 
     /// The step that a call prepares, or its error.
     #[track_caller]
     fn check(arguments: &str, expected: Result<Step, &str>) {
-        let step = match Dispatcher::new(vec![TOOL]).dispatch("mail", arguments.as_bytes()) {
-            Ok(Prepared::Step(step)) => Ok(step),
-            Ok(Prepared::Call(_)) => panic!("mail is a step"),
+        let call = Dispatcher::new(vec![tool()]).dispatch("mail", arguments.as_bytes());
+        let step = match call.as_ref().map(Call::work) {
+            Ok(Work::Step(step)) => Ok(step.clone()),
+            Ok(Work::Executor(_)) => panic!("mail is a step"),
             Err(refusal) => Err(refusal.to_string()),
         };
         let expected = expected.map_err(|text| ToolResult::error(text).to_string());

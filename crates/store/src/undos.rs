@@ -6,9 +6,8 @@
 
 use std::path::PathBuf;
 
-use ikigai_conversation::{AgentId, SessionId, Time, ToolCallId};
+use ikigai_conversation::{AgentId, SessionId, Time};
 
-use crate::agents::agent_by_id;
 use crate::error::StoreError;
 use crate::files::{Change, Kept, path_from};
 use crate::leases;
@@ -88,9 +87,6 @@ pub enum Settled {
 
 /// A list shows so many; nobody goes further back.
 const LISTED: u32 = 100;
-/// Of so many changes it can be found which call made them: a screen shows the newest.
-const LOOKED_AT: u32 = 1_000;
-
 impl Store {
     /// What can be taken back, the newest first.
     pub async fn undoable(&self, session: SessionId) -> Result<Vec<Undoable>, StoreError> {
@@ -140,32 +136,6 @@ impl Store {
         self.read(move |unit| read_change(unit, id)).await
     }
 
-    /// What a file held before a call of the agent changed it, if that call did.
-    pub async fn before_call(
-        &self,
-        session: SessionId,
-        agent: AgentId,
-        call: ToolCallId,
-    ) -> Result<Option<Kept>, StoreError> {
-        self.read(move |unit| {
-            let agent = agent_by_id(unit, &session, &agent)?;
-            let sql = "SELECT c.key, m.data FROM changes c JOIN messages m ON m.id = c.message
-                WHERE c.agent = ?1 ORDER BY c.key DESC LIMIT ?2";
-            let newest = unit.rows(sql, params![agent.key, LOOKED_AT], |row| {
-                Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
-            })?;
-            let Some((key, _)) = newest.iter().find(|(_, data)| is_about(data, &call)) else {
-                return Ok(None);
-            };
-            let sql = "SELECT before_is, before_mode, before FROM changes WHERE key = ?1";
-            let found = unit.row(sql, params![*key], |row| {
-                Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?))
-            })?;
-            found.map(|(is, mode, bytes)| Kept::from_columns(&is, mode, bytes)).transpose()
-        })
-        .await
-    }
-
     /// Keeps what an undo is about to take away.
     pub async fn keep_after(&self, id: ChangeId, after: Kept) -> Result<(), StoreError> {
         self.commit(Scope::Own, move |unit| {
@@ -209,12 +179,6 @@ impl Store {
         })
         .await
     }
-}
-
-/// Whether a result, as it is stored, is that of a call.
-fn is_about(data: &str, call: &ToolCallId) -> bool {
-    let data: serde_json::Value = serde_json::from_str(data).unwrap_or_default();
-    data["tool_call_id"] == call.as_str()
 }
 
 fn files(unit: &Unit<'_>, cause: i64) -> Result<Vec<PathBuf>, StoreError> {

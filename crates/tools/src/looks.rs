@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use rustix::fs::Stat;
 
-use crate::touched::Content;
+use crate::file_use::Content;
 
 /// Which file it is and when it was last written: equal ones are the same file, unchanged. Others keep it as
 /// text and need not know what is in it.

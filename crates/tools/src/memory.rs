@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::file_use::Sight;
 use crate::looks::Fingerprint;
-use crate::touched::Sight;
 
 /// How files looked when an agent has last read or written them.
 #[derive(Debug, Default)]

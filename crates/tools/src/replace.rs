@@ -20,10 +20,10 @@ use rustix::fs::{Mode, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
 use crate::file_error::FileError;
+use crate::file_use::{Before, Content, KEPT_BYTES};
 use crate::files::require_regular;
 use crate::looks::{ContentHash, Fingerprint, Hasher, Hashing};
 use crate::place::{NewFolders, Place};
-use crate::touched::{Before, Content, KEPT_BYTES};
 
 /// The file that a write is about, locked if it exists.
 pub(crate) struct Target {

@@ -8,11 +8,11 @@ use std::io;
 use std::path::Path;
 
 use crate::file_error::FileError;
+use crate::file_use::{Before, Content};
 use crate::looks::ContentHash;
 use crate::place::Place;
 use crate::protected::has_become_setting;
 use crate::replace::{Keep, Target};
-use crate::touched::{Before, Content};
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]

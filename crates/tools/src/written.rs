@@ -1,14 +1,16 @@
 //! A file that was written: what the model is told, and what is kept of it.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
 use crate::context::Context;
+use crate::diff::{COMPARED_BYTES, stored_diff};
 use crate::file_error::FileError;
+use crate::file_use::{Before, Change, FileUse};
 use crate::place::Place;
 use crate::replace::{Exchanged, Keep, Replaced, Target};
-use crate::result::{Achieved, Outcome};
-use crate::touched::{Before, Change, Touched};
+use crate::result::{Execution, ToolResult};
 
 /// A file with its new content.
 pub(crate) struct Written {
@@ -38,18 +40,35 @@ impl Written {
         Err(FileError::Guarded)
     }
 
-    /// A success, unless it may not survive a crash of the machine. The change was made in any case.
-    pub(crate) fn achieved(self, context: &Context, named: &str, success: Outcome) -> Achieved {
+    /// A success, unless it may not survive a crash of the machine. The change was made in any case. `after` makes what
+    /// the file holds now of what it held before.
+    pub(crate) fn execution<'a>(
+        self,
+        context: &Context,
+        named: &str,
+        success: ToolResult,
+        after: impl FnOnce(&[u8]) -> Option<Cow<'a, [u8]>>,
+    ) -> Execution {
         let Written { path, replaced, new_folders } = self;
         let path = path.or_else(|_| context.resolve(named).canonicalize());
-        let touched = replaced.exchanged.zip(path.ok()).map(|(exchanged, path)| {
-            let Exchanged { before, looks, hash } = exchanged;
-            Touched::Changed(Change { path, before, looks, hash, new_folders })
+        let before = replaced.exchanged.as_ref().and_then(|exchanged| match &exchanged.before {
+            Before::Absent => Some(&[][..]),
+            Before::Content(content) => Some(&content.bytes[..]),
+            Before::NotKept => None,
         });
-        let outcome = match replaced.flushed {
-            Ok(()) => success,
-            Err(error) => Outcome::Failure(FileError::NotFlushed(error).describe(named)),
+        let before = before.filter(|before| before.len() <= COMPARED_BYTES);
+        let diff = before.and_then(|before| stored_diff(named, before, &after(before)?));
+        let result = match replaced.flushed {
+            Ok(()) => success.with_diff(diff),
+            Err(error) => {
+                let failure = ToolResult::failure(&FileError::NotFlushed(error).describe(named));
+                failure.with_diff(diff)
+            }
         };
-        Achieved { outcome, touched }
+        let file = replaced.exchanged.zip(path.ok()).map(|(exchanged, path)| {
+            let Exchanged { before, looks, hash } = exchanged;
+            FileUse::Changed(Change { path, before, looks, hash, new_folders })
+        });
+        Execution { file, ..result.into() }
     }
 }

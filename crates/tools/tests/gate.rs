@@ -1,11 +1,17 @@
 //! What the gate says of calls, in each mode and under rules.
 
 use ikigai_tools::{
-    Confinement, Decision, Facts, Gate, Mode, Question, Reach, Rule, Sandbox, Tree, Verdict,
+    Confinement, Decision, Dispatcher, Fact, Gate, Mode, Question, Reach, Rule, Sandbox, Tree,
+    Verdict, built_in,
 };
 use serde_json::{Value, json};
 
 use crate::support::World;
+
+/// A rule about a tool of this crate, or about one of which nothing is known.
+pub(crate) fn new_rule(tool: &str, pattern: &str, decision: Decision) -> Result<Rule, String> {
+    Rule::new(tool, Dispatcher::<()>::new(built_in()).effects_of(tool), pattern, decision)
+}
 
 /// Rules as `DECISION TOOL PATTERN`.
 pub(crate) fn rules(lines: &[&str]) -> Vec<Rule> {
@@ -13,15 +19,15 @@ pub(crate) fn rules(lines: &[&str]) -> Vec<Rule> {
         let mut fields = line.splitn(3, ' ');
         let mut field = || fields.next().unwrap();
         let decision = Decision::parse(field()).unwrap();
-        Rule::new(field(), field(), decision).unwrap()
+        new_rule(field(), field(), decision).unwrap()
     };
     lines.iter().map(rule).collect()
 }
 
 pub(crate) fn judge_command(lines: &[&str], command: &str) -> Verdict {
     let facts =
-        Facts::Command { command: command.to_owned(), leaves_sandbox: false, wants_network: false };
-    Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
+        Fact::Command { command: command.to_owned(), leaves_sandbox: false, wants_network: false };
+    Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &[facts])
 }
 
 /// A verdict in a few letters.
@@ -465,9 +471,9 @@ fn where_commands_have_the_network_it_needs_nothing() {
 
 #[test]
 fn only_commands_can_be_granted_the_network() {
-    let rule = |tool: &str| Rule::new(tool, "*", Decision::Network).map(drop);
+    let rule = |tool: &str| new_rule(tool, "*", Decision::Network).map(drop);
     assert_eq!(rule("bash"), Ok(()));
-    let why = "only bash can be granted the network, write allow or trust".to_owned();
+    let why = "only commands can be granted the network, write allow or trust".to_owned();
     assert_eq!(rule("file_read"), Err(why));
 }
 
@@ -527,7 +533,8 @@ fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
 fn without_a_sandbox_every_command_is_asked_for() {
     let gate = |lines: &[&str]| Gate::new(Mode::Work, Confinement::Missing, rules(lines));
     let facts =
-        Facts::Command { command: "make".to_owned(), leaves_sandbox: false, wants_network: false };
+        Fact::Command { command: "make".to_owned(), leaves_sandbox: false, wants_network: false };
+    let facts = [facts];
     let question = asked(gate(&["allow bash make"]).judge("bash", &facts));
     assert_eq!(question.reach, Reach::Anywhere);
     assert_eq!(show(&gate(&["trust bash make"]).judge("bash", &facts)), "anywhere");
@@ -586,10 +593,10 @@ fn a_mode_says_what_is_free() {
         check_file(&world, Mode::Full, &[], &[(tool, path, "full")]);
     }
     let bash =
-        Facts::Command { command: "ls".to_owned(), leaves_sandbox: false, wants_network: false };
+        Fact::Command { command: "ls".to_owned(), leaves_sandbox: false, wants_network: false };
     let read = Gate::new(Mode::Read, Confinement::InForce, rules(&["trust bash *"]));
     let why = "bash is not offered in mode read".to_owned();
-    assert_eq!(read.judge("bash", &bash), Verdict::Deny(why));
+    assert_eq!(read.judge("bash", &[bash]), Verdict::Deny(why));
 }
 
 #[test]
@@ -597,14 +604,8 @@ fn full_asks_nothing_and_still_denies() {
     let gate =
         Gate::new(Mode::Full, Confinement::Missing, rules(&["deny bash rm *", "ask bash *"]));
     let judge = |command: &str| {
-        gate.judge(
-            "bash",
-            &Facts::Command {
-                command: command.to_owned(),
-                leaves_sandbox: true,
-                wants_network: false,
-            },
-        )
+        let command = command.to_owned();
+        gate.judge("bash", &[Fact::Command { command, leaves_sandbox: true, wants_network: false }])
     };
     assert_eq!(judge("ls; $X"), Verdict::Allow(Reach::Full));
     assert_eq!(show(&judge("ls; rm x")), "deny");
@@ -731,7 +732,7 @@ fn the_question_about_a_file_names_the_rule() {
 fn a_rule_about_all_steps_of_a_tool_counts() {
     let judge = |lines: &[&str]| {
         let gate = Gate::new(Mode::Work, Confinement::InForce, rules(lines));
-        show(&gate.judge("mail", &Facts::Other))
+        show(&gate.judge("mail", &[Fact::Database]))
     };
     assert_eq!(judge(&[]), "tree");
     assert_eq!(judge(&["deny mail *"]), "deny");

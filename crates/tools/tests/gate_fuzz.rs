@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ikigai_tools::{Confinement, Decision, Facts, Gate, Mode, Reach, Rule, Verdict};
+use ikigai_tools::{Confinement, Decision, Fact, Gate, Mode, Reach, Verdict};
 use proptest::prelude::{
     BoxedStrategy, ProptestConfig, Strategy, TestCaseError, prop_assert, prop_assume, prop_oneof,
     proptest,
@@ -31,7 +31,7 @@ use proptest::prelude::{
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use tree_sitter::{Node, Parser};
 
-use crate::gate::judge_command;
+use crate::gate::{judge_command, new_rule};
 use commands::{
     DISGUISES, JOINED, NAMES, before_others, changed, disguised, heap, strict, within_word,
 };
@@ -151,9 +151,9 @@ fn check_granted(bash: &RealBash, command: &str) -> Result<(), TestCaseError> {
 /// for a command of many parts.
 fn patterns(command: &str) -> Option<BTreeSet<String>> {
     let (command, leaves_sandbox) = (command.to_owned(), true);
-    let facts = Facts::Command { command, leaves_sandbox, wants_network: false };
+    let facts = Fact::Command { command, leaves_sandbox, wants_network: false };
     let gate = Gate::new(Mode::Work, Confinement::InForce, Vec::new());
-    let Verdict::Ask(question) = gate.judge("bash", &facts) else {
+    let Verdict::Ask(question) = gate.judge("bash", &[facts]) else {
         panic!("it leaves the sandbox");
     };
     let rules = question.rule?;
@@ -244,7 +244,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_gate_panic(command in "\\PC{0,40}", pattern in "\\PC{0,12}") {
-        prop_assume!(Rule::new("bash", &pattern, Decision::Ask).is_ok());
+        prop_assume!(new_rule("bash", &pattern, Decision::Ask).is_ok());
         for decision in ["deny", "trust"] {
             judge_command(&[&format!("{decision} bash {pattern}")], &command);
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ikigai_tools::{
-    Before, Change, Content, FileMemory, Found, Ran, Reach, Restored, Sight, ToolResult, Touched,
-    Wanted, find, restore,
+    Before, Change, Content, Execution, FileMemory, FileUse, Found, Reach, Restored, Sight,
+    ToolResult, Wanted, find, restore,
 };
 use serde_json::{Value, json};
 
@@ -25,36 +25,36 @@ impl Rememberer<'_> {
         Rememberer { world, memory: Arc::default() }
     }
 
-    fn call(&self, tool: &str, arguments: &Value) -> Ran {
+    fn call(&self, tool: &str, arguments: &Value) -> Execution {
         let ran = self.world.run_remembering(Arc::clone(&self.memory), tool, arguments);
-        match &ran.touched {
-            Some(Touched::Saw(sight)) => self.memory.note(sight.clone()),
-            Some(Touched::Changed(change)) => {
+        match &ran.file {
+            Some(FileUse::Read(sight)) => self.memory.note(sight.clone()),
+            Some(FileUse::Changed(change)) => {
                 let (path, looks) = (change.path.clone(), change.looks.clone());
                 self.memory.note(Sight { path, looks });
             }
-            Some(Touched::Stale(_)) | None => {}
+            Some(FileUse::Stale(_)) | None => {}
         }
         ran
     }
 
-    fn read(&self, path: &str) -> Ran {
+    fn read(&self, path: &str) -> Execution {
         self.call("file_read", &json!({ "path": path }))
     }
 
-    fn write(&self, path: &str, content: &str) -> Ran {
+    fn write(&self, path: &str, content: &str) -> Execution {
         self.call("file_write", &json!({"path": path, "content": content}))
     }
 
-    fn edit(&self, path: &str, old: &str, new: &str) -> Ran {
+    fn edit(&self, path: &str, old: &str, new: &str) -> Execution {
         self.call("file_edit", &json!({"path": path, "old_string": old, "new_string": new}))
     }
 }
 
 #[track_caller]
-fn change(ran: Ran) -> Change {
-    match ran.touched {
-        Some(Touched::Changed(change)) => change,
+fn change(ran: Execution) -> Change {
+    match ran.file {
+        Some(FileUse::Changed(change)) => change,
         other => panic!("nothing was changed: {} {other:?}", ran.result),
     }
 }
@@ -64,7 +64,7 @@ fn content(text: &str, mode: u32) -> Before {
 }
 
 #[track_caller]
-fn check_refused(ran: &Ran, text: &str) {
+fn check_refused(ran: &Execution, text: &str) {
     assert_eq!(ran.result.to_string(), json!({"success": false, "error": text}).to_string());
 }
 
@@ -94,7 +94,7 @@ fn a_link_is_told_by_where_it_leads() {
     let agent = Rememberer::new(&world);
     world.write("work/folder/real", "one").link("work/link", "folder/real");
     world.link("work/to-folder", "folder");
-    let Some(Touched::Saw(sight)) = agent.read("to-folder/real").touched else {
+    let Some(FileUse::Read(sight)) = agent.read("to-folder/real").file else {
         panic!("it was read")
     };
     assert_eq!(sight.path, world.path("work/folder/real"));
@@ -123,7 +123,7 @@ fn what_was_never_read_is_not_overwritten() {
     let agent = Rememberer::new(&world);
     world.write("work/a", "one\ntwo\n");
     check_refused(&agent.write("a", "x"), "Read a before overwriting it");
-    assert_eq!(agent.write("a", "x").touched, None);
+    assert_eq!(agent.write("a", "x").file, None);
     assert_eq!(world.read("work/a"), "one\ntwo\n");
     // A part of it is enough, also by another way to it.
     agent.call("file_read", &json!({"path": world.text("work/./a"), "limit": 1}));
@@ -146,7 +146,7 @@ fn what_was_changed_since_is_not_overwritten() {
     let changed = change(other.edit("a", "one", "two"));
     let refused = one.write("a", "x");
     check_refused(&refused, "File changed since you read it: a");
-    let Some(Touched::Stale(stale)) = refused.touched else { panic!("it is stale") };
+    let Some(FileUse::Stale(stale)) = refused.file else { panic!("it is stale") };
     assert_eq!((&stale.now.path, &stale.now.looks), (&changed.path, &changed.looks));
     let text = "File changed since you read it (by agent 0/1/, 40 seconds ago): a";
     let result = ToolResult::stale(&stale, "by agent 0/1/, 40 seconds ago");
@@ -163,8 +163,8 @@ fn a_read_that_failed_is_none() {
     let world = World::new();
     let agent = Rememberer::new(&world);
     world.write("work/binary", "\0");
-    assert_eq!(agent.read("binary").touched, None);
-    assert_eq!(agent.read("none").touched, None);
+    assert_eq!(agent.read("binary").file, None);
+    assert_eq!(agent.read("none").file, None);
     check_refused(&agent.write("binary", "x"), "Read binary before overwriting it");
 }
 
@@ -173,7 +173,7 @@ fn without_a_memory_nothing_is_checked_and_nothing_told() {
     let world = World::new();
     world.write("work/a", "one");
     let write = json!({"path": "a", "content": "two"});
-    assert_eq!(world.run_reaching(Reach::Tree, "file_write", &write).touched, None);
+    assert_eq!(world.run_reaching(Reach::Tree, "file_write", &write).file, None);
     assert_eq!(world.read("work/a"), "two");
 }
 
@@ -211,14 +211,14 @@ fn at_once(
     agents: &[Rememberer<'_>; 2],
     path: &str,
     round: usize,
-) -> (Vec<(usize, Change)>, Vec<Ran>) {
+) -> (Vec<(usize, Change)>, Vec<Execution>) {
     let (mut changed, mut refused) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {
         let write = |number: usize| agents[number].write(path, &format!("{number} in {round}"));
         let both = [scope.spawn(move || write(0)), scope.spawn(move || write(1))];
         for (number, ran) in both.map(|thread| thread.join().unwrap()).into_iter().enumerate() {
-            match ran.touched {
-                Some(Touched::Changed(change)) => changed.push((number, change)),
+            match ran.file {
+                Some(FileUse::Changed(change)) => changed.push((number, change)),
                 _ => refused.push(ran),
             }
         }
@@ -247,7 +247,7 @@ fn what_is_told_is_what_was_replaced_whoever_meddles() {
         });
         for _ in 0..500 {
             let ran = agent.edit("a", "x", "y");
-            if let Some(Touched::Changed(change)) = ran.touched {
+            if let Some(FileUse::Changed(change)) = ran.file {
                 let Before::Content(before) = change.before else { panic!("it is kept") };
                 let before = String::from_utf8(before.bytes).unwrap();
                 assert!(before.starts_with("x "), "{before}");

@@ -6,9 +6,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ikigai_conversation::Preview;
 use ikigai_tools::{
-    Call, Commands, Context, Dispatcher, Facts, FileMemory, OutputSize, Prepared, Ran, Reach,
-    Sandbox, Tree,
+    Call, Commands, Context, Dispatcher, Execution, Fact, FileMemory, OutputSize, Reach, Sandbox,
+    Tree, Work, built_in,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -77,8 +78,15 @@ impl World {
     }
 
     /// What is to be known of a call before it is judged.
-    pub(crate) fn facts(&self, tool: &str, arguments: &Value) -> Facts {
+    pub(crate) fn facts(&self, tool: &str, arguments: &Value) -> Vec<Fact> {
         prepare(tool, arguments).facts(&self.context)
+    }
+
+    /// All that a call would do, as it is shown before approval.
+    pub(crate) fn preview(&self, reach: Reach, tool: &str, arguments: &Value) -> Preview {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let context = self.context.clone().reaching(reach);
+        runtime.block_on(prepare(tool, arguments).preview(&context))
     }
 
     /// The result of a call.
@@ -93,7 +101,7 @@ impl World {
     }
 
     /// The same, with what it has touched.
-    pub(crate) fn run_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Ran {
+    pub(crate) fn run_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Execution {
         run(&self.context.clone().reaching(reach), tool, arguments)
     }
 
@@ -103,7 +111,7 @@ impl World {
         memory: Arc<FileMemory>,
         tool: &str,
         arguments: &Value,
-    ) -> Ran {
+    ) -> Execution {
         run(&self.context.clone().remembering(memory), tool, arguments)
     }
 
@@ -155,16 +163,14 @@ impl World {
     }
 }
 
-fn run(context: &Context, tool: &str, arguments: &Value) -> Ran {
+fn run(context: &Context, tool: &str, arguments: &Value) -> Execution {
     let call = prepare(tool, arguments);
+    let Work::Executor(executor) = call.work() else { panic!("{tool} is a step") };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(call.run(context))
+    runtime.block_on(executor.run(context))
 }
 
-fn prepare(tool: &str, arguments: &Value) -> Call {
-    let dispatcher = Dispatcher::<()>::new(Vec::new());
-    match dispatcher.dispatch(tool, arguments.to_string().as_bytes()).unwrap() {
-        Prepared::Call(call) => call,
-        Prepared::Step(()) => panic!("{tool} is no call"),
-    }
+pub(crate) fn prepare(tool: &str, arguments: &Value) -> Call<()> {
+    let dispatcher = Dispatcher::new(built_in());
+    dispatcher.dispatch(tool, arguments.to_string().as_bytes()).unwrap()
 }

@@ -1,9 +1,14 @@
 //! `fork`: a child that works at the same time.
 
-use ikigai_store::{AgentLimits, Context, NewFork, Step};
-use ikigai_tools::{Arguments, Choice, StepTool, ToolResult, tool};
+use std::sync::Arc;
 
-pub(crate) const TOOL: StepTool<Step> = StepTool { declaration: &Fork::DECLARATION, prepare };
+use ikigai_conversation::EffectKind;
+use ikigai_store::{AgentLimits, Context, NewFork, Step};
+use ikigai_tools::{Arguments, BuiltIn, Call, Choice, Tool, ToolResult, tool};
+
+pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
+    BuiltIn::new(Fork::declaration(), &[EffectKind::Database], prepare).shared()
+}
 
 tool! {
     /// Start a child agent; it works in parallel and mails you its result
@@ -29,7 +34,7 @@ impl Choice for Knowledge {
     const VALUES: &'static [Knowledge] = &[Knowledge::Fresh, Knowledge::Full];
 }
 
-fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
+fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
     let Fork { prompt, name, context } = Fork::parse(arguments)?;
     if prompt.trim().is_empty() {
         return Err(ToolResult::failure("Prompt cannot be empty"));
@@ -41,7 +46,13 @@ fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
     // A name of nothing is how models leave it out.
     let name = name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
     let limits = AgentLimits::DEFAULT;
-    Ok(Step::Fork(NewFork { prompt: Some(prompt), name, context, limits, system: None }))
+    let task = prompt.trim().lines().next().unwrap_or_default();
+    let subject = match &name {
+        Some(name) => format!("{name}: {task}"),
+        None => task.to_owned(),
+    };
+    let fork = NewFork { prompt: Some(prompt), name, context, limits, system: None };
+    Ok(Call::step(Step::Fork(fork)).shown_as("Fork", &subject))
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! `kill`: the end of an agent and its descendants.
 
+use std::sync::Arc;
+
+use ikigai_conversation::EffectKind;
 use ikigai_mail::parse_named;
 use ikigai_store::Step;
-use ikigai_tools::{Arguments, StepTool, ToolResult, tool};
+use ikigai_tools::{Arguments, BuiltIn, Call, Tool, ToolResult, tool};
 
-pub(crate) const TOOL: StepTool<Step> = StepTool { declaration: &Kill::DECLARATION, prepare };
+pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
+    BuiltIn::new(Kill::declaration(), &[EffectKind::Database], prepare).shared()
+}
 
 tool! {
     /// End an agent and its descendants
@@ -14,9 +19,9 @@ tool! {
     }
 }
 
-fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
+fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
     let Kill { agent } = Kill::parse(arguments)?;
-    Ok(Step::Kill(parse_named(&agent)))
+    Ok(Call::step(Step::Kill(parse_named(&agent))).shown_as("Kill", agent.trim()))
 }
 
 #[cfg(test)]

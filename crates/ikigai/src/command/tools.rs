@@ -10,10 +10,13 @@ use crate::settings;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyhow::Result<Exit> {
     let dispatcher = match arguments.set {
-        Some(Set::Core) => ikigai_agents::catalogue().only(|name| CORE.contains(&name)),
+        Some(Set::Core) => {
+            let is_core = |name: &str| CORE.contains(&name);
+            ikigai_agents::catalogue().only(|tool| is_core(&tool.declaration().name))
+        }
         None => {
             let mode = settings::mode(&environment.settings);
-            settings::tools(&environment.settings).only(|name| mode.offers(name))
+            settings::tools(&environment.settings).offered_in(mode)
         }
     };
     print::out(match arguments.json {
@@ -24,14 +27,17 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyh
 }
 
 /// A line per tool, its parameters below it; optional ones in brackets.
-pub(crate) fn render(tools: impl Iterator<Item = &'static Declaration>) -> String {
+pub(crate) fn render<'a>(tools: impl Iterator<Item = &'a Declaration>) -> String {
     let mut text = String::new();
     for declaration in tools {
         text.push_str(&format!("{:<11} {}\n", declaration.name, declaration.description));
         let parameters: Vec<String> = declaration
-            .parameters
-            .iter()
-            .map(|p| if p.required { p.name.to_owned() } else { format!("[{}]", p.name) })
+            .parameter_names()
+            .into_iter()
+            .map(|(name, is_required)| match is_required {
+                true => name.to_owned(),
+                false => format!("[{name}]"),
+            })
             .collect();
         if !parameters.is_empty() {
             text.push_str(&format!("{:<11}   {}\n", "", parameters.join(" ")));

@@ -32,8 +32,7 @@ impl Hand<'_> {
     pub(crate) fn tools(&self) -> String {
         let mode = self.permissions.mode();
         let dispatcher = settings::tools(&self.environment.settings);
-        let offered = dispatcher.declarations().filter(|tool| mode.offers(tool.name));
-        tools::render(offered).trim_end().to_owned()
+        tools::render(dispatcher.offered_in(mode).declarations()).trim_end().to_owned()
     }
 
     /// What the agents have cost, each and all.

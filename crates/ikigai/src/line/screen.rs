@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ikigai_agents::{Asking, Done, Event, Happening, Permissions, Reason};
@@ -18,8 +17,6 @@ use crate::transcript::{self, Look};
 /// The terminal, as far as we know it.
 pub(super) struct Screen {
     has_colours: bool,
-    /// What is shown of files is seen from here.
-    directory: PathBuf,
     permissions: Arc<Permissions>,
     cursor: Cursor,
     /// The agent that the person talks to, and whose text is shown as it comes.
@@ -83,7 +80,6 @@ impl Screen {
         let has_colours = !is_dumb && environment.variable("NO_COLOR").is_none();
         Screen {
             has_colours,
-            directory: environment.directory.clone(),
             permissions,
             cursor: Cursor::Fresh,
             view,
@@ -292,7 +288,7 @@ impl Screen {
     fn show_question(&mut self) {
         let Some((agent, asking)) = self.asked.front().cloned() else { return };
         // At once: a long diff, written and flushed line by line, would keep everything else waiting.
-        let question = render_question(&agent, &asking, &self.directory).join("\n");
+        let question = render_question(&agent, &asking).join("\n");
         self.line(&safe(&question));
         self.dim(HOW_TO_ANSWER);
         // What was typed before the question was seen is no answer to it.

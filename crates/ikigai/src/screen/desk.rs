@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use ikigai_agents::{Command, Model, Order};
-use ikigai_conversation::{AgentId, ToolCall};
-use ikigai_store::{Content, Direction, Kept};
-use ikigai_tui::{Before, Drafting, Effect, Feed, Listing, News, RECALLED, Slash, Status, When};
+use ikigai_conversation::AgentId;
+use ikigai_store::Direction;
+use ikigai_tui::{Drafting, Effect, Feed, Listing, News, RECALLED, Slash, Status};
 use tokio::sync::mpsc;
 
 use super::editor::edit;
@@ -14,7 +14,6 @@ use super::history::HistoryFile;
 use crate::exit::Exit;
 use crate::hand::{Hand, offered_models};
 use crate::model::context_tokens;
-use crate::question::{SHOWN_BYTES, present};
 use crate::signals::{Caught, Signals};
 
 /// A Ctrl-C that ends the editor is one of ours, too: it may be heard only after the editor's end.
@@ -120,7 +119,6 @@ impl Desk<'_> {
             }
             Effect::Recall(agent) => self.recall(agent).await,
             Effect::List(listing) => self.list(listing),
-            Effect::FindBefore { agent, call, when } => self.find_before(agent, call, when).await,
             Effect::Remember(text) => self.history.add(text),
             Effect::Drafting { agent, draft } => {
                 let command = match draft {
@@ -221,29 +219,6 @@ impl Desk<'_> {
                     feed.give(News::Listed(Listing::Models, offered_models(current).await));
                 });
             }
-        }
-    }
-
-    /// Finds what a file held before a call.
-    async fn find_before(&self, agent: AgentId, call: ToolCall, when: When) {
-        let before = match when {
-            When::Asked => present(&call, &self.hand.environment.directory),
-            When::Done => self.kept(&agent, &call).await,
-        };
-        self.feed.give(News::Before { agent, call: call.tool_call_id, before });
-    }
-
-    /// What was kept of a file for an undo.
-    async fn kept(&self, agent: &AgentId, call: &ToolCall) -> Before {
-        let Hand { store, session, .. } = &self.hand;
-        match store.before_call(*session, agent.clone(), call.tool_call_id.clone()).await {
-            Ok(Some(Kept::Content(Content { bytes, .. }))) => match bytes.len() as u64 {
-                length if length > SHOWN_BYTES => Before::NotShown { bytes: length },
-                length => String::from_utf8(bytes)
-                    .map_or(Before::NotShown { bytes: length }, Before::Text),
-            },
-            Ok(Some(Kept::Absent)) => Before::Nothing,
-            Ok(Some(Kept::NotKept) | None) | Err(_) => Before::Unknown,
         }
     }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_tools::{
-    Commands, Context, Dispatcher, OutputSize, Prepared, Root, Sandbox, SandboxKind, secret_places,
+    Commands, Context, Dispatcher, OutputSize, Root, Sandbox, SandboxKind, Work, built_in,
+    secret_places,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -244,11 +245,10 @@ impl Enclosed {
 
 async fn run(context: &Context, arguments: &Value) -> Value {
     let arguments = arguments.to_string();
-    let dispatcher = Dispatcher::<()>::new(Vec::new());
-    let Ok(Prepared::Call(call)) = dispatcher.dispatch("bash", arguments.as_bytes()) else {
-        panic!("refused: {arguments}");
-    };
-    let result = call.run(context).await.result.to_string();
+    let dispatcher = Dispatcher::<()>::new(built_in());
+    let call = dispatcher.dispatch("bash", arguments.as_bytes()).expect("it is understood");
+    let Work::Executor(executor) = call.work() else { panic!("bash is no step") };
+    let result = executor.run(context).await.result.to_string();
     serde_json::from_str(&result).unwrap()
 }
 

@@ -40,8 +40,8 @@ const MOST_RULES: usize = 8;
 /// So deep are commands looked at that are run by others. What is deeper needs approval.
 const DEEPEST: usize = 8;
 
-/// What the rules say of `command`. `wanted` is what a further rule would have to say.
-pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
+/// What the rules say of `command`. `wanted` is what a further rule, about `tool`, would have to say.
+pub(super) fn judge(rules: &[&Rule], tool: &str, command: &str, wanted: Decision) -> Said {
     if command.len() > LONGEST {
         return Said::ask("the command is too long".to_owned());
     }
@@ -56,7 +56,7 @@ pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
                 input,
             };
             let parts: Vec<Part> = parts.map(part).collect();
-            let said = judge_strictly(rules, &parts, wanted);
+            let said = judge_strictly(rules, tool, &parts, wanted);
             said.worse(judge_input(&forbidding, &parts, command))
         }
         None if forbidding.is_empty() => NO_RULE,
@@ -64,7 +64,7 @@ pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
     }
 }
 
-fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
+fn judge_strictly(rules: &[&Rule], tool: &str, parts: &[Part], wanted: Decision) -> Said {
     let (mut asked, mut lacking, mut least) = (None, Vec::new(), Decision::Trust);
     for part in parts {
         match judge_part(rules, part, 0) {
@@ -81,7 +81,7 @@ fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
             }
         }
     }
-    let rule = granting(rules, &lacking, wanted);
+    let rule = granting(rules, tool, &lacking, wanted);
     match asked {
         Some(why) => Said::Ask { why, rule },
         None => Said::Granted { level: least, rule },
@@ -237,7 +237,7 @@ fn evaluates_argument(part: &Part) -> bool {
 }
 
 /// The rules that would grant these parts and nothing else. There are none where others forbid what a part runs.
-fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String> {
+fn granting(rules: &[&Rule], tool: &str, parts: &[&Part], wanted: Decision) -> Option<String> {
     let pattern = |part: &&Part| -> Option<String> {
         let is_free =
             !matches!(judge_within(rules, part, 0), Some(Said::Deny(_) | Said::Ask { .. }));
@@ -248,5 +248,5 @@ fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String
     let mut patterns = parts.iter().map(pattern).collect::<Option<Vec<String>>>()?;
     patterns.dedup();
     let is_readable = (1..=MOST_RULES).contains(&patterns.len());
-    is_readable.then(|| render_rules("bash", &patterns, wanted))
+    is_readable.then(|| render_rules(tool, &patterns, wanted))
 }

@@ -10,9 +10,9 @@ pub(crate) const KEPT_BYTES: u64 = 10 * 1024 * 1024;
 
 /// What a call did to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Touched {
+pub enum FileUse {
     /// It has read it, or a part of it.
-    Saw(Sight),
+    Read(Sight),
     /// It has created or changed it.
     Changed(Change),
     /// It was refused, since the file has changed after the agent had seen it.
