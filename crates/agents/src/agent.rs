@@ -13,9 +13,10 @@ use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode,
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, Happening, Sink};
+use ikigai_protocol::{Event, EventKind, EventSink};
 use crate::models::Models;
-use crate::permission::{Answer, Permissions};
+use ikigai_protocol::{ApprovalAnswer};
+use crate::permission::{Permissions};
 use crate::seat::Seat;
 
 /// The model that an agent talks to.
@@ -116,7 +117,7 @@ pub struct Equipment {
     /// Written at the beginning of a log that has no other.
     pub prompt: String,
     /// Who is told of all that happens.
-    pub events: Sink,
+    pub events: EventSink,
 }
 
 /// An agent that this process runs.
@@ -138,7 +139,7 @@ pub(crate) struct Agent {
     /// Whether something may wait in the queue of what the person said; set by whoever puts it there.
     pub(crate) queued: Arc<AtomicBool>,
     /// What the person answers to questions of the turn that runs.
-    pub(crate) answers: mpsc::Receiver<Answer>,
+    pub(crate) answers: mpsc::Receiver<ApprovalAnswer>,
     /// Ends the turn that runs; a new one for every turn.
     pub(crate) interrupt: CancellationToken,
 }
@@ -271,8 +272,8 @@ impl Agent {
             .remembering(Arc::clone(&self.memory))
     }
 
-    pub(crate) fn emit(&self, happening: Happening) {
-        (self.equipment.events)(Event { agent: self.seat.agent().clone(), happening });
+    pub(crate) fn emit(&self, kind: EventKind) {
+        (self.equipment.events)(Event { agent: self.seat.agent().clone(), kind });
     }
 
     /// The model that is asked now, and the tools that it is offered: the person may have changed model and mode.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message};
 
-use crate::permission::Asking;
+use ikigai_protocol::{ApprovalRequest};
 
 /// Takes the events of all agents; those of one agent come one at a time, in the order in which they happen. It
 /// must not wait for an agent.
-pub type Sink = Arc<dyn Fn(Event) + Send + Sync>;
+pub type EventSink = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// Something that happened to an agent.
 #[derive(Debug, Clone)]
@@ -17,12 +17,12 @@ pub struct Event {
     /// Whose it is.
     pub agent: AgentId,
     /// What it is.
-    pub happening: Happening,
+    pub kind: EventKind,
 }
 
 /// The things that happen.
 #[derive(Debug, Clone)]
-pub enum Happening {
+pub enum EventKind {
     /// A turn has begun, for this reason.
     Started(Reason),
     /// A message is in the log.
@@ -39,7 +39,7 @@ pub enum Happening {
         delay: Duration,
     },
     /// A call needs a yes. The answer is in the log, unless the turn ends first.
-    Asks(Asking),
+    Asks(ApprovalRequest),
     /// The database cannot be reached; it is tried again.
     StoreWaits(String),
     /// Mail waits, but the session has no wake left; the person's next message frees it.
@@ -47,7 +47,7 @@ pub enum Happening {
     /// So much waits that this was not taken.
     Full(String),
     /// A turn has ended.
-    Done(Done),
+    Done(TurnEnd),
     /// The agent is not run here any more.
     Lost(String),
 }
@@ -67,7 +67,7 @@ pub enum Reason {
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Done {
+pub struct TurnEnd {
     /// Why.
     pub stop: Stop,
     /// The whole answer, or as much of it as there was.
@@ -75,7 +75,7 @@ pub struct Done {
     /// What went wrong, and what to do about it.
     pub error: Option<String>,
     /// Whether it makes sense to let the turn go on as it is.
-    pub may_go_on: bool,
+    pub can_continue: bool,
 }
 
 /// Why a turn ended.
@@ -97,11 +97,11 @@ impl Stop {
     /// Its name in events.
     pub fn name(self) -> &'static str {
         match self {
-            Stop::Stop => "stop",
-            Stop::Length => "length",
-            Stop::ToolLimit => "tool_limit",
-            Stop::Interrupted => "interrupted",
-            Stop::Error => "error",
+            StopReason::Stop => "stop",
+            StopReason::Length => "length",
+            StopReason::ToolLimit => "tool_limit",
+            StopReason::Interrupted => "interrupted",
+            StopReason::Error => "error",
         }
     }
 }

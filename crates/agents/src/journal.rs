@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::agent::Agent;
-use crate::event::{Event, Happening};
+use ikigai_protocol::{Event, EventKind};
 use crate::seat::Seat;
 
 /// How often a database that cannot be reached is tried again.
@@ -67,8 +67,8 @@ impl Agent {
                 match written {
                     Ok(()) => queued.store(true, Ordering::Relaxed),
                     Err(StoreError::Limit(_)) => {
-                        let happening = Happening::Full(text);
-                        (equipment.events)(Event { agent: id.clone(), happening });
+                        let kind = EventKind::InputRejected(text);
+                        (equipment.events)(Event { agent: id.clone(), kind });
                     }
                     Err(error) => return Err(error),
                 }
@@ -175,7 +175,7 @@ impl Agent {
             .await?;
         ended.messages.into_iter().for_each(|message| self.log_message(message));
         if ended.is_held {
-            self.emit(Happening::MailHeld);
+            self.emit(EventKind::MailHeld);
         }
         Ok(ended.sleep)
     }
@@ -286,7 +286,7 @@ impl Agent {
 
     fn log_message(&mut self, message: Message) {
         self.log.push(message.clone());
-        self.emit(Happening::Logged(message));
+        self.emit(EventKind::Message(message));
     }
 
     /// Commits or reads, and waits for a database that cannot be reached for now: what a tool has done must get
@@ -312,7 +312,7 @@ impl Agent {
                     done = &mut attempt => break done,
                     error = store.in_doubt(), if !is_told => {
                         is_told = true;
-                        self.emit(Happening::StoreWaits(error.to_string()));
+                        self.emit(EventKind::DatabaseUnavailable(error.to_string()));
                     }
                     () = &mut given_up => return Err(StoreError::Unreachable),
                 }
@@ -320,7 +320,7 @@ impl Agent {
             match done {
                 Err(error) if error.is_passing() => {
                     if !std::mem::replace(&mut is_told, true) {
-                        self.emit(Happening::StoreWaits(error.to_string()));
+                        self.emit(EventKind::DatabaseUnavailable(error.to_string()));
                     }
                     tokio::select! {
                         () = sleep(TRY_AGAIN) => {}

@@ -57,9 +57,9 @@ mod wait;
 
 pub use agent::{Equipment, FreeAgents, Limits, Model, Notify, Toolbox};
 pub use catalogue::catalogue;
-pub use event::{Done, Event, Happening, Reason, Sink, Stop};
+pub use event::{Done, Event, EventKind, Reason, Sink, Stop};
 pub use models::Models;
-pub use permission::{Answer, Asking, Permissions, Person};
+pub use permission::{Answer, ApprovalRequest, Permissions, Person};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};
 pub use task::Command;

@@ -15,7 +15,7 @@ use ikigai_tools::{
 use tokio::sync::mpsc;
 
 use crate::agent::Agent;
-use crate::event::Happening;
+use ikigai_protocol::{EventKind};
 
 /// What the agents of a process may do, and who can be asked. All of them share it.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub enum Person {
 
 /// A call that waits for a yes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asking {
+pub struct ApprovalRequest {
     /// The call.
     pub call: ToolCall,
     /// All that it would do.
@@ -261,7 +261,7 @@ impl Agent {
     ) -> Result<Option<Answer>, StoreError> {
         self.record(Vec::new(), Next::Permission).await?;
         let cause = self.cause();
-        self.emit(Happening::Asks(Asking { call: call.clone(), preview, why, rule, cause }));
+        self.emit(EventKind::ApprovalRequested(ApprovalRequest { call: call.clone(), preview, why, rule, cause }));
         let interrupt = self.interrupt.clone();
         let answered = answer_to(&mut self.answers, &call.tool_call_id);
         Ok(interrupt.run_until_cancelled(answered).await.flatten())

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::agent::{Agent, Unfinished};
-use crate::event::{Happening, Reason};
-use crate::permission::Answer;
+use ikigai_protocol::{EventKind, StartReason};
+use ikigai_protocol::{ApprovalAnswer};
 use crate::turn::Turn;
 
 /// What an agent is told.
@@ -36,7 +36,7 @@ pub enum Command {
     /// It waits no longer.
     FreeMail,
     /// A person's answer to a call that needs a yes.
-    Answer(Answer),
+    Answer(ApprovalAnswer),
     /// The person has used this command, with its slash; the log says so, and no model sees it.
     Note(String),
     /// There may be mail, or a turn that was cut off.
@@ -58,10 +58,10 @@ enum Start {
 impl Start {
     fn reason(&self) -> Reason {
         match self {
-            Start::Said(_) | Start::Queued => Reason::Said,
-            Start::GoOn => Reason::CutOff,
-            Start::Resumed => Reason::Resumed,
-            Start::Mail => Reason::Mail,
+            Start::Said(_) | Start::Queued => StartReason::UserMessage,
+            Start::GoOn => StartReason::CutOff,
+            Start::Resumed => StartReason::Continued,
+            Start::Mail => StartReason::Mail,
         }
     }
 }
@@ -119,11 +119,11 @@ impl Task<'_> {
         let mut reason = start.reason();
         let Some(mut requests) = self.begin(start).await? else { return Ok(()) };
         loop {
-            self.agent.emit(Happening::Started(reason));
+            self.agent.emit(EventKind::TurnStarted(reason));
             let turn = self.attend(requests).await?;
             let (agent, stop) = (self.agent.id().to_string(), turn.done.stop.name());
             info!(agent, stop, "turn ended");
-            self.agent.emit(Happening::Done(turn.done));
+            self.agent.emit(EventKind::TurnEnded(turn.done));
             self.agent.interrupt = self.shutdown.child_token();
             let Some(further) = self.further_work(turn.sleep).await? else { return Ok(()) };
             (reason, requests) = further;
@@ -137,13 +137,13 @@ impl Task<'_> {
     ) -> Result<Option<(Reason, Requests)>, StoreError> {
         loop {
             if let Some(requests) = self.agent.record_queued().await? {
-                return Ok(Some((Reason::Said, requests)));
+                return Ok(Some((StartReason::UserMessage, requests)));
             }
             if sleep == Sleep::Asleep {
                 return Ok(None);
             }
             if self.agent.record_news().await? {
-                return Ok(Some((Reason::Mail, Requests::Granted)));
+                return Ok(Some((StartReason::Mail, Requests::Granted)));
             }
             // The mail was read or taken back in the meantime, and other mail may have come.
             sleep = self.agent.record_end(Vec::new(), Ending::Answered).await?;

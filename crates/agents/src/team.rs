@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::agent::{Agent, Equipment, FreeAgents};
-use crate::event::{Done, Event, Happening, Stop};
+use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
 use crate::seat::Seat;
 use crate::task::{Command, Task};
 
@@ -62,7 +62,7 @@ pub async fn serve(
     };
     let served = team.run(orders).await;
     if let Err(error) = &served {
-        team.emit(team.own.clone(), Happening::Lost(error.to_string()));
+        team.emit(team.own.clone(), EventKind::AgentLost(error.to_string()));
     }
     team.end_all().await;
     equipment.toolbox.commands.close().await;
@@ -160,7 +160,7 @@ impl Team {
             // It takes commands at once; when it has just ended, they come back with it.
             if let Err(TrySendError::Full(Command::Say(text))) = at_work.commands.try_send(command)
             {
-                self.emit(agent, Happening::Full(text));
+                self.emit(agent, EventKind::InputRejected(text));
             }
             return;
         }
@@ -289,7 +289,7 @@ impl Team {
             // The next look gives its top-level agent back if that was taken up.
             Ok(()) => {}
             Err(error @ StoreError::AgentDead(_)) => {
-                self.emit(id.clone(), Happening::Done(killed()));
+                self.emit(id.clone(), EventKind::TurnEnded(killed()));
                 if id == self.own {
                     return Err(error);
                 }
@@ -348,7 +348,7 @@ impl Team {
                 at_work.stop.cancel();
             }
         }
-        self.emit(top.clone(), Happening::Lost(error.to_string()));
+        self.emit(top.clone(), EventKind::AgentLost(error.to_string()));
         Ok(())
     }
 
@@ -358,14 +358,14 @@ impl Team {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    fn emit(&self, agent: AgentId, happening: Happening) {
-        (self.equipment.events)(Event { agent, happening });
+    fn emit(&self, agent: AgentId, kind: EventKind) {
+        (self.equipment.events)(Event { agent, kind });
     }
 }
 
-fn killed() -> Done {
+fn killed() -> TurnEnd {
     let error = Some("the agent was killed".to_owned());
-    Done { stop: Stop::Interrupted, text: String::new(), error, may_go_on: false }
+    TurnEnd { stop: StopReason::Interrupted, text: String::new(), error, can_continue: false }
 }
 
 /// Waits until something may have changed. A session that is only just being made is looked for soon.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ikigai_agents::Happening;
+use ikigai_protocol::{EventKind};
 use ikigai_conversation::{
     Body, CallSummary, Decision, EffectKind, Kind, Message, Preview, ResultState, ResultSummary,
 };
@@ -40,7 +40,7 @@ impl Tool<Step> for Deploy {
 }
 
 struct Outcome {
-    happenings: Vec<Happening>,
+    happenings: Vec<EventKind>,
     server: ModelServer,
     runs: usize,
 }
@@ -82,8 +82,8 @@ impl Outcome {
     }
 
     fn previews(&self) -> Vec<(Preview, String)> {
-        let asked = self.happenings.iter().filter_map(|happening| match happening {
-            Happening::Asks(asking) => Some((asking.preview.clone(), asking.why.clone())),
+        let asked = self.happenings.iter().filter_map(|kind| match kind {
+            EventKind::ApprovalRequested(asking) => Some((asking.preview.clone(), asking.why.clone())),
             _ => None,
         });
         asked.collect()

@@ -4,10 +4,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use ikigai_agents::{
-    Answer, Command, Equipment, Event, FreeAgents, Happening, Limits, Model, Models, Notify, Order,
-    Permissions, Person, Seat, Toolbox, Which, serve,
-};
+use ikigai_protocol::{ApprovalAnswer, Event, EventKind};
+use ikigai_agents::{Command, Equipment, FreeAgents, Limits, Model, Models, Notify, Order, Permissions, Person, Seat, Toolbox, Which, serve};
 use ikigai_conversation::{AgentId, Decision, Message};
 use ikigai_providers::{ChatCompletions, Client, Endpoint, Limits as ClientLimits};
 use ikigai_store::{AgentLimits, Step};
@@ -27,7 +25,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// Gives the agent a task, and returns what happened until it was idle.
-    pub(crate) async fn run(self, server: &ModelServer) -> Vec<Happening> {
+    pub(crate) async fn run(self, server: &ModelServer) -> Vec<EventKind> {
         let (store, folder) = (TestStore::new(), tempfile::tempdir().unwrap());
         let agent = AgentId::top_level(0);
         let limits = AgentLimits::DEFAULT;
@@ -42,15 +40,15 @@ impl Scene {
         orders.send(Order { agent: agent.clone(), command: say }).await.unwrap();
         let served = tokio::spawn(serve(seat, equipment, taken, CancellationToken::new()));
         let mut seen = Vec::new();
-        while let Some(happening) = happenings.recv().await {
-            if let Happening::Asks(asking) = &happening {
+        while let Some(kind) = happenings.recv().await {
+            if let EventKind::ApprovalRequested(asking) = &kind {
                 let decision = answer.unwrap();
                 let call = asking.call.tool_call_id.clone();
-                let command = Command::Answer(Answer { call, decision, reason: None });
+                let command = Command::Answer(ApprovalAnswer { call, decision, reason: None });
                 orders.send(Order { agent: agent.clone(), command }).await.unwrap();
             }
-            let is_over = matches!(happening, Happening::Done(_));
-            seen.push(happening);
+            let is_over = matches!(kind, EventKind::TurnEnded(_));
+            seen.push(kind);
             if is_over {
                 break;
             }
@@ -64,7 +62,7 @@ impl Scene {
         self,
         server: &ModelServer,
         folder: &Path,
-        events: mpsc::UnboundedSender<Happening>,
+        events: mpsc::UnboundedSender<EventKind>,
     ) -> Equipment {
         let endpoint = Endpoint {
             provider: Arc::new(ChatCompletions),
@@ -101,15 +99,15 @@ impl Scene {
             limits,
             prompt: "Be brief.".to_owned(),
             // The test may have heard enough.
-            events: Arc::new(move |event: Event| drop(events.send(event.happening))),
+            events: Arc::new(move |event: Event| drop(events.send(event.kind))),
         }
     }
 }
 
 /// The messages that were written to the log.
-pub(crate) fn logged(happenings: &[Happening]) -> Vec<&Message> {
-    let messages = happenings.iter().filter_map(|happening| match happening {
-        Happening::Logged(message) => Some(message),
+pub(crate) fn logged(happenings: &[EventKind]) -> Vec<&Message> {
+    let messages = happenings.iter().filter_map(|kind| match kind {
+        EventKind::Message(message) => Some(message),
         _ => None,
     });
     messages.collect()

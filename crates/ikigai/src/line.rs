@@ -10,7 +10,8 @@ mod typed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_agents::{Answer, Command, Event, Model, Order, Person as Whom, Seat, serve};
+use ikigai_protocol::{ApprovalAnswer, Event};
+use ikigai_agents::{Command, Model, Order, Person as Whom, Seat, serve};
 use ikigai_conversation::SessionId;
 use ikigai_store::StoreError;
 use tokio::sync::mpsc;
@@ -236,7 +237,7 @@ impl Person<'_> {
         }
         let is_busy = lock(&self.screen).is_busy();
         if text.is_empty() {
-            if lock(&self.screen).may_go_on() {
+            if lock(&self.screen).can_continue() {
                 self.tell(Command::GoOn).await;
             } else if !is_busy {
                 lock(&self.screen).prompt();
@@ -256,7 +257,7 @@ impl Person<'_> {
             return;
         };
         let Some((agent, call)) = lock(&self.screen).answered() else { return };
-        let command = Command::Answer(Answer { call, decision, reason });
+        let command = Command::Answer(ApprovalAnswer { call, decision, reason });
         self.hand.order(Order { agent, command }).await;
     }
 

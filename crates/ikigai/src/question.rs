@@ -1,13 +1,13 @@
 //! A call that needs a yes, as lines for the person who decides: the whole command or the diff, whose it is,
 //! and what set it going.
 
-use ikigai_agents::Asking;
+use ikigai_protocol::{ApprovalRequest};
 use ikigai_conversation::{AgentId, Preview};
 use ikigai_tools::WHERE_RULES_STAND;
 
 /// What the person is told, line by line, not yet made fit for a terminal.
-pub(crate) fn render_question(agent: &AgentId, asking: &Asking) -> Vec<String> {
-    let Asking { call, preview, why, rule, cause } = asking;
+pub(crate) fn render_question(agent: &AgentId, asking: &ApprovalRequest) -> Vec<String> {
+    let ApprovalRequest { call, preview, why, rule, cause } = asking;
     let mut lines = vec![on_one_line(&format!("? agent {agent} asks for {}: {why}", call.name))];
     lines.extend(render_preview(preview).lines().map(indented));
     if !cause.is_empty() {
@@ -87,7 +87,7 @@ mod tests {
         let preview = Preview::Command { command: command.to_owned() };
         let (why, cause) = (why.to_owned(), "a\tb".to_owned());
         let rule = Some("[[rules]]\ntool = \"bash\"".to_owned());
-        let asking = Asking { call: call(), preview, why, rule, cause };
+        let asking = ApprovalRequest { call: call(), preview, why, rule, cause };
         render_question(&AgentId::top_level(0), &asking)
     }
 

@@ -8,7 +8,8 @@ mod completing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ikigai_agents::{Command, Event, Order};
+use ikigai_protocol::{Event};
+use ikigai_agents::{Command, Order};
 use ikigai_conversation::AgentId;
 use ratatui_core::layout::Size;
 
@@ -287,10 +288,10 @@ impl App {
     }
 
     fn happen(&mut self, event: Event, now: Duration) {
-        let Event { agent, happening } = event;
+        let Event { agent, kind } = event;
         self.team.meet(&agent);
         let pane = self.pane(&agent);
-        let consequence = pane.happen(happening, now);
+        let consequence = pane.happen(kind, now);
         if let Some(state) = pane.state() {
             self.team.set_state(&agent, state);
         }

@@ -1,6 +1,7 @@
 //! What goes in and out of the screen: closed lists, so that whoever runs it can see all that it may want.
 
-use ikigai_agents::{Event, Order};
+use ikigai_protocol::{Event};
+use ikigai_agents::{Order};
 use ikigai_conversation::{AgentId, Message};
 use ikigai_tools::Mode;
 

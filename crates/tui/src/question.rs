@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ikigai_agents::{Answer, Asking};
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest};
 use ikigai_conversation::{AgentId, Decision, Preview};
 use ikigai_tools::WHERE_RULES_STAND;
 use ratatui_core::text::{Line, Span};
@@ -23,7 +23,7 @@ const WARNING: &str =
 /// A call that waits for a yes.
 #[derive(Debug)]
 pub(crate) struct Question {
-    pub(crate) asking: Asking,
+    pub(crate) asking: ApprovalRequest,
     pub(crate) stage: Stage,
     /// The first row that is seen.
     scrolled: usize,
@@ -54,12 +54,12 @@ pub(crate) enum Stage {
 }
 
 impl Question {
-    pub(crate) fn new(asking: Asking) -> Question {
+    pub(crate) fn new(asking: ApprovalRequest) -> Question {
         Question { asking, stage: Stage::Choice, scrolled: 0, is_warned: false, layout: None }
     }
 
-    pub(crate) fn answer(&self, decision: Decision, reason: Option<String>) -> Answer {
-        Answer { call: self.asking.call.tool_call_id.clone(), decision, reason }
+    pub(crate) fn answer(&self, decision: Decision, reason: Option<String>) -> ApprovalAnswer {
+        ApprovalAnswer { call: self.asking.call.tool_call_id.clone(), decision, reason }
     }
 
     /// Whether a yes is to what was seen. Whoever says it once more means all the same.
@@ -136,7 +136,7 @@ impl Question {
     }
 
     fn lay_out(&self, agent: &AgentId, width: usize) -> Layout {
-        let Asking { call, preview, why, rule, cause } = &self.asking;
+        let ApprovalRequest { call, preview, why, rule, cause } = &self.asking;
         let line = |text: String, style| {
             wrap(&[Span::styled(safe_line(&text), style)], width, &Margin::default(), Breaks::Words)
         };
@@ -200,12 +200,12 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub(crate) fn asking(name: &str, preview: Preview) -> Asking {
+    pub(crate) fn asking(name: &str, preview: Preview) -> ApprovalRequest {
         let id = ToolCallId::new("c");
         let call = NewMessage::tool_call(id, name, "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
         let (why, cause) = ("needs a yes".to_owned(), "fix it".to_owned());
-        Asking { call, preview, why, rule: None, cause }
+        ApprovalRequest { call, preview, why, rule: None, cause }
     }
 
     pub(crate) fn command(command: &str) -> Preview {
@@ -220,7 +220,7 @@ pub(crate) mod tests {
     }
 
     #[track_caller]
-    fn check(asking: Asking, height: usize, expected: &[&str]) {
+    fn check(asking: ApprovalRequest, height: usize, expected: &[&str]) {
         let mut question = Question::new(asking);
         let rows = question.rows(&AgentId::top_level(0), 90, height);
         assert_eq!(rows.iter().map(Line::to_string).collect::<Vec<_>>(), expected);

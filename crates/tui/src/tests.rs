@@ -9,7 +9,8 @@ mod typing;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::{Command, Done, Event, Happening, Order, Reason, Stop};
+use ikigai_protocol::{Event, EventKind, StartReason, StopReason, TurnEnd};
+use ikigai_agents::{Command, Order};
 use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time, ToolCallId};
 use ikigai_tools::Mode;
 use ratatui_core::backend::TestBackend;
@@ -109,14 +110,14 @@ impl Stage {
         self.key(KeyCode::Enter);
     }
 
-    fn happens(&mut self, id: &str, happening: Happening) {
-        let event = Event { agent: agent(id), happening };
+    fn happens(&mut self, id: &str, kind: EventKind) {
+        let event = Event { agent: agent(id), kind };
         self.app.take(News::Event(event), self.now);
     }
 
     fn logs(&mut self, id: &str, message: NewMessage) {
         let message = self.message(id, message);
-        self.happens(id, Happening::Logged(message));
+        self.happens(id, EventKind::Message(message));
     }
 
     fn message(&mut self, id: &str, message: NewMessage) -> Message {
@@ -125,11 +126,11 @@ impl Stage {
     }
 
     fn starts(&mut self, id: &str) {
-        self.happens(id, Happening::Started(Reason::Said));
+        self.happens(id, EventKind::TurnStarted(StartReason::UserMessage));
     }
 
     fn streams(&mut self, id: &str, text: &str) {
-        self.happens(id, Happening::Text(text.to_owned()));
+        self.happens(id, EventKind::TextDelta(text.to_owned()));
     }
 
     fn answers(&mut self, id: &str, text: &str) {
@@ -138,8 +139,8 @@ impl Stage {
     }
 
     fn ends(&mut self, id: &str, text: &str) {
-        let done = Done { stop: Stop::Stop, text: text.to_owned(), error: None, may_go_on: false };
-        self.happens(id, Happening::Done(done));
+        let done = TurnEnd { stop: StopReason::Stop, text: text.to_owned(), error: None, can_continue: false };
+        self.happens(id, EventKind::TurnEnded(done));
     }
 
     /// A call and its result.

@@ -7,7 +7,8 @@ mod text;
 use std::thread;
 use std::time::Duration;
 
-use ikigai_agents::{Command, Order, Person, Stop, serve};
+use ikigai_protocol::{StopReason};
+use ikigai_agents::{Command, Order, Person, serve};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -57,9 +58,9 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
     // A file tool that is stuck in the system must not keep us.
     runtime.shutdown_background();
     Ok(match stop? {
-        Stop::Stop | Stop::Length | Stop::ToolLimit => Exit::Done,
-        Stop::Interrupted => Exit::Interrupted,
-        Stop::Error => Exit::Failed,
+        StopReason::Stop | StopReason::Length | StopReason::ToolLimit => Exit::Done,
+        StopReason::Interrupted => Exit::Interrupted,
+        StopReason::Error => Exit::Failed,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::{Asking, Happening};
+use ikigai_protocol::{ApprovalRequest, EventKind};
 use ikigai_conversation::{Body, NewMessage, Preview, ResponseId, ToolCallId};
 use proptest::prelude::*;
 use ratatui_core::buffer::Buffer;
@@ -114,8 +114,8 @@ fn perform(stage: &mut Stage, thing: Thing) {
             let Body::ToolCall(call) = call.body else { unreachable!("it is one") };
             let preview = Preview::Command { command: text.clone() };
             let (why, rule) = (text.clone(), Some(text.clone()));
-            let asking = Asking { call, preview, why, rule, cause: text };
-            stage.happens("0/", Happening::Asks(asking));
+            let asking = ApprovalRequest { call, preview, why, rule, cause: text };
+            stage.happens("0/", EventKind::ApprovalRequested(asking));
         }
         Thing::Told(text) => stage.app.take(News::Told { agent: agent("0/"), text }, stage.now),
         Thing::Listed(names) => {
@@ -123,7 +123,7 @@ fn perform(stage: &mut Stage, thing: Thing) {
         }
         Thing::Retry(reason) => {
             let delay = Duration::from_secs(1);
-            stage.happens("0/", Happening::Retry { attempt: 1, reason, delay });
+            stage.happens("0/", EventKind::Retry { attempt: 1, reason, delay });
         }
         Thing::Done(text) => stage.answers("0/", &text),
         Thing::Draw(width, height) => drop(draw(stage, width, height)),
