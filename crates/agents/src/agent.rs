@@ -13,11 +13,11 @@ use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode,
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use ikigai_protocol::{Event, EventKind, EventSink};
 use crate::models::Models;
-use ikigai_protocol::{ApprovalAnswer};
-use crate::permission::{Permissions};
+use crate::permission::Permissions;
 use crate::seat::Seat;
+use ikigai_protocol::ApprovalAnswer;
+use ikigai_protocol::{Event, EventKind, EventSink};
 
 /// The model that an agent talks to.
 #[derive(Debug, Clone)]

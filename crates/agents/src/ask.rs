@@ -7,7 +7,7 @@ use ikigai_tools::Mode;
 use tracing::{debug, info, warn};
 
 use crate::agent::Agent;
-use ikigai_protocol::{EventKind};
+use ikigai_protocol::EventKind;
 
 /// Models take longer. From one that does not there is no time to be had.
 const SOME_TIME: Duration = Duration::from_millis(20);

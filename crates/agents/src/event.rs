@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message};
 
-use ikigai_protocol::{ApprovalRequest};
+use ikigai_protocol::ApprovalRequest;
 
 /// Takes the events of all agents; those of one agent come one at a time, in the order in which they happen. It
 /// must not wait for an agent.

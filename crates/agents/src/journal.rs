@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::agent::Agent;
-use ikigai_protocol::{Event, EventKind};
 use crate::seat::Seat;
+use ikigai_protocol::{Event, EventKind};
 
 /// How often a database that cannot be reached is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);

@@ -15,7 +15,7 @@ use ikigai_tools::{
 use tokio::sync::mpsc;
 
 use crate::agent::Agent;
-use ikigai_protocol::{EventKind};
+use ikigai_protocol::EventKind;
 
 /// What the agents of a process may do, and who can be asked. All of them share it.
 #[derive(Debug)]
@@ -261,7 +261,13 @@ impl Agent {
     ) -> Result<Option<Answer>, StoreError> {
         self.record(Vec::new(), Next::Permission).await?;
         let cause = self.cause();
-        self.emit(EventKind::ApprovalRequested(ApprovalRequest { call: call.clone(), preview, why, rule, cause }));
+        self.emit(EventKind::ApprovalRequested(ApprovalRequest {
+            call: call.clone(),
+            preview,
+            why,
+            rule,
+            cause,
+        }));
         let interrupt = self.interrupt.clone();
         let answered = answer_to(&mut self.answers, &call.tool_call_id);
         Ok(interrupt.run_until_cancelled(answered).await.flatten())

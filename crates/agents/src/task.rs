@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::agent::{Agent, Unfinished};
-use ikigai_protocol::{EventKind, StartReason};
-use ikigai_protocol::{ApprovalAnswer};
 use crate::turn::Turn;
+use ikigai_protocol::ApprovalAnswer;
+use ikigai_protocol::{EventKind, StartReason};
 
 /// What an agent is told.
 #[derive(Debug, Clone, PartialEq, Eq)]

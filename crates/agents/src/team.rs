@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::agent::{Agent, Equipment, FreeAgents};
-use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
 use crate::seat::Seat;
 use crate::task::{Command, Task};
+use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
 
 /// Something for an agent of this process. When nobody is left to give any, the team ends as soon as there is
 /// nothing to do.

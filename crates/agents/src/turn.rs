@@ -7,8 +7,8 @@ use ikigai_store::{Ending, Requests, Sleep, StoreError};
 use crate::agent::{Agent, Notify};
 use crate::ask::Asked;
 use crate::call::CallsEnd;
-use ikigai_protocol::{StopReason, TurnEnd};
 use crate::written::{Written, new_response};
+use ikigai_protocol::{StopReason, TurnEnd};
 
 /// What a turn came to, and whether mail waits behind it.
 pub(crate) struct Turn {
@@ -94,7 +94,12 @@ impl Agent {
         }
         messages.push(NewMessage::interrupted(has_arrived.then_some(response)));
         let sleep = self.record_end(messages, Ending::Interrupted).await?;
-        let done = TurnEnd { stop: StopReason::Interrupted, text: arrived, error: None, can_continue: false };
+        let done = TurnEnd {
+            stop: StopReason::Interrupted,
+            text: arrived,
+            error: None,
+            can_continue: false,
+        };
         Ok(Turn { done, sleep })
     }
 
@@ -110,7 +115,12 @@ impl Agent {
     async fn end_by_error(&mut self, error: String) -> Result<Turn, StoreError> {
         let sleep = self.record_end(Vec::new(), Ending::Failed(error.clone())).await?;
         let can_continue = self.log().needs_turn();
-        let done = TurnEnd { stop: StopReason::Error, text: String::new(), error: Some(error), can_continue };
+        let done = TurnEnd {
+            stop: StopReason::Error,
+            text: String::new(),
+            error: Some(error),
+            can_continue,
+        };
         Ok(Turn { done, sleep })
     }
 }

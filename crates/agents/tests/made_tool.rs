@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ikigai_protocol::{EventKind};
 use ikigai_conversation::{
     Body, CallSummary, Decision, EffectKind, Kind, Message, Preview, ResultState, ResultSummary,
 };
+use ikigai_protocol::EventKind;
 use ikigai_store::Step;
 use ikigai_testkit::{ModelServer, Reply};
 use ikigai_tools::{
@@ -83,7 +83,9 @@ impl Outcome {
 
     fn previews(&self) -> Vec<(Preview, String)> {
         let asked = self.happenings.iter().filter_map(|kind| match kind {
-            EventKind::ApprovalRequested(asking) => Some((asking.preview.clone(), asking.why.clone())),
+            EventKind::ApprovalRequested(asking) => {
+                Some((asking.preview.clone(), asking.why.clone()))
+            }
             _ => None,
         });
         asked.collect()

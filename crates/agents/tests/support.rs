@@ -4,9 +4,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use ikigai_protocol::{ApprovalAnswer, Event, EventKind};
-use ikigai_agents::{Command, Equipment, FreeAgents, Limits, Model, Models, Notify, Order, Permissions, Person, Seat, Toolbox, Which, serve};
+use ikigai_agents::{
+    Command, Equipment, FreeAgents, Limits, Model, Models, Notify, Order, Permissions, Person,
+    Seat, Toolbox, Which, serve,
+};
 use ikigai_conversation::{AgentId, Decision, Message};
+use ikigai_protocol::{ApprovalAnswer, Event, EventKind};
 use ikigai_providers::{ChatCompletions, Client, Endpoint, Limits as ClientLimits};
 use ikigai_store::{AgentLimits, Step};
 use ikigai_testkit::{ModelServer, PLENTY, TestStore, place};

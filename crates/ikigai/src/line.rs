@@ -10,9 +10,9 @@ mod typed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_protocol::{ApprovalAnswer, Event};
 use ikigai_agents::{Command, Model, Order, Person as Whom, Seat, serve};
 use ikigai_conversation::SessionId;
+use ikigai_protocol::{ApprovalAnswer, Event};
 use ikigai_store::StoreError;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ikigai_agents::{Model};
+use ikigai_agents::Model;
 use ikigai_config::{ModelError, ModelSettings, WireFormat};
 use ikigai_providers::{
     Anthropic, ChatCompletions, Client, Endpoint, Google, Limits, Provider, Responses, Secret,

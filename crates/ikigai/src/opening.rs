@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use ikigai_protocol::{EventSink};
-use ikigai_agents::{Equipment, FreeAgents, Limits, Model, Models, Person, Seat, Surroundings, Toolbox, Which, system_prompt};
+use ikigai_agents::{
+    Equipment, FreeAgents, Limits, Model, Models, Person, Seat, Surroundings, Toolbox, Which,
+    system_prompt,
+};
 use ikigai_conversation::{AgentId, SessionId};
+use ikigai_protocol::EventSink;
 use ikigai_store::Store;
 
 use crate::command::now;

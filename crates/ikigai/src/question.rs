@@ -1,8 +1,8 @@
 //! A call that needs a yes, as lines for the person who decides: the whole command or the diff, whose it is,
 //! and what set it going.
 
-use ikigai_protocol::{ApprovalRequest};
 use ikigai_conversation::{AgentId, Preview};
+use ikigai_protocol::ApprovalRequest;
 use ikigai_tools::WHERE_RULES_STAND;
 
 /// What the person is told, line by line, not yet made fit for a terminal.

@@ -12,8 +12,8 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use ikigai_protocol::{Event};
 use ikigai_agents::{Model, Person, Seat, serve};
+use ikigai_protocol::Event;
 use ikigai_store::StoreError;
 use ikigai_tui::{Arrivals, Effect, Farewell, Feed, Mouse, News, Options, Setup, feed, wrap_prose};
 use tokio::sync::{mpsc, oneshot};

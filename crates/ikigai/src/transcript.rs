@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ikigai_protocol::{StopReason, TurnEnd};
 use ikigai_conversation::{AgentId, Body, CallSummary, Message, ResultSummary};
+use ikigai_protocol::{StopReason, TurnEnd};
 
 use crate::print::safe;
 

@@ -8,9 +8,9 @@ mod completing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ikigai_protocol::{Event};
 use ikigai_agents::{Command, Order};
 use ikigai_conversation::AgentId;
+use ikigai_protocol::Event;
 use ratatui_core::layout::Size;
 
 use crate::activity::TURN;

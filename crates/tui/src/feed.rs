@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_protocol::{Event, EventKind};
 use ikigai_conversation::{Body, Message};
+use ikigai_protocol::{Event, EventKind};
 use tokio::sync::Notify;
 
 use crate::news::News;

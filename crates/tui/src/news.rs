@@ -1,8 +1,8 @@
 //! What goes in and out of the screen: closed lists, so that whoever runs it can see all that it may want.
 
-use ikigai_protocol::{Event};
-use ikigai_agents::{Order};
+use ikigai_agents::Order;
 use ikigai_conversation::{AgentId, Message};
+use ikigai_protocol::Event;
 use ikigai_tools::Mode;
 
 use crate::completion::Listing;

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ikigai_protocol::{ApprovalRequest, EventKind, StopReason, TurnEnd};
 use ikigai_conversation::{Body, CallSummary, Message};
+use ikigai_protocol::{ApprovalRequest, EventKind, StopReason, TurnEnd};
 
 use crate::activity::{Activity, Work};
 use crate::draft::Draft;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use ikigai_protocol::{ApprovalAnswer, ApprovalRequest};
 use ikigai_conversation::{AgentId, Decision, Preview};
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest};
 use ikigai_tools::WHERE_RULES_STAND;
 use ratatui_core::text::{Line, Span};
 

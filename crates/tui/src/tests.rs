@@ -9,9 +9,9 @@ mod typing;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_protocol::{Event, EventKind, StartReason, StopReason, TurnEnd};
 use ikigai_agents::{Command, Order};
 use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time, ToolCallId};
+use ikigai_protocol::{Event, EventKind, StartReason, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use ratatui_core::backend::TestBackend;
 use ratatui_core::layout::Size;
@@ -139,7 +139,12 @@ impl Stage {
     }
 
     fn ends(&mut self, id: &str, text: &str) {
-        let done = TurnEnd { stop: StopReason::Stop, text: text.to_owned(), error: None, can_continue: false };
+        let done = TurnEnd {
+            stop: StopReason::Stop,
+            text: text.to_owned(),
+            error: None,
+            can_continue: false,
+        };
         self.happens(id, EventKind::TurnEnded(done));
     }
 

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use ikigai_protocol::{Event, EventKind, StartReason, StopReason, TurnEnd};
 use ikigai_agents::{Command, Order};
 use ikigai_conversation::{AgentId, MessageId, NewMessage, ResponseId, Time};
+use ikigai_protocol::{Event, EventKind, StartReason, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use ikigai_tui::{Bell, Colours, Effect, Feed, Mouse, News, Options, Setup, Status, feed, run};
 use tokio::signal::unix::{SignalKind, signal};

@@ -7,8 +7,8 @@ mod text;
 use std::thread;
 use std::time::Duration;
 
-use ikigai_protocol::{StopReason};
 use ikigai_agents::{Command, Order, Person, serve};
+use ikigai_protocol::StopReason;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 

@@ -1,6 +1,6 @@
 //! What a model still sees of its conversation: a fresh context, marks, and the way back to them.
 
-use ikigai_agents::{Command};
+use ikigai_agents::Command;
 use ikigai_conversation::{AgentId, Body, Message};
 use ikigai_store::{Agent, State, StoreError};
 

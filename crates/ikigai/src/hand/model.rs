@@ -1,6 +1,6 @@
 //! `/model`: which model answers an agent.
 
-use ikigai_agents::{Model};
+use ikigai_agents::Model;
 use ikigai_conversation::AgentId;
 use ikigai_providers::Secret;
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use ikigai_protocol::{ApprovalRequest, Event, EventKind, StartReason, TurnEnd};
-use ikigai_agents::{Permissions};
+use ikigai_agents::Permissions;
 use ikigai_conversation::{AgentId, Body, Message, ToolCallId};
+use ikigai_protocol::{ApprovalRequest, Event, EventKind, StartReason, TurnEnd};
 use ikigai_tools::{Mode, NoSandbox, SandboxKind};
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -238,7 +238,9 @@ impl Screen {
                 self.tell(agent, &transcript::retry(*attempt, reason, *delay));
             }
             EventKind::ApprovalRequested(asking) => self.ask(agent, asking),
-            EventKind::DatabaseUnavailable(reason) => self.tell(agent, &transcript::store_waits(reason)),
+            EventKind::DatabaseUnavailable(reason) => {
+                self.tell(agent, &transcript::store_waits(reason))
+            }
             EventKind::MailHeld => self.line(transcript::MAIL_HELD),
             EventKind::InputRejected(text) => self.not_taken(agent, text),
             EventKind::TurnEnded(done) => self.done(agent, done),

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use ikigai_agents::{Model};
+use ikigai_agents::Model;
 use ikigai_config::{ModelError, ModelSettings, SecretUrl, WireFormat};
 use ikigai_providers::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};

@@ -1,6 +1,6 @@
 //! What becomes of a text that is sent: a message, or a command with a slash.
 
-use ikigai_agents::{Command};
+use ikigai_agents::Command;
 
 use super::{Act, App};
 use crate::news::Effect;

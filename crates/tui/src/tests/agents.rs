@@ -1,8 +1,8 @@
 //! More than one agent.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use ikigai_protocol::{EventKind, StopReason, TurnEnd};
 use ikigai_conversation::NewMessage;
+use ikigai_protocol::{EventKind, StopReason, TurnEnd};
 
 use super::{Stage, agent, say};
 use crate::app::Act;
@@ -25,8 +25,11 @@ fn member(id: &str, state: State) -> Member {
 
 fn stage() -> Stage {
     let mut stage = Stage::new(80, 24);
-    let members =
-        vec![member("0/", State::Idle), member("0/0/", State::Tool), member("0/1/", State::ApprovalRequest)];
+    let members = vec![
+        member("0/", State::Idle),
+        member("0/0/", State::Tool),
+        member("0/1/", State::ApprovalRequest),
+    ];
     stage.app.take(News::Team(members), stage.now);
     stage
 }

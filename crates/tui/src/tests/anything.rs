@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_protocol::{ApprovalRequest, EventKind};
 use ikigai_conversation::{Body, NewMessage, Preview, ResponseId, ToolCallId};
+use ikigai_protocol::{ApprovalRequest, EventKind};
 use proptest::prelude::*;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;

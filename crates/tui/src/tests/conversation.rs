@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use ikigai_protocol::{EventKind, StopReason, TurnEnd};
 use ikigai_conversation::{
     Body, CallSummary, EffectKind, FileDiff, Hunk, MessageId, NewMessage, ResponseId, ResultState,
     ResultSummary, ToolCallId,
 };
+use ikigai_protocol::{EventKind, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use ratatui_core::style::{Color, Modifier};
 
@@ -259,7 +259,10 @@ fn an_interrupt_is_told_once() {
     stage.logs("0/", NewMessage::assistant("half", ResponseId::new("r")));
     stage.logs("0/", NewMessage::interrupted(None));
     let (stop, text) = (StopReason::Interrupted, "half".to_owned());
-    stage.happens("0/", EventKind::TurnEnded(TurnEnd { stop, text, error: None, can_continue: false }));
+    stage.happens(
+        "0/",
+        EventKind::TurnEnded(TurnEnd { stop, text, error: None, can_continue: false }),
+    );
     assert_eq!(stage.rows().join("\n").matches("✗ interrupted").count(), 1);
 }
 

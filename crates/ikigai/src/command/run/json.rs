@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
 use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCall};
+use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
 use serde_json::{Map, Value, json};
 
 use super::printer::Output;

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
-use ikigai_agents::{Seat};
+use ikigai_agents::Seat;
 use ikigai_conversation::{AgentId, SessionId};
+use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
 use ikigai_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
@@ -98,10 +98,13 @@ impl Printer {
                 self.show_session();
                 self.show(&event);
             }
-            EventKind::DatabaseUnavailable(_) if std::mem::replace(&mut self.store_waits, true) => {}
+            EventKind::DatabaseUnavailable(_) if std::mem::replace(&mut self.store_waits, true) => {
+            }
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) => self.show(&event),
             EventKind::Retry { .. } | EventKind::DatabaseUnavailable(_) => self.show(&event),
-            EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => self.show(&event),
+            EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {
+                self.show(&event)
+            }
         }
     }
 

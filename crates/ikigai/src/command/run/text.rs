@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
 use ikigai_conversation::{AgentId, Body, Message, SessionId};
+use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
 
 use super::printer::Output;
 use crate::print::{self, Reader};
@@ -29,11 +29,15 @@ impl Output for PlainText {
             EventKind::Retry { attempt, reason, delay } => {
                 self.note(agent, &transcript::retry(*attempt, reason, *delay));
             }
-            EventKind::DatabaseUnavailable(reason) => self.note(agent, &transcript::store_waits(reason)),
+            EventKind::DatabaseUnavailable(reason) => {
+                self.note(agent, &transcript::store_waits(reason))
+            }
             EventKind::MailHeld => print::note(transcript::MAIL_HELD),
             EventKind::InputRejected(text) => self.note(agent, &transcript::not_taken(text)),
             EventKind::AgentLost(reason) => self.note(agent, &format!("✗ {reason}")),
-            EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::ApprovalRequested(_) => {}
+            EventKind::TurnStarted(_)
+            | EventKind::TextDelta(_)
+            | EventKind::ApprovalRequested(_) => {}
             EventKind::TurnEnded(_) => {}
         }
         Ok(Reader::Listening)

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ikigai_protocol::{Event, EventKind};
 use ikigai_conversation::AgentId;
+use ikigai_protocol::{Event, EventKind};
 use ikigai_tui::{Feed, News};
 
 use super::script::{FIX, FORK, GIVEN_UP, GUARD, closing_words};

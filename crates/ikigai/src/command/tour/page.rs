@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_protocol::{Event, EventKind};
 use ikigai_conversation::Message;
+use ikigai_protocol::{Event, EventKind};
 use tokio_util::sync::CancellationToken;
 
 use super::pace::{Read, Speed};
@@ -114,7 +114,9 @@ impl Page {
             }
             // How it ended is the walk's business.
             EventKind::MailHeld | EventKind::TurnEnded(_) | EventKind::AgentLost(_) => self.fresh(),
-            EventKind::TurnStarted(_) | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {}
+            EventKind::TurnStarted(_)
+            | EventKind::ApprovalRequested(_)
+            | EventKind::InputRejected(_) => {}
         }
     }
 

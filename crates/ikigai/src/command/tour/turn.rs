@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
 use ikigai_agents::{Command, FreeAgents, Order, Person, Seat, serve};
 use ikigai_conversation::Body;
+use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
