@@ -9,10 +9,13 @@ use std::sync::atomic::AtomicBool;
 use ikigai_conversation::{AgentId, Body, EffectKind, Log, Message, NewMessage};
 use ikigai_providers::{Client, Tool};
 use ikigai_store::{AgentLimits, Budget, State, Step, StoreError};
-use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode, OutputSize};
+use ikigai_tools::{
+    Commands, Context, Declaration, Dispatcher, FileMemory, Mode, OutputSize, offers,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::attention::OpenQuestion;
 use crate::models::Models;
 use crate::permission::Permissions;
 use crate::seat::Seat;
@@ -61,7 +64,7 @@ impl Toolbox {
             description: declaration.description.clone(),
             parameters: declaration.parameters.clone(),
         };
-        let offered = self.dispatcher.tools().filter(|tool| mode.offers(tool.effects()));
+        let offered = self.dispatcher.tools().filter(|tool| offers(mode, tool.effects()));
         offered.map(|offered| tool(offered.declaration())).collect()
     }
 
@@ -138,8 +141,10 @@ pub(crate) struct Agent {
     inherited: usize,
     /// Whether something may wait in the queue of what the person said; set by whoever puts it there.
     pub(crate) queued: Arc<AtomicBool>,
-    /// What the person answers to questions of the turn that runs.
+    /// What the user answers to the questions of the current turn.
     pub(crate) answers: mpsc::Receiver<ApprovalAnswer>,
+    /// The question that is open.
+    pub(crate) question: OpenQuestion,
     /// Ends the turn that runs; a new one for every turn.
     pub(crate) interrupt: CancellationToken,
 }
@@ -163,6 +168,7 @@ impl Agent {
             queued: Arc::new(AtomicBool::new(true)),
             // Nobody is asked before there is a turn.
             answers: mpsc::channel(1).1,
+            question: OpenQuestion::default(),
             interrupt: CancellationToken::new(),
         }
     }
@@ -232,6 +238,11 @@ impl Agent {
     pub(crate) fn log(&self) -> Log<'_> {
         let (inherited, own) = self.log.split_at(self.inherited);
         Log::forked(inherited, own)
+    }
+
+    /// The log without what was inherited in a fork.
+    pub(crate) fn own_log(&self) -> &[Message] {
+        &self.log[self.inherited..]
     }
 
     /// The ids of all calls in the log, those that no model sees any more included.

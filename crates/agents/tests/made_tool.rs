@@ -82,7 +82,7 @@ impl Outcome {
     }
 
     fn previews(&self) -> Vec<(Preview, String)> {
-        let asked = self.happenings.iter().filter_map(|kind| match kind {
+        let asked = self.events.iter().filter_map(|event| match event {
             EventKind::ApprovalRequested(asking) => {
                 Some((asking.preview.clone(), asking.why.clone()))
             }

@@ -1,117 +1,164 @@
-//! An agent with a scripted model and tools of the test's choice.
+//! A process with agents, as a test runs it.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ikigai_agents::{
-    Command, Equipment, FreeAgents, Limits, Model, Models, Notify, Order, Permissions, Person,
-    Seat, Toolbox, Which, serve,
+    AgentCommand, Answer, Equipment, FreeAgents, Limits, Model, Models, Notify, Order, Permissions,
+    Person, Seat, Toolbox, Which, catalogue, serve,
 };
-use ikigai_conversation::{AgentId, Decision, Message};
-use ikigai_protocol::{ApprovalAnswer, Event, EventKind};
-use ikigai_providers::{ChatCompletions, Client, Endpoint, Limits as ClientLimits};
-use ikigai_store::{AgentLimits, Step};
-use ikigai_testkit::{ModelServer, PLENTY, TestStore, place};
-use ikigai_tools::{Commands, Dispatcher, Mode, OutputSize, Rule, Sandbox, Tool, Tree};
+use ikigai_conversation::{AgentId, Body, Mode};
+use ikigai_protocol::{Event, EventKind};
+use ikigai_providers::{ChatCompletions, Client, Endpoint};
+use ikigai_store::{AgentLimits, Budget, Step, StoreError};
+use ikigai_testkit::{ModelServer, TestStore, place};
+use ikigai_tools::{Commands, Dispatcher, OutputSize, Rule, Sandbox, Tree};
+use tempfile::TempDir;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// What the agent may do, and what the user says about the rest.
-pub(crate) struct Scene {
-    pub(crate) tools: Vec<Arc<dyn Tool<Step>>>,
+/// How long anything is waited for. Nothing takes this long unless it never comes.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The agents of a process, in a folder and a database of their own.
+pub(crate) struct Process {
+    pub(crate) model: ModelServer,
+    pub(crate) events: mpsc::UnboundedReceiver<Event>,
+    orders: mpsc::Sender<Order>,
+    serving: JoinHandle<Result<(), StoreError>>,
+    shutdown: CancellationToken,
+    _folder: TempDir,
+    _store: TestStore,
+}
+
+impl Process {
+    /// Agent 0/ of a session that starts with its first message.
+    pub(crate) async fn start(model: ModelServer) -> Process {
+        Process::start_with(model, Abilities::default()).await
+    }
+
+    /// The same with these tools, and what may be done with them.
+    pub(crate) async fn start_with(model: ModelServer, abilities: Abilities) -> Process {
+        let (folder, store) = (tempfile::tempdir().unwrap(), TestStore::new());
+        let opened = Arc::new(store.open_again());
+        let seat =
+            Seat::take(opened, place(), Arc::default(), Which::New, None, AgentLimits::DEFAULT);
+        let (report, events) = mpsc::unbounded_channel();
+        let sink = Arc::new(move |event: Event| drop(report.send(event)));
+        let equipment = Equipment {
+            models: Arc::new(Models::new(model_of(&model))),
+            toolbox: abilities.toolbox(folder.path()),
+            limits: LIMITS,
+            prompt: "You are an agent.".to_owned(),
+            events: sink,
+        };
+        let (orders, received) = mpsc::channel(16);
+        let shutdown = CancellationToken::new();
+        let serving = serve(seat.await.unwrap(), equipment, received, shutdown.clone());
+        let serving = tokio::spawn(serving);
+        Process { model, events, orders, serving, shutdown, _folder: folder, _store: store }
+    }
+
+    /// Gives an order to agent 0/, and waits for the answer.
+    pub(crate) async fn order(&self, command: AgentCommand) -> Answer {
+        self.order_for("0/", command).await
+    }
+
+    pub(crate) async fn order_for(&self, agent: &str, command: AgentCommand) -> Answer {
+        let (order, answer) = Order::new(AgentId::parse(agent).unwrap(), command);
+        self.orders.send(order).await.unwrap();
+        timeout(LIMIT, answer).await.unwrap().unwrap()
+    }
+
+    /// Waits for an event that passes.
+    pub(crate) async fn wait_for(&mut self, passes: impl Fn(&Event) -> bool) -> Event {
+        loop {
+            let event = timeout(LIMIT, self.events.recv()).await.unwrap().unwrap();
+            if passes(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// Waits until a turn of agent 0/ has ended.
+    pub(crate) async fn wait_for_turn_end(&mut self) {
+        let is_it = |event: &Event| {
+            event.agent == AgentId::top_level(0) && matches!(event.kind, EventKind::TurnEnded(_))
+        };
+        self.wait_for(is_it).await;
+    }
+
+    /// Waits until agent 0/ has logged such a message.
+    pub(crate) async fn wait_for_message(&mut self, passes: impl Fn(&Body) -> bool) {
+        let is_it = |event: &Event| match &event.kind {
+            EventKind::Message(message) => {
+                event.agent == AgentId::top_level(0) && passes(&message.body)
+            }
+            _ => false,
+        };
+        self.wait_for(is_it).await;
+    }
+
+    /// Ends the process.
+    pub(crate) async fn end(self) {
+        self.shutdown.cancel();
+        timeout(LIMIT, self.serving).await.unwrap().unwrap().unwrap();
+    }
+}
+
+const LIMITS: Limits = Limits {
+    budget: Budget { wakes: 32, requests: 300 },
+    tool_turns: 300,
+    notify: Notify::Idle,
+    free_agents: FreeAgents::TakenUp,
+    agents: AgentLimits::DEFAULT,
+};
+
+fn model_of(server: &ModelServer) -> Model {
+    let endpoint = Endpoint {
+        provider: Arc::new(ChatCompletions),
+        base_url: server.base_url(),
+        key: None,
+        certificates: None,
+    };
+    let client = Arc::new(Client::new(endpoint, ikigai_providers::Limits::default()));
+    Model { client, name: "test".to_owned(), label: "openai/test".to_owned() }
+}
+
+/// What agents can do, and what they may.
+pub(crate) struct Abilities {
+    pub(crate) tools: Dispatcher<Step>,
     pub(crate) mode: Mode,
     pub(crate) rules: Vec<Rule>,
-    /// The answer to every question; `None` where the user cannot be asked.
-    pub(crate) answer: Option<Decision>,
+    pub(crate) person: Person,
 }
 
-impl Scene {
-    /// Gives the agent a task, and returns what happened until it was idle.
-    pub(crate) async fn run(self, server: &ModelServer) -> Vec<EventKind> {
-        let (store, folder) = (TestStore::new(), tempfile::tempdir().unwrap());
-        let agent = AgentId::top_level(0);
-        let limits = AgentLimits::DEFAULT;
-        let again = Arc::new(store.open_again());
-        let seat = Seat::take(again, place(), Arc::new([]), Which::New, None, limits);
-        let seat = seat.await.unwrap();
-        let (events, mut happenings) = mpsc::unbounded_channel();
-        let answer = self.answer;
-        let equipment = self.equipment(server, folder.path(), events);
-        let (orders, taken) = mpsc::channel(16);
-        let say = Command::Say("do it".to_owned());
-        orders.send(Order { agent: agent.clone(), command: say }).await.unwrap();
-        let served = tokio::spawn(serve(seat, equipment, taken, CancellationToken::new()));
-        let mut seen = Vec::new();
-        while let Some(kind) = happenings.recv().await {
-            if let EventKind::ApprovalRequested(asking) = &kind {
-                let decision = answer.unwrap();
-                let call = asking.call.tool_call_id.clone();
-                let command = Command::Answer(ApprovalAnswer { call, decision, reason: None });
-                orders.send(Order { agent: agent.clone(), command }).await.unwrap();
-            }
-            let is_over = matches!(kind, EventKind::TurnEnded(_));
-            seen.push(kind);
-            if is_over {
-                break;
-            }
-        }
-        drop(orders);
-        served.await.unwrap().unwrap();
-        seen
+/// All tools, in mode work, with a user who can be asked.
+impl Default for Abilities {
+    fn default() -> Abilities {
+        let (mode, person) = (Mode::Work, Person::Present);
+        Abilities { tools: catalogue(), mode, rules: Vec::new(), person }
     }
+}
 
-    fn equipment(
-        self,
-        server: &ModelServer,
-        folder: &Path,
-        events: mpsc::UnboundedSender<EventKind>,
-    ) -> Equipment {
-        let endpoint = Endpoint {
-            provider: Arc::new(ChatCompletions),
-            base_url: server.base_url(),
-            key: None,
-            certificates: None,
-        };
-        let client = Arc::new(Client::new(endpoint, ClientLimits::default()));
-        let model = Model { client, name: "m".to_owned(), label: "test/m".to_owned() };
-        let person = if self.answer.is_some() { Person::Present } else { Person::Absent };
-        let tree = Tree::open([folder.to_owned()]).unwrap();
+impl Abilities {
+    fn toolbox(self, folder: &Path) -> Toolbox {
+        let tree = Tree::open([folder]).unwrap();
         let sandbox = Sandbox::default();
-        let permissions = Permissions::new(self.mode, self.rules, tree, sandbox, person);
-        // No command is ever run in here.
-        let commands = Commands::new(Path::new("/nowhere"), OsStr::new(""), Vec::new());
-        let toolbox = Toolbox {
-            dispatcher: Dispatcher::new(self.tools),
+        let permissions = Permissions::new(self.mode, self.rules, tree, sandbox, self.person);
+        // No test here runs a command.
+        let commands = Commands::new(Path::new("/bin/false"), OsStr::new(""), Vec::new());
+        Toolbox {
+            dispatcher: self.tools,
             commands: Arc::new(commands),
             directory: folder.to_owned(),
-            output_size: OutputSize::clamped(0),
+            output_size: OutputSize::new(51_200).unwrap(),
             permissions: Arc::new(permissions),
-            agent_variable: "AGENT".into(),
-        };
-        let limits = Limits {
-            budget: PLENTY,
-            tool_turns: 10,
-            notify: Notify::Idle,
-            free_agents: FreeAgents::Left,
-            agents: AgentLimits::DEFAULT,
-        };
-        Equipment {
-            models: Arc::new(Models::new(model)),
-            toolbox,
-            limits,
-            prompt: "Be brief.".to_owned(),
-            // The test may have heard enough.
-            events: Arc::new(move |event: Event| drop(events.send(event.kind))),
+            agent_variable: "IKIGAI_AGENT".into(),
         }
     }
-}
-
-/// The messages that were written to the log.
-pub(crate) fn logged(happenings: &[EventKind]) -> Vec<&Message> {
-    let messages = happenings.iter().filter_map(|kind| match kind {
-        EventKind::Message(message) => Some(message),
-        _ => None,
-    });
-    messages.collect()
 }

@@ -54,6 +54,7 @@
 #![forbid(unsafe_code)]
 
 mod kind;
+mod mode;
 
 mod body;
 mod extras;
@@ -87,6 +88,7 @@ pub use ids::{MailId, MessageId, ResponseId, SessionId, ToolCallId};
 pub use kind::Kind;
 pub use log::Log;
 pub use message::{Message, NewMessage};
+pub use mode::Mode;
 pub use shown::{CallSummary, EffectKind, Preview, ResultState, ResultSummary};
 pub use time::Time;
 pub use view::Seen;

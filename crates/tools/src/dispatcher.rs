@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::arguments::Arguments;
 use crate::call::Call;
 use crate::declaration::Declaration;
-use crate::gate::Mode;
+use crate::gate::{Mode, offers};
 use crate::result::{Refusal, ToolResult};
 use crate::tool::Tool;
 
@@ -55,7 +55,7 @@ impl<S> Dispatcher<S> {
 
     /// Only the tools that a model is offered in a mode.
     pub fn offered_in(self, mode: Mode) -> Dispatcher<S> {
-        self.only(|tool| mode.offers(tool.effects()))
+        self.only(|tool| offers(mode, tool.effects()))
     }
 
     /// The tools, in their order.

@@ -23,6 +23,8 @@ mod words;
 use std::fmt;
 use std::sync::Arc;
 
+pub use ikigai_conversation::Mode;
+
 pub(crate) use facts::without_dots;
 pub use facts::{Access, Fact, FileFacts, Whereabouts};
 pub use rule::{Decision, Rule, path_pattern};
@@ -34,48 +36,14 @@ use crate::result::ToolResult;
 use command::Said;
 use rule::render_rules;
 
-/// What an agent may do without a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Read in the working tree; no commands.
-    Read,
-    /// Read and write in the working tree; commands in the sandbox.
-    Work,
-    /// All that the user may, without questions.
-    Full,
-}
-
-impl Mode {
-    /// Reads the word that stands in the configuration.
-    pub fn parse(word: &str) -> Option<Mode> {
-        match word {
-            "read" => Some(Mode::Read),
-            "work" => Some(Mode::Work),
-            "full" => Some(Mode::Full),
-            _ => None,
-        }
-    }
-
-    /// The word that stands for it in the configuration.
-    pub fn word(self) -> &'static str {
-        match self {
-            Mode::Read => "read",
-            Mode::Work => "work",
-            Mode::Full => "full",
-        }
-    }
-
-    /// Whether a model is offered a tool whose calls may have these effects. In mode read all of them have to be
-    /// harmless.
-    pub fn offers(self, effects: &[EffectKind]) -> bool {
-        let is_harmless = |kind: &EffectKind| match kind {
-            EffectKind::Read | EffectKind::Database => true,
-            EffectKind::Write | EffectKind::Command | EffectKind::Host | EffectKind::Unknown => {
-                false
-            }
-        };
-        self != Mode::Read || (!effects.is_empty() && effects.iter().all(is_harmless))
-    }
+/// Whether a model is offered in a mode a tool whose calls may have these effects. In mode read all of them have to be
+/// harmless.
+pub fn offers(mode: Mode, effects: &[EffectKind]) -> bool {
+    let is_harmless = |kind: &EffectKind| match kind {
+        EffectKind::Read | EffectKind::Database => true,
+        EffectKind::Write | EffectKind::Command | EffectKind::Host | EffectKind::Unknown => false,
+    };
+    mode != Mode::Read || (!effects.is_empty() && effects.iter().all(is_harmless))
 }
 
 /// How far a call that is permitted may reach.

@@ -102,7 +102,7 @@ pub use file_use::{Before, Change, Content, FileUse, Sight, Stale};
 pub use files::open_regular;
 pub use gate::{
     Access, Confinement, Decision, Fact, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
-    WHERE_RULES_STAND, Whereabouts, interrupted, path_pattern, refusal,
+    WHERE_RULES_STAND, Whereabouts, interrupted, offers, path_pattern, refusal,
 };
 pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;

@@ -8,9 +8,8 @@ mod completing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ikigai_agents::{Command, Order};
 use ikigai_conversation::AgentId;
-use ikigai_protocol::Event;
+use ikigai_protocol::{Command, Event, Request};
 use ratatui_core::layout::Size;
 
 use crate::activity::TURN;
@@ -197,7 +196,7 @@ impl App {
     /// Tells the agent in view something.
     pub(crate) fn order(&mut self, command: Command) {
         let agent = self.view.clone();
-        self.wish(Effect::Order(Order { agent, command }));
+        self.wish(Effect::Request(Request { agent, command }));
     }
 
     pub(crate) fn pane(&mut self, agent: &AgentId) -> &mut Pane {

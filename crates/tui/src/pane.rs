@@ -84,7 +84,7 @@ impl Pane {
     pub(crate) fn state(&self) -> Option<State> {
         self.is_live.then(|| match self.questions.is_empty() {
             true => self.activity.state(),
-            false => State::ApprovalRequest,
+            false => State::Asking,
         })
     }
 
@@ -199,7 +199,7 @@ impl Pane {
     fn ask(&mut self, asking: ApprovalRequest, now: Duration) -> Consequence {
         let tool = asking.call.name.clone();
         self.questions.push_back(Question::new(asking));
-        self.activity.turn_to(Work::ApprovalRequest, now);
+        self.activity.turn_to(Work::Asking, now);
         Consequence::Asks(tool)
     }
 

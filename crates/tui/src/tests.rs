@@ -9,9 +9,8 @@ mod typing;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::{Command, Order};
 use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time, ToolCallId};
-use ikigai_protocol::{Event, EventKind, StartReason, StopReason, TurnEnd};
+use ikigai_protocol::{Command, Event, EventKind, Request, StartReason, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use ratatui_core::backend::TestBackend;
 use ratatui_core::layout::Size;
@@ -174,9 +173,9 @@ fn agent(id: &str) -> AgentId {
 }
 
 fn order(id: &str, command: Command) -> Act {
-    Act::Effect(Effect::Order(Order { agent: agent(id), command }))
+    Act::Effect(Effect::Request(Request { agent: agent(id), command }))
 }
 
 fn say(id: &str, text: &str) -> Act {
-    order(id, Command::Say(text.to_owned()))
+    order(id, Command::Say { text: text.to_owned() })
 }

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use ikigai_agents::{Command, Order};
 use ikigai_conversation::{AgentId, MessageId, NewMessage, ResponseId, Time};
-use ikigai_protocol::{Event, EventKind, StartReason, StopReason, TurnEnd};
+use ikigai_protocol::{Command, Event, EventKind, Request, StartReason, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use ikigai_tui::{Bell, Colours, Effect, Feed, Mouse, News, Options, Setup, Status, feed, run};
 use tokio::signal::unix::{SignalKind, signal};
@@ -57,7 +56,7 @@ async fn obey(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
     let mut last_id = 0;
     while let Some(effect) = wanted.recv().await {
         match effect {
-            Effect::Order(Order { agent, command: Command::Say(text) }) => {
+            Effect::Request(Request { agent, command: Command::Say { text } }) => {
                 echo(&feed, &agent, &text, &mut last_id).await;
             }
             Effect::Edit(text) => feed.give(News::Edited(Some(format!("{text} edited")))),

@@ -239,7 +239,7 @@ impl Screen {
             }
             EventKind::ApprovalRequested(asking) => self.ask(agent, asking),
             EventKind::DatabaseUnavailable(reason) => {
-                self.tell(agent, &transcript::store_waits(reason))
+                self.tell(agent, &transcript::store_waits(reason));
             }
             EventKind::MailHeld => self.line(transcript::MAIL_HELD),
             EventKind::InputRejected(text) => self.not_taken(agent, text),
@@ -252,7 +252,7 @@ impl Screen {
         self.agents.entry(agent.clone()).or_default()
     }
 
-    fn started(&mut self, agent: &AgentId, reason: Reason) {
+    fn started(&mut self, agent: &AgentId, reason: StartReason) {
         let known = self.known(agent);
         known.is_at_work = true;
         known.can_continue = false;

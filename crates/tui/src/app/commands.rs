@@ -1,6 +1,6 @@
 //! What becomes of a text that is sent: a message, or a command with a slash.
 
-use ikigai_agents::Command;
+use ikigai_protocol::Command;
 
 use super::{Act, App};
 use crate::news::Effect;
@@ -34,7 +34,7 @@ impl App {
             question.stage = Stage::Choice;
         } else if pane.can_continue && !pane.is_busy() {
             pane.can_continue = false;
-            self.order(Command::GoOn);
+            self.order(Command::Continue);
         }
     }
 
@@ -47,7 +47,7 @@ impl App {
         if pane.queued.len() < QUEUED && !pane.is_lost {
             pane.queued.push_back(text.to_owned());
         }
-        self.order(Command::Say(text.to_owned()));
+        self.order(Command::Say { text: text.to_owned() });
     }
 
     fn obey(&mut self, line: &str) {

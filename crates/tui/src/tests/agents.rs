@@ -25,11 +25,8 @@ fn member(id: &str, state: State) -> Member {
 
 fn stage() -> Stage {
     let mut stage = Stage::new(80, 24);
-    let members = vec![
-        member("0/", State::Idle),
-        member("0/0/", State::Tool),
-        member("0/1/", State::ApprovalRequest),
-    ];
+    let members =
+        vec![member("0/", State::Idle), member("0/0/", State::Tool), member("0/1/", State::Asking)];
     stage.app.take(News::Team(members), stage.now);
     stage
 }

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::Command;
 use ikigai_conversation::{Decision, NewMessage, ToolCallId};
-use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, EventKind};
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, Command, EventKind};
 
 use super::{Stage, agent, order};
 use crate::app::Act;

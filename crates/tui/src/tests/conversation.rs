@@ -197,7 +197,7 @@ fn a_turn_that_failed_says_why_and_may_go_on() {
     stage.has("✗ no key");
     stage.has("Enter tries to go on");
     stage.key(crossterm::event::KeyCode::Enter);
-    assert_eq!(stage.acts(), [super::order("0/", ikigai_agents::Command::GoOn)]);
+    assert_eq!(stage.acts(), [super::order("0/", ikigai_protocol::Command::Continue)]);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! What a person types, and what comes of it.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use ikigai_agents::Command;
 use ikigai_conversation::NewMessage;
-use ikigai_protocol::EventKind;
+use ikigai_protocol::{Command, EventKind};
 
 use super::{Stage, agent, order, say};
 use crate::app::Act;

@@ -69,7 +69,7 @@ impl SharedPrinter {
     }
 
     /// Shows the end, which is an error when the agent could not be served.
-    pub(super) fn finish(&self, error: Option<StoreError>) -> anyhow::Result<Stop> {
+    pub(super) fn finish(&self, error: Option<StoreError>) -> anyhow::Result<StopReason> {
         self.lock().finish(error)
     }
 
@@ -103,7 +103,7 @@ impl Printer {
             EventKind::TurnStarted(_) | EventKind::TextDelta(_) => self.show(&event),
             EventKind::Retry { .. } | EventKind::DatabaseUnavailable(_) => self.show(&event),
             EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {
-                self.show(&event)
+                self.show(&event);
             }
         }
     }
@@ -139,7 +139,7 @@ impl Printer {
         }
     }
 
-    fn finish(&mut self, error: Option<StoreError>) -> anyhow::Result<Stop> {
+    fn finish(&mut self, error: Option<StoreError>) -> anyhow::Result<StopReason> {
         if let Some(error) = error {
             // An answer that came before it is one all the same.
             self.release();

@@ -30,7 +30,7 @@ impl Output for PlainText {
                 self.note(agent, &transcript::retry(*attempt, reason, *delay));
             }
             EventKind::DatabaseUnavailable(reason) => {
-                self.note(agent, &transcript::store_waits(reason))
+                self.note(agent, &transcript::store_waits(reason));
             }
             EventKind::MailHeld => print::note(transcript::MAIL_HELD),
             EventKind::InputRejected(text) => self.note(agent, &transcript::not_taken(text)),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ikigai_agents::{Command, FreeAgents, Order, Person, Seat, serve};
+use ikigai_agents::{AgentCommand, FreeAgents, Order, Person, Seat, serve};
 use ikigai_conversation::Body;
 use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
 use ikigai_tools::Mode;
@@ -61,7 +61,7 @@ pub(super) async fn run_turn(
     equipment.limits.free_agents = FreeAgents::Left;
     let (tell, orders) = mpsc::channel(1);
     if let Start::Said(text) = start {
-        tell.send(Order { agent: own, command: Command::Say(text.to_owned()) }).await?;
+        tell.send(Order::new(own, AgentCommand::Say(text.to_owned())).0).await?;
     }
     let shutdown = interrupt.child_token();
     let serving = serve(seat, equipment, orders, shutdown.clone());
