@@ -9,9 +9,7 @@ use std::sync::atomic::AtomicBool;
 use ikigai_conversation::{AgentId, Body, EffectKind, Log, Message, NewMessage};
 use ikigai_providers::{Client, Tool};
 use ikigai_store::{AgentLimits, Budget, State, Step, StoreError};
-use ikigai_tools::{
-    Commands, Context, Declaration, Dispatcher, FileMemory, Mode, OutputSize, offers,
-};
+use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode, OutputSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +62,8 @@ impl Toolbox {
             description: declaration.description.clone(),
             parameters: declaration.parameters.clone(),
         };
-        let offered = self.dispatcher.tools().filter(|tool| offers(mode, tool.effects()));
+        let offered =
+            self.dispatcher.tools().filter(|tool| ikigai_tools::offers(mode, tool.effects()));
         offered.map(|offered| tool(offered.declaration())).collect()
     }
 

@@ -10,7 +10,8 @@ use ikigai_protocol::EventKind;
 use ikigai_store::Step;
 use ikigai_testkit::{ModelServer, Reply};
 use ikigai_tools::{
-    Arguments, Call, Decision as RuleDecision, Declaration, Mode, Rule, Tool, ToolResult,
+    Arguments, Call, Decision as RuleDecision, Declaration, Dispatcher, Mode, Rule, Tool,
+    ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ impl Tool<Step> for Deploy {
 }
 
 struct Outcome {
-    happenings: Vec<EventKind>,
+    events: Vec<EventKind>,
     server: ModelServer,
     runs: usize,
 }
@@ -61,14 +62,14 @@ async fn deploy(mode: Mode, rules: &[RuleDecision], answer: Option<Decision>) ->
         .iter()
         .map(|decision| Rule::new("deploy", &[EffectKind::Unknown], "*", *decision).unwrap());
     let rules = rules.collect();
-    let scene = Scene { tools: vec![Arc::new(tool)], mode, rules, answer };
-    let happenings = scene.run(&server).await;
-    Outcome { happenings, server, runs: runs.load(Ordering::Relaxed) }
+    let scene = Scene { dispatcher: Dispatcher::new(vec![Arc::new(tool)]), mode, rules, answer };
+    let events = scene.run(&server).await;
+    Outcome { events, server, runs: runs.load(Ordering::Relaxed) }
 }
 
 impl Outcome {
     fn of_kind(&self, kind: Kind) -> Vec<&Message> {
-        let messages = logged(&self.happenings).into_iter();
+        let messages = logged(&self.events).into_iter();
         messages.filter(|message| message.kind() == kind).collect()
     }
 
@@ -82,7 +83,7 @@ impl Outcome {
     }
 
     fn previews(&self) -> Vec<(Preview, String)> {
-        let asked = self.events.iter().filter_map(|event| match event {
+        let asked = self.events.iter().filter_map(|kind| match kind {
             EventKind::ApprovalRequested(asking) => {
                 Some((asking.preview.clone(), asking.why.clone()))
             }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct ApprovalRequest {
     /// The call; it is committed and has not run.
     pub call: ToolCall,
-    /// All that it would do. Front ends show all of it.
+    /// Everything that it would do.
     pub preview: Preview,
     /// Why it needs approval.
     pub why: String,

@@ -36,8 +36,7 @@ use crate::result::ToolResult;
 use command::Said;
 use rule::render_rules;
 
-/// Whether a model is offered in a mode a tool whose calls may have these effects. In mode read all of them have to be
-/// harmless.
+/// Whether a model is offered a tool whose calls may have these effects. In mode `read` all of them have to be harmless.
 pub fn offers(mode: Mode, effects: &[EffectKind]) -> bool {
     let is_harmless = |kind: &EffectKind| match kind {
         EffectKind::Read | EffectKind::Database => true,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ikigai_conversation::{EffectKind, Preview};
 use ikigai_tools::{
     BuiltIn, Call, Confinement, Decision, Declaration, Dispatcher, Effect, Fact, Gate, Mode, Reach,
-    Rule, Tool, ToolResult, Verdict, built_in, offers,
+    Rule, Tool, ToolResult, Verdict, built_in,
 };
 use serde_json::{Value, json};
 
@@ -166,11 +166,11 @@ fn a_mode_offers_tools_by_what_their_calls_may_do() {
     };
     assert_eq!(names(Mode::Read), ["glob", "file_read", "grep"]);
     assert_eq!(names(Mode::Work).len(), 6);
-    let nothing = offers(Mode::Read, &[]);
+    let nothing = ikigai_tools::offers(Mode::Read, &[]);
     assert!(!nothing, "a tool that declares nothing may do anything");
     let prepare = |_: &ikigai_tools::Arguments| Ok(Call::step(()));
     let tool = BuiltIn::new(Declaration::new("made", "", &[]), &[EffectKind::Database], prepare);
-    assert!(offers(Mode::Read, tool.effects()) && tool.is_on_by_default());
+    assert!(ikigai_tools::offers(Mode::Read, tool.effects()) && tool.is_on_by_default());
     assert!(!tool.off_by_default().is_on_by_default());
 }
 

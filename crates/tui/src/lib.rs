@@ -12,7 +12,7 @@
 //! | [`App`] | the state of the whole screen | `app.rs` |
 //! | keys | what each does | `keys.rs` |
 //! | drawing | what goes where | `draw.rs` |
-//! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `draft.rs` |
+//! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `subject.rs`, `draft.rs` |
 //! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
 //! | text | safe, wrapped, Markdown, code, diffs, looks | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
 //!
