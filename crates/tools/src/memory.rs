@@ -1,4 +1,4 @@
-//! What an agent remembers of files, so that it does not overwrite what it has not seen.
+//! Remembers the files that an agent has seen, so that it does not overwrite what it has not.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::looks::Fingerprint;
 use crate::touched::Sight;
 
-/// How files looked when an agent has last read or written them.
+/// The files as an agent last read or wrote them.
 #[derive(Debug, Default)]
 pub struct FileMemory {
     seen: Mutex<HashMap<PathBuf, Fingerprint>>,
 }
 
 impl FileMemory {
-    /// So many files are remembered, more than an agent reads; of further ones some are forgotten, and then have
-    /// to be read again before they are overwritten.
+    /// How many files are remembered, more than an agent reads. Beyond that some are forgotten, and
+    /// must be read again before they are overwritten.
     pub const LIMIT: usize = 10_000;
 
-    /// Remembers a file as it was seen last.
+    /// Remembers the current state of a file.
     pub fn note(&self, sight: Sight) {
         let mut seen = self.lock();
         if seen.len() >= FileMemory::LIMIT
@@ -30,7 +30,7 @@ impl FileMemory {
         seen.insert(sight.path, sight.looks);
     }
 
-    /// How a file looked, if it was ever seen.
+    /// The last known fingerprint of a file.
     pub(crate) fn recall(&self, path: &Path) -> Option<Fingerprint> {
         self.lock().get(path).cloned()
     }

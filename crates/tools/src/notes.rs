@@ -1,15 +1,15 @@
-//! What was done about protected paths beside commands, until the agent is told and the user is asked.
+//! Notes about protected paths, kept until they are reported to the agent and the user is asked.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Of what nobody asks for, no more is kept.
+/// If nothing fetches them, no more are kept.
 const MOST_NOTES: usize = 100;
 
 /// What was done about one protected path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Names it in the quarantine, if it can be put back.
+    /// The id in the quarantine, if it can be put back.
     pub id: Option<String>,
     /// A sentence for the agent and the user.
     pub text: String,
@@ -21,7 +21,7 @@ pub(crate) struct Notes(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// With the agent whose command it was.
+    /// With the agent that ran the command.
     untold: Vec<(OsString, Note)>,
     unasked: Vec<(OsString, Note)>,
 }
@@ -34,7 +34,7 @@ impl Notes {
         }
     }
 
-    /// The sentences that the agent was not told yet.
+    /// Notes that were not reported to the agent yet.
     pub(crate) fn tell(&self, agent: &OsStr) -> Vec<String> {
         let mut kept = self.lock();
         let told: Vec<_> = kept.untold.extract_if(.., |(whose, _)| whose == agent).collect();
@@ -44,7 +44,7 @@ impl Notes {
         sentences
     }
 
-    /// What the user was not asked about yet.
+    /// Notes that the user was not asked about yet.
     pub(crate) fn ask(&self, agent: &OsStr) -> Vec<Note> {
         let mut kept = self.lock();
         let own = kept.unasked.extract_if(.., |(whose, _)| whose == agent);

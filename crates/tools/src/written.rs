@@ -1,4 +1,4 @@
-//! A file that was written: what the model is told, and what is kept of it.
+//! A file after a write: the result for the model, and what is recorded about it.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ use crate::touched::{Before, Change, Touched};
 
 /// A file with its new content.
 pub(crate) struct Written {
-    /// Where it is, if the system says so.
+    /// Its path, if the system reports it.
     pub(crate) path: io::Result<PathBuf>,
     pub(crate) replaced: Replaced,
-    /// How many folders were made right above it.
+    /// How many folders directly above it were created.
     pub(crate) new_folders: u32,
 }
 
 impl Written {
-    /// Takes the write back if the file has become one of git's settings meanwhile.
+    /// Reverts the write if the file has become one of git's settings meanwhile.
     pub(crate) fn unless_guarded(self, context: &Context) -> Result<Written, FileError> {
         let Some(path) = self.path.as_ref().ok().filter(|path| context.has_become_guarded(path))
         else {
@@ -38,7 +38,8 @@ impl Written {
         Err(FileError::Guarded)
     }
 
-    /// A success, unless it may not survive a crash of the machine. The change was made in any case.
+    /// A success, unless the write may not survive a system crash. The change was made in either
+    /// case.
     pub(crate) fn achieved(self, context: &Context, named: &str, success: Outcome) -> Achieved {
         let Written { path, replaced, new_folders } = self;
         let path = path.or_else(|_| context.resolve(named).canonicalize());

@@ -1,7 +1,8 @@
-//! Judging a command by the rules: strictly where they grant something, generously where they forbid it.
+//! Judges a command by the rules: strictly for rules that grant, leniently for rules that forbid.
 //!
-//! A command in the small language of `strict.rs` is judged part by part, each by the first rule that is about it.
-//! For any other command no rule that grants exists, and those that forbid are taken as widely as they may be meant.
+//! A command in the small language of `strict.rs` is judged part by part, each by the first rule
+//! that matches. For any other command, granting rules are ignored, and forbidding rules match
+//! whatever the command might mean.
 
 use super::rule::{Decision, Rule, render_rules};
 use super::runners::{Run, base, may_read_commands, name, runs, runs_arguments};
@@ -10,37 +11,38 @@ use super::shell::split;
 use super::strict::{self, BUILTINS, is_listed};
 use super::words::{Word, loose_words, quoted};
 
-/// What the rules say of a command.
+/// The result of the rules for a command.
 #[derive(Debug, PartialEq)]
 pub(super) enum Said {
     Deny(String),
-    /// With the rule that would make it needless.
+    /// With the rule that would make the question unnecessary.
     Ask {
         why: String,
         rule: Option<String>,
     },
-    /// Nothing is forbidden, and every part is granted this much: `Allow` where no rule grants more. With the rule
-    /// that would grant what is wanted.
+    /// Nothing is forbidden, and every part is granted this much: `Allow` if no rule grants more.
+    /// With the rule that would grant what is wanted.
     Granted {
         level: Decision,
         rule: Option<String>,
     },
 }
 
-/// No command without a rule about it is granted more than to run in the sandbox.
+/// Without a matching rule, a command may only run in the sandbox.
 const NO_RULE: Said = Said::Granted { level: Decision::Allow, rule: None };
 
-/// Longer commands need no reading: bash does not take them.
+/// Bash does not accept longer commands.
 const LONGEST: usize = 128 * 1024;
-/// A rule with a longer pattern is nothing that a user would read.
+/// A rule with a longer pattern would be unreadable.
 const LONGEST_PATTERN: usize = 1_000;
-/// Nor are more rules than this.
+/// More rules than this would be unreadable as well.
 const MOST_RULES: usize = 8;
 
-/// So deep are commands looked at that are run by others. What is deeper needs approval.
+/// How deep commands run by other commands are examined. Anything deeper needs approval.
 const DEEPEST: usize = 8;
 
-/// What the rules say of `command`. `wanted` is what a further rule would have to say.
+/// What the rules say about `command`. `wanted` is the decision that a suggested rule would
+/// contain.
 pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
     if command.len() > LONGEST {
         return Said::ask("the command is too long".to_owned());
@@ -88,8 +90,8 @@ fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
     }
 }
 
-/// A command is forbidden by what its parts seem to be and, where there may be others, by any of its words in a row.
-/// It is asked for where something is run that is not written there.
+/// A command is forbidden if one of its parts may match, or, where there may be other parts, any
+/// sequence of its words. It needs approval if it runs something that is not written out.
 fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize) -> Said {
     let words = &loose_words(command);
     let doubt = match script.parts.iter().any(evaluates_argument) {
@@ -114,7 +116,7 @@ fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize
     said.worse(judge_input(rules, &parts, command))
 }
 
-/// What is said of a command in which a part may read what it runs from another one.
+/// The result for a command in which one part may read what it runs from another.
 fn judge_input(forbidding: &[&Rule], parts: &[Part], command: &str) -> Option<Said> {
     if !parts.iter().any(may_read_commands) {
         return None;
@@ -139,7 +141,7 @@ impl Said {
         }
     }
 
-    /// This, unless the other one forbids as much. Of two questions the other one counts: it may have no rule.
+    /// The stricter of the two. Of two questions the other one wins, since it may have no rule.
     fn worse(self, other: Option<Said>) -> Said {
         match (self, other) {
             (Said::Deny(why), _) | (_, Some(Said::Deny(why))) => Said::Deny(why),
@@ -149,14 +151,14 @@ impl Said {
     }
 }
 
-/// What the first rule says that is about a part, or another one about what the part may run.
+/// The result of the first rule that matches a part, or of another one for what the part may run.
 fn judge_part(rules: &[&Rule], part: &Part, depth: usize) -> Said {
     let rule = rules.iter().find(|rule| rule.matches_words(&part.words));
     rule.map_or(NO_RULE, |rule| Said::by(rule)).worse(judge_within(rules, part, depth))
 }
 
-/// What is said of that which a part may run besides itself: by its words, wherever they stand, and by what is known
-/// of its program. Rules about all commands have been asked about the part itself.
+/// The result for what a part may run besides itself, judging by its words anywhere and by what is
+/// known about its program. Rules for all commands were already applied to the part itself.
 fn judge_within(rules: &[&Rule], part: &Part, depth: usize) -> Option<Said> {
     let is_about_some = |rule: &&Rule| !rule.decision.grants() && !rule.matches_all();
     let rules: Vec<&Rule> = rules.iter().copied().filter(is_about_some).collect();
@@ -170,9 +172,9 @@ fn judge_within(rules: &[&Rule], part: &Part, depth: usize) -> Option<Said> {
     Some(runs.fold(named, |worst, said| worst.worse(Some(said))))
 }
 
-/// A word, and the text that may be joined to an option in it: `-c'git push'`, `-qc'git push'`.
+/// A word, and the texts that may be attached to an option in it: `-c'git push'`, `-qc'git push'`.
 fn behind_options(word: &str) -> impl Iterator<Item = &str> {
-    /// More options than these are not joined to each other.
+    /// More combined options are not usual.
     const MOST: usize = 3;
     let options = word.strip_prefix('-').unwrap_or_default();
     let joined = options.char_indices().skip(1).take(MOST).map(|(at, _)| &options[at..]);
@@ -191,7 +193,7 @@ fn judge_run(rules: &[&Rule], run: Run, depth: usize) -> Said {
     }
 }
 
-/// What could be anything might be what a rule forbids.
+/// Something unknown might be what a rule forbids.
 fn judge_words(forbidding: &[&Rule], words: &[Word], doubt: &str) -> Said {
     match named_by(forbidding, words) {
         Some(rule) => Said::by(rule),
@@ -204,7 +206,8 @@ fn uncertain(doubt: &str) -> Said {
     Said::ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
 }
 
-/// A rule that forbids what some of these words in a row may be, also by the program's whole path.
+/// A forbidding rule that may match some sequence of these words, also with the program given by
+/// its full path.
 fn named_by<'r>(forbidding: &[&'r Rule], words: &[Word]) -> Option<&'r Rule> {
     let by_name = words.iter().map(|word| match word {
         Word::Known(text) => Word::Known(base(text).to_owned()),
@@ -214,13 +217,13 @@ fn named_by<'r>(forbidding: &[&'r Rule], words: &[Word]) -> Option<&'r Rule> {
     let matches = |rule: &&Rule| {
         rule.words.could_match_within(words) || rule.words.could_match_within(&by_name)
     };
-    // In another order a question about one word would hide that another one is denied.
+    // Deny comes first: otherwise a question about one word would hide that another is denied.
     [Decision::Deny, Decision::Ask].into_iter().find_map(|decision| {
         forbidding.iter().copied().filter(|rule| rule.decision == decision).find(matches)
     })
 }
 
-/// `test -v 'a[$(command)]'` runs the command, in whatever quotes.
+/// `test -v 'a[$(command)]'` runs the command, however it is quoted.
 fn evaluates_argument(part: &Part) -> bool {
     let is_text =
         |word: Option<&Word>| matches!(word, Some(Word::Known(text)) if !text.starts_with('-'));
@@ -236,7 +239,8 @@ fn evaluates_argument(part: &Part) -> bool {
         })
 }
 
-/// The rules that would grant these parts and nothing else. There are none where others forbid what a part runs.
+/// The rules that would grant exactly these parts. There are none if other rules forbid what a part
+/// runs.
 fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String> {
     let pattern = |part: &&Part| -> Option<String> {
         let is_free =

@@ -1,5 +1,5 @@
-//! Looking at files beneath a root while a hostile command may swap folders and links there: everything is done
-//! relative to open folders, no link is followed, nothing is waited for, and every read has a limit.
+//! File access inside a root that a hostile command may be changing: every operation is relative to
+//! an open folder, follows no link, never blocks, and reads a limited size.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,24 +16,24 @@ use rustix::io::Errno;
 
 use crate::place::{Links, open_folder};
 
-/// The largest file whose content is kept. Settings are a thousand times smaller.
+/// Contents of larger files are not kept. Settings are a thousand times smaller.
 pub(super) const LARGEST_KEPT: u64 = 1024 * 1024;
-/// As much of a path as the system takes at once, with room to spare.
+/// The longest path passed to the kernel at once, with room to spare.
 pub(super) const LONGEST_STRETCH: usize = 3_000;
-/// A file that changes while it is read is read again so often.
+/// How often a file is read again that changes during the read.
 const READINGS: usize = 3;
 
-/// To list a folder.
+/// Flags to list a folder.
 pub(super) const TO_LIST: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// To do something in a folder, which need not be readable where the system can do that.
+/// Flags to use a folder that need not be readable, where the system supports it.
 #[cfg(target_os = "linux")]
 pub(super) const TO_ENTER: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 pub(super) const TO_ENTER: OFlags = TO_LIST.union(OFlags::NOFOLLOW);
 
-/// A folder that commands may write, held open.
+/// An open folder that commands may write to.
 #[derive(Debug)]
 pub(super) struct Root {
     /// Absolute and canonical.
@@ -47,7 +47,8 @@ impl Root {
         Ok(Root { path: path.to_owned(), folder })
     }
 
-    /// Opens the folder that a path relative to the root is in, together with the last name of the path.
+    /// Opens the parent folder of a path relative to the root, and returns it with the last
+    /// component.
     pub(super) fn parent<'a>(&self, inside: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
         let (Some(folder), Some(name)) = (inside.parent(), inside.file_name()) else {
             return Err(Errno::ISDIR);
@@ -67,12 +68,12 @@ impl Root {
     }
 }
 
-/// Whether an error means that nothing can be reached at a path without following a link.
+/// Whether an error means that a path does not exist or leads through a link.
 pub(super) fn is_absent(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
 }
 
-/// Which file it is and what the system says of it.
+/// A file's identity and metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) device: u64,
@@ -81,7 +82,7 @@ pub(super) struct Look {
     pub(super) changed: (i64, i64),
     pub(super) size: u64,
     pub(super) mode: u32,
-    /// How many names the file has.
+    /// The number of hard links.
     pub(super) links: u64,
 }
 
@@ -98,7 +99,7 @@ impl Look {
         }
     }
 
-    /// What is at a name in a folder; a link is not followed.
+    /// The entry of a folder, without following a link.
     pub(super) fn at(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Look, Errno> {
         Ok(Look::of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
@@ -116,13 +117,13 @@ impl Look {
         self.mode & 0o111 != 0
     }
 
-    /// Device and inode of the file.
+    /// Device and inode.
     pub(super) fn id(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 }
 
-/// A protected file, link or folder as it was at one moment.
+/// A protected file, link or folder at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Version {
     pub(super) look: Look,
@@ -132,17 +133,17 @@ pub(super) struct Version {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     Bytes(Arc<[u8]>),
-    /// Where a link leads.
+    /// The target of a link.
     Link(Vec<u8>),
     Folder,
-    /// A file that is too large, may not be read, or changes all the time; or neither file, link nor folder.
+    /// A file that is too large, unreadable, or keeps changing; or a special file.
     Unknown,
 }
 
 impl Version {
-    /// Reads what is at a name in a folder.
+    /// Reads an entry of a folder.
     ///
-    /// A file is read every time: what is written through a mapping does not always change a time.
+    /// Files are always read again: writes through a mapping do not always update the times.
     pub(super) fn read(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
         let look = Look::at(&folder, name)?;
         let content = match look.kind() {
@@ -160,7 +161,8 @@ impl Version {
         let mut file = match openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Err(Errno::NOENT),
-            // Neither can it be read later, or it is something else by now, which the next check will see.
+            // It cannot be read later either, or it has been replaced, which the next check will
+            // notice.
             Err(_) => return Ok(unknown(look)),
         };
         for _ in 0..READINGS {
@@ -176,17 +178,17 @@ impl Version {
         Ok(unknown(look))
     }
 
-    /// Whether it is a file with more than one name.
+    /// Whether it is a file with several hard links.
     pub(super) fn is_shared(&self) -> bool {
         matches!(self.content, Content::Bytes(_)) && self.look.links > 1
     }
 
-    /// Looks at a file that is only read when it has changed.
+    /// Gets only the metadata, for a file that is read only after a change.
     pub(super) fn look(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
         Ok(Version { look: Look::at(folder, name)?, content: Content::Unknown })
     }
 
-    /// Whether there is the same thing to be read and run, whichever file it is.
+    /// Whether both have the same effect when read or run, even if they are different files.
     pub(super) fn is_same(&self, other: &Version) -> bool {
         const RUNS: u32 = 0o6111;
         let is_same_mode = self.look.mode & RUNS == other.look.mode & RUNS;
@@ -200,7 +202,7 @@ impl Version {
     }
 }
 
-/// Reads a file of up to so many bytes.
+/// Reads a file of at most `most` bytes.
 pub(super) fn read_file(folder: impl AsFd, name: &OsStr, most: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty())?);
@@ -223,7 +225,7 @@ fn read_bounded(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a folder beneath another by a relative path of any length; no part of it may be a link or `..`.
+/// Opens a folder by a relative path of any length, of which no component may be a link or `..`.
 pub(super) fn open_beneath(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut folder: Option<OwnedFd> = None;
     let mut stretch = PathBuf::new();
@@ -256,9 +258,9 @@ fn open_stretch(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, 
     use rustix::fs::{ResolveFlags, openat2};
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(&from, path, flags, Mode::empty(), resolve) {
-        // An old kernel, or a filter that does not know the call.
+        // An old kernel, or a seccomp filter that does not know the call.
         Err(Errno::NOSYS | Errno::PERM) => open_by_names(from, path, flags),
-        // Something was renamed on the way; by hand that does not matter.
+        // A component was renamed meanwhile; opening one at a time tolerates that.
         Err(Errno::AGAIN) => open_by_names(from, path, flags),
         opened => opened,
     }
@@ -269,7 +271,7 @@ fn open_stretch(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, 
     open_by_names(from, path, flags)
 }
 
-/// One name at a time.
+/// Opens one component at a time.
 fn open_by_names(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let (above, last) = (path.parent().unwrap_or(Path::new("")), path.file_name());
     let mut folder = openat(from, ".", TO_ENTER, Mode::empty())?;
@@ -290,7 +292,7 @@ pub(super) fn for_each_entry(
     folder: OwnedFd,
     mut each: impl FnMut(&[u8], FileType),
 ) -> Result<(), Errno> {
-    // The kind is unknown on some file systems; then it has to be asked for.
+    // Some file systems do not report the type, so it is queried below.
     let mut unknown = Vec::new();
     let mut entries = Dir::new(folder)?;
     while let Some(entry) = entries.read() {
@@ -309,7 +311,7 @@ pub(super) fn for_each_entry(
     Ok(())
 }
 
-/// The entries of an open folder, at most so many; `None` if there are more.
+/// The entries of an open folder; `None` if there are more than `most`.
 pub(super) fn entries_of(folder: OwnedFd, most: usize) -> Result<Option<Vec<Listed>>, Errno> {
     let mut entries = Vec::new();
     let mut count = 0;

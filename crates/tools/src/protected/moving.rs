@@ -1,4 +1,5 @@
-//! Moving files and folders between open folders without following a link, within one file system and across.
+//! Moves files and folders between open folders without following links, on one file system and
+//! across.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,15 +15,15 @@ use rustix::io::Errno;
 
 use super::beneath::{Look, TO_ENTER, TO_LIST, entries_of, open_beneath};
 
-/// Bits of a mode that are kept; a copy is never setuid.
+/// Mode bits that are preserved; a copy is never setuid.
 pub(super) const PLAIN_MODE: u32 = 0o777;
 
-/// What is copied at most when something is moved across file systems. Protected things are far smaller.
+/// Limits of a copy across file systems. Protected files are far smaller.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 const MOST_FILES: usize = 5_000;
 const MOST_DEPTH: usize = 32;
 
-/// Renames, unless something is there already.
+/// Renames unless the target exists.
 pub(super) fn rename_free(
     from: impl AsFd,
     name: &OsStr,
@@ -44,7 +45,7 @@ pub(super) fn rename_free(
     }
 }
 
-/// Moves to where nothing is yet, across file systems by a copy.
+/// Moves to a path that does not exist yet, by copying across file systems.
 pub(super) fn relocate(
     from: &OwnedFd,
     name: &OsStr,
@@ -60,7 +61,8 @@ pub(super) fn relocate(
     }
 }
 
-/// Copies a file, a link, or a folder with all in it, to where nothing is yet. Half a copy is removed again.
+/// Copies a file, a link or a folder tree to a path that does not exist yet. A partial copy is
+/// removed.
 pub(super) fn copy(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new_name: &OsStr) -> io::Result<()> {
     if Look::at(to, new_name).is_ok() {
         return Err(Errno::EXIST.into());
@@ -73,7 +75,7 @@ pub(super) fn copy(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new_name: &OsStr)
     copied
 }
 
-/// What may still be copied.
+/// The remaining limits of a copy.
 struct Copying {
     bytes: u64,
     files: usize,
@@ -108,7 +110,7 @@ impl Copying {
                 }
                 Ok(chmodat(&inner, ".", plain_mode(look.mode), AtFlags::empty())?)
             }
-            // Of a pipe or a socket nothing can be kept.
+            // Pipes and sockets have no content.
             _ => Ok(()),
         }
     }
@@ -132,7 +134,7 @@ impl Copying {
     }
 }
 
-/// Writes a new file with a content and a mode.
+/// Writes a new file with the given content and mode.
 pub(super) fn write(to: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> io::Result<()> {
     let mut file = create(to, name)?;
     file.write_all(content)?;
@@ -150,7 +152,7 @@ pub(super) fn plain_mode(mode: u32) -> Mode {
     Mode::from_raw_mode((mode & PLAIN_MODE).try_into().unwrap_or_default())
 }
 
-/// Removes a file, a link, or a folder with all in it, up to the limits of a copy.
+/// Removes a file, a link or a folder tree, up to the limits of a copy.
 pub(super) fn remove(from: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     let mut files = 2 * MOST_FILES;
     remove_up_to(from, name, &mut files, 0)

@@ -1,4 +1,4 @@
-//! What was done about a finding, as a sentence and as a file that another process can read.
+//! What was done about a finding, as a sentence and as a file for other processes.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -8,44 +8,44 @@ use super::finding::{Change, Finding};
 
 /// The first line of a record.
 const HEADER: &str = "ikigai quarantine 1";
-/// As much of a path or reason as a sentence shows.
+/// Longer paths and reasons are cut in sentences.
 const LONGEST_SHOWN: usize = 300;
 
-/// What was done about one [`Finding`]. Its [`Display`] is one sentence for the user and the agent.
+/// What was done about a [`Finding`]. Its [`Display`] is one sentence for the user and the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Names the record in its quarantine folder; later ones sort behind earlier ones. Empty if there is nothing to put
+    /// Identifies the record in its quarantine folder; ids sort by age. Empty if nothing can be put
     /// back.
     pub id: String,
-    /// What was found.
+    /// The finding.
     pub finding: Finding,
-    /// Where the found thing is now.
+    /// Where the file is now.
     pub moved: Moved,
-    /// Whether the previous version is in place again.
+    /// Whether the earlier version was restored.
     pub restored: Restored,
 }
 
-/// Where a found thing is now.
+/// Where a quarantined file is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moved {
     /// In the quarantine.
     ToQuarantine,
-    /// It could not be moved there, and has this absolute path now.
+    /// It could not be moved there and was renamed to this absolute path.
     Aside(PathBuf),
     /// It was gone already.
     Gone,
-    /// It is still where it was, for this reason.
+    /// It is still in place, for this reason.
     Not(String),
 }
 
-/// Whether the previous version is in place again.
+/// Whether the earlier version was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restored {
-    /// It is.
+    /// It was.
     Yes,
     /// There was none.
     NoPrevious,
-    /// It could not be, for this reason.
+    /// It could not be restored, for this reason.
     Not(String),
 }
 
@@ -80,8 +80,8 @@ impl Display for Record {
 }
 
 impl Record {
-    /// What was deleted and restored can be deleted again. What has another name in the tree is left to the user: a
-    /// command may have changed it since.
+    /// A deletion that was reverted can be repeated. A renamed file in the tree is left to the
+    /// user: a command may have changed it since.
     pub(super) fn can_be_put_back(&self) -> bool {
         match self.moved {
             Moved::ToQuarantine => true,
@@ -90,7 +90,7 @@ impl Record {
         }
     }
 
-    /// One line per field; values have neither spaces nor line ends.
+    /// One line per field; values contain neither spaces nor line ends.
     pub(super) fn encode(&self) -> String {
         let Finding { root, path, change, reason } = &self.finding;
         let change = match change {
@@ -151,7 +151,7 @@ impl Record {
     }
 }
 
-/// A text from a hostile tree, made safe for a terminal and cut.
+/// Escapes a text from a hostile tree for the terminal, and cuts it.
 fn shown(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars() {

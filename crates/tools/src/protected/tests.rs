@@ -13,8 +13,8 @@ use super::{
     Change, Finding, Guard, Moved, ProtectedPaths, Record, Restored, put_back, quarantined,
 };
 
-/// A root with a repository `.git` and its worktree `linked`, a nested one `sub/.git`, and a bare one; and a quarantine
-/// beside the root.
+/// A root with a repository `.git` and its worktree `linked`, a nested one `sub/.git`, and a bare
+/// one; and a quarantine next to the root.
 struct World {
     folder: TempDir,
     root: PathBuf,
@@ -32,7 +32,7 @@ impl World {
         }
         let world = World { folder, root, quarantine, paths: ProtectedPaths::new() };
         world.sh("git init -q -b main . && git init -q -b main sub && git init -q --bare bare");
-        // What is no setting is not restored.
+        // Only settings are restored.
         world.sh("rm -f {.git,sub/.git,bare}/{hooks/*.sample,info/exclude}");
         world.sh("echo 1 > a && git add a && git commit -qm 1 && git worktree add -q linked");
         world.sh("cd sub && echo 1 > a && git add a && git commit -qm 1");
@@ -43,7 +43,7 @@ impl World {
         self.paths.guard(std::slice::from_ref(&self.root), &self.quarantine).unwrap()
     }
 
-    /// Runs a script in the root as an agent with a plain configuration of git.
+    /// Runs a script in the root as an agent with a plain git configuration.
     #[track_caller]
     #[expect(clippy::disallowed_methods, reason = "the real git is tried")]
     fn sh(&self, script: &str) {
@@ -76,7 +76,7 @@ fn paths(world: &World, findings: &[Finding]) -> Vec<String> {
     findings.iter().map(relative).map(|path| path.to_str().unwrap().to_owned()).collect()
 }
 
-/// Every file of a tree with its mode and content, and where links lead.
+/// Every file of a tree with its mode and content, and the targets of links.
 fn contents(path: &Path) -> Vec<(PathBuf, u32, String)> {
     let mut all = Vec::new();
     let mut left = vec![path.to_owned()];
@@ -252,7 +252,7 @@ fn what_was_there_before_and_is_dangerous_stays_but_may_not_be_changed() {
         all.into_iter().filter(|(path, ..)| is_setting(path)).collect::<Vec<_>>()
     };
     let (mut before, mut after) = (settings(before), settings(contents(&world.root)));
-    // Git leaves the empty section of a branch behind, which is harmless and stays.
+    // Git leaves an empty section of a branch behind, which is harmless and stays.
     let is_config = |entry: &(PathBuf, u32, String)| entry.0 == world.path(".git/config");
     before.retain(|entry| !is_config(entry));
     after.retain(|entry| !is_config(entry));
@@ -426,7 +426,7 @@ fn a_folder_that_changes_into_a_link_all_the_time_leads_nowhere() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    // The other thread itself may write through its link.
+    // The other thread may write through its own link.
     let _ = fs::remove_file(outside.join("d/b"));
     assert_eq!(contents(&outside), before);
     let found = guard.check().findings;
@@ -573,7 +573,7 @@ fn a_folder_that_a_command_closes_is_opened_and_checked() {
     assert_eq!(check.incomplete, [] as [String; 0]);
 }
 
-/// Root reads it all the same.
+/// Root can read it anyway.
 #[test]
 fn a_tree_whose_top_a_command_closes_is_opened_and_checked() {
     for mode in ["0311", "0600", "0200", "0000"] {
@@ -654,7 +654,7 @@ fn an_index_that_leads_out_of_the_tree_is_found() {
     world.sh("sed -i 's,XX/home,../home,' .git/index");
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".git/index"]);
-    assert!(found[0].reason.starts_with("it names files outside of the working tree"));
+    assert!(found[0].reason.starts_with("it names files outside the working tree"));
     guard.quarantine(&found, &world.quarantine);
     assert!(!world.path(".git/index").exists());
 }
@@ -672,7 +672,7 @@ fn the_state_of_a_merge_or_a_rebase_is_no_way_out() {
     assert_eq!(paths(&world, &found), [".git/MERGE_RR", ".git/rebase-merge/msgnum"]);
 }
 
-/// By another name a later command could change it, even where its path can only be read.
+/// Through another hard link, a later command could change it even if its path is read-only.
 #[test]
 fn a_protected_file_is_parted_from_a_second_name() {
     let world = World::new();
@@ -684,7 +684,7 @@ fn a_protected_file_is_parted_from_a_second_name() {
     let text = fs::read_to_string(world.path("sub/.git/config")).unwrap();
     assert!(!text.contains("evil"), "{text}");
     drop(guard);
-    // One that was there before is the user's.
+    // One that existed before is the user's.
     world.sh("rm keep && ln sub/.git/config keep");
     let guard = world.guard();
     world.sh("printf '[core]\\n\\tfsmonitor = evil\\n' >> keep");
@@ -692,7 +692,7 @@ fn a_protected_file_is_parted_from_a_second_name() {
     assert!(guard.has_other_names(&found[0]));
 }
 
-/// Who had it open, or knew another name of it, could change what the user is asked about.
+/// A process with the file open or another hard link could change what the user is asked about.
 #[test]
 fn what_is_in_quarantine_is_a_copy() {
     let world = World::new();
@@ -713,7 +713,7 @@ fn all_keys_that_need_approval_are_named() {
     assert!(reason.contains("core.excludesfile") && reason.contains("core.fsmonitor"), "{reason}");
 }
 
-/// The second guard has begun while the first one's command had changed it.
+/// The second guard starts after the first command has changed it.
 #[test]
 fn what_another_process_restores_is_not_replaced_by_what_its_command_had_put_there() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! A line for the model when a command probably failed for want of something outside the sandbox.
+//! A hint for the model when the sandbox is the likely reason why a command failed.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ const SHARED_MEMORY: &str = r#"[ikigai sandbox: no shared memory and no semaphor
 const SECRETS: &str = r#"[ikigai sandbox: places of secrets cannot be read from here and may look empty; call bash with "sandbox": false to ask for it]"#;
 const SETTINGS: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
 const PLACES: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#;
-/// Landlock refuses also what bubblewrap shows as empty.
+/// Landlock denies access where bubblewrap shows an empty folder.
 const PLACES_AND_SECRETS: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written, places of secrets cannot be read, nor the folders around them be listed; call bash with "sandbox": false to ask for more]"#;
 
-/// What programs say when a kind of socket is refused. With bubblewrap these are Unix sockets.
+/// Errors for a refused socket family. Under bubblewrap these are Unix sockets.
 const NO_FAMILY: [&str; 2] = ["ddress family not supported", "EAFNOSUPPORT"];
 
-/// What programs say when there is no network.
+/// Errors for a missing network.
 const NO_NETWORK: [&str; 17] = [
     "Could not resolve host",
     "could not resolve host",
@@ -44,41 +44,42 @@ const NO_NETWORK: [&str; 17] = [
     "No matching distribution found",
 ];
 
-/// What they say when nobody listens, which matters on localhost only: elsewhere it cannot be known from in here.
+/// Errors when nothing is listening. They only count for localhost: whether a remote server listens
+/// cannot be known here.
 const NOBODY_LISTENS: [&str; 2] = ["onnection refused", "ECONNREFUSED"];
 
-/// By which exit codes programs that were told to be quiet say either.
+/// Exit codes for the same errors from programs in quiet mode.
 const NO_NETWORK_QUIETLY: [(&str, i32); 4] = [("curl", 5), ("curl", 6), ("curl", 7), ("wget", 4)];
 
 const AT_HOME: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Most programs say it with a capital, those in Go without.
+/// Most programs capitalize these, Go programs do not.
 const REFUSED: [&str; 5] =
     ["ead-only file system", "ermission denied", "peration not permitted", "EROFS", "EACCES"];
 
-/// What is named when memory that processes share is refused.
+/// Appear in the output when shared memory is refused.
 const SHARED: [&str; 4] = ["SemLock", "shared_memory", "/dev/shm", "shm_open"];
 
-/// What is said of a place that looks empty.
+/// Errors for a path that looks empty.
 const MISSING: [&str; 2] = ["No such file", "ENOENT"];
 
-/// What bash ends with when a file is not executable, as most are that nobody made so.
+/// The exit code of bash for a file that is not executable, usually because its mode was never set.
 const NOT_EXECUTABLE: i32 = 126;
 
-/// What is said of a part of the tree that is a mount of its own and can only be read.
+/// Errors for a read-only mount inside the tree.
 const FAST: [&str; 3] = ["Read-only file system", "Device or resource busy", "EBUSY"];
 
-/// What is named in the same line when it is such a part (see `guarded.rs`).
+/// Names on the same line that identify such a mount (see `read_only.rs`).
 const GUARDED: [&str; 8] =
     [".git/", "'.git'", "config file", ".ikigai", "AGENTS.md", "rc:", "rc'", "profile"];
 
-/// How the home directory is named in a command.
+/// Ways to spell the home directory in a command.
 const HOME: [&str; 3] = ["~/", "$HOME/", "${HOME}/"];
 
-/// Commands that only look, and may print nothing where there is nothing to see.
+/// Commands that only inspect, and may print nothing if there is nothing to see.
 const LOOKING: [&str; 6] = ["ls", "cat", "find", "head", "tail", "test"];
 
-/// A command that has ended.
+/// A finished command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended<'a> {
     pub(crate) command: &'a str,
@@ -86,7 +87,7 @@ pub(crate) struct Ended<'a> {
     pub(crate) output: &'a str,
 }
 
-/// The line to add to the output.
+/// The line to append to the output.
 pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: Ended<'_>) -> Option<&'static str> {
     let Ended { command, exit_code, output } = ended;
     if output.trim().is_empty() && is_look(command) && names_secret(sandbox, command) {
@@ -146,7 +147,7 @@ fn is_look(command: &str) -> bool {
     command.split_whitespace().next().is_some_and(|program| LOOKING.contains(&program))
 }
 
-/// Whether a text has the path of a hidden place in it, from the root or from the home directory.
+/// Whether a text contains the path of a hidden folder, absolute or relative to the home directory.
 fn names_secret(sandbox: &Sandbox, text: &str) -> bool {
     let Sandbox { write, read, hidden, .. } = sandbox;
     let home = home_of(hidden);
@@ -161,7 +162,7 @@ fn names(text: &str, home: Option<&Path>, place: &Path) -> bool {
     ways.chain([place.to_owned()]).any(|path| has_path(text, &path.to_string_lossy()))
 }
 
-/// Whether a path stands in a text, and is not only the beginning of another name.
+/// Whether a text contains a path that is not just the prefix of a longer name.
 fn has_path(text: &str, path: &str) -> bool {
     let goes_on = |rest: &str| {
         let next = rest.chars().next();

@@ -1,4 +1,5 @@
-//! Enclosing the current thread, and what it starts, by landlock and a filter of system calls.
+//! The landlock sandbox: restricts the current thread, and what it starts, with landlock rules and
+//! a seccomp filter.
 
 mod kept;
 mod rules;
@@ -12,14 +13,15 @@ pub(crate) use kept::KeptRules;
 
 use super::{Kind, Sandbox, seccomp};
 
-/// The half of the walls that is the same for all commands. It still allows to [`enclose`].
+/// Installs the seccomp filter, which is the same for all commands and still permits
+/// [`restrict_thread`].
 pub(crate) fn filter_calls(network: bool) -> io::Result<()> {
     let sockets = seccomp::Sockets::of(&Sandbox { network, ..Sandbox::default() });
     let filter = seccomp::filter(Kind::Landlock, sockets)?;
     seccompiler::apply_filter(&filter).map_err(io::Error::other)
 }
 
-/// The other half.
+/// Applies the landlock rules and drops all capabilities.
 pub(crate) fn enclose(rules: RulesetCreated) -> io::Result<()> {
     let status = rules.restrict_self().map_err(io::Error::other)?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
@@ -28,12 +30,12 @@ pub(crate) fn enclose(rules: RulesetCreated) -> io::Result<()> {
     drop_capabilities()
 }
 
-/// Whether the kernel takes such rules.
+/// Whether the kernel supports such rules.
 pub(super) fn is_there() -> bool {
     rules::no_rules(false).is_ok()
 }
 
-/// Root has them, and some reach around the rules. With no new privileges they never come back.
+/// Root has capabilities, and some bypass landlock. With `no_new_privs` they cannot be regained.
 fn drop_capabilities() -> io::Result<()> {
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };

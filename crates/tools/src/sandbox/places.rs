@@ -1,4 +1,5 @@
-//! Which part of the file system is what: the paths of a sandbox, resolved and put in order.
+//! The paths of a sandbox, resolved and ordered: which parts of the file system are writable,
+//! readable or hidden.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -8,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use super::Sandbox;
 
-/// Where services have their sockets.
+/// Where services keep their sockets.
 const COVERED: [&str; 1] = ["/run"];
-/// Where programs of the user have theirs. Covered only where sockets are allowed: nothing else is secret there.
+/// Where the user's programs keep theirs. Hidden only if sockets are allowed, since nothing else
+/// there is secret.
 const COVERED_WITH_SOCKETS: [&str; 2] = ["/tmp", "/var/tmp"];
-/// What everyday programs need of them: the way to name servers, and the programs of NixOS.
+/// What ordinary programs need from hidden folders: the DNS configuration, and the programs of
+/// NixOS.
 const KEPT: [&str; 3] = ["/etc/resolv.conf", "/run/current-system", "/run/opengl-driver"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,30 +25,30 @@ pub(crate) enum Place {
     Hidden,
 }
 
-/// A place that is kept by a mount on it.
+/// A path whose access is enforced by a mount on top of it.
 #[derive(Debug)]
 pub(crate) struct Cover {
     pub(crate) path: PathBuf,
     pub(crate) place: Place,
 }
 
-/// Places that differ from what they lie in, or that are roots. What lies in none of them can be read.
+/// Paths whose access differs from their surroundings, and all roots. Everything else is readable.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Places(BTreeMap<PathBuf, Place>);
 
-/// What was opened to make sure that it is what it was, by its path.
+/// The open file descriptors of verified roots, by path.
 pub(super) type Opened = BTreeMap<PathBuf, OwnedFd>;
 
 impl Places {
     /// # Errors
-    /// A root that is not what it was when the session opened.
+    /// If a root is not the folder that it was when the session started.
     pub(super) fn of(sandbox: &Sandbox) -> io::Result<(Places, Opened)> {
         let mut places = BTreeMap::new();
         let mut opened = Opened::new();
         let with_sockets = COVERED_WITH_SOCKETS.iter().filter(|_| sandbox.unix_sockets);
         let covered = COVERED.iter().chain(with_sockets).map(Path::new);
         let hidden = covered.chain(sandbox.hidden.iter().map(PathBuf::as_path));
-        // At one and the same path the last one counts: what is asked for goes before what is hidden.
+        // For equal paths the last insertion wins, so what was requested overrides what is hidden.
         places.extend(hidden.filter_map(real).map(|path| (path, Place::Hidden)));
         places.extend(KEPT.iter().map(Path::new).filter_map(real).map(|path| (path, Place::Read)));
         let read = sandbox.read.iter().map(|root| (root, Place::Read));
@@ -56,11 +59,11 @@ impl Places {
         Ok((Places(places).without_repetition(), opened))
     }
 
-    /// Drops what changes nothing. To make readable widens, so it has no meaning in what can be written. A root in
-    /// another one stays: as a mount of its own it cannot be renamed.
+    /// Drops redundant entries. A readable path only widens access, so it means nothing inside a
+    /// writable one. A root inside another root stays, since a mount point cannot be renamed.
     fn without_repetition(self) -> Places {
         let mut kept = Places(BTreeMap::new());
-        // In the order of their components, so that what lies around a place was seen before it.
+        // Parents come before their children in this order.
         for (path, place) in self.0 {
             let around = kept.at(&path);
             let changes = match place {
@@ -75,36 +78,36 @@ impl Places {
         kept
     }
 
-    /// What holds at an absolute path without links.
+    /// The access to an absolute path without links.
     pub(super) fn at(&self, path: &Path) -> Place {
         let nearest = path.ancestors().find_map(|around| self.0.get(around));
         nearest.copied().unwrap_or(Place::Read)
     }
 
-    /// Hides one more, unless that changes nothing.
+    /// Hides a path unless it is hidden already.
     pub(super) fn hide(&mut self, path: PathBuf) {
         if self.at(&path) != Place::Hidden {
             self.0.insert(path, Place::Hidden);
         }
     }
 
-    /// Lets a part of what can be written only be read. A root stays as it is.
+    /// Makes part of a writable folder read-only. Roots stay as they are.
     pub(super) fn guard(&mut self, path: PathBuf) {
         if self.at(&path) == Place::Write && !self.0.contains_key(&path) {
             self.0.insert(path, Place::Read);
         }
     }
 
-    /// Makes a place of its own of a folder that can be written: as a mount it cannot be renamed.
+    /// Gives a writable folder its own mount, so that it cannot be renamed.
     pub(super) fn pin(&mut self, path: PathBuf) {
         if self.at(&path) == Place::Write {
             self.0.insert(path, Place::Write);
         }
     }
 
-    /// Makes places of their own of all folders between what can be written and a place in it. As mounts they cannot be
-    /// renamed; else one command could move the folder around a place, and the next one would find another thing at its
-    /// path.
+    /// Gives a mount to each folder between a root and a path inside it, so that none can be
+    /// renamed. Otherwise one command could move a parent folder, and the next would find something
+    /// else at the path.
     pub(super) fn pin_around(&mut self) {
         let around = self.0.keys().flat_map(|path| path.ancestors().skip(1));
         let pinned = around.filter(|path| self.at(path) == Place::Write);
@@ -112,7 +115,7 @@ impl Places {
         self.0.extend(pinned.into_iter().map(|path| (path, Place::Write)));
     }
 
-    /// All of them, and what is to be hidden once it is there.
+    /// All entries, and paths to be hidden as soon as they exist.
     pub(super) fn covers(&self, sandbox: &Sandbox) -> Vec<Cover> {
         let covers = self.0.iter().map(|(path, place)| Cover { path: path.clone(), place: *place });
         let is_bare =
@@ -122,27 +125,27 @@ impl Places {
         covers.chain(missing).collect()
     }
 
-    /// From the outside in.
+    /// All entries, parents first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, Place)> {
         self.0.iter().map(|(path, place)| (path.as_path(), *place))
     }
 
-    /// The names in `folder` that lead to places.
+    /// The names in `folder` that lead to entries.
     pub(super) fn names_in(&self, folder: &Path) -> BTreeSet<&OsStr> {
         let below = self.0.keys().filter_map(|path| path.strip_prefix(folder).ok());
         below.filter_map(|rest| rest.iter().next()).collect()
     }
 
-    /// A hidden place inside of `folder`, which is not hidden itself.
+    /// A hidden path inside `folder`, which itself is not hidden.
     pub(super) fn hidden_below(&self, folder: &Path) -> Option<&Path> {
         let below = self.iter().filter(|(path, _)| path.starts_with(folder));
         below.filter(|(_, place)| *place == Place::Hidden).map(|(path, _)| path).next()
     }
 }
 
-/// The path of what is there, without links: a mount or a rule is about what they lead to.
+/// The path without links: mounts and rules apply to the target.
 fn real(path: &Path) -> Option<PathBuf> {
-    // Most of what is hidden does not exist on a given machine, and to see that is one call.
+    // On most machines, few hidden paths exist; this check takes one system call.
     path.symlink_metadata().ok()?;
     path.canonicalize().ok()
 }

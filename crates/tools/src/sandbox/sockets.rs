@@ -1,8 +1,9 @@
-//! The Unix sockets of this machine that have a path, for sandboxes in which sockets are allowed.
+//! Hides the Unix sockets of this machine that have a path, if the sandbox allows sockets.
 //!
-//! A file system that is mounted read-only does not keep anybody from connecting to a socket in it. So
-//! those that listen when a command starts are covered one by one. That is weaker than to allow no sockets: one that
-//! comes up later, was bound by a relative path, was renamed, or belongs to another network namespace is not known.
+//! A read-only mount does not prevent connecting to a socket. So the sockets that listen when a
+//! command starts are covered one by one. That is weaker than allowing no sockets: it misses those
+//! that are created later, were bound by a relative path, were renamed, or belong to another
+//! network namespace.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -11,10 +12,11 @@ use std::path::{Path, PathBuf};
 
 use super::places::{Place, Places};
 
-/// More mounts than this would make every command slow. Desktops have a dozen outside of `/run` and `/tmp`.
+/// More mounts would slow down every command. Desktops have about a dozen outside `/run` and
+/// `/tmp`.
 const LIMIT: usize = 1_000;
 
-/// Hides all sockets that lie in what can only be read.
+/// Hides all sockets in readable folders.
 pub(super) fn hide(places: &mut Places) -> io::Result<()> {
     let mut count = 0;
     for line in BufReader::new(fs::File::open("/proc/net/unix")?).split(b'\n').skip(1) {

@@ -1,11 +1,11 @@
-//! How the walls of a command are written down for the watchdog.
+//! How a sandbox is encoded for the watchdog.
 
 use std::path::PathBuf;
 
 use super::{Identity, Kind, Root, Sandbox};
 use crate::words::{push_list, take_list};
 
-/// The walls of one command.
+/// A sandbox with the kind that was chosen for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Enclosure {
     pub(crate) kind: Kind,
@@ -28,7 +28,7 @@ impl Enclosure {
         bytes
     }
 
-    /// `None` when it is not what `encode` makes.
+    /// `None` for bytes that `encode` does not produce.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Enclosure> {
         let (&[kind, network, unix_sockets], mut rest) = bytes.split_first_chunk()?;
         let kind = if kind == 0 { Kind::Bubblewrap } else { Kind::Landlock };

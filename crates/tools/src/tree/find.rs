@@ -1,4 +1,4 @@
-//! Following a path beneath the roots by hand, one name at a time.
+//! Resolves a path inside the roots manually, one component at a time.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use super::{Found, Root};
 use crate::file_error::FileError;
 use crate::place::{LONGEST_CHAIN, Links, Place, is_link, open_folder};
 
-/// Where the path of a file leads. It need not exist, nor need the folders above it.
+/// Locates a file. Neither the file nor its parent folders need to exist.
 pub(super) fn file(roots: &[Root], path: &Path) -> Result<Found, FileError> {
     let mut search = Search::new(roots, path);
     while let Some(step) = search.ahead.pop() {
@@ -23,23 +23,23 @@ pub(super) fn file(roots: &[Root], path: &Path) -> Result<Found, FileError> {
             Taken::Last(name) => return search.found(Vec::new(), name),
         }
     }
-    // The path ended in a folder, by `..` or a link.
+    // The path ended in a folder, through `..` or a link.
     search.folder()?;
     Err(FileError::IsDirectory)
 }
 
-/// The folder that a path leads to.
+/// Locates a folder.
 pub(super) fn folder(roots: &[Root], path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
     if path.as_os_str().as_bytes().contains(&0) {
         return Err(Errno::NOENT.into());
     }
     let mut search = Search::new(roots, path);
-    // With a step behind it no name is the last, so each has to be that of a folder.
+    // With this component at the end, no name is the last one, so each must be a folder.
     search.ahead.insert(0, Step::Here);
     while let Some(step) = search.ahead.pop() {
         let taken = search.take(&step).map_err(|error| match search.ahead.len() {
             0 | 1 => error.of_a_folder(),
-            // Beneath a file there is nothing.
+            // Nothing can be inside a file.
             _ => error,
         });
         match taken? {
@@ -55,16 +55,16 @@ pub(super) fn folder(roots: &[Root], path: &Path) -> Result<(Arc<OwnedFd>, PathB
 struct Search<'a> {
     roots: &'a [Root],
     at: At<'a>,
-    /// What is left of the path, the next step last.
+    /// The remaining components, the next one last.
     ahead: Vec<Step>,
     links: usize,
 }
 
-/// Where a search has arrived.
+/// The current position of a search.
 enum At<'a> {
-    /// At a folder that a root lies beneath. Its path has no links, so that its `..` is known unseen.
+    /// A parent folder of a root. Its path contains no links, so its `..` is known.
     Above(PathBuf),
-    /// In a root, with the folders that were entered, all held open: the way back.
+    /// Inside a root, with all entered folders held open for the way back.
     Within { root: &'a Root, inside: Vec<(OsString, Arc<OwnedFd>)> },
 }
 
@@ -76,9 +76,9 @@ enum Step {
 
 enum Taken {
     Step,
-    /// The last name of the path, and no link.
+    /// The last component of the path, not a link.
     Last(OsString),
-    /// There is no folder of this name.
+    /// No folder with this name exists.
     Missing(OsString),
 }
 
@@ -90,7 +90,7 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// Puts `path` before what is left. An absolute one starts from the top.
+    /// Prepends `path` to the remaining components. An absolute one restarts at the top.
     fn follow(&mut self, path: &Path) {
         if !path.is_absolute() {
             self.ahead.extend(steps(path).into_iter().rev());
@@ -104,7 +104,7 @@ impl<'a> Search<'a> {
         self.stand_above(PathBuf::from("/"));
     }
 
-    /// Moves to a folder whose path has no links, which a root lies beneath or is.
+    /// Moves to a folder whose path contains no links, and which is a root or contains one.
     fn stand_above(&mut self, path: PathBuf) {
         let root = self.roots.iter().find(|root| root.path == path);
         self.at = match root {
@@ -136,12 +136,12 @@ impl<'a> Search<'a> {
             },
             At::Above(path) => path.parent().unwrap_or(Path::new("/")).to_owned(),
         };
-        // From the top, since this folder may lie in another root.
+        // From the top, since this folder may be in another root.
         self.ahead.extend(steps(&above).into_iter().rev());
         self.stand_above(PathBuf::from("/"));
     }
 
-    /// A step outside the roots, which is only taken towards one of them.
+    /// A component outside the roots, which must lead towards one of them.
     fn go_down(&mut self, path: PathBuf) -> Result<Taken, FileError> {
         if !self.roots.iter().any(|root| root.path.starts_with(&path)) {
             return Err(FileError::Outside);
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
                 Ok(Taken::Step)
             }
             Err(Errno::NOENT) => Ok(Taken::Missing(name.to_owned())),
-            // These are what systems say of a link.
+            // Systems report a link with one of these errors.
             Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => self.follow_link(name),
             Err(error) => Err(error.into()),
         }
@@ -179,7 +179,7 @@ impl<'a> Search<'a> {
             return Err(Errno::LOOP.into());
         }
         let link = match readlinkat(self.folder()?, name, Vec::new()) {
-            // It is no link.
+            // It is not a link.
             Err(Errno::INVAL) => return Err(Errno::NOTDIR.into()),
             link => link?,
         };
@@ -196,13 +196,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The place of a file in folders that are not there, the first of them `first`.
+    /// Locates a file in missing folders, of which `first` is the outermost.
     fn missing(mut self, first: OsString) -> Result<Found, FileError> {
         let mut missing = vec![first];
         while let Some(step) = self.ahead.pop() {
             match step {
                 Step::Here => {}
-                // Whoever makes the folders could make them links first.
+                // A folder created later could be a link.
                 Step::Up => return Err(Errno::NOENT.into()),
                 Step::Name(name) => missing.push(name),
             }
@@ -227,7 +227,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The folders that were entered beneath the root.
+    /// The folders entered inside the root.
     fn inside(&self) -> PathBuf {
         match &self.at {
             At::Above(_) => PathBuf::new(),

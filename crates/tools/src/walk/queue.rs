@@ -1,10 +1,10 @@
-//! What is left to do in a walk, shared by its threads.
+//! The remaining tasks of a walk, shared by its threads.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::Work;
 
-/// The work that is left, the newest first: so little of a large tree is held at a time.
+/// The remaining tasks, last in first out: that keeps few of them in memory.
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
@@ -12,13 +12,13 @@ pub(super) struct Queue {
 
 struct State {
     work: Vec<Work>,
-    /// Pieces of work in the hands of threads: more may come of them.
+    /// Tasks in progress, which may add more.
     begun: usize,
-    /// Threads without work.
+    /// Threads waiting for a task.
     waiting: usize,
 }
 
-/// A piece of work in the hands of a thread, until it is dropped.
+/// A task in progress, until it is dropped.
 pub(super) struct Task<'a> {
     queue: &'a Queue,
     pub(super) work: Work,
@@ -34,7 +34,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next piece of work; `None` when the walk has come to its end.
+    /// The next task; `None` when the walk is complete.
     pub(super) fn next(&self, is_over: &(dyn Fn() -> bool + Sync)) -> Option<Task<'_>> {
         let is_over = is_over();
         let mut state = self.lock();
@@ -57,7 +57,7 @@ impl Queue {
 }
 
 impl Task<'_> {
-    /// Hands on what came of it.
+    /// Adds the tasks that follow from it.
     pub(super) fn add(&self, work: Vec<Work>) {
         if work.is_empty() {
             return;

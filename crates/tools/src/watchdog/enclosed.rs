@@ -1,7 +1,7 @@
-//! Starting commands behind walls.
+//! Starts commands in a sandbox.
 //!
-//! Nothing of that is done by the watchdog's own thread: the places that a command may reach are looked up anew
-//! for each, and where one lies on another machine that may hang.
+//! This never happens on the watchdog's main thread: all paths of a sandbox are resolved again for
+//! every command, and one on a network file system may hang.
 
 mod ruled;
 mod wrapped;
@@ -22,10 +22,10 @@ use super::start::Started;
 use super::wire::Request;
 use crate::sandbox::{Enclosure, Kind};
 
-/// The stack of a thread that starts a command: far more than looking around and starting a process take.
+/// The stack size of threads that start a command, generously measured.
 pub(super) const STACK: usize = 256 * 1024;
 
-/// Starts commands behind walls.
+/// Starts commands in a sandbox.
 #[derive(Debug)]
 pub(super) struct Enclosed {
     wrapped: Wrapped,
@@ -38,10 +38,10 @@ impl Enclosed {
         Ok(Enclosed { wrapped, ruled: Ruled::new(spawning)? })
     }
 
-    /// Starts what is asked for; its output goes to `output`.
+    /// Starts the requested command, which writes its output to `output`.
     ///
     /// # Cancel safety
-    /// What was started is ended when the future is dropped.
+    /// If the future is dropped, the command is ended.
     pub(super) async fn start(
         &self,
         request: &Request,
@@ -57,8 +57,9 @@ impl Enclosed {
     }
 }
 
-/// Makes a thread's work of the start of a command, and a future of what comes of it. The work is told whether it
-/// can be begun. When all is set up it waits to be `cleared`, and asks whether the command is still wanted.
+/// Splits the start of a command into work for a thread and a future of its result. The work gets
+/// an error if it cannot run. Once all is set up, it waits for `cleared` and checks that the
+/// command is still wanted.
 fn work<T: Send + 'static>(
     cleared: Receiver<()>,
     start: impl FnOnce(&dyn Fn() -> bool) -> io::Result<T> + Send + 'static,
@@ -69,7 +70,7 @@ fn work<T: Send + 'static>(
         let _runtime = runtime.enter();
         let started =
             can_begin.and_then(|()| start(&|| cleared.recv().is_ok() && !sender.is_closed()));
-        // Whoever asked may be gone; then nobody takes the command over.
+        // If the receiver is gone, dropping the command ends it.
         let _ = sender.send(started);
     };
     let gone = |_| io::Error::other("the thread that is to start the command is gone");

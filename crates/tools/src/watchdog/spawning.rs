@@ -1,4 +1,4 @@
-//! One start of a process at a time, and none behind the end; and who takes notice of the end of a process.
+//! Starts processes one at a time, and none after the end; reaps those that are not awaited.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,16 +10,16 @@ use tokio::process::{Child, Command};
 
 use super::groups::Group;
 
-/// Starts processes one by one: what is left open for one of them would be inherited by another that is
-/// started at the same moment.
+/// Starts processes one at a time: file descriptors that are left open for one would be inherited
+/// by another that starts at the same moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Spawning(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether nothing is to be started any more.
+    /// Whether no more processes may be started.
     is_closed: bool,
-    /// Processes whose end is awaited by whoever started them.
+    /// Processes that another task waits for.
     awaited: Vec<Pid>,
 }
 
@@ -28,7 +28,7 @@ impl Spawning {
         self.spawn_with(command, Vec::new())
     }
 
-    /// Starts a process that has `fds` open, by the numbers they have here.
+    /// Starts a process that inherits `fds` under the same numbers.
     pub(super) fn spawn_with(
         &self,
         command: &mut Command,
@@ -41,19 +41,19 @@ impl Spawning {
         let left_open = fds.iter().try_for_each(|fd| fcntl_setfd(fd, FdFlags::empty()));
         let spawned = left_open.map_err(io::Error::from).and_then(|()| command.spawn());
         let spawned = spawned.and_then(Spawned::of);
-        // Before it is somebody else's turn.
+        // Close them before the next process is started.
         drop(fds);
         state.awaited.retain(|process| is_child(*process));
         state.awaited.extend(spawned.iter().map(|spawned| spawned.group.0));
         spawned
     }
 
-    /// Whatever was started is a child of this process when this returns, and nothing is started after it.
+    /// When this returns, all started processes are children of this one, and no more will start.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
     }
 
-    /// Takes notice of the end of processes that nobody awaits: orphans of commands become children of this process, and
+    /// Reaps processes that no task waits for: orphans of commands become our children, and zombies
     /// would use up the system's process numbers.
     pub(super) fn reap_orphans(&self) {
         let state = self.lock();
@@ -65,13 +65,13 @@ impl Spawning {
         }
     }
 
-    /// Nothing is guarded that a panic could have left half done.
+    /// The state is consistent even after a panic.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether a process is a child of this one whose end nobody has taken notice of.
+/// Whether a process is a child of this one that has not been reaped.
 #[cfg(target_os = "linux")]
 fn is_child(process: Pid) -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, waitid};
@@ -88,7 +88,7 @@ fn ended_child() -> Option<Pid> {
     Pid::from_raw(status.pid()?.as_raw())
 }
 
-/// Elsewhere orphans become children of another process.
+/// On other systems, orphans become children of another process.
 #[cfg(not(target_os = "linux"))]
 fn is_child(_process: Pid) -> bool {
     false
@@ -99,7 +99,7 @@ fn ended_child() -> Option<Pid> {
     None
 }
 
-/// The leader of a process group that was just started. Unless somebody takes it over, all of the group is ended.
+/// The leader of a new process group. Unless it is taken over, the whole group is killed.
 #[derive(Debug)]
 pub(super) struct Spawned {
     group: Group,
@@ -113,7 +113,7 @@ impl Spawned {
         Ok(Spawned { group: Group(id), leader: Some(child) })
     }
 
-    /// The leader, and its group.
+    /// The leader and its group.
     pub(super) fn take_over(mut self) -> (Child, Group) {
         let leader = self.leader.take().expect("it is taken once, by value");
         (leader, self.group)

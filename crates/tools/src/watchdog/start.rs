@@ -1,4 +1,4 @@
-//! Starting a command, as it is or behind walls.
+//! Starts a command, with or without a sandbox.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -23,12 +23,12 @@ use super::spawning::{Spawned, Spawning};
 use super::wire::{Request, Status};
 use crate::sandbox::Enclosure;
 
-/// Looked for in these places only: in a folder of `PATH` that an agent can write, `bash` could be the agent's own.
+/// The only paths searched: a `bash` found in `PATH` could have been planted by an agent.
 const SHELLS: [&str; 4] =
     ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
 
-/// What the shell is told: without the dashes, a command that begins with a dash would be taken for an option. The last
-/// word is the name by which the shell speaks of itself.
+/// Arguments of the shell. The `--` keeps a command that starts with a dash from being parsed as an
+/// option. The last one is the name that the shell shows in messages.
 pub(super) fn shell_arguments(command: &OsStr) -> [&OsStr; 4] {
     ["-c".as_ref(), "--".as_ref(), command, "bash".as_ref()]
 }
@@ -37,7 +37,7 @@ pub(super) fn shell_arguments(command: &OsStr) -> [&OsStr; 4] {
 #[derive(Debug)]
 pub(super) struct Starter {
     spawning: Spawning,
-    /// An error is one of all commands with walls.
+    /// An error applies to all sandboxed commands.
     #[cfg(target_os = "linux")]
     enclosed: io::Result<Enclosed>,
 }
@@ -53,11 +53,11 @@ impl Starter {
         }
     }
 
-    /// Starts what is asked for; its output goes to `output`. A command in a sandbox waits until it is `cleared`, and
-    /// is not started if that never comes.
+    /// Starts the requested command, which writes its output to `output`. A sandboxed command waits
+    /// for `cleared`, and is not started if that never comes.
     ///
     /// # Cancel safety
-    /// What was started is ended when the future is dropped.
+    /// If the future is dropped, the command is ended.
     pub(super) async fn start(
         &self,
         request: &Request,
@@ -70,12 +70,12 @@ impl Starter {
         Ok(Started::of(self.spawning.spawn(&mut shell(request, output)?)?, None))
     }
 
-    /// Takes notice of the end of processes that nobody awaits.
+    /// Reaps processes that no task waits for.
     pub(super) fn reap_orphans(&self) {
         self.spawning.reap_orphans();
     }
 
-    /// Starts nothing any more. What was started is a child of this process by now.
+    /// Stops starting commands. All started ones are children of this process by now.
     pub(super) fn close(&self) {
         self.spawning.close();
     }
@@ -106,23 +106,23 @@ impl Starter {
     }
 }
 
-/// A command that runs. What is left of its group when it is dropped is killed: neither an error nor a panic of whoever
-/// follows it leaves a command without supervision.
+/// A running command. Dropping it kills the rest of its group, so neither an error nor a panic
+/// leaves a command without supervision.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) child: Child,
     pub(super) group: Group,
-    /// What `bwrap` tells of a command in it comes out of here.
+    /// The status output of `bwrap`.
     report: Option<UnixStream>,
-    /// The network that it is in, which is kept for the next command as long as this one runs.
+    /// Its network namespace, kept for the next command as long as this one runs.
     _network: Option<Arc<OwnedFd>>,
-    /// What keeps it out of hidden and protected places in bubblewrap.
+    /// The mounts that enforce its access under bubblewrap.
     #[cfg(target_os = "linux")]
     pub(super) covered: Option<Arc<Covered>>,
 }
 
 impl Started {
-    /// A `report` is read without waiting.
+    /// `report` must be non-blocking.
     pub(super) fn of(spawned: Spawned, report: Option<UnixStream>) -> Started {
         let (child, group) = spawned.take_over();
         Started {
@@ -145,7 +145,7 @@ impl Started {
         self
     }
 
-    /// Tells of a path whether the command could only read it.
+    /// A predicate for paths that the command could only read.
     pub(super) fn read_only(&self) -> impl Fn(&Path) -> bool + Send + use<> {
         #[cfg(target_os = "linux")]
         let covered = self.covered.clone();
@@ -157,7 +157,7 @@ impl Started {
         }
     }
 
-    /// Whether nothing is left of it that could do something, though its group may take a moment to vanish.
+    /// Whether no active process is left, though the group may take a moment to vanish.
     pub(super) fn is_deserted(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.covered.as_ref().is_some_and(|covered| covered.is_deserted());
@@ -165,7 +165,7 @@ impl Started {
         false
     }
 
-    /// Why it had to be ended; told once.
+    /// Why it was ended by the watchdog; returned once.
     pub(super) fn take_reason(&self) -> Option<String> {
         #[cfg(target_os = "linux")]
         return self.covered.as_ref()?.take_reason();
@@ -173,21 +173,21 @@ impl Started {
         None
     }
 
-    /// The groups of what the command has begun, its own left out.
+    /// The groups of its descendants, without its own.
     pub(super) fn groups_below(&self) -> Vec<Group> {
         let sessions = if self.report.is_some() { Sessions::Any } else { Sessions::Own };
         Group::below(self.group.0, sessions)
     }
 
-    /// What the end of the process says about the command.
+    /// The command's status, given the exit status of its process.
     pub(super) fn status(&self, ended: ExitStatus) -> Status {
         /// Longer than any report.
         const LIMIT: usize = 4_096;
         let Some(report) = &self.report else { return ended.into() };
         let mut bytes = [0; LIMIT];
-        // It stays there for those who want to know of the first process in the sandbox.
+        // Only peeked at: others read the init process from it.
         let length = recv(report, &mut bytes, RecvFlags::PEEK).map_or(0, |(_, length)| length);
-        // A signal came from outside, or from us: there is nothing to be told apart.
+        // A signal came from outside or from us, so the report does not matter.
         if ended.code().is_none() || did_begin(&bytes[..length]) {
             return ended.into();
         }
@@ -197,7 +197,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It takes in the leader's end if nobody did, which is of no use to anybody any more.
+        // This also reaps the leader, whose status no longer matters.
         if self.group.is_alive() {
             self.group.signal(Signal::KILL);
         }
@@ -208,20 +208,20 @@ impl Drop for Started {
     }
 }
 
-/// Bubblewrap tells of an exit code only when there was a command that could have one. The code that it ends with
-/// itself says nothing about that.
+/// Bubblewrap reports an exit code only if the command was started. Its own exit code cannot tell
+/// that.
 fn did_begin(report: &[u8]) -> bool {
     String::from_utf8_lossy(report).contains("\"exit-code\"")
 }
 
-/// The shell that is to run the command.
+/// The shell that runs the command.
 pub(super) fn shell(request: &Request, output: OwnedFd) -> io::Result<Command> {
     let mut shell = command(shell_program()?, &request.directory, &request.variables, output)?;
     shell.args(shell_arguments(&request.command));
     Ok(shell)
 }
 
-/// The file of the shell.
+/// The path of the shell.
 pub(super) fn shell_program() -> io::Result<&'static str> {
     let found = SHELLS.into_iter().find(|program| Path::new(program).is_file());
     found.ok_or_else(|| io::Error::other(format!("bash is in none of {}", SHELLS.join(", "))))

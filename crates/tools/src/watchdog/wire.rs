@@ -1,4 +1,4 @@
-//! What the program and its watchdog say to each other about a command.
+//! The messages between the program and its watchdog about a command.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,25 +13,26 @@ use crate::notes::Note;
 use crate::sandbox::Enclosure;
 use crate::words::{Variables, push_variables, take_variables};
 
-/// What the program asks for, sent down the control socket of the command.
+/// A request, sent through the control socket of the command.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) command: OsString,
     pub(crate) directory: OsString,
-    /// What it has in its environment beyond, or instead of, what all commands have.
+    /// Variables added to, or overriding, those of all commands.
     pub(crate) variables: Variables,
-    /// Whose command it is: those of one agent share a loopback.
+    /// The agent that runs it: commands of one agent share a loopback.
     pub(crate) agent: OsString,
-    /// A path that a file tool writes with approval while the control socket is open. Then there is no command.
+    /// A path that a file tool writes with approval while the control socket is open. There is no
+    /// command then.
     pub(crate) expected: OsString,
-    /// Where to what it puts into protected paths is moved; empty if nothing is checked.
+    /// Where changes of protected paths are moved to; empty if they are not checked.
     pub(crate) quarantine: OsString,
-    /// The walls around it, if any.
+    /// Its sandbox, if any.
     pub(crate) enclosure: Option<Enclosure>,
 }
 
 impl Request {
-    /// Each field with its length before it.
+    /// Each field is prefixed with its length.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let enclosure = self.enclosure.as_ref().map(Enclosure::encode).unwrap_or_default();
@@ -63,7 +64,7 @@ impl Request {
         .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Walls that cannot be read are not the same as none.
+    /// A malformed sandbox must not be treated as none.
     fn of_fields(texts: [Vec<u8>; 5], mut variables: &[u8], enclosure: &[u8]) -> Option<Request> {
         let variables = take_variables(&mut variables).filter(|_| variables.is_empty())?;
         let enclosure = match enclosure {
@@ -85,7 +86,7 @@ async fn read_field(control: &mut UnixStream) -> io::Result<Vec<u8>> {
     Ok(field)
 }
 
-/// How a command ended, sent up its control socket as a line.
+/// How a command ended, sent as a line through its control socket.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Status {
     Exited(i32),
@@ -93,13 +94,13 @@ pub(crate) enum Status {
     NotStarted(String),
 }
 
-/// A line that comes before the status, or after it while something goes on in the background: what was done about
-/// protected paths.
+/// Encodes a line about protected paths. It comes before the status, or after it for background
+/// processes.
 pub(super) fn encode_note(note: &Note) -> Vec<u8> {
     one_line(&format!("note {} {}", note.id.as_deref().unwrap_or(NO_ID), note.text))
 }
 
-/// What such a line says; `None` for another one.
+/// Decodes such a line; `None` for any other.
 pub(crate) fn decode_note(line: &[u8]) -> Option<Note> {
     let line = line.strip_suffix(b"\n")?.strip_prefix(b"note ")?;
     let line = String::from_utf8_lossy(line);
@@ -107,7 +108,7 @@ pub(crate) fn decode_note(line: &[u8]) -> Option<Note> {
     Some(Note { id: (id != NO_ID).then(|| id.to_owned()), text: text.to_owned() })
 }
 
-/// In the place of an id, where there is nothing to put back.
+/// Stands for a missing id, if nothing can be put back.
 const NO_ID: &str = "-";
 
 fn one_line(text: &str) -> Vec<u8> {
@@ -117,7 +118,7 @@ fn one_line(text: &str) -> Vec<u8> {
     line.into_bytes()
 }
 
-/// No status line is longer.
+/// The maximum length of a line.
 pub(crate) const STATUS_LIMIT: usize = 1_024;
 
 impl Status {
@@ -129,7 +130,7 @@ impl Status {
         })
     }
 
-    /// `None` while the line is not complete.
+    /// `None` until the line is complete.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Status> {
         let line = String::from_utf8_lossy(bytes.strip_suffix(b"\n")?);
         let (word, rest) = line.split_once(' ')?;
@@ -164,7 +165,7 @@ mod tests {
     use super::{Enclosure, Request, STATUS_LIMIT, Status};
     use crate::sandbox::{Kind, Sandbox};
 
-    /// What the watchdog makes of the bytes that come down a control socket.
+    /// The request that the watchdog decodes from these bytes.
     fn received(bytes: &[u8]) -> Option<Request> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

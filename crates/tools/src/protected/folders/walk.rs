@@ -1,4 +1,4 @@
-//! One walk over the folders beneath a root: what has not changed is taken from the old list.
+//! A walk over the folders of a root that reuses unchanged ones from the previous list.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,13 +18,13 @@ use crate::protected::beneath::{
 };
 use crate::protected::moving::plain_mode;
 
-/// Ten times as many as large projects have; they take some 30 MB.
+/// Ten times as many as in large projects; they take some 30 MB.
 const MOST_FOLDERS: usize = 500_000;
-/// Bytes of all their names, which are 20 times as long as usual then.
+/// The total length of all names, 20 times the usual.
 const MOST_NAMES: usize = 128 * 1024 * 1024;
-/// Entries of all folders that are listed in one update, which takes about a second then.
+/// Entries of all folders listed in one update, which takes about a second.
 const MOST_ENTRIES: usize = 3_000_000;
-/// So deep no program works: a path of one letter a folder has 2,000 letters.
+/// No program works at this depth: even with one-letter names, the path has 2,000 characters.
 const MOST_DEPTH: usize = 1_000;
 
 pub(super) struct Walk<'a> {
@@ -33,11 +33,11 @@ pub(super) struct Walk<'a> {
     old: &'a Folders,
     pub(super) new: Folders,
     pub(super) found: Found,
-    /// Where the walk is.
+    /// The current path.
     path: Vec<u8>,
-    /// Open folders on the way, since a path may be longer than the system takes.
+    /// Open folders along the path, since it may be too long for one system call.
     anchors: Vec<Anchor>,
-    /// The folders that the walk is in.
+    /// The folders from the root to the current one.
     frames: Vec<Frame>,
     entries: usize,
     /// Which devices keep exact change times.
@@ -47,7 +47,7 @@ pub(super) struct Walk<'a> {
 }
 
 struct Anchor {
-    /// Where in the path begins what is relative to it.
+    /// Where the part of the path relative to this folder starts.
     start: usize,
     folder: OwnedFd,
 }
@@ -55,16 +55,16 @@ struct Anchor {
 struct Frame {
     /// The length of the path without this folder.
     parent_length: usize,
-    /// Its place in the new list.
+    /// Its index in the new list.
     node: usize,
     flags: u8,
     children: Children,
 }
 
 enum Children {
-    /// An unchanged folder: those of the old list from here to there.
+    /// An unchanged folder: this range of the old list.
     Old { next: usize, end: usize },
-    /// A folder that was listed; each with its place in the old list.
+    /// A folder that was listed, each child with its index in the old list.
     New(std::vec::IntoIter<(Box<[u8]>, Option<usize>)>),
 }
 
@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `None` if the folder is gone, another one too many, or to be left alone.
+    /// `None` if the folder is gone, over the limit, or to be skipped.
     fn look(&mut self, name: &[u8], old: Option<usize>) -> Option<(Node, Children)> {
         let skipped = self.old.skipped.as_ref().map(|path| path.as_os_str().as_bytes());
         if skipped == Some(&self.path) {
@@ -141,7 +141,8 @@ impl<'a> Walk<'a> {
         if let Some(at) = old {
             let node = self.old.nodes[at];
             let may_grow = node.flags & CUT != 0 && self.old.nodes.len() < MOST_FOLDERS;
-            // A link on the way may lead elsewhere, but not to the same inode: nothing else is taken from this.
+            // A link on the path may lead elsewhere, but not to the same inode, and nothing else is
+            // used.
             let is_same = |look: Look| {
                 (look.device, look.inode, nanoseconds(look))
                     == (node.device, node.inode, node.changed)
@@ -156,7 +157,7 @@ impl<'a> Walk<'a> {
         self.list(name, old)
     }
 
-    /// Of what the path names now. Links on the way are followed: only for comparing.
+    /// Stats the current path. Links are followed, since the result is only compared.
     fn stat(&self) -> Result<Look, Errno> {
         let (folder, path) = self.here();
         match path {
@@ -170,7 +171,7 @@ impl<'a> Walk<'a> {
         open_beneath(folder, Path::new(OsStr::from_bytes(path)), flags)
     }
 
-    /// An open folder, and the rest of the path from there.
+    /// An open folder, and the rest of the current path relative to it.
     fn here(&self) -> (BorrowedFd<'_>, &[u8]) {
         match self.anchors.last() {
             Some(anchor) => (anchor.folder.as_fd(), &self.path[anchor.start..]),
@@ -192,7 +193,7 @@ impl<'a> Walk<'a> {
         }
         let (look, folder) = match opened {
             Ok(opened) => opened,
-            // It is gone, or a link by now.
+            // It is gone, or was replaced with a link.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return None,
             Err(error) => return Some(self.unreadable(name, old, error)),
         };
@@ -220,7 +221,8 @@ impl<'a> Walk<'a> {
         Some((node, Children::New(self.match_old(names, old).into_iter())))
     }
 
-    /// The root is not opened again: without the right to enter a folder, `.` cannot be opened in it either.
+    /// The root is not reopened: without the right to enter a folder, its `.` cannot be opened
+    /// either.
     fn allow_listing(&self) -> Result<(), Errno> {
         match self.here() {
             (root, b"") => allow_listing(root),
@@ -228,7 +230,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A folder that was unreadable before is not told again; the user may have such.
+    /// A folder that was unreadable before is not reported again; it may be the user's.
     fn unreadable(&mut self, name: &[u8], old: Option<usize>, error: Errno) -> (Node, Children) {
         let is_known = old.is_some_and(|at| self.old.nodes[at].flags & UNREADABLE != 0);
         if !is_known {
@@ -248,7 +250,7 @@ impl<'a> Walk<'a> {
         (Node { changed: UNSETTLED, flags, ..node }, Children::Old { next: 0, end: 0 })
     }
 
-    /// Finds the names in the old list.
+    /// Looks up the names in the old list.
     fn match_old(
         &self,
         names: Vec<Box<[u8]>>,
@@ -270,9 +272,9 @@ impl<'a> Walk<'a> {
         names.into_iter().map(find).collect()
     }
 
-    /// Puts a folder into the new list, and goes into it if there is something in it.
+    /// Adds a folder to the new list, and enters it unless it is empty.
     fn add(&mut self, name: &[u8], mut node: Node, children: Children, parent_length: usize) {
-        // What is around it may have become a repository since.
+        // A parent may have become a repository since.
         let around = self.frames.last().map_or(0, |frame| frame.flags);
         if around & (REPOSITORY | INSIDE) != 0 {
             node.flags |= INSIDE;
@@ -314,7 +316,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Something in the folder that the walk is in is left out, which has to be told every time.
+    /// Marks the current folder as incomplete, which is reported every time.
     fn cut(&mut self, reason: &str) {
         if let Some(frame) = self.frames.last() {
             self.new.nodes[frame.node].flags |= CUT;
@@ -349,7 +351,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Lets the owner of a folder list and enter it, whatever it is called by now.
+/// Lets the owner list and enter an open folder, whatever its current path is.
 #[cfg(target_os = "linux")]
 fn allow_listing(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     let mode = plain_mode(Look::of_open(folder)?.mode) | Mode::RUSR | Mode::XUSR;
@@ -357,7 +359,7 @@ fn allow_listing(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     chmodat(CWD, path, mode, AtFlags::empty())
 }
 
-/// Elsewhere there is no sandbox.
+/// Other systems have no sandbox.
 #[cfg(not(target_os = "linux"))]
 fn allow_listing(_folder: BorrowedFd<'_>) -> Result<(), Errno> {
     Err(Errno::ACCESS)

@@ -1,8 +1,9 @@
-//! Rules that are kept from one command to the next.
+//! A cache of landlock rules between commands.
 //!
-//! A rule is about an open file, and a home has hundreds of them beside its secrets: to open them all takes longer
-//! than to start bash. So rules are used again while they would come out the same. That is seen by a look at the
-//! places they are about, at the folders that were listed for them, and at the mounts.
+//! A rule refers to an open file, and a home directory has hundreds of them next to its secrets:
+//! opening them all takes longer than starting bash. So rules are reused as long as they would turn
+//! out the same. To find out, the cache checks the paths they refer to, the folders that were
+//! listed, and the mounts.
 
 use std::fs::File;
 use std::io;
@@ -17,8 +18,8 @@ use crate::sandbox::Sandbox;
 use crate::sandbox::ground::Ground;
 use crate::sandbox::places::Places;
 
-/// The rules of the last command. Whoever looks at them takes them, since that may take long: others make their own
-/// meanwhile.
+/// The rules of the last command. They are taken out while being validated, since that may take
+/// long; other commands make new ones meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct KeptRules(Mutex<Option<Kept>>);
 
@@ -28,28 +29,28 @@ struct Kept {
     network: bool,
     places: Places,
     ground: Vec<Ground>,
-    /// Can be asked whether anything was mounted since it was opened.
+    /// Polled for mounts that were added since it was opened.
     mounts: File,
 }
 
 impl KeptRules {
-    /// The rules of a command in this sandbox.
+    /// The rules for a command in this sandbox.
     pub(crate) fn of(&self, sandbox: &Sandbox) -> io::Result<RulesetCreated> {
         self.of_then(sandbox, SystemTime::now())
     }
 
     fn of_then(&self, sandbox: &Sandbox, now: SystemTime) -> io::Result<RulesetCreated> {
         let (places, opened) = places_of(sandbox)?;
-        // That something was mounted is only told once.
+        // The kernel reports a new mount only once.
         if let Some(kept) = self.take().filter(|kept| kept.is_good(sandbox, &places)) {
             let rules = kept.rules.try_clone();
             self.keep(kept);
             return rules;
         }
-        // All of the ground is looked at after this, so that no change falls in between.
+        // Opened before any path is inspected, so that no change is missed in between.
         let mounts = File::open("/proc/self/mountinfo")?;
         let (rules, ground) = make_rules(&places, opened, sandbox.network)?;
-        // Without a look at all of it, nobody would see that it changes.
+        // If a path could not be inspected, its changes would go unnoticed.
         if let Some(ground) = ground.into_iter().collect::<Option<Vec<Ground>>>()
             && ground.iter().all(|ground| ground.will_show_changes(now))
         {
@@ -67,7 +68,7 @@ impl KeptRules {
         *self.lock() = Some(kept);
     }
 
-    /// Whatever panicked while it held them, they are looked over before they are used.
+    /// After a panic elsewhere the rules are still valid: they are checked before use.
     fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,8 +101,8 @@ mod tests {
     use crate::change_time::STEP;
     use crate::sandbox::Root;
 
-    /// Makes rules for a home with a secret, changes something, and looks whether they are still good. What
-    /// others do to the machine at the same moment may spoil them as well: then that is done again.
+    /// Makes rules for a home with a secret, changes something, and checks whether they are still
+    /// valid. Other activity on the machine may invalidate them as well, so this is retried.
     #[track_caller]
     fn check(what: &str, is_good: bool, change: impl Fn(&Path, &mut Sandbox)) {
         const PATIENCE: usize = 50;
@@ -117,7 +118,7 @@ mod tests {
         });
         let came_out = match is_good {
             true => tries.any(|good| good),
-            // Whoever is spoiled by others is so by this as well.
+            // Rules invalidated by other activity count as invalid here.
             false => tries.next() == Some(false) && tries.next() == Some(false),
         };
         assert!(came_out, "{what}");
@@ -132,7 +133,7 @@ mod tests {
         let sandbox = Sandbox {
             write: vec![Root::open(&home.join("around/tree")).unwrap()],
             read: vec![Root::open(&home).unwrap()],
-            // What other tests do beside our home is not to matter.
+            // Other tests must not matter.
             hidden: [secrets.to_vec(), vec![std::env::temp_dir()]].concat(),
             ..Sandbox::default()
         };
@@ -145,7 +146,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + since
     }
 
-    /// Only a change in a later step of the clock can be told from the last one.
+    /// Two changes within one clock tick have the same time.
     fn until(time: SystemTime) {
         while SystemTime::now() <= time {
             std::thread::yield_now();
@@ -168,7 +169,7 @@ mod tests {
         check("a folder put away", false, |home, _| {
             fs::rename(home.join("other"), home.join(".ssh/other")).unwrap();
         });
-        // Where nobody looks at the folder around it, and it may get the same number again.
+        // The parent folder is not watched, and the inode number may be reused.
         check("the tree made anew", false, |home, _| {
             fs::remove_dir(home.join("around/tree")).unwrap();
             fs::create_dir(home.join("around/tree")).unwrap();

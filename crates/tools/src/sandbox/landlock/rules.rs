@@ -1,8 +1,8 @@
-//! The rules of landlock that make a sandbox.
+//! The landlock rules of a sandbox.
 //!
-//! Landlock only allows, and what it allows holds for all that lies below. So a hidden place is one that
-//! nothing above it was allowed for: its siblings are allowed one by one, and so are those of the folders
-//! around it. Those folders themselves cannot be listed, since that right would reach into the hidden one.
+//! Landlock can only allow, and what it allows holds for everything below a folder. So a path is
+//! hidden by not allowing any of its parents: its siblings are allowed one by one, and so are those
+//! of each parent. The parents cannot be listed, since that right would extend to the hidden path.
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,20 +21,20 @@ use crate::sandbox::Sandbox;
 use crate::sandbox::ground::Ground;
 use crate::sandbox::places::{Opened, Place, Places};
 
-/// Without the right to truncate (Linux 6.2) every file of the user could be emptied.
+/// Without the right to truncate (Linux 6.2), a command could empty every file of the user.
 const LEAST: ABI = ABI::V3;
-/// What is known here; an older kernel does what it can of it.
+/// The latest version used; older kernels apply what they support.
 const NEWEST: ABI = ABI::V7;
 
 const DEVICE_FOLDER: &str = "/dev";
-/// The only devices. A disk or the memory would show what is hidden, a terminal what the person types.
+/// The only devices. Disks and memory would expose hidden files, terminals the user's input.
 const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// Each is opened whenever the rules are made; a home with more entries than this beside its secrets is not usual.
+/// Each is opened when rules are made. A home with more entries next to secrets is unusual.
 const MOST_SIBLINGS: usize = 50_000;
 
-/// Rules that allow nothing yet.
+/// Rules that do not allow anything yet.
 pub(super) fn no_rules(network: bool) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -48,14 +48,15 @@ pub(super) fn no_rules(network: bool) -> Result<RulesetCreated, RulesetError> {
     rules.create()
 }
 
-/// The places of a sandbox as the rules see them: devices are allowed one by one.
+/// The access map with devices hidden, since they are allowed one by one.
 pub(super) fn places_of(sandbox: &Sandbox) -> io::Result<(Places, Opened)> {
     let (mut places, opened) = Places::of(sandbox)?;
     places.hide(PathBuf::from(DEVICE_FOLDER));
     Ok((places, opened))
 }
 
-/// Makes the rules, and tells what they were made from: nobody would see a change of what is `None` there.
+/// Makes the rules, and returns the state of the paths that they depend on. `None` stands for a
+/// path whose changes cannot be detected.
 pub(super) fn make_rules(
     places: &Places,
     opened: Opened,
@@ -80,7 +81,7 @@ struct Making<'a> {
     opened: Opened,
     rules: RulesetCreated,
     ground: Vec<Option<Ground>>,
-    /// How many were allowed to be read one by one.
+    /// How many entries were made readable one by one.
     siblings: usize,
 }
 
@@ -102,7 +103,7 @@ impl Making<'_> {
         }
     }
 
-    /// Allows to read `folder`, or where something in it is hidden, all the rest of it.
+    /// Makes `folder` readable. If something in it is hidden, allows everything else one by one.
     fn read_around(&mut self, folder: &Path) -> io::Result<()> {
         if self.places.hidden_below(folder).is_none() {
             return self.read(at(CWD, folder));
@@ -110,7 +111,7 @@ impl Making<'_> {
         self.ground.push(Ground::listed(folder));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let listed = match open(folder, flags, Mode::empty()) {
-            // Who may not list it now could not do so in the sandbox.
+            // What the user cannot list, the sandbox cannot list either.
             Err(Errno::ACCESS) => return Ok(()),
             listed => listed?,
         };
@@ -118,7 +119,7 @@ impl Making<'_> {
         for entry in Dir::read_from(&listed)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            // What a link leads to has a path of its own.
+            // The target of a link has its own path.
             if [".", ".."].map(OsStr::new).contains(&name) || is_link(&listed, &entry) {
                 continue;
             }
@@ -139,7 +140,7 @@ impl Making<'_> {
         self.allow(path, AccessFs::from_read(NEWEST))
     }
 
-    /// What is gone by now, or cannot be reached, needs no rule.
+    /// What is gone or out of reach needs no rule.
     fn allow(
         &mut self,
         path: rustix::io::Result<OwnedFd>,
@@ -151,14 +152,14 @@ impl Making<'_> {
     }
 }
 
-/// Something that a rule can be about.
+/// Opens the subject of a rule.
 fn at(folder: impl std::os::fd::AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     openat(folder, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn is_link(folder: &OwnedFd, entry: &DirEntry) -> bool {
     let kind = match entry.file_type() {
-        // Not every file system tells while it is listed.
+        // Not all file systems report the type when listing.
         FileType::Unknown => statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
             .map_or(FileType::Unknown, |seen| FileType::from_raw_mode(seen.st_mode)),
         kind => kind,
@@ -166,7 +167,7 @@ fn is_link(folder: &OwnedFd, entry: &DirEntry) -> bool {
     matches!(kind, FileType::Symlink | FileType::Unknown)
 }
 
-/// All but to make devices and to speak to them.
+/// All rights except creating and controlling devices.
 fn writing() -> BitFlags<AccessFs> {
     let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
     AccessFs::from_all(NEWEST) & !devices

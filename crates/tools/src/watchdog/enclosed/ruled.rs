@@ -1,15 +1,15 @@
-//! Starting commands from threads that are enclosed by landlock.
+//! Starts commands from threads that are restricted by landlock.
 //!
-//! Rules of landlock, a filter of system calls and the loss of capabilities hold for the one thread that takes
-//! them upon itself, and for all that it starts. So a command's walls are put up around a thread that starts
-//! the command and ends. No process has to be begun for that, and nothing is done between a fork and an exec.
+//! Landlock rules, a seccomp filter and dropped capabilities apply to the calling thread and to
+//! everything it starts. So a thread restricts itself, starts the command, and exits. That needs no
+//! extra process, and no code between fork and exec.
 //!
-//! The kernel takes longer to read the filter than for all the rest. So a thread that has it, and nothing else to
-//! do, is the parent of those threads, which inherit it.
+//! Loading the filter takes longer than all the rest. So a thread with the filter, which does
+//! nothing else, is the parent of those threads, and they inherit it.
 //!
-//! For the moment in which a thread is on its way out the command has company within its walls, and rules
-//! allow that company to be traced: so nobody may trace the watchdog. That it is signalled then, and the watchdog
-//! with it, is not prevented; who is so fast ends its own supervision, and stays within its walls.
+//! Until the thread has exited, it shares the sandbox with the command, and the rules permit
+//! tracing it: so tracing the watchdog is forbidden. Signalling it, and with it the watchdog, is
+//! not prevented: a command that is fast enough ends its own supervision, but stays in its sandbox.
 
 use std::cell::OnceCell;
 use std::io;
@@ -27,31 +27,32 @@ use crate::watchdog::spawning::Spawning;
 use crate::watchdog::start::{Started, shell};
 use crate::watchdog::wire::Request;
 
-/// Starts commands within walls of landlock.
+/// Starts commands in the landlock sandbox.
 #[derive(Debug)]
 pub(super) struct Ruled {
     spawning: Spawning,
     rules: Arc<KeptRules>,
-    /// The ways to the threads that have a filter, without and with a network.
+    /// Queues of the threads with a filter, without and with network.
     filtered: [OnceCell<mpsc::Sender<Work>>; 2],
 }
 
-/// What a thread is to do that has the filter, or could not get it. What waits is bounded by the commands that begin.
+/// Work for a thread with the filter, or with the error of installing it. The queue is bounded by
+/// the number of commands being started.
 type Work = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 impl Ruled {
     pub(super) fn new(spawning: Spawning) -> io::Result<Ruled> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let ruled = Ruled { spawning, rules: Arc::default(), filtered: Default::default() };
-        // Then the first command is likely to need it, and this process has other things to begin with meanwhile. If it
-        // cannot be had now, that command tries again.
+        // The first command will probably need it, so prepare it while the process starts up. On
+        // failure, that command tries again.
         if !Kind::Bubblewrap.is_installed() {
             let _ = ruled.filtered(false);
         }
         Ok(ruled)
     }
 
-    /// Starts what is asked for in this sandbox.
+    /// Starts the requested command in this sandbox.
     pub(super) async fn start(
         &self,
         request: &Request,
@@ -62,7 +63,7 @@ impl Ruled {
         let filtered = self.filtered(sandbox.network)?;
         let mut shell = shell(request, output)?;
         let (rules, spawning) = (Arc::clone(&self.rules), self.spawning.clone());
-        // Nothing but to end is left to the thread after this.
+        // Afterwards the thread can only exit.
         let (work, spawned) = work(cleared, move |is_wanted| {
             enclose(rules.of(&sandbox)?)?;
             if !is_wanted() {
@@ -75,7 +76,7 @@ impl Ruled {
         Ok(Started::of(spawned.await?, None))
     }
 
-    /// The way to the thread that has the filter, or is about to take it.
+    /// The queue of the thread that has the filter, or is about to install it.
     fn filtered(&self, network: bool) -> io::Result<&mpsc::Sender<Work>> {
         let slot = &self.filtered[usize::from(network)];
         if let Some(filtered) = slot.get() {
@@ -86,7 +87,7 @@ impl Ruled {
             let filtered = filter_calls(network).map_err(|error| error.to_string());
             for work in queue {
                 let filtered = filtered.clone().map_err(io::Error::other);
-                // One that cannot be begun is dropped, and that is noticed.
+                // If the thread cannot be started, its work is dropped, which the receiver notices.
                 let _ = thread::Builder::new().stack_size(STACK).spawn(move || work(filtered));
             }
         };

@@ -1,4 +1,4 @@
-//! Starting commands in bubblewrap.
+//! Starts commands in bubblewrap.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,11 +19,11 @@ use crate::watchdog::start::{Started, command, shell_arguments, shell_program};
 use crate::watchdog::wire::Request;
 use crate::words::{Variables, is_loaders};
 
-/// Starts commands by way of `bwrap`.
+/// Starts commands through `bwrap`.
 #[derive(Debug)]
 pub(super) struct Wrapped {
     spawning: Spawning,
-    /// None where this process may not make them.
+    /// `None` if this process may not create them.
     networks: Option<Arc<Networks>>,
     covers: Covers,
 }
@@ -34,7 +34,7 @@ impl Wrapped {
         Wrapped { spawning, networks, covers: Covers::default() }
     }
 
-    /// Starts what is asked for in this sandbox.
+    /// Starts the requested command in this sandbox.
     pub(super) async fn start(
         &self,
         request: &Request,
@@ -72,7 +72,7 @@ impl Wrapped {
     }
 }
 
-/// What this `bwrap` can do. It is asked once: a newer one that is installed meanwhile can do as much.
+/// Which options this `bwrap` has. Checked once: a newer version installed meanwhile also has them.
 fn binds(program: &str) -> Binds {
     static BINDS: OnceLock<Binds> = OnceLock::new();
     *BINDS.get_or_init(|| match names_option(program) || tells_of_option(program) {
@@ -81,10 +81,11 @@ fn binds(program: &str) -> Binds {
     })
 }
 
-/// The option by which a folder is bound that was opened before.
+/// The option that mounts an open folder.
 const OPTION: &[u8] = b"--ro-bind-fd";
 
-/// Whether the option stands in the program itself. To see that takes less than a tenth of the time of a start.
+/// Whether the binary contains the option. Checking that takes less than a tenth of the time of
+/// running it.
 fn names_option(program: &str) -> bool {
     /// Far larger than any `bwrap`.
     const LARGEST: u64 = 4 * 1024 * 1024;
@@ -93,7 +94,7 @@ fn names_option(program: &str) -> bool {
     file.is_ok() && memchr::memmem::find(&bytes, OPTION).is_some()
 }
 
-/// Whether its help has the option: a `bwrap` may be a script that starts the real one.
+/// Whether its help lists the option: `bwrap` may be a script that starts the real one.
 fn tells_of_option(program: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "this crate starts processes")]
     let help = std::process::Command::new(program).arg("--help").output();
