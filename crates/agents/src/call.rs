@@ -89,7 +89,7 @@ impl Agent {
                 // What commands of other agents find there meanwhile is none of theirs.
                 let _expecting = match (&destination, reach) {
                     (Some(path), Reach::TreeAndGuarded | Reach::Anywhere | Reach::Full) => {
-                        Some(self.toolbox().commands.expecting(path).await)
+                        Some(self.toolbox().commands.approve_write(path).await)
                     }
                     _ => None,
                 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::arguments::{Arguments, Whole};
-use crate::commands::{Order, Running};
+use crate::commands::{CommandSpec, RunningCommand};
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::dispatcher::{Call, Tool};
@@ -14,7 +14,7 @@ use crate::file_error::without_number;
 use crate::gate::Subject;
 use crate::output::{Capture, Output};
 use crate::result::{Outcome, Refusal};
-use crate::sandbox::{Ended, Kind, Sandbox, hint};
+use crate::sandbox::{EndedCommand, Kind, Sandbox, hint};
 use crate::watchdog::{GRACE, Status};
 
 pub(crate) const TOOL: Tool = Tool { declaration: &Bash::DECLARATION, prepare };
@@ -122,7 +122,11 @@ impl Bash {
         output: &Output,
     ) -> Option<&'static str> {
         let kind = context.commands.likely_kind(sandbox);
-        hint(sandbox, kind, Ended { command: &self.command, exit_code, output: &output.text })
+        hint(
+            sandbox,
+            kind,
+            EndedCommand { command: &self.command, exit_code, output: &output.text },
+        )
     }
 
     /// The kind of sandbox in which a command could not be started. A folder that was moved or replaced is not the
@@ -204,12 +208,12 @@ impl Bash {
         limit: Duration,
         capture: &mut Capture,
     ) -> io::Result<End> {
-        let order = Order {
+        let order = CommandSpec {
             command: &self.command,
             directory: context.directory(),
             variables: &context.variables,
             agent: &context.agent,
-            walls,
+            sandbox: walls,
             avoided: &context.avoided,
         };
         let mut running = context.commands.start(&order).await?;
@@ -249,7 +253,7 @@ fn with_words(reason: &str, words: &Output) -> String {
 
 /// Takes what a command still prints while it is being ended.
 async fn follow_ending(
-    running: &mut Running,
+    running: &mut RunningCommand,
     chunk: &mut Vec<u8>,
     capture: &mut Capture,
 ) -> io::Result<()> {
@@ -263,7 +267,7 @@ async fn follow_ending(
 
 /// Takes what is left in the pipe, and waits only a little for what holds it open.
 async fn drain(
-    running: &mut Running,
+    running: &mut RunningCommand,
     chunk: &mut Vec<u8>,
     capture: &mut Capture,
 ) -> io::Result<()> {

@@ -26,14 +26,14 @@ use crate::file_error::without_number;
 use crate::notes::{Note, Notes};
 use crate::protected::{put_back, quarantined};
 use crate::sandbox;
-use crate::sandbox::{Enclosure, Kind, NoSandbox, Root, Sandbox};
+use crate::sandbox::{Kind, NoSandbox, ResolvedSandbox, Root, Sandbox};
 use crate::search_paths::avoiding;
 use crate::watchdog::{Request, STATUS_LIMIT, Status, Watch};
 use crate::words::{Variables, is_loaders};
-pub(crate) use running::Running;
+pub(crate) use running::RunningCommand;
 use running::{CommandOutput, Control};
 use watchdogs::Watchdogs;
-pub use watchdogs::{Expecting, Loopback};
+pub use watchdogs::{ApprovedWrite, Loopback};
 
 /// Starts commands. The watchdog is started with the first one, since many runs need none.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub struct Commands {
 
 /// A command to start.
 #[derive(Debug)]
-pub(crate) struct Order<'a> {
+pub(crate) struct CommandSpec<'a> {
     pub(crate) command: &'a str,
     pub(crate) directory: &'a Path,
     /// Variables added to, or overriding, those of all commands.
@@ -67,7 +67,7 @@ pub(crate) struct Order<'a> {
     /// The agent that runs it: commands of one agent share a loopback.
     pub(crate) agent: &'a OsStr,
     /// Its sandbox and the kind of it, if any.
-    pub(crate) walls: Option<(&'a Sandbox, Kind)>,
+    pub(crate) sandbox: Option<(&'a Sandbox, Kind)>,
     /// Folders that agents can write: a command outside the sandbox must not load programs or
     /// libraries from them.
     pub(crate) avoided: &'a [Root],
@@ -125,7 +125,7 @@ impl Commands {
         let known = quarantined(&self.quarantine)?;
         let record = known.into_iter().find(|record| record.id == id);
         let record = record.ok_or(io::ErrorKind::NotFound)?;
-        let _expecting = self.expecting(&record.finding.path).await;
+        let _approved = self.approve_write(&record.finding.path).await;
         put_back(&self.quarantine, id)
     }
 
@@ -174,11 +174,11 @@ impl Commands {
         if !kind.is_installed() {
             return Err(io::Error::other("it is not installed"));
         }
-        let (directory, walls) = (Path::new("/"), Some((sandbox, kind)));
+        let (directory, sandbox) = (Path::new("/"), Some((sandbox, kind)));
         // Do not run anything else, such as the user's startup files of bash.
         let variables = &[("BASH_ENV".into(), OsString::new())];
         let (agent, avoided) = (OsStr::new(""), &[][..]);
-        let trial = Order { command: ":", directory, variables, agent, walls, avoided };
+        let trial = CommandSpec { command: ":", directory, variables, agent, sandbox, avoided };
         let mut running = self.start(&trial).await?;
         let trial = tokio::time::timeout(PATIENCE, running.control.status()).await;
         let mut said = Vec::with_capacity(STATUS_LIMIT);
@@ -227,53 +227,53 @@ impl Commands {
     }
 
     /// Starts a command with `bash -c`.
-    pub(crate) async fn start(&self, order: &Order<'_>) -> io::Result<Running> {
+    pub(crate) async fn start(&self, spec: &CommandSpec<'_>) -> io::Result<RunningCommand> {
         let (sender, output) = pipe::pipe()?;
         widen(&output);
         let (mut socket, watchdogs_end) = UnixStream::pair()?;
         let fds = [sender.into_blocking_fd()?, watchdogs_end.into_std()?.into()];
-        let watch = match order.walls {
+        let watch = match spec.sandbox {
             Some((_, Kind::Bubblewrap)) => Watch::Namespaces,
             Some((_, Kind::Landlock)) | None => Watch::All,
         };
         self.watchdogs.hand_over(watch, &fds).await?;
         drop(fds);
-        socket.write_all(&self.request(order).encode()).await?;
-        Ok(Running {
+        socket.write_all(&self.request(spec).encode()).await?;
+        Ok(RunningCommand {
             output: CommandOutput::new(output),
-            control: Control::new(socket, order.agent.to_owned(), self.notes.clone()),
+            control: Control::new(socket, spec.agent.to_owned(), self.notes.clone()),
             closing: self.closing.clone(),
         })
     }
 
-    fn request(&self, order: &Order<'_>) -> Request {
+    fn request(&self, spec: &CommandSpec<'_>) -> Request {
         let loaders = self.environment.iter().filter(|(name, _)| is_loaders(name));
-        let writable = order.walls.map(|(sandbox, _)| sandbox.write.as_slice());
+        let writable = spec.sandbox.map(|(sandbox, _)| sandbox.write.as_slice());
         let caches = writable.map(|roots| writable_caches(&self.environment, roots));
         let caches = caches.unwrap_or_default();
         let mut variables: Variables =
-            loaders.chain(&caches).chain(order.variables).cloned().collect();
-        let enclosure =
-            order.walls.map(|(sandbox, kind)| Enclosure { kind, sandbox: sandbox.clone() });
-        let held_back: &[_] = if enclosure.is_none() { &self.held_back } else { &[] };
-        let all = self.environment.iter().chain(order.variables).chain(held_back);
+            loaders.chain(&caches).chain(spec.variables).cloned().collect();
+        let sandbox =
+            spec.sandbox.map(|(sandbox, kind)| ResolvedSandbox { kind, sandbox: sandbox.clone() });
+        let held_back: &[_] = if sandbox.is_none() { &self.held_back } else { &[] };
+        let all = self.environment.iter().chain(spec.variables).chain(held_back);
         variables.extend(held_back.iter().cloned());
-        variables.extend(avoiding(order.avoided, all));
+        variables.extend(avoiding(spec.avoided, all));
         Request {
-            command: order.command.into(),
-            directory: order.directory.into(),
+            command: spec.command.into(),
+            directory: spec.directory.into(),
             variables,
-            agent: order.agent.to_owned(),
+            agent: spec.agent.to_owned(),
             expected: OsString::new(),
             quarantine: self.quarantine.clone().into(),
-            enclosure,
+            sandbox,
         }
     }
 
     /// Declares a path as written with approval until the result is dropped: changes of it are not
     /// blamed on running commands.
-    pub async fn expecting(&self, path: &Path) -> Expecting {
-        self.watchdogs.expecting(path).await
+    pub async fn approve_write(&self, path: &Path) -> ApprovedWrite {
+        self.watchdogs.approve_write(path).await
     }
 
     /// Which commands in bubblewrap can reach each other, as far as one was started.

@@ -13,7 +13,7 @@ use crate::file_error::{FileError, file_name};
 use crate::gate::Subject;
 use crate::replace::Target;
 use crate::result::{Achieved, Outcome, Refusal};
-use crate::written::Written;
+use crate::written::WrittenFile;
 
 pub(crate) const TOOL: Tool = Tool { declaration: &FileEdit::DECLARATION, prepare };
 
@@ -74,7 +74,7 @@ impl FileEdit {
     }
 
     /// Counts first and writes then: a refused edit costs no writing.
-    fn edit(&self, context: &Context) -> Result<(u64, Written), EditError> {
+    fn edit(&self, context: &Context) -> Result<(u64, WrittenFile), EditError> {
         let _turn = context.turn_to_write();
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
@@ -90,7 +90,7 @@ impl FileEdit {
         }
         let write = |output: &mut dyn Write| self.write(&mut reader, &finder, output, count);
         let replaced = target.replace(context.keep(), write)?;
-        let written = Written { path: target.real_path(), replaced, new_folders: 0 };
+        let written = WrittenFile { path: target.real_path(), replaced, new_folders: 0 };
         drop(target);
         Ok((count, written.unless_guarded(context)?))
     }

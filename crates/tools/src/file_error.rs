@@ -37,7 +37,9 @@ impl FileError {
         let path = shorten(path);
         match self {
             FileError::Outside => format!("Not permitted: {path} is outside the working tree"),
-            FileError::Guarded => format!("Not permitted: {path} is only written with a yes"),
+            FileError::Guarded => {
+                format!("Not permitted: {path} can only be written with approval")
+            }
             FileError::Hidden => format!("Not permitted: {}", hidden(&path)),
             FileError::LeadsElsewhere => {
                 format!("Not permitted: {path} no longer leads to the path that was approved")
@@ -69,7 +71,7 @@ impl FileError {
             | FileError::LeadsElsewhere => "Not permitted".to_owned(),
             FileError::Locked => "File is locked by another process".to_owned(),
             FileError::ChangedMeanwhile => {
-                "File was changed by somebody else at the same time, try again".to_owned()
+                "File was changed by another program at the same time, try again".to_owned()
             }
             FileError::NotSeen => "Not read before".to_owned(),
             FileError::Stale => CHANGED_SINCE.to_owned(),

@@ -9,7 +9,7 @@ use crate::gate::Subject;
 use crate::replace::Target;
 use crate::result::{Achieved, Outcome, Refusal};
 use crate::touched::{Sight, Stale, Touched};
-use crate::written::Written;
+use crate::written::WrittenFile;
 
 pub(crate) const TOOL: Tool = Tool { declaration: &FileWrite::DECLARATION, prepare };
 
@@ -58,7 +58,7 @@ impl FileWrite {
         Outcome::success(output.into()).with("bytes", bytes)
     }
 
-    fn write(&self, context: &Context) -> Result<Written, Refused> {
+    fn write(&self, context: &Context) -> Result<WrittenFile, Refused> {
         let _turn = context.turn_to_write();
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         self.require_seen(context, &target)?;
@@ -70,7 +70,8 @@ impl FileWrite {
             FileError::ChangedMeanwhile if is_new => Refused::Overtaken,
             error => Refused::File(error),
         })?;
-        let written = Written { path: target.real_path(), replaced, new_folders: folders.keep() };
+        let written =
+            WrittenFile { path: target.real_path(), replaced, new_folders: folders.keep() };
         drop(target);
         Ok(written.unless_guarded(context)?)
     }

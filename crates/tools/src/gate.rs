@@ -28,7 +28,7 @@ pub use rule::{Decision, Rule, path_pattern};
 
 use crate::file_error::{hidden, shorten};
 use crate::result::{Outcome, ToolResult};
-use command::Said;
+use command::Judgement;
 use rule::render_rules;
 
 /// What an agent may do without a rule.
@@ -223,10 +223,10 @@ fn judge_command(rules: &[&Rule], command: &str, need: Need) -> Verdict {
     };
     let ask = |why, rule| Verdict::Ask(Question { why, reach: command_reach(wanted), rule });
     match command::judge(rules, command, wanted) {
-        Said::Deny(why) => Verdict::Deny(why),
-        Said::Ask { why, rule } => ask(why, rule),
-        Said::Granted { level, .. } if level >= wanted => Verdict::Allow(command_reach(level)),
-        Said::Granted { rule, .. } => ask(why.to_owned(), rule),
+        Judgement::Deny(why) => Verdict::Deny(why),
+        Judgement::Ask { why, rule } => ask(why, rule),
+        Judgement::Granted { level, .. } if level >= wanted => Verdict::Allow(command_reach(level)),
+        Judgement::Granted { rule, .. } => ask(why.to_owned(), rule),
     }
 }
 

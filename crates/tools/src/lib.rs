@@ -83,7 +83,7 @@ mod words;
 
 pub use arguments::{Argument, Arguments, Choice, Texts, Whole};
 pub use caches::CACHE_FOLDER;
-pub use commands::{Commands, Expecting, Loopback};
+pub use commands::{ApprovedWrite, Commands, Loopback};
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
@@ -96,8 +96,8 @@ pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;
 pub use notes::Note;
 pub use output::{OutputSize, cut};
-pub use owners::{Foreign, Owners, passed_over, project_folders};
-pub use restore::{Found, Restored, Wanted, find, restore};
+pub use owners::{ForeignFile, Owners, passed_over, project_folders};
+pub use restore::{DesiredState, FileState, RestoreOutcome, find, restore};
 pub use result::{Ran, Refusal, ToolResult};
 pub use sandbox::{
     Identity, Kind as SandboxKind, LastingIdentity, NoSandbox, Root, Sandbox, other_names,

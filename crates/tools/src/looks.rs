@@ -32,7 +32,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A hash of a file's content: 128-bit FNV-1a, and the length. It is not cryptographic: whoever
+/// A hash of a file's content: 128-bit FNV-1a, and the length. It is not cryptographic: anyone who
 /// forges a content with the same hash only gets their own file overwritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentHash(String);

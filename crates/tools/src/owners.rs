@@ -20,16 +20,16 @@ pub struct Owners {
 
 /// A file or folder that was skipped because of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Foreign {
+pub struct ForeignFile {
     /// What was skipped.
     pub path: PathBuf,
     /// The owner of it, or of its link target.
     pub owner: u32,
 }
 
-impl std::fmt::Display for Foreign {
+impl std::fmt::Display for ForeignFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Foreign { path, owner } = self;
+        let ForeignFile { path, owner } = self;
         let path = path.display();
         write!(f, "{path} belongs to user {owner}, not to you, root or the owner of this directory")
     }
@@ -54,12 +54,12 @@ impl Owners {
     ///
     /// # Errors
     /// If it belongs to another user.
-    pub fn check(self, path: &Path) -> Result<bool, Foreign> {
+    pub fn check(self, path: &Path) -> Result<bool, ForeignFile> {
         let Ok(found) = fs::symlink_metadata(path) else { return Ok(false) };
         // A dangling link has no target to check.
         let target = fs::metadata(path).map_or(found.uid(), |target| target.uid());
         match [found.uid(), target].into_iter().find(|owner| !self.include(*owner)) {
-            Some(owner) => Err(Foreign { path: path.to_owned(), owner }),
+            Some(owner) => Err(ForeignFile { path: path.to_owned(), owner }),
             None => Ok(true),
         }
     }
@@ -75,14 +75,14 @@ pub fn project_folders(directory: &Path, owners: Owners) -> Vec<&Path> {
 }
 
 /// What is skipped in the project of `directory`, an absolute path, because of its owner.
-pub fn passed_over(directory: &Path) -> Vec<Foreign> {
-    const BELIEVED: [&str; 3] = ["AGENTS.md", ".ikigai", ".ikigai/config.toml"];
+pub fn passed_over(directory: &Path) -> Vec<ForeignFile> {
+    const TRUSTED: [&str; 3] = ["AGENTS.md", ".ikigai", ".ikigai/config.toml"];
     let owners = Owners::of(directory);
     let folders = project_folders(directory, owners);
     let has_root = folders.last().is_some_and(|top| owners.check(&top.join(".git")) == Ok(true));
     let searched = directory.ancestors().take(if has_root { folders.len() } else { usize::MAX });
     let repositories = searched.map(|folder| folder.join(".git"));
-    let files = folders.iter().flat_map(|folder| BELIEVED.map(|name| folder.join(name)));
+    let files = folders.iter().flat_map(|folder| TRUSTED.map(|name| folder.join(name)));
     repositories.chain(files).filter_map(|path| owners.check(&path).err()).collect()
 }
 

@@ -252,7 +252,7 @@ pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
 /// Opens a folder inside another; no link, `..` or magic link of /proc can leave it. Not every
 /// system supports this, and it rejects links that leave and return, so an error says nothing about
 /// the path.
-pub(crate) fn open_beneath(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_inside(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use rustix::fs::{ResolveFlags, openat2};

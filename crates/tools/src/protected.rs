@@ -48,12 +48,12 @@ mod record;
 mod snapshot;
 
 mod allowed;
-mod beneath;
 mod folders;
 mod git_config;
 mod index;
 mod moving;
 mod names;
+mod safe_files;
 
 #[cfg(test)]
 mod tests;
@@ -62,4 +62,4 @@ pub use finding::{Change, Finding};
 pub use guard::{Check, Guard, ProtectedPaths};
 pub(crate) use names::{OF_GIT, START_UP, TOP, has_become_setting, is_guarded_at};
 pub use quarantine::{put_back, quarantined, replaced};
-pub use record::{Moved, Record, Restored};
+pub use record::{MoveOutcome, Record, RestoreOutcome};

@@ -47,15 +47,15 @@ pub(crate) enum Keep {
 }
 
 /// A completed replacement.
-pub(crate) struct Replaced {
+pub(crate) struct Replacement {
     /// `None` if it was not asked for.
-    pub(crate) exchanged: Option<Exchanged>,
+    pub(crate) exchange: Option<Exchange>,
     /// Whether it survives a system crash.
     pub(crate) flushed: io::Result<()>,
 }
 
 /// The old and the new content.
-pub(crate) struct Exchanged {
+pub(crate) struct Exchange {
     pub(crate) before: Before,
     /// The fingerprint of the new file.
     pub(crate) looks: Fingerprint,
@@ -111,7 +111,7 @@ impl Target {
         &self,
         keep: Keep,
         write: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
-    ) -> Result<Replaced, FileError> {
+    ) -> Result<Replacement, FileError> {
         self.replace_with_mode(keep, None, write)
     }
 
@@ -121,7 +121,7 @@ impl Target {
         keep: Keep,
         mode: Option<u32>,
         write: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
-    ) -> Result<Replaced, FileError> {
+    ) -> Result<Replacement, FileError> {
         let temporary = Temporary::create(&self.place, self.existing.as_ref())?;
         let hash = match keep {
             Keep::Nothing => {
@@ -146,8 +146,8 @@ impl Target {
         self.require_unchanged()?;
         temporary.take_over(self.existing.as_ref())?;
         // The replaced file is the one that is open here, so this is its final content.
-        let exchanged = hash.map(|hash| Exchanged { before: self.content(), looks, hash });
-        Ok(Replaced { exchanged, flushed: self.place.flush_folder() })
+        let exchange = hash.map(|hash| Exchange { before: self.content(), looks, hash });
+        Ok(Replacement { exchange, flushed: self.place.flush_folder() })
     }
 
     /// Removes the file. Returns whether that survives a system crash.
@@ -371,7 +371,7 @@ impl<'a> Temporary<'a> {
             match self.place.exchange(&self.name) {
                 // Removed meanwhile, and ours with it.
                 Err(Errno::NOENT) => return self.place.take_free(&self.name),
-                exchanged => exchanged?,
+                exchange => exchange?,
             }
             if file_id(&self.place.stat_beside(&self.name)?) == ours {
                 return Ok(());
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_else_changed_meanwhile_keeps_that_change() {
+    fn a_concurrent_change_by_another_program_is_kept() {
         check(|path| fs::write(path, "longer than before").unwrap(), Some("longer than before"));
         check(|path| fs::remove_file(path).unwrap(), None);
         let exchange = |path: &Path| {
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn new_folders_are_taken_back_unless_they_are_kept() {
+    fn new_folders_are_removed_unless_they_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let mut target = lock(&folder.path().join("a/b/file"));
         drop(target.create_folders().unwrap());

@@ -16,7 +16,7 @@ use crate::touched::{Before, Content};
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum FileState {
     /// Nothing.
     Absent,
     /// A file.
@@ -32,7 +32,7 @@ pub enum Found {
 
 /// What should be at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum DesiredState {
     /// No file, and this many folders above it removed if they are empty.
     Absent {
         /// Counted from the file.
@@ -44,7 +44,7 @@ pub enum Wanted {
 
 /// The outcome of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// It is restored now.
     Done,
     /// It was in that state before.
@@ -59,17 +59,17 @@ pub enum Restored {
 ///
 /// # Errors
 /// A message if that fails.
-pub fn find(path: &Path) -> Result<Found, String> {
+pub fn find(path: &Path) -> Result<FileState, String> {
     let look = || match lock(path)? {
-        None => Ok(Found::Other),
+        None => Ok(FileState::Other),
         Some(target) => Ok(match target.hash()? {
-            None => Found::Absent,
+            None => FileState::Absent,
             Some(hash) => {
                 let content = match target.content() {
                     Before::Content(content) => Some(content),
                     Before::Absent | Before::NotKept => None,
                 };
-                Found::File { hash, content }
+                FileState::File { hash, content }
             }
         }),
     };
@@ -84,51 +84,51 @@ pub fn find(path: &Path) -> Result<Found, String> {
 pub fn restore(
     path: &Path,
     expected: Option<&ContentHash>,
-    wanted: &Wanted,
-) -> Result<Restored, String> {
-    replace(path, expected, wanted).map_err(|error| error.describe(&path.to_string_lossy()))
+    desired: &DesiredState,
+) -> Result<RestoreOutcome, String> {
+    replace(path, expected, desired).map_err(|error| error.describe(&path.to_string_lossy()))
 }
 
 fn replace(
     path: &Path,
     expected: Option<&ContentHash>,
-    wanted: &Wanted,
-) -> Result<Restored, FileError> {
+    desired: &DesiredState,
+) -> Result<RestoreOutcome, FileError> {
     let Some(mut target) = lock(path)? else {
-        return Ok(Restored::Differs);
+        return Ok(RestoreOutcome::Differs);
     };
     let hash = target.hash()?;
-    let wanted_hash = match wanted {
-        Wanted::Absent { .. } => None,
-        Wanted::Content(content) => Some(ContentHash::of(&content.bytes)),
+    let desired_hash = match desired {
+        DesiredState::Absent { .. } => None,
+        DesiredState::Content(content) => Some(ContentHash::of(&content.bytes)),
     };
-    let is_content = matches!(wanted, Wanted::Content(_));
-    let restored = if is_content && hash != wanted_hash && has_become_setting(path) {
-        Restored::Setting
+    let is_content = matches!(desired, DesiredState::Content(_));
+    let restored = if is_content && hash != desired_hash && has_become_setting(path) {
+        RestoreOutcome::Setting
     } else if hash.as_ref() == expected {
-        exchange(&mut target, wanted)?
-    } else if hash == wanted_hash {
-        Restored::Already
+        exchange(&mut target, desired)?
+    } else if hash == desired_hash {
+        RestoreOutcome::Already
     } else {
-        Restored::Differs
+        RestoreOutcome::Differs
     };
-    if let Wanted::Absent { folders } = wanted
-        && matches!(restored, Restored::Done | Restored::Already)
+    if let DesiredState::Absent { folders } = desired
+        && matches!(restored, RestoreOutcome::Done | RestoreOutcome::Already)
     {
         remove_folders(path, *folders);
     }
     Ok(restored)
 }
 
-fn exchange(target: &mut Target, wanted: &Wanted) -> Result<Restored, FileError> {
-    let done = match wanted {
-        Wanted::Absent { .. } => target.remove(),
-        Wanted::Content(content) => write(target, content),
+fn exchange(target: &mut Target, desired: &DesiredState) -> Result<RestoreOutcome, FileError> {
+    let done = match desired {
+        DesiredState::Absent { .. } => target.remove(),
+        DesiredState::Content(content) => write(target, content),
     };
     match done {
         // Another program changed it after the check.
-        Err(FileError::ChangedMeanwhile) => Ok(Restored::Differs),
-        done => done?.map(|()| Restored::Done).map_err(FileError::NotFlushed),
+        Err(FileError::ChangedMeanwhile) => Ok(RestoreOutcome::Differs),
+        done => done?.map(|()| RestoreOutcome::Done).map_err(FileError::NotFlushed),
     }
 }
 

@@ -29,18 +29,18 @@
 //! pseudo-terminals, and listing the parent folders of hidden paths. So bubblewrap is preferred
 //! wherever it works.
 
+mod access_map;
 #[cfg(target_os = "linux")]
 pub(crate) mod bubblewrap;
-#[cfg(target_os = "linux")]
-mod ground;
-#[cfg(target_os = "linux")]
-mod guarded;
 mod hint;
 #[cfg(target_os = "linux")]
 pub(crate) mod landlock;
 #[cfg(target_os = "linux")]
 mod mounts;
-mod places;
+#[cfg(target_os = "linux")]
+mod path_state;
+#[cfg(target_os = "linux")]
+mod read_only;
 mod root;
 #[cfg(target_os = "linux")]
 mod seccomp;
@@ -52,13 +52,13 @@ mod wire;
 use std::fmt;
 use std::path::PathBuf;
 
-pub(crate) use hint::{Ended, hint};
-pub use mounts::other_names;
 #[cfg(target_os = "linux")]
-pub(crate) use places::{Cover, Place};
+pub(crate) use access_map::{Cover, PathAccess};
+pub(crate) use hint::{EndedCommand, hint};
+pub use mounts::other_names;
 pub use root::{Identity, LastingIdentity, Root};
 pub use secrets::secret_places;
-pub(crate) use wire::Enclosure;
+pub(crate) use wire::ResolvedSandbox;
 
 /// What a command may access. Everything not named here is readable but not writable.
 ///

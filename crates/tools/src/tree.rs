@@ -33,7 +33,7 @@ use rustix::fs::CWD;
 
 use crate::file_error::FileError;
 use crate::gate::without_dots;
-use crate::place::{Links, Place, is_link, names_a_folder, open_beneath, open_folder, real_path};
+use crate::place::{Links, Place, is_link, names_a_folder, open_folder, open_inside, real_path};
 use crate::protected::is_guarded_at;
 
 /// The folders that file tools may use.
@@ -57,7 +57,7 @@ struct Root {
 }
 
 /// The target of a path.
-pub(crate) struct Found {
+pub(crate) struct FoundPath {
     pub(crate) place: Place,
     /// The path of its root.
     pub(crate) root: PathBuf,
@@ -66,7 +66,7 @@ pub(crate) struct Found {
 }
 
 /// The target of a path, for callers that do not open it.
-pub(crate) struct Seen {
+pub(crate) struct PathInfo {
     pub(crate) root: PathBuf,
     pub(crate) inside: PathBuf,
     pub(crate) is_hidden: bool,
@@ -129,7 +129,7 @@ impl Tree {
     }
 
     /// Locates an absolute `path`, following links one component at a time.
-    pub(crate) fn find(&self, path: &Path) -> Result<Found, FileError> {
+    pub(crate) fn find(&self, path: &Path) -> Result<FoundPath, FileError> {
         if names_a_folder(path) {
             return match self.find_folder(path) {
                 Err(error @ (FileError::Outside | FileError::Hidden)) => Err(error),
@@ -192,11 +192,11 @@ impl Tree {
     }
 
     /// Locates the file or folder at an absolute `path` without opening it.
-    pub(crate) fn look(&self, path: &Path) -> Result<Seen, FileError> {
+    pub(crate) fn look(&self, path: &Path) -> Result<PathInfo, FileError> {
         match find::file(&self.roots, path) {
-            Ok(Found { root, inside, .. }) => {
+            Ok(FoundPath { root, inside, .. }) => {
                 let is_hidden = self.hides(&root.join(&inside));
-                Ok(Seen { root, inside, is_hidden })
+                Ok(PathInfo { root, inside, is_hidden })
             }
             Err(FileError::IsDirectory) => {
                 let (_, path) = find::folder(&self.roots, path)?;
@@ -204,7 +204,7 @@ impl Tree {
                     self.roots.iter().map(|root| &root.path).find(|root| path.starts_with(root));
                 let root = root.cloned().unwrap_or_default();
                 let inside = path.strip_prefix(&root).unwrap_or(&path).to_owned();
-                Ok(Seen { root, inside, is_hidden: self.hides(&path) })
+                Ok(PathInfo { root, inside, is_hidden: self.hides(&path) })
             }
             Err(error) => Err(error),
         }
@@ -212,9 +212,9 @@ impl Tree {
 
     /// Whether an absolute path without `..` starts with a root.
     pub(crate) fn names(&self, path: &Path) -> bool {
-        let is_beneath =
+        let is_inside_root =
             |root: &Root| path.starts_with(&root.path) || path.starts_with(&root.named);
-        self.roots.iter().any(is_beneath)
+        self.roots.iter().any(is_inside_root)
     }
 
     fn place_at_once(&self, path: &Path) -> Option<Place> {
@@ -236,7 +236,7 @@ impl Tree {
             self.roots.iter().find_map(|root| Some((root, path.strip_prefix(&root.path).ok()?)))?;
         match inside.as_os_str().is_empty() {
             true => Some(Arc::clone(&root.folder)),
-            false => Some(Arc::new(open_beneath(&root.folder, inside).ok()?)),
+            false => Some(Arc::new(open_inside(&root.folder, inside).ok()?)),
         }
     }
 }

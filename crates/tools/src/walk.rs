@@ -25,7 +25,7 @@ use crate::owners::Owners;
 use crate::place::{Links, Place, open_folder, open_without_links};
 use crate::tree::Tree;
 use queue::Queue;
-use rules::{IgnoreFiles, Present, Rules, Said};
+use rules::{IgnoreFiles, Present, RuleMatch, Rules};
 
 /// Where a walk starts, and how its paths are displayed.
 #[derive(Debug)]
@@ -196,7 +196,7 @@ struct Walk<'a> {
 }
 
 /// A task for one thread.
-enum Work {
+enum Task {
     /// A folder on this level, relative to the start, and the rules of its parent.
     Folder { relative: PathBuf, level: usize, rules: Option<Arc<Rules>> },
     /// Some files of a folder.
@@ -212,7 +212,7 @@ impl Walk<'_> {
         const MOST_THREADS: usize = 12;
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let rules = self.ignore_files.above(self.path);
-        let start = Work::Folder { relative: PathBuf::new(), level: 0, rules };
+        let start = Task::Folder { relative: PathBuf::new(), level: 0, rules };
         let queue = Queue::new(start);
         let walk = || {
             let mut visit = visitor();
@@ -232,20 +232,20 @@ impl Walk<'_> {
     }
 
     /// Processes a task and returns those that follow from it.
-    fn work(&self, work: &Work, visit: &mut impl FnMut(&FoundFile<'_>)) -> Vec<Work> {
+    fn work(&self, work: &Task, visit: &mut impl FnMut(&FoundFile<'_>)) -> Vec<Task> {
         match work {
             // Unreadable folders are skipped, as in ripgrep.
-            Work::Folder { relative, level, rules } => {
+            Task::Folder { relative, level, rules } => {
                 let mut work = self.enter(relative, level + 1, rules.as_ref()).unwrap_or_default();
                 // Most folders have few files, which are not worth handing over.
-                if let Some(Work::Files { .. }) = work.last()
+                if let Some(Task::Files { .. }) = work.last()
                     && let Some(files) = work.pop()
                 {
                     self.work(&files, visit);
                 }
                 work
             }
-            Work::Files { folder, relative, names } => {
+            Task::Files { folder, relative, names } => {
                 for name in names {
                     if (self.is_over)() {
                         break;
@@ -264,7 +264,7 @@ impl Walk<'_> {
         relative: &Path,
         level: usize,
         rules: Option<&Arc<Rules>>,
-    ) -> Result<Vec<Work>, FileError> {
+    ) -> Result<Vec<Task>, FileError> {
         let folder = Arc::new(open_without_links(self.folder, relative)?);
         let (entries, present) = self.list(&folder, level)?;
         let path = if level == 1 { self.path.to_owned() } else { self.path.join(relative) };
@@ -277,12 +277,12 @@ impl Walk<'_> {
             }
             if is_folder {
                 let relative = relative.join(&name);
-                work.push(Work::Folder { relative, level, rules: rules.clone() });
+                work.push(Task::Folder { relative, level, rules: rules.clone() });
             } else {
                 names.push(name);
             }
         }
-        work.extend(names.chunks(FILES_AT_ONCE).map(|names| Work::Files {
+        work.extend(names.chunks(FILES_AT_ONCE).map(|names| Task::Files {
             folder: Arc::clone(&folder),
             relative: relative.to_owned(),
             names: names.to_vec(),
@@ -330,10 +330,11 @@ impl Walk<'_> {
     /// dot.
     fn takes(&self, path: &Path, is_folder: bool, rules: Option<&Rules>) -> bool {
         let is_dotted = path.file_name().map(OsStr::as_bytes).is_some_and(|n| n.starts_with(b"."));
-        let is_taken = match rules.map_or(Said::Nothing, |rules| rules.judge(path, is_folder)) {
-            Said::Nothing => !is_dotted,
-            Said::Leave => false,
-            Said::Take => true,
+        let is_taken = match rules.map_or(RuleMatch::Nothing, |rules| rules.judge(path, is_folder))
+        {
+            RuleMatch::Nothing => !is_dotted,
+            RuleMatch::Ignore => false,
+            RuleMatch::Include => true,
         };
         is_taken && !self.hides.is_some_and(|tree| tree.hides(path))
     }

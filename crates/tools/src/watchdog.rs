@@ -10,13 +10,13 @@
 //! is ended. So no registration is needed, and a command is supervised from its first moment.
 #[cfg(target_os = "linux")]
 mod covers;
-#[cfg(target_os = "linux")]
-mod enclosed;
 mod groups;
 #[cfg(target_os = "linux")]
 mod networks;
-mod protecting;
-mod spawning;
+mod protection;
+#[cfg(target_os = "linux")]
+mod sandboxed;
+mod spawner;
 mod start;
 mod wire;
 
@@ -38,8 +38,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use groups::{Group, Sessions};
-use protecting::{Beside, Keeper, Protecting};
-use start::{Started, Starter};
+use protection::{CommandProtection, Protection, StrayWatch};
+use start::{StartedCommand, Starter};
 use wire::encode_note;
 
 use crate::notes::Note;
@@ -105,7 +105,7 @@ pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
         rustix::io::write(&socket, &[READY])?;
     }
     let starter = Rc::new(Starter::new(watch));
-    let protecting = Rc::new(Protecting::default());
+    let protection = Rc::new(Protection::default());
     // Fails if this process is a session leader already, which is fine.
     let _ = setsid();
     adopt_orphans();
@@ -127,7 +127,7 @@ pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
         while let Ok(Some((output, control))) = receive_fds(&socket).await {
             commands.spawn_local(follow(
                 Rc::clone(&starter),
-                Rc::clone(&protecting),
+                Rc::clone(&protection),
                 output,
                 control,
             ));
@@ -199,7 +199,7 @@ async fn receive_fds(socket: &UnixStream) -> io::Result<Option<(OwnedFd, OwnedFd
 /// Supervises one command, from its request until all its processes have ended.
 async fn follow(
     starter: Rc<Starter>,
-    protecting: Rc<Protecting>,
+    protection: Rc<Protection>,
     output: OwnedFd,
     control: OwnedFd,
 ) -> io::Result<()> {
@@ -209,32 +209,33 @@ async fn follow(
     let request = Request::read(&mut control).await?;
     if !request.expected.is_empty() {
         control.write_all(&[READY]).await?;
-        let writing = told_to_end(&mut control);
-        protecting.expect(request.expected.into(), writing).await;
+        let writing = end_requested(&mut control);
+        protection.expect(request.expected.into(), writing).await;
         return Ok(());
     }
     let start = async {
-        let _starting = protecting.starting().await;
+        let _starting = protection.starting().await;
         // The sandbox is set up while the protected paths are recorded. The command starts only
         // after both.
         let (recorded, cleared) = mpsc::channel();
         let record = async {
-            let beside = protecting.begin(&request).await?;
+            let guarded = protection.guard_command(&request).await?;
             let _ = recorded.send(());
-            Ok(beside)
+            Ok(guarded)
         };
-        let (beside, command) = tokio::try_join!(record, starter.start(&request, output, cleared))?;
-        Ok((command, beside))
+        let (guarded, command) =
+            tokio::try_join!(record, starter.start(&request, output, cleared))?;
+        Ok((command, guarded))
     };
     let started = tokio::select! {
         started = start => started,
-        () = told_to_end(&mut control) => Err(io::Error::other("it was ended before it began")),
+        () = end_requested(&mut control) => Err(io::Error::other("it was ended before it began")),
     };
     match started {
-        Ok((command, beside)) => {
-            let mut followed = Followed { control, protecting, command, beside };
-            followed.until_group_is_gone().await?;
-            followed.until_strays_are_gone(&starter).await;
+        Ok((command, guarded)) => {
+            let mut supervised = SupervisedCommand { control, protection, command, guarded };
+            supervised.until_group_is_gone().await?;
+            supervised.until_strays_are_gone(&starter).await;
             Ok(())
         }
         Err(error) => control.write_all(&Status::NotStarted(error.to_string()).encode()).await,
@@ -242,23 +243,23 @@ async fn follow(
 }
 
 /// A command under supervision.
-struct Followed {
+struct SupervisedCommand {
     control: UnixStream,
-    protecting: Rc<Protecting>,
-    command: Started,
-    beside: Option<Beside>,
+    protection: Rc<Protection>,
+    command: StartedCommand,
+    guarded: Option<CommandProtection>,
 }
 
-impl Followed {
+impl SupervisedCommand {
     /// Waits for the command and reports its status, then waits for the rest of its group.
     async fn until_group_is_gone(&mut self) -> io::Result<()> {
-        let _running = self.protecting.note_running(self.command.group);
+        let _running = self.protection.note_running(self.command.group);
         let status = tokio::select! {
             status = self.command.child.wait() => status?,
-            () = told_to_end(&mut self.control) => end(&mut self.command).await?,
+            () = end_requested(&mut self.control) => end(&mut self.command).await?,
         };
         let is_deserted = self.command.is_deserted();
-        self.tell_of_protected().await;
+        self.report_protected().await;
         // Fails when the program is gone; the rest of the group is ended anyway.
         let _ = self.control.write_all(&self.command.status(status).encode()).await;
         // Most groups end right after their leader.
@@ -266,7 +267,7 @@ impl Followed {
         while self.command.group.is_alive() {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = told_to_end(&mut self.control) => {
+                () = end_requested(&mut self.control) => {
                     end(&mut self.command).await?;
                 }
             }
@@ -274,7 +275,7 @@ impl Followed {
             // If the command left no processes, later changes are the user's.
             let is_last = !is_deserted && !self.command.group.is_alive();
             if checked.elapsed() >= BETWEEN_CHECKS || is_last {
-                self.tell_of_protected().await;
+                self.report_protected().await;
                 checked = Instant::now();
             }
         }
@@ -283,24 +284,26 @@ impl Followed {
 
     /// Waits for processes that have left the groups of landlock commands.
     async fn until_strays_are_gone(&mut self, starter: &Starter) {
-        let can_be_left = self.beside.as_ref().is_some_and(Beside::can_be_left);
-        let Some(keeper) = can_be_left.then(|| self.protecting.keep()).flatten() else { return };
-        while !keeper.has_none() {
+        let can_be_left = self.guarded.as_ref().is_some_and(CommandProtection::can_be_left);
+        let Some(strays_watch) = can_be_left.then(|| self.protection.keep()).flatten() else {
+            return;
+        };
+        while !strays_watch.has_none() {
             tokio::select! {
                 () = tokio::time::sleep(BETWEEN_CHECKS) => {}
-                () = told_to_end(&mut self.control) => end_strays(starter, &keeper).await,
+                () = end_requested(&mut self.control) => end_strays(starter, &strays_watch).await,
             }
-            self.tell_of_protected().await;
+            self.report_protected().await;
         }
         // Checks what the last of them did.
-        self.tell_of_protected().await;
+        self.report_protected().await;
     }
 
     /// Checks protected paths and reports what was done about them.
-    async fn tell_of_protected(&mut self) {
-        let Some(beside) = &self.beside else { return };
-        let checking = self.protecting.checking().await;
-        let mut notes = beside.check(self.command.read_only()).await;
+    async fn report_protected(&mut self) {
+        let Some(guarded) = &self.guarded else { return };
+        let checking = self.protection.checking().await;
+        let mut notes = guarded.check(self.command.read_only()).await;
         drop(checking);
         notes.extend(self.command.take_reason().map(|text| Note { id: None, text }));
         for note in notes {
@@ -312,20 +315,20 @@ impl Followed {
 
 /// Ends processes that have left the groups of landlock commands: first with SIGTERM, then with
 /// SIGKILL. A chain of processes that only fork and exit must be caught between two forks.
-async fn end_strays(starter: &Starter, keeper: &Keeper) {
-    for stray in keeper.strays() {
+async fn end_strays(starter: &Starter, strays_watch: &StrayWatch) {
+    for stray in strays_watch.strays() {
         let _ = kill_process(stray, Signal::TERM);
         let _ = kill_process(stray, Signal::CONT);
     }
     let all_gone = async {
-        while !keeper.has_none() {
+        while !strays_watch.has_none() {
             tokio::time::sleep(LOOK).await;
         }
     };
     let _ = tokio::time::timeout(GRACE, all_gone).await;
     let begun = Instant::now();
-    while !keeper.has_none() && begun.elapsed() < LONGEST_HUNT {
-        for stray in keeper.strays() {
+    while !strays_watch.has_none() && begun.elapsed() < LONGEST_HUNT {
+        for stray in strays_watch.strays() {
             let _ = kill_process(stray, Signal::KILL);
         }
         starter.reap_orphans();
@@ -334,16 +337,16 @@ async fn end_strays(starter: &Starter, keeper: &Keeper) {
 }
 
 /// Returns when the program asks to end the command, or is gone.
-async fn told_to_end(control: &mut UnixStream) {
+async fn end_requested(control: &mut UnixStream) {
     let _ = control.read_u8().await;
 }
 
 /// Ends all processes of a command, first with SIGTERM, then with SIGKILL. Returns the leader's
 /// status.
-async fn end(command: &mut Started) -> io::Result<ExitStatus> {
+async fn end(command: &mut StartedCommand) -> io::Result<ExitStatus> {
     let mut groups = command.groups_below();
     groups.push(command.group);
-    tell_to_end(&groups);
+    terminate(&groups);
     let all_gone = async {
         let status = command.child.wait().await;
         until_gone(&groups).await;
@@ -363,7 +366,7 @@ async fn end_rest() {
         return;
     }
     let groups = Group::below(getpid(), Sessions::Own);
-    tell_to_end(&groups);
+    terminate(&groups);
     let _ = tokio::time::timeout(GRACE, until_gone(&groups)).await;
     Group::below(getpid(), Sessions::Own).iter().for_each(|group| group.signal(Signal::KILL));
 }
@@ -379,7 +382,7 @@ fn has_no_children() -> bool {
     }
 }
 
-fn tell_to_end(groups: &[Group]) {
+fn terminate(groups: &[Group]) {
     for group in groups {
         group.signal(Signal::TERM);
         // A stopped process would not handle SIGTERM.

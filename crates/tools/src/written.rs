@@ -6,45 +6,45 @@ use std::path::PathBuf;
 use crate::context::Context;
 use crate::file_error::FileError;
 use crate::place::Place;
-use crate::replace::{Exchanged, Keep, Replaced, Target};
+use crate::replace::{Exchange, Keep, Replacement, Target};
 use crate::result::{Achieved, Outcome};
 use crate::touched::{Before, Change, Touched};
 
 /// A file with its new content.
-pub(crate) struct Written {
+pub(crate) struct WrittenFile {
     /// Its path, if the system reports it.
     pub(crate) path: io::Result<PathBuf>,
-    pub(crate) replaced: Replaced,
+    pub(crate) replaced: Replacement,
     /// How many folders directly above it were created.
     pub(crate) new_folders: u32,
 }
 
-impl Written {
+impl WrittenFile {
     /// Reverts the write if the file has become one of git's settings meanwhile.
-    pub(crate) fn unless_guarded(self, context: &Context) -> Result<Written, FileError> {
+    pub(crate) fn unless_guarded(self, context: &Context) -> Result<WrittenFile, FileError> {
         let Some(path) = self.path.as_ref().ok().filter(|path| context.has_become_guarded(path))
         else {
             return Ok(self);
         };
         let target = Target::lock(Place::without_links(path)?)?;
-        let before = self.replaced.exchanged.map(|exchanged| exchanged.before);
-        let taken_back = match before {
+        let before = self.replaced.exchange.map(|exchange| exchange.before);
+        let reverted = match before {
             Some(Before::Content(content)) => target
                 .replace(Keep::Nothing, |file| Ok(file.write_all(&content.bytes)?))
                 .map(|replaced| replaced.flushed)?,
             Some(Before::Absent | Before::NotKept) | None => target.remove()?,
         };
-        taken_back?;
+        reverted?;
         Err(FileError::Guarded)
     }
 
     /// A success, unless the write may not survive a system crash. The change was made in either
     /// case.
     pub(crate) fn achieved(self, context: &Context, named: &str, success: Outcome) -> Achieved {
-        let Written { path, replaced, new_folders } = self;
+        let WrittenFile { path, replaced, new_folders } = self;
         let path = path.or_else(|_| context.resolve(named).canonicalize());
-        let touched = replaced.exchanged.zip(path.ok()).map(|(exchanged, path)| {
-            let Exchanged { before, looks, hash } = exchanged;
+        let touched = replaced.exchange.zip(path.ok()).map(|(exchange, path)| {
+            let Exchange { before, looks, hash } = exchange;
             Touched::Changed(Change { path, before, looks, hash, new_folders })
         });
         let outcome = match replaced.flushed {

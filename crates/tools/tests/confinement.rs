@@ -319,7 +319,7 @@ fn what_is_always_asked_for_is_not_written_without_a_yes() {
         "sub/.bashrc",
     ] {
         let write = json!({"path": path, "content": "x"});
-        let expected = format!("Not permitted: {path} is only written with a yes");
+        let expected = format!("Not permitted: {path} can only be written with approval");
         assert_eq!(world.error("file_write", &write), expected);
     }
     assert_eq!(world.read("work/.git/config"), "[core]\n");

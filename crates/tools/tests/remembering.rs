@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ikigai_tools::{
-    Before, Change, Content, FileMemory, Found, Ran, Reach, Restored, Sight, ToolResult, Touched,
-    Wanted, find, restore,
+    Before, Change, Content, DesiredState, FileMemory, FileState, Ran, Reach, RestoreOutcome,
+    Sight, ToolResult, Touched, find, restore,
 };
 use serde_json::{Value, json};
 
@@ -260,10 +260,10 @@ fn what_is_told_is_what_was_replaced_whoever_meddles() {
 }
 
 #[track_caller]
-fn check_restored(world: &World, name: &str, change: &Change, expected: Restored) {
+fn check_restored(world: &World, name: &str, change: &Change, expected: RestoreOutcome) {
     let wanted = match &change.before {
-        Before::Absent => Wanted::Absent { folders: change.new_folders },
-        Before::Content(content) => Wanted::Content(content.clone()),
+        Before::Absent => DesiredState::Absent { folders: change.new_folders },
+        Before::Content(content) => DesiredState::Content(content.clone()),
         Before::NotKept => panic!("it is kept"),
     };
     let restored = restore(&world.path(name), Some(&change.hash), &wanted);
@@ -277,18 +277,18 @@ fn a_change_is_taken_back_unless_somebody_was_there_since() {
     world.write("work/a", "one");
     set_mode(&world.path("work/a"), 0o640);
     let edited = change(agent.edit("a", "one", "two"));
-    check_restored(&world, "work/a", &edited, Restored::Done);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Done);
     let mode = fs::metadata(world.path("work/a")).unwrap().permissions().mode() & 0o7777;
     assert_eq!((world.read("work/a"), mode), ("one".to_owned(), 0o640));
-    check_restored(&world, "work/a", &edited, Restored::Already);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Already);
     world.write("work/a", "three");
-    check_restored(&world, "work/a", &edited, Restored::Differs);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Differs);
     assert_eq!(world.read("work/a"), "three");
     fs::remove_file(world.path("work/a")).unwrap();
-    check_restored(&world, "work/a", &edited, Restored::Differs);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Differs);
     fs::create_dir(world.path("work/a")).unwrap();
-    check_restored(&world, "work/a", &edited, Restored::Differs);
-    assert_eq!(find(&world.path("work/a")), Ok(Found::Other));
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Differs);
+    assert_eq!(find(&world.path("work/a")), Ok(FileState::Other));
 }
 
 #[test]
@@ -301,16 +301,21 @@ fn a_new_file_is_removed_with_the_folders_that_were_made_for_it() {
         if let Some(beside) = beside {
             world.write(beside, "");
         }
-        check_restored(&world, &format!("work/{name}"), &created, Restored::Done);
-        check_restored(&world, &format!("work/{name}"), &created, Restored::Already);
+        check_restored(&world, &format!("work/{name}"), &created, RestoreOutcome::Done);
+        check_restored(&world, &format!("work/{name}"), &created, RestoreOutcome::Already);
     }
     assert!(world.path("work/kept").is_dir() && !world.path("work/kept/new").exists());
     assert!(world.path("work/fresh/c").is_file() && !world.path("work/fresh/new").exists());
     // And made again, with the permissions that it had.
     let content = Content { bytes: b"x".to_vec(), mode: 0o600 };
     let path = world.path("work/kept/new/a");
-    assert_eq!(restore(&path, None, &Wanted::Content(content.clone())), Ok(Restored::Done));
-    let Ok(Found::File { content: Some(found), .. }) = find(&path) else { panic!("it is there") };
+    assert_eq!(
+        restore(&path, None, &DesiredState::Content(content.clone())),
+        Ok(RestoreOutcome::Done)
+    );
+    let Ok(FileState::File { content: Some(found), .. }) = find(&path) else {
+        panic!("it is there")
+    };
     assert_eq!(found, content);
 }
 
@@ -325,7 +330,7 @@ fn a_link_that_somebody_has_put_there_is_not_followed() {
     fs::remove_file(world.path("work/a")).unwrap();
     fs::remove_dir_all(world.path("work/folder")).unwrap();
     world.link("work/a", world.path("more/a")).link("work/folder", world.path("more"));
-    check_restored(&world, "work/a", &direct, Restored::Differs);
-    check_restored(&world, "work/folder/b", &inside, Restored::Differs);
+    check_restored(&world, "work/a", &direct, RestoreOutcome::Differs);
+    check_restored(&world, "work/folder/b", &inside, RestoreOutcome::Differs);
     assert_eq!((world.read("more/a"), world.read("more/b")), ("two".to_owned(), "two".to_owned()));
 }

@@ -15,13 +15,13 @@ use crate::watchdog::{END, STATUS_LIMIT, Status, decode_note};
 
 /// A running command. Dropping it ends the command.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     pub(crate) output: CommandOutput,
     pub(crate) control: Control,
     pub(super) closing: CancellationToken,
 }
 
-impl Running {
+impl RunningCommand {
     /// Lets background processes continue until the program ends. Their output is read and
     /// discarded, so that they do not fail with a broken pipe.
     pub(crate) fn leave(mut self) {

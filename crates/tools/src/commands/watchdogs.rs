@@ -131,14 +131,14 @@ impl Watchdogs {
         }
     }
 
-    pub(super) async fn expecting(&self, path: &Path) -> Expecting {
+    pub(super) async fn approve_write(&self, path: &Path) -> ApprovedWrite {
         let mut sockets = Vec::new();
         let links = self.links.lock().await;
         for link in [&links.plain, &links.namespaces].into_iter().flatten() {
             // If the watchdog cannot be reached, it is gone with its commands.
             sockets.extend(expect(link, path).await.ok());
         }
-        Expecting { _sockets: sockets }
+        ApprovedWrite { _sockets: sockets }
     }
 
     pub(super) async fn close(&self) {
@@ -158,7 +158,7 @@ impl Watchdogs {
 
 /// A path being written with approval, until this is dropped.
 #[derive(Debug)]
-pub struct Expecting {
+pub struct ApprovedWrite {
     _sockets: Vec<UnixStream>,
 }
 
@@ -174,7 +174,7 @@ async fn expect(link: &Link, path: &Path) -> io::Result<UnixStream> {
         agent: OsString::new(),
         expected: path.into(),
         quarantine: OsString::new(),
-        enclosure: None,
+        sandbox: None,
     };
     socket.write_all(&request.encode()).await?;
     socket.read_u8().await?;

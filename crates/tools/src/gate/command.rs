@@ -13,7 +13,7 @@ use super::words::{Word, loose_words, quoted};
 
 /// The result of the rules for a command.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum Judgement {
     Deny(String),
     /// With the rule that would make the question unnecessary.
     Ask {
@@ -29,7 +29,7 @@ pub(super) enum Said {
 }
 
 /// Without a matching rule, a command may only run in the sandbox.
-const NO_RULE: Said = Said::Granted { level: Decision::Allow, rule: None };
+const NO_RULE: Judgement = Judgement::Granted { level: Decision::Allow, rule: None };
 
 /// Bash does not accept longer commands.
 const LONGEST: usize = 128 * 1024;
@@ -43,9 +43,9 @@ const DEEPEST: usize = 8;
 
 /// What the rules say about `command`. `wanted` is the decision that a suggested rule would
 /// contain.
-pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
+pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Judgement {
     if command.len() > LONGEST {
-        return Said::ask("the command is too long".to_owned());
+        return Judgement::ask("the command is too long".to_owned());
     }
     let forbidding: Vec<&Rule> =
         rules.iter().copied().filter(|rule| !rule.decision.grants()).collect();
@@ -66,16 +66,16 @@ pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
     }
 }
 
-fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
+fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Judgement {
     let (mut asked, mut lacking, mut least) = (None, Vec::new(), Decision::Trust);
     for part in parts {
         match judge_part(rules, part, 0) {
-            denied @ Said::Deny(_) => return denied,
-            Said::Ask { why, .. } => {
+            denied @ Judgement::Deny(_) => return denied,
+            Judgement::Ask { why, .. } => {
                 asked = asked.or(Some(why));
                 lacking.push(part);
             }
-            Said::Granted { level, .. } => {
+            Judgement::Granted { level, .. } => {
                 least = least.min(level);
                 if level < wanted {
                     lacking.push(part);
@@ -85,14 +85,14 @@ fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
     }
     let rule = granting(rules, &lacking, wanted);
     match asked {
-        Some(why) => Said::Ask { why, rule },
-        None => Said::Granted { level: least, rule },
+        Some(why) => Judgement::Ask { why, rule },
+        None => Judgement::Granted { level: least, rule },
     }
 }
 
 /// A command is forbidden if one of its parts may match, or, where there may be other parts, any
 /// sequence of its words. It needs approval if it runs something that is not written out.
-fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize) -> Said {
+fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize) -> Judgement {
     let words = &loose_words(command);
     let doubt = match script.parts.iter().any(evaluates_argument) {
         true => Doubt::Words("an argument is evaluated by the shell"),
@@ -102,7 +102,7 @@ fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize
         Doubt::Words(why) => return judge_words(rules, words, why),
         Doubt::Parts => {
             if let Some(rule) = named_by(rules, words) {
-                return Said::by(rule);
+                return Judgement::by(rule);
             }
         }
         Doubt::Nothing => {}
@@ -117,49 +117,49 @@ fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize
 }
 
 /// The result for a command in which one part may read what it runs from another.
-fn judge_input(forbidding: &[&Rule], parts: &[Part], command: &str) -> Option<Said> {
+fn judge_input(forbidding: &[&Rule], parts: &[Part], command: &str) -> Option<Judgement> {
     if !parts.iter().any(may_read_commands) {
         return None;
     }
     let rules: Vec<&Rule> = forbidding.iter().copied().filter(|rule| !rule.matches_all()).collect();
-    named_by(&rules, &loose_words(command)).map(Said::by)
+    named_by(&rules, &loose_words(command)).map(Judgement::by)
 }
 
-impl Said {
+impl Judgement {
     /// For what no rule can grant.
-    fn ask(why: String) -> Said {
-        Said::Ask { why, rule: None }
+    fn ask(why: String) -> Judgement {
+        Judgement::Ask { why, rule: None }
     }
 
-    fn by(rule: &Rule) -> Said {
+    fn by(rule: &Rule) -> Judgement {
         match rule.decision {
-            Decision::Deny => Said::Deny(rule.sentence()),
-            Decision::Ask => Said::ask(rule.sentence()),
+            Decision::Deny => Judgement::Deny(rule.sentence()),
+            Decision::Ask => Judgement::ask(rule.sentence()),
             level @ (Decision::Allow | Decision::Network | Decision::Trust) => {
-                Said::Granted { level, rule: None }
+                Judgement::Granted { level, rule: None }
             }
         }
     }
 
     /// The stricter of the two. Of two questions the other one wins, since it may have no rule.
-    fn worse(self, other: Option<Said>) -> Said {
+    fn worse(self, other: Option<Judgement>) -> Judgement {
         match (self, other) {
-            (Said::Deny(why), _) | (_, Some(Said::Deny(why))) => Said::Deny(why),
-            (_, Some(ask @ Said::Ask { .. })) | (ask @ Said::Ask { .. }, _) => ask,
+            (Judgement::Deny(why), _) | (_, Some(Judgement::Deny(why))) => Judgement::Deny(why),
+            (_, Some(ask @ Judgement::Ask { .. })) | (ask @ Judgement::Ask { .. }, _) => ask,
             (said, _) => said,
         }
     }
 }
 
 /// The result of the first rule that matches a part, or of another one for what the part may run.
-fn judge_part(rules: &[&Rule], part: &Part, depth: usize) -> Said {
+fn judge_part(rules: &[&Rule], part: &Part, depth: usize) -> Judgement {
     let rule = rules.iter().find(|rule| rule.matches_words(&part.words));
-    rule.map_or(NO_RULE, |rule| Said::by(rule)).worse(judge_within(rules, part, depth))
+    rule.map_or(NO_RULE, |rule| Judgement::by(rule)).worse(judge_within(rules, part, depth))
 }
 
 /// The result for what a part may run besides itself, judging by its words anywhere and by what is
 /// known about its program. Rules for all commands were already applied to the part itself.
-fn judge_within(rules: &[&Rule], part: &Part, depth: usize) -> Option<Said> {
+fn judge_within(rules: &[&Rule], part: &Part, depth: usize) -> Option<Judgement> {
     let is_about_some = |rule: &&Rule| !rule.decision.grants() && !rule.matches_all();
     let rules: Vec<&Rule> = rules.iter().copied().filter(is_about_some).collect();
     if rules.is_empty() || !runs_arguments(part) {
@@ -167,7 +167,7 @@ fn judge_within(rules: &[&Rule], part: &Part, depth: usize) -> Option<Said> {
     }
     let texts = part.words[1..].iter().filter_map(Word::known);
     let words: Vec<Word> = texts.flat_map(behind_options).flat_map(loose_words).collect();
-    let named = named_by(&rules, &words).map_or(NO_RULE, Said::by);
+    let named = named_by(&rules, &words).map_or(NO_RULE, Judgement::by);
     let runs = runs(part).into_iter().map(|run| judge_run(&rules, run, depth + 1));
     Some(runs.fold(named, |worst, said| worst.worse(Some(said))))
 }
@@ -181,7 +181,7 @@ fn behind_options(word: &str) -> impl Iterator<Item = &str> {
     std::iter::once(word).chain(joined)
 }
 
-fn judge_run(rules: &[&Rule], run: Run, depth: usize) -> Said {
+fn judge_run(rules: &[&Rule], run: Run, depth: usize) -> Judgement {
     match run {
         _ if depth > DEEPEST => uncertain("it has too many commands within each other"),
         Run::Unknown(why) => uncertain(why),
@@ -194,16 +194,16 @@ fn judge_run(rules: &[&Rule], run: Run, depth: usize) -> Said {
 }
 
 /// Something unknown might be what a rule forbids.
-fn judge_words(forbidding: &[&Rule], words: &[Word], doubt: &str) -> Said {
+fn judge_words(forbidding: &[&Rule], words: &[Word], doubt: &str) -> Judgement {
     match named_by(forbidding, words) {
-        Some(rule) => Said::by(rule),
+        Some(rule) => Judgement::by(rule),
         None if forbidding.is_empty() => NO_RULE,
         None => uncertain(doubt),
     }
 }
 
-fn uncertain(doubt: &str) -> Said {
-    Said::ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
+fn uncertain(doubt: &str) -> Judgement {
+    Judgement::ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
 }
 
 /// A forbidding rule that may match some sequence of these words, also with the program given by
@@ -243,8 +243,10 @@ fn evaluates_argument(part: &Part) -> bool {
 /// runs.
 fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String> {
     let pattern = |part: &&Part| -> Option<String> {
-        let is_free =
-            !matches!(judge_within(rules, part, 0), Some(Said::Deny(_) | Said::Ask { .. }));
+        let is_free = !matches!(
+            judge_within(rules, part, 0),
+            Some(Judgement::Deny(_) | Judgement::Ask { .. })
+        );
         let words = part.words.iter().map(quoted).collect::<Option<Vec<String>>>()?;
         let pattern = is_free.then(|| words.join(" "));
         pattern.filter(|pattern| pattern.len() <= LONGEST_PATTERN)

@@ -74,9 +74,9 @@ impl WordPattern {
     /// Whether the words match for certain, whatever the unknown ones are.
     pub(super) fn matches(&self, words: &[Word]) -> bool {
         self.run(words, |item, word| match (item, word) {
-            (Item::AnyWords, _) => Step::Stay,
-            (Item::Word(pieces), Word::Known(text)) if matches_text(pieces, text) => Step::Both,
-            (Item::Word(_), _) => Step::Fail,
+            (Item::AnyWords, _) => WordStep::Stay,
+            (Item::Word(pieces), Word::Known(text)) if matches_text(pieces, text) => WordStep::Both,
+            (Item::Word(_), _) => WordStep::Fail,
         })
     }
 
@@ -90,11 +90,11 @@ impl WordPattern {
             meant.0.push(Item::AnyWords);
         }
         meant.run(words, |item, word| match (item, word) {
-            (Item::AnyWords, _) => Step::Stay,
-            (Item::Word(_), Word::Unknown) => Step::Linger,
+            (Item::AnyWords, _) => WordStep::Stay,
+            (Item::Word(_), Word::Unknown) => WordStep::Linger,
             (Item::Word(pieces), Word::Known(text)) => match matches_text(pieces, text) {
-                true => Step::Both,
-                false => Step::Fail,
+                true => WordStep::Both,
+                false => WordStep::Fail,
             },
         })
     }
@@ -108,7 +108,7 @@ impl WordPattern {
 
     /// Follows all ways to match at once: in `reached`, index `n` stands for n matched items. The
     /// time is proportional to words times items, however many stars there are.
-    fn run(&self, words: &[Word], step: impl Fn(&Item, &Word) -> Step) -> bool {
+    fn run(&self, words: &[Word], step: impl Fn(&Item, &Word) -> WordStep) -> bool {
         let mut reached = vec![false; self.0.len() + 1];
         reached[0] = true;
         self.skip_stars(&mut reached);
@@ -116,18 +116,18 @@ impl WordPattern {
             let mut next = vec![false; self.0.len() + 1];
             for (at, item) in self.0.iter().enumerate().filter(|(at, _)| reached[*at]) {
                 match step(item, word) {
-                    Step::Stay => next[at] = true,
-                    Step::Both => next[at + 1] = true,
+                    WordStep::Stay => next[at] = true,
+                    WordStep::Both => next[at + 1] = true,
                     // The unknown word is this item and any that follow, or no word at all.
-                    Step::Linger => next[at..].fill(true),
-                    Step::Fail => {}
+                    WordStep::Linger => next[at..].fill(true),
+                    WordStep::Fail => {}
                 }
             }
             // After the last item only an unknown word may remain, which may be none.
             let is_unknown = *word == Word::Unknown;
             if reached[self.0.len()]
                 && is_unknown
-                && matches!(step(&Item::Word(Vec::new()), word), Step::Linger)
+                && matches!(step(&Item::Word(Vec::new()), word), WordStep::Linger)
             {
                 next[self.0.len()] = true;
             }
@@ -147,7 +147,7 @@ impl WordPattern {
 }
 
 /// What a word of the command does to an item of the pattern.
-enum Step {
+enum WordStep {
     /// The item consumes the word and stays.
     Stay,
     /// The item matches the word.

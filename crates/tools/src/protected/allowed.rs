@@ -129,7 +129,7 @@ const SCHEMES: [&str; 4] = ["git", "http", "https", "ssh"];
 
 /// Checks whether a path in a setting leads into a root without links. Relative paths are relative
 /// to `folder`.
-pub(super) trait Inside {
+pub(super) trait PathBounds {
     fn leads_inside(&self, folder: &Path, path: &Path) -> bool;
 }
 
@@ -137,13 +137,13 @@ pub(super) trait Inside {
 const MOST_REASONS: usize = 5;
 
 /// The location of the settings.
-pub(super) struct Place<'a> {
-    pub(super) inside: &'a dyn Inside,
+pub(super) struct ConfigLocation<'a> {
+    pub(super) bounds: &'a dyn PathBounds,
     /// The git directory.
     pub(super) repository: &'a Path,
 }
 
-impl Place<'_> {
+impl ConfigLocation<'_> {
     /// Returns the keys that may not be changed this way, with reasons.
     pub(super) fn judge(&self, before: &Settings, now: &Settings) -> Result<(), String> {
         let mut reasons: Vec<String> = Vec::new();
@@ -200,7 +200,7 @@ impl Place<'_> {
                 // later.
                 let is_submodule = self.repository.iter().any(|name| name == "modules");
                 let folder = Path::new(OsStr::from_bytes(text));
-                is_submodule && self.inside.leads_inside(self.repository, folder)
+                is_submodule && self.bounds.leads_inside(self.repository, folder)
             }
             Rule::Never => false,
         }
@@ -236,7 +236,7 @@ impl Place<'_> {
             Some(parent) if !is_bare => parent,
             _ => self.repository,
         };
-        self.inside.leads_inside(folder, Path::new(path))
+        self.bounds.leads_inside(folder, Path::new(path))
     }
 }
 
@@ -315,12 +315,12 @@ mod tests {
     use std::path::{Component, Path, PathBuf};
 
     use super::super::git_config::Settings;
-    use super::{Inside, Place};
+    use super::{ConfigLocation, PathBounds};
 
     /// Accepts everything under `/root` by its name alone.
     struct Lexical;
 
-    impl Inside for Lexical {
+    impl PathBounds for Lexical {
         fn leads_inside(&self, folder: &Path, path: &Path) -> bool {
             let mut to = PathBuf::new();
             for component in folder.join(path).components() {
@@ -335,7 +335,8 @@ mod tests {
 
     fn judge(before: &str, now: &str) -> Result<(), String> {
         let parse = |text: &str| Settings::parse(text.as_bytes()).unwrap();
-        let place = Place { inside: &Lexical, repository: Path::new("/root/project/.git") };
+        let place =
+            ConfigLocation { bounds: &Lexical, repository: Path::new("/root/project/.git") };
         place.judge(&parse(before), &parse(now))
     }
 

@@ -7,11 +7,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::allowed::{Inside, Place};
-use super::beneath::{Content, LARGEST_KEPT, Look, Root, Version, read_file};
+use super::allowed::{ConfigLocation, PathBounds};
 use super::git_config::Settings;
 use super::index::{leads_astray, shared_indexes};
 use super::names::folded;
+use super::safe_files::{Content, FileStat, LARGEST_KEPT, Root, Version, read_file};
 use super::snapshot::{Entry, Role, Snapshot, lexical};
 
 /// The index of a million files takes some 100 MB.
@@ -42,18 +42,18 @@ pub enum Change {
 }
 
 /// A root at the time of a check.
-pub(super) struct Current<'a> {
+pub(super) struct CurrentRoot<'a> {
     pub(super) root: &'a Root,
     pub(super) now: &'a Snapshot,
 }
 
 /// All roots at the time of a check.
-pub(super) struct Roots<'a>(pub(super) Vec<Current<'a>>);
+pub(super) struct Roots<'a>(pub(super) Vec<CurrentRoot<'a>>);
 
 impl Roots<'_> {
     /// Compares the root with index `at` to an earlier snapshot. Returns at most `most` findings.
     pub(super) fn compare(&self, at: usize, before: &Snapshot, most: usize) -> Vec<Finding> {
-        let Current { root, now } = self.0[at];
+        let CurrentRoot { root, now } = self.0[at];
         let mut findings: Vec<Finding> = Vec::new();
         let paths: BTreeSet<&PathBuf> = before.entries.keys().chain(now.entries.keys()).collect();
         // Paths at the top come first, so that no number of repositories can crowd them out.
@@ -72,7 +72,7 @@ impl Roots<'_> {
                 continue;
             }
             let (was, is) = (before.entries.get(path), now.entries.get(path));
-            let compared = Compared { roots: self, root, now, path, absolute: &absolute };
+            let compared = Comparison { roots: self, root, now, path, absolute: &absolute };
             if let Err((change, reason)) = compared.judge(was, is) {
                 findings.push(Finding { root: root.path.clone(), path: absolute, change, reason });
             }
@@ -84,7 +84,7 @@ impl Roots<'_> {
     /// Parent folders of repositories that were replaced with a link, which would lead to another
     /// repository.
     fn replaced_folders(&self, at: usize, before: &Snapshot, most: usize) -> Vec<Finding> {
-        let Current { root, now } = self.0[at];
+        let CurrentRoot { root, now } = self.0[at];
         let gone = before.repositories.difference(&now.repositories);
         let link = |repository: &PathBuf| {
             let mut folders: Vec<&Path> = repository.ancestors().collect();
@@ -103,7 +103,7 @@ impl Roots<'_> {
     }
 
     /// The root of an absolute path that contains no links, and the path relative to it.
-    fn find(&self, path: &Path) -> Option<(&Current<'_>, PathBuf)> {
+    fn find(&self, path: &Path) -> Option<(&CurrentRoot<'_>, PathBuf)> {
         let (current, inside) = self.0.iter().find_map(|current| {
             let inside = path.strip_prefix(&current.root.path).ok()?;
             Some((current, inside.to_owned()))
@@ -112,8 +112,8 @@ impl Roots<'_> {
             return Some((current, inside));
         }
         let parent = current.root.parent(&inside);
-        let is_without_links = match parent.and_then(|(folder, name)| Look::at(folder, name)) {
-            Ok(look) => !look.kind().is_symlink(),
+        let is_without_links = match parent.and_then(|(folder, name)| FileStat::at(folder, name)) {
+            Ok(stat) => !stat.kind().is_symlink(),
             Err(error) => error == rustix::io::Errno::NOENT,
         };
         is_without_links.then_some((current, inside))
@@ -138,14 +138,14 @@ impl Roots<'_> {
     }
 }
 
-impl Inside for Roots<'_> {
+impl PathBounds for Roots<'_> {
     fn leads_inside(&self, folder: &Path, path: &Path) -> bool {
         lexical(folder, path).is_some_and(|path| self.find(&path).is_some())
     }
 }
 
 /// A path to compare.
-struct Compared<'a> {
+struct Comparison<'a> {
     roots: &'a Roots<'a>,
     root: &'a Root,
     now: &'a Snapshot,
@@ -156,7 +156,7 @@ struct Compared<'a> {
 
 type Judgement = Result<(), (Change, String)>;
 
-impl Compared<'_> {
+impl Comparison<'_> {
     fn judge(&self, was: Option<&Entry>, is: Option<&Entry>) -> Judgement {
         match (was, is) {
             (None, None) => Ok(()),
@@ -178,11 +178,11 @@ impl Compared<'_> {
         let deleted = |reason: &str| Err((Change::Deleted, reason.to_owned()));
         match was.role {
             Role::Top => deleted("it was deleted"),
-            Role::Passage | Role::DotGit | Role::OldRemote => Ok(()),
+            Role::Intermediate | Role::DotGit | Role::OldRemote => Ok(()),
             Role::Index | Role::Conflicts | Role::Counter => Ok(()),
             // Deleting a whole repository is allowed.
             _ if !self.is_in_repository() => Ok(()),
-            Role::Hook if was.version.is_folder() || !was.version.look.is_executable() => Ok(()),
+            Role::Hook if was.version.is_folder() || !was.version.stat.is_executable() => Ok(()),
             Role::Config => {
                 let judged = self.judge_config(Some(&was.version), b"");
                 judged.map_err(|_| (Change::Deleted, "it was deleted".to_owned()))
@@ -206,10 +206,10 @@ impl Compared<'_> {
             Role::Top => refuse("it is new, and other programs run or trust it"),
             _ if is_link => refuse("it is a link"),
             _ if version.is_unknown_folder() => refuse("it contains too much to be checked"),
-            Role::Passage => Ok(()),
+            Role::Intermediate => Ok(()),
             Role::Hook if version.is_folder() => Ok(()),
             Role::Hook if was.is_some() => refuse("git runs it, and it was changed"),
-            Role::Hook if version.look.is_executable() => refuse("git runs it"),
+            Role::Hook if version.stat.is_executable() => refuse("git runs it"),
             Role::Hook => Ok(()),
             Role::OldRemote if version.is_folder() => Ok(()),
             Role::OldRemote => refuse("git reads URLs from it"),
@@ -269,7 +269,7 @@ impl Compared<'_> {
                 let is_fine = bytes.trim_ascii().iter().all(u8::is_ascii_digit);
                 require(is_fine, "it must be a number, since a prompt may run it")
             }
-            Role::Top | Role::Hook | Role::OldRemote | Role::Passage | Role::Index => Ok(()),
+            Role::Top | Role::Hook | Role::OldRemote | Role::Intermediate | Role::Index => Ok(()),
         }
     }
 
@@ -306,7 +306,7 @@ impl Compared<'_> {
             }
         };
         let repository = self.absolute.parent().unwrap_or(self.absolute);
-        Place { inside: self.roots, repository }.judge(&before, &now)
+        ConfigLocation { bounds: self.roots, repository }.judge(&before, &now)
     }
 
     /// A `.git` file contains `gitdir: PATH`.
@@ -361,11 +361,11 @@ fn one_line(bytes: &[u8]) -> Option<&Path> {
 
 impl Version {
     pub(super) fn is_link(&self) -> bool {
-        self.look.kind().is_symlink()
+        self.stat.kind().is_symlink()
     }
 
     pub(super) fn is_folder(&self) -> bool {
-        self.look.kind().is_dir()
+        self.stat.kind().is_dir()
     }
 
     fn is_unknown_folder(&self) -> bool {

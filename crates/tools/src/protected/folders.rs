@@ -13,7 +13,7 @@ mod walk;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use super::beneath::{Look, Root};
+use super::safe_files::{FileStat, Root};
 use walk::Walk;
 
 /// More unreadable folders are not named.
@@ -47,16 +47,16 @@ struct Node {
 
 /// What to do with folders that their owner cannot list, and could before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum UnreadableFolders {
     /// Leave them: the user made them so.
-    Left,
+    Leave,
     /// Open them: a command made them so. Git and others can still find what is inside by name.
-    Opened,
+    Open,
 }
 
 /// The result of a walk. All paths are relative to the root.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct WalkResult {
     /// Git directories: `.git` folders, bare repositories, and those of submodules and worktrees.
     pub(super) repositories: Vec<PathBuf>,
     /// Folders with a `.git` entry.
@@ -76,9 +76,14 @@ impl Folders {
     }
 
     /// Finds out what has changed.
-    pub(super) fn update(&mut self, root: &Root, now: SystemTime, closed: Closed) -> Found {
+    pub(super) fn update(
+        &mut self,
+        root: &Root,
+        now: SystemTime,
+        unreadable: UnreadableFolders,
+    ) -> WalkResult {
         let old = std::mem::take(self);
-        let mut walk = Walk::new(root, &old, now, closed);
+        let mut walk = Walk::new(root, &old, now, unreadable);
         walk.run();
         let (new, found) = (walk.new, walk.found);
         *self = new;
@@ -103,13 +108,13 @@ impl Node {
         flags: 0,
     };
 
-    fn of(look: Look) -> Node {
-        let Look { device, inode, .. } = look;
+    fn of(stat: FileStat) -> Node {
+        let FileStat { device, inode, .. } = stat;
         Node { device, inode, ..Node::UNKNOWN }
     }
 }
 
-impl Found {
+impl WalkResult {
     fn add_incomplete(&mut self, reason: &str) {
         let is_new = !self.incomplete.iter().any(|known| known == reason);
         if is_new && self.incomplete.len() < 2 * MOST_NAMED {
@@ -125,10 +130,10 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::time::{Duration, SystemTime};
 
-    use super::super::beneath::Root;
-    use super::{Closed, Folders, Found};
+    use super::super::safe_files::Root;
+    use super::{Folders, UnreadableFolders, WalkResult};
 
-    fn sorted(mut found: Found) -> Found {
+    fn sorted(mut found: WalkResult) -> WalkResult {
         for list in [&mut found.repositories, &mut found.with_git, &mut found.nests] {
             list.sort();
         }
@@ -156,8 +161,9 @@ mod tests {
         fs::write(folder.path().join("a/b/.git/worktrees/w/commondir"), "").unwrap();
         symlink("a", folder.path().join("link")).unwrap();
         let root = Root::open(folder.path()).unwrap();
-        let found = sorted(Folders::default().update(&root, SystemTime::now(), Closed::Left));
-        let expected = Found {
+        let found =
+            sorted(Folders::default().update(&root, SystemTime::now(), UnreadableFolders::Leave));
+        let expected = WalkResult {
             repositories: paths(&[
                 "a/b/.git",
                 "a/b/.git/modules/x/y",
@@ -167,7 +173,7 @@ mod tests {
             ]),
             with_git: paths(&["a/b", "c", "d"]),
             nests: paths(&["a/b/.git/modules", "a/b/.git/modules/x", "a/b/.git/worktrees"]),
-            ..Found::default()
+            ..WalkResult::default()
         };
         assert_eq!(found, expected);
     }
@@ -178,7 +184,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o000)).unwrap();
-        let found = Folders::default().update(&root, SystemTime::now(), Closed::Left);
+        let found = Folders::default().update(&root, SystemTime::now(), UnreadableFolders::Leave);
         let name = folder.path().display();
         let expected = match rustix::process::geteuid().is_root() {
             true => Vec::new(),
@@ -214,11 +220,11 @@ mod tests {
             },
             &|| fs::create_dir_all(at("5/moved/x/.git/modules/m")).unwrap(),
         ];
-        let mut found_before = Found::default();
+        let mut found_before = WalkResult::default();
         for (number, change) in changes.iter().enumerate() {
             change();
-            let found = sorted(warm.update(&root, later, Closed::Left));
-            let cold = sorted(Folders::default().update(&root, later, Closed::Left));
+            let found = sorted(warm.update(&root, later, UnreadableFolders::Leave));
+            let cold = sorted(Folders::default().update(&root, later, UnreadableFolders::Leave));
             assert_eq!(found, cold, "change {number}");
             assert_eq!(found == found_before, number == 0 || number == 4, "change {number}");
             found_before = found;

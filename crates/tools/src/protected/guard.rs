@@ -10,11 +10,11 @@ use std::time::SystemTime;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::beneath::{Content, Look, Root, TO_LIST};
-use super::finding::{Current, Finding, Roots};
-use super::folders::{Closed, Folders};
+use super::finding::{CurrentRoot, Finding, Roots};
+use super::folders::{Folders, UnreadableFolders};
 use super::quarantine::{Quarantine, Restore};
-use super::record::{Record, Restored};
+use super::record::{Record, RestoreOutcome};
+use super::safe_files::{Content, FileStat, Root, TO_LIST};
 use super::snapshot::{Role, Snapshot};
 
 /// The maximum number of roots per command. A session has a handful.
@@ -25,13 +25,13 @@ const MOST_FINDINGS: usize = 200;
 /// The known state of protected paths in all roots of a process. Keeping it between commands makes
 /// guards cheap, since only changed folders are listed again.
 #[derive(Debug, Clone, Default)]
-pub struct ProtectedPaths(Arc<Mutex<BTreeMap<RootId, Watched>>>);
+pub struct ProtectedPaths(Arc<Mutex<BTreeMap<RootId, RootState>>>);
 
 /// A path, and the device and inode found there.
 type RootId = (PathBuf, (u64, u64));
 
 #[derive(Debug)]
-struct Watched {
+struct RootState {
     root: Root,
     folders: Folders,
     /// The baseline for findings: the state when no command was running.
@@ -91,7 +91,7 @@ impl ProtectedPaths {
         let mut opened = BTreeMap::new();
         for path in roots {
             let root = Root::open(&path.canonicalize()?)?;
-            let id = (root.path.clone(), Look::of_open(&root.folder)?.id());
+            let id = (root.path.clone(), FileStat::of_open(&root.folder)?.id());
             opened.insert(id, root);
         }
         let mut watched = self.lock();
@@ -101,13 +101,13 @@ impl ProtectedPaths {
         let ids: Vec<RootId> = opened.keys().cloned().collect();
         for (id, root) in opened {
             let skipped = quarantine.strip_prefix(&root.path).ok().map(Path::to_owned);
-            watched.entry(id).or_insert_with(|| Watched::new(root, skipped)).start();
+            watched.entry(id).or_insert_with(|| RootState::new(root, skipped)).start();
         }
         drop(watched);
         Ok(Guard { paths: self.clone(), roots: ids })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<RootId, Watched>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RootId, RootState>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -159,14 +159,15 @@ impl Guard {
         let id = self.roots.iter().find(|(root, _)| *root == finding.root);
         let Some(watched) = id.and_then(|id| watched.get(id)) else { return true };
         let Ok(inside) = finding.path.strip_prefix(&watched.root.path) else { return true };
-        let mut entries = watched.before.beneath(inside).chain(watched.good.beneath(inside));
+        let mut entries =
+            watched.before.entries_under(inside).chain(watched.good.entries_under(inside));
         let had = entries.any(|(_, entry)| entry.version.is_shared());
         had || watched.root.read(inside).is_ok_and(|version| version.is_shared())
     }
 
     /// Breaks hard links to protected files that were created since, so that later commands cannot
     /// write through them. Returns whether there were any.
-    fn part_names(&self, watched: &BTreeMap<RootId, Watched>, now: &[Snapshot]) -> bool {
+    fn part_names(&self, watched: &BTreeMap<RootId, RootState>, now: &[Snapshot]) -> bool {
         let mut is_parted = false;
         for (id, now) in self.roots.iter().zip(now) {
             let Some(watched) = watched.get(id) else { continue };
@@ -196,7 +197,7 @@ impl Guard {
             let Some(watched) = id.and_then(|id| watched.get_mut(id)) else { continue };
             let restore = Restore { root: &watched.root, good: &watched.good };
             let Some(record) = quarantine.take_in(&restore, finding) else { continue };
-            if matches!(record.restored, Restored::Not(_)) {
+            if matches!(record.restored, RestoreOutcome::Not(_)) {
                 watched.forget_if_lost(&finding.path);
             }
             records.push(record);
@@ -217,18 +218,19 @@ impl Guard {
         }
     }
 
-    fn look(&self, watched: &mut BTreeMap<RootId, Watched>) -> Vec<Snapshot> {
-        let look =
-            |id| watched.get_mut(id).map(|root| root.look(Closed::Opened)).unwrap_or_default();
+    fn look(&self, watched: &mut BTreeMap<RootId, RootState>) -> Vec<Snapshot> {
+        let look = |id| {
+            watched.get_mut(id).map(|root| root.look(UnreadableFolders::Open)).unwrap_or_default()
+        };
         self.roots.iter().map(look).collect()
     }
 
     fn current<'a>(
         &self,
-        watched: &'a BTreeMap<RootId, Watched>,
+        watched: &'a BTreeMap<RootId, RootState>,
         now: &'a [Snapshot],
     ) -> Roots<'a> {
-        let current = |(id, now)| Some(Current { root: &watched.get(id)?.root, now });
+        let current = |(id, now)| Some(CurrentRoot { root: &watched.get(id)?.root, now });
         Roots(self.roots.iter().zip(now).filter_map(current).collect())
     }
 }
@@ -247,9 +249,9 @@ impl Drop for Guard {
     }
 }
 
-impl Watched {
-    fn new(root: Root, skipped: Option<PathBuf>) -> Watched {
-        Watched {
+impl RootState {
+    fn new(root: Root, skipped: Option<PathBuf>) -> RootState {
+        RootState {
             root,
             folders: Folders::without(skipped),
             before: Snapshot::default(),
@@ -265,7 +267,7 @@ impl Watched {
         if self.guards == 0 {
             self.take_lock();
             self.linked.clear();
-            self.before = self.look(Closed::Left);
+            self.before = self.look(UnreadableFolders::Leave);
             self.linked = self.before.linked(&self.root);
             if !self.linked.is_empty() {
                 self.before.add_linked(&self.root, &self.linked);
@@ -284,8 +286,8 @@ impl Watched {
         lock(FlockOperation::NonBlockingLockShared);
     }
 
-    fn look(&mut self, closed: Closed) -> Snapshot {
-        let found = self.folders.update(&self.root, SystemTime::now(), closed);
+    fn look(&mut self, unreadable: UnreadableFolders) -> Snapshot {
+        let found = self.folders.update(&self.root, SystemTime::now(), unreadable);
         let mut snapshot = Snapshot::take(&self.root, found, &self.before);
         snapshot.add_linked(&self.root, &self.linked);
         snapshot

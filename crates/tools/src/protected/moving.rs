@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::beneath::{Look, TO_ENTER, TO_LIST, entries_of, open_beneath};
+use super::safe_files::{FileStat, TO_ENTER, TO_LIST, entries_of, open_inside};
 
 /// Mode bits that are preserved; a copy is never setuid.
 pub(super) const PLAIN_MODE: u32 = 0o777;
@@ -38,7 +38,7 @@ pub(super) fn rename_free(
             renamed => return renamed,
         }
     }
-    match Look::at(&to, new_name) {
+    match FileStat::at(&to, new_name) {
         Err(Errno::NOENT) => renameat(from, name, to, new_name),
         Err(error) => Err(error),
         Ok(_) => Err(Errno::EXIST),
@@ -64,10 +64,10 @@ pub(super) fn relocate(
 /// Copies a file, a link or a folder tree to a path that does not exist yet. A partial copy is
 /// removed.
 pub(super) fn copy(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new_name: &OsStr) -> io::Result<()> {
-    if Look::at(to, new_name).is_ok() {
+    if FileStat::at(to, new_name).is_ok() {
         return Err(Errno::EXIST.into());
     }
-    let mut copying = Copying { bytes: MOST_BYTES, files: MOST_FILES };
+    let mut copying = CopyBudget { bytes: MOST_BYTES, files: MOST_FILES };
     let copied = copying.copy(from, name, to, new_name, 0);
     if copied.is_err() {
         let _ = remove(to, new_name);
@@ -76,12 +76,12 @@ pub(super) fn copy(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new_name: &OsStr)
 }
 
 /// The remaining limits of a copy.
-struct Copying {
+struct CopyBudget {
     bytes: u64,
     files: usize,
 }
 
-impl Copying {
+impl CopyBudget {
     fn copy(
         &mut self,
         from: &OwnedFd,
@@ -92,8 +92,8 @@ impl Copying {
     ) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         self.files = self.files.checked_sub(1).ok_or_else(too_large)?;
-        let look = Look::at(from, name)?;
-        match look.kind() {
+        let stat = FileStat::at(from, name)?;
+        match stat.kind() {
             FileType::RegularFile => self.copy_file(from, name, to, new_name),
             FileType::Symlink => {
                 let target = readlinkat(from, name, Vec::new())?;
@@ -103,12 +103,12 @@ impl Copying {
             FileType::Directory => {
                 mkdirat(to, new_name, Mode::RWXU)?;
                 let inner = openat(to, new_name, TO_ENTER, Mode::empty())?;
-                let folder = open_beneath(from, Path::new(name), TO_ENTER)?;
-                let entries = entries_of(open_beneath(from, Path::new(name), TO_LIST)?, self.files);
+                let folder = open_inside(from, Path::new(name), TO_ENTER)?;
+                let entries = entries_of(open_inside(from, Path::new(name), TO_LIST)?, self.files);
                 for entry in entries?.ok_or_else(too_large)? {
                     self.copy(&folder, &entry.name, &inner, &entry.name, depth + 1)?;
                 }
-                Ok(chmodat(&inner, ".", plain_mode(look.mode), AtFlags::empty())?)
+                Ok(chmodat(&inner, ".", plain_mode(stat.mode), AtFlags::empty())?)
             }
             // Pipes and sockets have no content.
             _ => Ok(()),
@@ -125,7 +125,7 @@ impl Copying {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut source = File::from(openat(from, name, flags | OFlags::CLOEXEC, Mode::empty())?)
             .take(self.bytes + 1);
-        let mode = Look::of_open(source.get_ref())?.mode;
+        let mode = FileStat::of_open(source.get_ref())?.mode;
         let mut copy = create(to, new_name)?;
         let copied = io::copy(&mut source, &mut copy)?;
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
@@ -169,8 +169,8 @@ fn remove_up_to(
         Err(Errno::ISDIR | Errno::PERM) if depth <= MOST_DEPTH => {}
         unlinked => return unlinked,
     }
-    let folder = open_beneath(from, Path::new(name), TO_ENTER)?;
-    let entries = entries_of(open_beneath(from, Path::new(name), TO_LIST)?, *files)?;
+    let folder = open_inside(from, Path::new(name), TO_ENTER)?;
+    let entries = entries_of(open_inside(from, Path::new(name), TO_LIST)?, *files)?;
     for entry in entries.ok_or(Errno::TOOBIG)? {
         remove_up_to(&folder, &entry.name, files, depth + 1)?;
     }

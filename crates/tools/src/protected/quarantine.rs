@@ -15,10 +15,10 @@ use rustix::fs::AtFlags;
 use rustix::fs::{CWD, Mode, OFlags, chmodat, mkdirat, openat, renameat, symlinkat, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::{Content, Look, Root, TO_ENTER, Version};
 use super::finding::Finding;
 use super::moving::{copy, plain_mode, relocate, remove, rename_free, write};
-use super::record::{Moved, Record, Restored};
+use super::record::{MoveOutcome, Record, RestoreOutcome};
+use super::safe_files::{Content, FileStat, Root, TO_ENTER, Version};
 use super::snapshot::{Role, Snapshot};
 use crate::place::{Links, open_folder};
 
@@ -117,8 +117,8 @@ impl Quarantine {
         let mut record = Record {
             id: String::new(),
             finding: finding.clone(),
-            moved: Moved::ToQuarantine,
-            restored: Restored::NoPrevious,
+            moved: MoveOutcome::ToQuarantine,
+            restored: RestoreOutcome::NoPrevious,
         };
         let slot = match self.new_slot() {
             Ok(slot) => slot,
@@ -126,7 +126,7 @@ impl Quarantine {
             Err(error) => {
                 let aside = format!(".quarantined-{}", new_id(0));
                 record.moved = set_aside(restore.root, path, &aside, error.to_string());
-                if matches!(record.moved, Moved::Aside(_)) {
+                if matches!(record.moved, MoveOutcome::Aside(_)) {
                     record.restored = restore.restore(path, &new_id(0));
                 }
                 return Some(record);
@@ -136,7 +136,7 @@ impl Quarantine {
         // The record is written before and after, so that nothing is quarantined without one.
         let _ = slot.write_record(&record);
         record.moved = slot.take_in(restore.root, path);
-        if !matches!(record.moved, Moved::Not(_)) {
+        if !matches!(record.moved, MoveOutcome::Not(_)) {
             record.restored = restore.restore(path, &slot.id);
         }
         if !record.can_be_put_back() {
@@ -145,7 +145,7 @@ impl Quarantine {
             return Some(record);
         }
         if let Err(error) = slot.write_record(&record) {
-            record.restored = Restored::Not(error.to_string());
+            record.restored = RestoreOutcome::Not(error.to_string());
         }
         Some(record)
     }
@@ -176,14 +176,14 @@ fn new_id(number: u32) -> String {
 }
 
 /// Renames a file in place, which needs no disk space.
-fn set_aside(root: &Root, path: &Path, name: &str, error: String) -> Moved {
+fn set_aside(root: &Root, path: &Path, name: &str, error: String) -> MoveOutcome {
     let renamed = root.parent(path).and_then(|(parent, old)| {
         rename_free(&parent, old, &parent, OsStr::new(name)).map(|()| path.with_file_name(name))
     });
     match renamed {
-        Ok(path) => Moved::Aside(root.path.join(path)),
-        Err(Errno::NOENT) => Moved::Gone,
-        Err(_) => Moved::Not(error),
+        Ok(path) => MoveOutcome::Aside(root.path.join(path)),
+        Err(Errno::NOENT) => MoveOutcome::Gone,
+        Err(_) => MoveOutcome::Not(error),
     }
 }
 
@@ -191,11 +191,11 @@ impl Slot {
     /// Takes in a copy, since processes that have the file open, are inside the folder, or know
     /// another hard link could still change the original. The original is renamed first, so that no
     /// program finds it: that is atomic whatever its size.
-    fn take_in(&self, root: &Root, path: &Path) -> Moved {
+    fn take_in(&self, root: &Root, path: &Path) -> MoveOutcome {
         let (parent, name) = match root.parent(path) {
             Ok(found) => found,
-            Err(Errno::NOENT) => return Moved::Gone,
-            Err(error) => return Moved::Not(error.to_string()),
+            Err(Errno::NOENT) => return MoveOutcome::Gone,
+            Err(error) => return MoveOutcome::Not(error.to_string()),
         };
         let aside = format!(".quarantined-{}", self.id);
         let aside = OsStr::new(&aside);
@@ -205,18 +205,18 @@ impl Slot {
         }
         let (folder, around) = match renamed {
             Ok(()) => (&root.folder, Path::new("")),
-            Err(Errno::NOENT) => return Moved::Gone,
+            Err(Errno::NOENT) => return MoveOutcome::Gone,
             Err(_) => match rename_free(&parent, name, &parent, aside) {
                 Ok(()) => (&parent, path.parent().unwrap_or(Path::new(""))),
-                Err(error) => return Moved::Not(error.to_string()),
+                Err(error) => return MoveOutcome::Not(error.to_string()),
             },
         };
         if copy(folder, aside, &self.folder, OsStr::new("content")).is_err() {
-            return Moved::Aside(root.path.join(around).join(aside));
+            return MoveOutcome::Aside(root.path.join(around).join(aside));
         }
         // No program finds what may be left of it.
         let _ = remove(folder, aside);
-        Moved::ToQuarantine
+        MoveOutcome::ToQuarantine
     }
 
     fn put_back(&self, record: &Record) -> io::Result<()> {
@@ -233,9 +233,13 @@ impl Slot {
             Err(error) => return Err(error),
         };
         let moved = match &record.moved {
-            Moved::ToQuarantine => relocate(&self.folder, OsStr::new("content"), &parent, name),
-            Moved::Gone if record.can_be_put_back() => Ok(()),
-            Moved::Gone | Moved::Aside(_) | Moved::Not(_) => Err(io::ErrorKind::NotFound.into()),
+            MoveOutcome::ToQuarantine => {
+                relocate(&self.folder, OsStr::new("content"), &parent, name)
+            }
+            MoveOutcome::Gone if record.can_be_put_back() => Ok(()),
+            MoveOutcome::Gone | MoveOutcome::Aside(_) | MoveOutcome::Not(_) => {
+                Err(io::ErrorKind::NotFound.into())
+            }
         };
         if moved.is_err() && is_replaced {
             relocate(&self.folder, replaced, &parent, name)?;
@@ -270,17 +274,17 @@ impl Restore<'_> {
     }
 
     /// Restores what was at a path and inside it.
-    fn restore(&self, path: &Path, id: &str) -> Restored {
-        let mut restored = Restored::NoPrevious;
-        for (path, entry) in self.good.beneath(path) {
+    fn restore(&self, path: &Path, id: &str) -> RestoreOutcome {
+        let mut restored = RestoreOutcome::NoPrevious;
+        for (path, entry) in self.good.entries_under(path) {
             let is_repository = entry.role == Role::DotGit && entry.version.is_folder();
             let written = match is_repository {
                 true => Err(io::Error::other("its repository was moved or deleted")),
                 false => self.write(path, &entry.version, id),
             };
             match written {
-                Ok(()) => restored = Restored::Yes,
-                Err(error) => return Restored::Not(error.to_string()),
+                Ok(()) => restored = RestoreOutcome::Yes,
+                Err(error) => return RestoreOutcome::Not(error.to_string()),
             }
         }
         restored
@@ -297,10 +301,10 @@ impl Restore<'_> {
         let new = format!(".restored-{id}");
         let new = OsStr::new(&new);
         let written = match &version.content {
-            Content::Bytes(bytes) => write(&parent, new, bytes, version.look.mode),
+            Content::Bytes(bytes) => write(&parent, new, bytes, version.stat.mode),
             Content::Link(target) => Ok(symlinkat(&target[..], &parent, new)?),
             Content::Folder => {
-                return match mkdirat(&parent, name, plain_mode(version.look.mode)) {
+                return match mkdirat(&parent, name, plain_mode(version.stat.mode)) {
                     Err(Errno::EXIST) => Ok(()),
                     made => Ok(made?),
                 };
@@ -330,6 +334,6 @@ fn create_parent(root: &Root, path: &Path) -> Result<OwnedFd, Errno> {
 
 /// Makes a folder writable again: a command can prevent removing its entries.
 fn allow_writing(folder: &OwnedFd) -> Result<(), Errno> {
-    let mode = Look::of_open(folder)?.mode;
+    let mode = FileStat::of_open(folder)?.mode;
     chmodat(folder, ".", plain_mode(mode) | Mode::RWXU, AtFlags::empty())
 }

@@ -20,14 +20,14 @@ pub struct Record {
     /// The finding.
     pub finding: Finding,
     /// Where the file is now.
-    pub moved: Moved,
+    pub moved: MoveOutcome,
     /// Whether the earlier version was restored.
-    pub restored: Restored,
+    pub restored: RestoreOutcome,
 }
 
 /// Where a quarantined file is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Moved {
+pub enum MoveOutcome {
     /// In the quarantine.
     ToQuarantine,
     /// It could not be moved there and was renamed to this absolute path.
@@ -40,7 +40,7 @@ pub enum Moved {
 
 /// Whether the earlier version was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// It was.
     Yes,
     /// There was none.
@@ -52,28 +52,30 @@ pub enum Restored {
 impl Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = shown(&self.finding.path.to_string_lossy());
-        let is_moved = matches!(self.moved, Moved::ToQuarantine | Moved::Aside(_));
+        let is_moved = matches!(self.moved, MoveOutcome::ToQuarantine | MoveOutcome::Aside(_));
         match &self.moved {
-            Moved::ToQuarantine => write!(f, "Moved {path} to quarantine {}", self.id)?,
-            Moved::Aside(to) => {
+            MoveOutcome::ToQuarantine => write!(f, "Moved {path} to quarantine {}", self.id)?,
+            MoveOutcome::Aside(to) => {
                 write!(f, "Renamed {path} to {}", shown(&to.to_string_lossy()))?;
             }
-            Moved::Gone => {}
-            Moved::Not(reason) => write!(f, "Could not quarantine {path} ({})", shown(reason))?,
+            MoveOutcome::Gone => {}
+            MoveOutcome::Not(reason) => {
+                write!(f, "Could not quarantine {path} ({})", shown(reason))?
+            }
         }
         match (&self.restored, is_moved) {
-            (Restored::Yes, true) => f.write_str(" and restored its previous version")?,
-            (Restored::Yes, false) => write!(f, "Restored {path}")?,
-            (Restored::Not(reason), true) => {
+            (RestoreOutcome::Yes, true) => f.write_str(" and restored its previous version")?,
+            (RestoreOutcome::Yes, false) => write!(f, "Restored {path}")?,
+            (RestoreOutcome::Not(reason), true) => {
                 write!(f, ", but could not restore its previous version ({})", shown(reason))?;
             }
-            (Restored::Not(reason), false) if self.moved == Moved::Gone => {
+            (RestoreOutcome::Not(reason), false) if self.moved == MoveOutcome::Gone => {
                 write!(f, "Could not restore {path} ({})", shown(reason))?;
             }
-            (Restored::NoPrevious, false) if self.moved == Moved::Gone => {
+            (RestoreOutcome::NoPrevious, false) if self.moved == MoveOutcome::Gone => {
                 write!(f, "{path} is gone again")?;
             }
-            (Restored::NoPrevious | Restored::Not(_), _) => {}
+            (RestoreOutcome::NoPrevious | RestoreOutcome::Not(_), _) => {}
         }
         write!(f, ", because {}", shown(&self.finding.reason))
     }
@@ -84,9 +86,9 @@ impl Record {
     /// user: a command may have changed it since.
     pub(super) fn can_be_put_back(&self) -> bool {
         match self.moved {
-            Moved::ToQuarantine => true,
-            Moved::Gone => self.restored == Restored::Yes,
-            Moved::Aside(_) | Moved::Not(_) => false,
+            MoveOutcome::ToQuarantine => true,
+            MoveOutcome::Gone => self.restored == RestoreOutcome::Yes,
+            MoveOutcome::Aside(_) | MoveOutcome::Not(_) => false,
         }
     }
 
@@ -99,15 +101,15 @@ impl Record {
             Change::Deleted => "deleted",
         };
         let (moved, moved_detail) = match &self.moved {
-            Moved::ToQuarantine => ("quarantine", escaped(b"")),
-            Moved::Aside(path) => ("aside", escaped_path(path)),
-            Moved::Gone => ("gone", escaped(b"")),
-            Moved::Not(reason) => ("not", escaped(reason.as_bytes())),
+            MoveOutcome::ToQuarantine => ("quarantine", escaped(b"")),
+            MoveOutcome::Aside(path) => ("aside", escaped_path(path)),
+            MoveOutcome::Gone => ("gone", escaped(b"")),
+            MoveOutcome::Not(reason) => ("not", escaped(reason.as_bytes())),
         };
         let (restored, restored_detail) = match &self.restored {
-            Restored::Yes => ("yes", escaped(b"")),
-            Restored::NoPrevious => ("none", escaped(b"")),
-            Restored::Not(reason) => ("not", escaped(reason.as_bytes())),
+            RestoreOutcome::Yes => ("yes", escaped(b"")),
+            RestoreOutcome::NoPrevious => ("none", escaped(b"")),
+            RestoreOutcome::Not(reason) => ("not", escaped(reason.as_bytes())),
         };
         format!(
             "{HEADER}\nroot {}\npath {}\nchange {change}\nreason {}\nmoved {moved} {moved_detail}\n\
@@ -134,16 +136,16 @@ impl Record {
         };
         let reason = unescaped_text(field("reason")?)?;
         let moved = match field("moved")?.split_once(' ')? {
-            ("quarantine", _) => Moved::ToQuarantine,
-            ("aside", path) => Moved::Aside(unescaped_path(path)?),
-            ("gone", _) => Moved::Gone,
-            ("not", reason) => Moved::Not(unescaped_text(reason)?),
+            ("quarantine", _) => MoveOutcome::ToQuarantine,
+            ("aside", path) => MoveOutcome::Aside(unescaped_path(path)?),
+            ("gone", _) => MoveOutcome::Gone,
+            ("not", reason) => MoveOutcome::Not(unescaped_text(reason)?),
             _ => return None,
         };
         let restored = match field("restored")?.split_once(' ')? {
-            ("yes", _) => Restored::Yes,
-            ("none", _) => Restored::NoPrevious,
-            ("not", reason) => Restored::Not(unescaped_text(reason)?),
+            ("yes", _) => RestoreOutcome::Yes,
+            ("none", _) => RestoreOutcome::NoPrevious,
+            ("not", reason) => RestoreOutcome::Not(unescaped_text(reason)?),
             _ => return None,
         };
         let finding = Finding { root, path, change, reason };
@@ -209,9 +211,9 @@ fn unescaped_path(text: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, Finding, Moved, Record, Restored};
+    use super::{Change, Finding, MoveOutcome, Record, RestoreOutcome};
 
-    fn record(path: &str, moved: Moved, restored: Restored) -> Record {
+    fn record(path: &str, moved: MoveOutcome, restored: RestoreOutcome) -> Record {
         let reason = "it sets a.b\u{202e}%\n".to_owned();
         let finding =
             Finding { root: "/r x".into(), path: path.into(), change: Change::Changed, reason };
@@ -222,12 +224,14 @@ mod tests {
     fn a_record_is_the_same_after_writing_and_reading() {
         let not = || "no, 100%\n".to_owned();
         for moved in [
-            Moved::ToQuarantine,
-            Moved::Aside("/r x/\u{1b}[1m".into()),
-            Moved::Gone,
-            Moved::Not(not()),
+            MoveOutcome::ToQuarantine,
+            MoveOutcome::Aside("/r x/\u{1b}[1m".into()),
+            MoveOutcome::Gone,
+            MoveOutcome::Not(not()),
         ] {
-            for restored in [Restored::Yes, Restored::NoPrevious, Restored::Not(not())] {
+            for restored in
+                [RestoreOutcome::Yes, RestoreOutcome::NoPrevious, RestoreOutcome::Not(not())]
+            {
                 let record = record("/r x/a\nb", moved.clone(), restored);
                 assert_eq!(Record::decode("1", &record.encode()), Some(record));
             }
@@ -239,24 +243,24 @@ mod tests {
     fn a_sentence_says_what_was_done_and_has_no_control_characters() {
         for (moved, restored, expected) in [
             (
-                Moved::ToQuarantine,
-                Restored::Yes,
+                MoveOutcome::ToQuarantine,
+                RestoreOutcome::Yes,
                 "Moved /r/\\u{1b}a to quarantine 1 and restored its previous version, because",
             ),
             (
-                Moved::ToQuarantine,
-                Restored::NoPrevious,
+                MoveOutcome::ToQuarantine,
+                RestoreOutcome::NoPrevious,
                 "Moved /r/\\u{1b}a to quarantine 1, because",
             ),
-            (Moved::Gone, Restored::Yes, "Restored /r/\\u{1b}a, because"),
+            (MoveOutcome::Gone, RestoreOutcome::Yes, "Restored /r/\\u{1b}a, because"),
             (
-                Moved::Not("busy".into()),
-                Restored::NoPrevious,
+                MoveOutcome::Not("busy".into()),
+                RestoreOutcome::NoPrevious,
                 "Could not quarantine /r/\\u{1b}a (busy), because",
             ),
             (
-                Moved::Aside("/r/b".into()),
-                Restored::Not("gone".into()),
+                MoveOutcome::Aside("/r/b".into()),
+                RestoreOutcome::Not("gone".into()),
                 "Renamed /r/\\u{1b}a to /r/b, but could not restore its previous version (gone), \
                  because",
             ),

@@ -9,11 +9,11 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::beneath::{
-    Content, Root, TO_ENTER, TO_LIST, Version, entries_of, for_each_entry, is_absent, open_beneath,
-};
-use super::folders::Found;
+use super::folders::WalkResult;
 use super::names::{START_UP, TOP};
+use super::safe_files::{
+    Content, Root, TO_ENTER, TO_LIST, Version, entries_of, for_each_entry, is_absent, open_inside,
+};
 
 /// No project has more. Each costs some 15 system calls.
 const MOST_REPOSITORIES: usize = 10_000;
@@ -54,7 +54,7 @@ pub(super) enum Role {
     /// `.git` itself, of any type.
     DotGit,
     /// A folder that leads to protected paths; it must not become a link.
-    Passage,
+    Intermediate,
 }
 
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Reads all protected paths. If there are too many repositories, those in `known` come first,
     /// so that no command can hide the user's among others.
-    pub(super) fn take(root: &Root, mut found: Found, known: &Snapshot) -> Snapshot {
+    pub(super) fn take(root: &Root, mut found: WalkResult, known: &Snapshot) -> Snapshot {
         let mut snapshot = Snapshot { incomplete: found.incomplete, ..Snapshot::default() };
         for name in TOP.iter().chain(&START_UP) {
             snapshot.add_top(&root.folder, Path::new(""), name);
@@ -117,7 +117,7 @@ impl Snapshot {
             }
         }
         self.entries.retain(|known, _| !known.starts_with(path));
-        let entries = other.beneath(path).map(|(path, entry)| (path.clone(), entry.clone()));
+        let entries = other.entries_under(path).map(|(path, entry)| (path.clone(), entry.clone()));
         self.entries.extend(entries);
         let repositories = other.repositories.iter().filter(|known| known.starts_with(path));
         self.repositories.extend(repositories.cloned());
@@ -130,7 +130,7 @@ impl Snapshot {
             let Content::Link(target) = &entry.version.content else { return None };
             let name = path.file_name()?;
             let role = match entry.role {
-                Role::Passage if name == "hooks" => Role::Hook,
+                Role::Intermediate if name == "hooks" => Role::Hook,
                 Role::Top | Role::Config | Role::Hook | Role::Attributes => entry.role,
                 _ => return None,
             };
@@ -144,7 +144,7 @@ impl Snapshot {
     }
 
     /// The entries at a path and inside it.
-    pub(super) fn beneath<'a>(
+    pub(super) fn entries_under<'a>(
         &'a self,
         path: &'a Path,
     ) -> impl Iterator<Item = (&'a PathBuf, &'a Entry)> {
@@ -155,7 +155,7 @@ impl Snapshot {
     /// Adds what is at the rest of a path, and the folders that lead there.
     fn add_top(&mut self, folder: &OwnedFd, around: &Path, path: &str) {
         if let Some((name, rest)) = path.split_once('/') {
-            if let Some(inner) = self.add_at(folder, around, name, Role::Passage) {
+            if let Some(inner) = self.add_at(folder, around, name, Role::Intermediate) {
                 self.add_top(&inner, &around.join(name), rest);
             }
         } else if let Some(inner) = self.add_at(folder, around, path, Role::Top) {
@@ -179,18 +179,18 @@ impl Snapshot {
             ("gitdir", Role::GitDir),
             ("MERGE_RR", Role::Conflicts),
             ("index", Role::Index),
-            ("modules", Role::Passage),
-            ("worktrees", Role::Passage),
+            ("modules", Role::Intermediate),
+            ("worktrees", Role::Intermediate),
         ] {
             self.add_at(&folder, repository, name, role);
         }
-        if let Some(info) = self.add_at(&folder, repository, "info", Role::Passage) {
+        if let Some(info) = self.add_at(&folder, repository, "info", Role::Intermediate) {
             self.add_at(&info, &repository.join("info"), "attributes", Role::Attributes);
         }
         for (name, counters) in
             [("rebase-merge", ["msgnum", "end"]), ("rebase-apply", ["next", "last"])]
         {
-            if let Some(rebase) = self.add_at(&folder, repository, name, Role::Passage) {
+            if let Some(rebase) = self.add_at(&folder, repository, name, Role::Intermediate) {
                 for counter in counters {
                     self.add_at(&rebase, &repository.join(name), counter, Role::Counter);
                 }
@@ -199,7 +199,7 @@ impl Snapshot {
         for (name, role) in
             [("hooks", Role::Hook), ("branches", Role::OldRemote), ("remotes", Role::OldRemote)]
         {
-            if let Some(inner) = self.add_at(&folder, repository, name, Role::Passage) {
+            if let Some(inner) = self.add_at(&folder, repository, name, Role::Intermediate) {
                 self.add_tree(&inner, &repository.join(name), role, 0);
             }
         }
@@ -222,7 +222,7 @@ impl Snapshot {
         // Some were already added with a specific role.
         links.retain(|link| !self.entries.contains_key(link));
         for link in links {
-            self.add(root, &link, Role::Passage);
+            self.add(root, &link, Role::Intermediate);
         }
     }
 
@@ -250,7 +250,7 @@ impl Snapshot {
         let name = name.as_ref();
         let path = around.join(name);
         let read = match role {
-            Role::Index => Version::look(folder, name),
+            Role::Index => Version::stat(folder, name),
             _ => Version::read(folder, name),
         };
         let mut version = match read {
@@ -272,11 +272,11 @@ impl Snapshot {
         }
         let is_folder = version.content == Content::Folder;
         self.entries.insert(path, Entry { role, version });
-        is_folder.then(|| open_beneath(folder, Path::new(name), TO_ENTER).ok()).flatten()
+        is_folder.then(|| open_inside(folder, Path::new(name), TO_ENTER).ok()).flatten()
     }
 
     fn add_tree(&mut self, folder: &OwnedFd, path: &Path, role: Role, depth: usize) {
-        let listed = open_beneath(folder, Path::new(""), TO_LIST);
+        let listed = open_inside(folder, Path::new(""), TO_LIST);
         let listed = listed.and_then(|folder| entries_of(folder, MOST_IN_FOLDER));
         let entries = match listed {
             Ok(Some(entries)) if depth < MOST_DEPTH => entries,

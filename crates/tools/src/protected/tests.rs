@@ -10,7 +10,8 @@ use std::thread;
 use tempfile::TempDir;
 
 use super::{
-    Change, Finding, Guard, Moved, ProtectedPaths, Record, Restored, put_back, quarantined,
+    Change, Finding, Guard, MoveOutcome, ProtectedPaths, Record, RestoreOutcome, put_back,
+    quarantined,
 };
 
 /// A root with a repository `.git` and its worktree `linked`, a nested one `sub/.git`, and a bare
@@ -207,7 +208,7 @@ fn what_git_or_others_would_run_or_believe_is_quarantined_and_restored() {
         assert_eq!(paths(&world, &found), [path], "{script}: {found:?}");
         let records = guard.quarantine(&found, &world.quarantine);
         assert_eq!(records.len(), 1, "{script}");
-        assert_eq!(records[0].moved, Moved::ToQuarantine, "{script}");
+        assert_eq!(records[0].moved, MoveOutcome::ToQuarantine, "{script}");
         assert_eq!(contents(&world.path(path)), before, "{script}");
         assert_eq!(guard.check().findings, [], "{script}");
         assert_eq!(quarantined(&world.quarantine).unwrap(), records, "{script}");
@@ -239,8 +240,8 @@ fn what_was_there_before_and_is_dangerous_stays_but_may_not_be_changed() {
     assert_eq!(paths(&world, &found), expected);
     let records = guard.quarantine(&found, &world.quarantine);
     let done: Vec<_> = records.iter().map(|record| (&record.moved, &record.restored)).collect();
-    let (moved, gone) = (&Moved::ToQuarantine, &Moved::Gone);
-    let (yes, none) = (&Restored::Yes, &Restored::NoPrevious);
+    let (moved, gone) = (&MoveOutcome::ToQuarantine, &MoveOutcome::Gone);
+    let (yes, none) = (&RestoreOutcome::Yes, &RestoreOutcome::NoPrevious);
     let expected =
         [(moved, yes), (moved, none), (gone, yes), (moved, yes), (moved, yes), (gone, yes)];
     assert_eq!(done, expected);
@@ -268,7 +269,10 @@ fn a_repository_that_is_replaced_by_a_file_or_a_link_is_found() {
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".git"]);
     let records = guard.quarantine(&found, &world.quarantine);
-    assert_eq!(records[0].restored, Restored::Not("its repository was moved or deleted".into()));
+    assert_eq!(
+        records[0].restored,
+        RestoreOutcome::Not("its repository was moved or deleted".into())
+    );
     world.sh("mv g .git");
     assert_eq!(guard.check().findings, []);
     world.sh("mv sub \"$OUTSIDE/elsewhere\" && ln -s \"$OUTSIDE/elsewhere\" sub");
@@ -391,7 +395,7 @@ fn a_link_in_the_way_is_not_followed_when_something_is_moved_or_restored() {
     fs::rename(world.path(".vscode"), world.path("v")).unwrap();
     symlink(&outside, world.path(".vscode")).unwrap();
     let records = guard.quarantine(&found, &world.quarantine);
-    assert!(matches!(records[0].moved, Moved::Not(_)), "{records:?}");
+    assert!(matches!(records[0].moved, MoveOutcome::Not(_)), "{records:?}");
     assert_eq!(fs::read_to_string(outside.join("d/a")).unwrap(), "1\n");
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".vscode"]);
@@ -444,7 +448,7 @@ fn what_cannot_be_restored_is_reported_once() {
     let found = guard.check().findings;
     let records = guard.quarantine(&found, &world.quarantine);
     let reason = "it was not kept";
-    assert_eq!(records[0].restored, Restored::Not(reason.to_owned()));
+    assert_eq!(records[0].restored, RestoreOutcome::Not(reason.to_owned()));
     let sentence =
         format!("Could not restore {} ({reason}), because it was deleted", found[0].path.display());
     assert_eq!(records[0].to_string(), sentence);
@@ -459,7 +463,7 @@ fn what_is_in_a_folder_without_write_permission_is_moved() {
     world.sh("mkdir -p sub/.git/hooks && cd sub/.git/hooks && echo x > update && chmod +x update && chmod 500 .");
     let found = guard.check().findings;
     let records = guard.quarantine(&found, &world.quarantine);
-    assert_eq!(records[0].moved, Moved::ToQuarantine);
+    assert_eq!(records[0].moved, MoveOutcome::ToQuarantine);
     assert_eq!(guard.check().findings, []);
 }
 
@@ -480,11 +484,14 @@ fn a_quarantine_on_another_file_system_gets_a_copy_unless_that_is_too_large() {
     let records = guard.quarantine(&found, elsewhere.path());
     assert_eq!(guard.check().findings, []);
     if device(elsewhere.path()) != device(&world.root) {
-        let Moved::Aside(aside) = &records[0].moved else { panic!("{records:?}") };
+        let MoveOutcome::Aside(aside) = &records[0].moved else { panic!("{records:?}") };
         assert_eq!(records[0].id, "", "a command may have changed it before it is put back");
         fs::rename(aside, world.path(".cursor")).unwrap();
     }
-    assert!(records[1..].iter().all(|record| record.moved == Moved::ToQuarantine), "{records:?}");
+    assert!(
+        records[1..].iter().all(|record| record.moved == MoveOutcome::ToQuarantine),
+        "{records:?}"
+    );
     for record in quarantined(elsewhere.path()).unwrap() {
         let is_pipe = record.finding.path.ends_with(".idea");
         assert_eq!(put_back(elsewhere.path(), &record.id).is_ok(), !is_pipe, "{record}");
@@ -737,7 +744,7 @@ fn without_a_quarantine_a_thing_gets_another_name() {
     let found = guard.check().findings;
     fs::write(world.folder.path().join("file"), "").unwrap();
     let records = guard.quarantine(&found, &world.folder.path().join("file/quarantine"));
-    let Moved::Aside(aside) = &records[0].moved else { panic!("{records:?}") };
+    let MoveOutcome::Aside(aside) = &records[0].moved else { panic!("{records:?}") };
     assert!(aside.exists() && !world.path("AGENTS.md").exists());
     assert_eq!(guard.check().findings, []);
 }

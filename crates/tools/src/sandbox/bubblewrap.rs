@@ -9,9 +9,9 @@ use std::path::Path;
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, Scope};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
-use super::places::{Cover, Opened, Place, Places};
+use super::access_map::{AccessMap, Cover, OpenRoots, PathAccess};
 use super::root::open_without_links;
-use super::{Kind, Root, Sandbox, guarded, seccomp, sockets};
+use super::{Kind, Root, Sandbox, read_only, seccomp, sockets};
 use crate::words::Variables;
 
 /// The only paths searched. A `bwrap` found in `PATH` could have been planted by a command.
@@ -43,7 +43,7 @@ const BASE: [&str; 15] = [
 
 /// A call of `bwrap`.
 #[derive(Debug)]
-pub(crate) struct Bubblewrap {
+pub(crate) struct BwrapCall {
     pub(crate) arguments: Vec<OsString>,
     /// File descriptors that the arguments refer to by number; they must stay open in `bwrap`.
     pub(crate) fds: Vec<OwnedFd>,
@@ -53,24 +53,24 @@ pub(crate) struct Bubblewrap {
 
 /// A command to run under bubblewrap.
 #[derive(Debug)]
-pub(crate) struct Inside {
+pub(crate) struct SandboxedCommand {
     pub(crate) sandbox: Sandbox,
     pub(crate) directory: OsString,
     /// Variables that `bwrap` sets for the command but must not have itself. Those of the dynamic
     /// loader could name a library in the working tree, which would then be loaded outside the
     /// sandbox.
     pub(crate) loader: Variables,
-    pub(crate) loopback: Loopback,
+    pub(crate) namespace: NetworkNamespace,
     pub(crate) binds: Binds,
 }
 
 /// Where a command without network access gets its loopback from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loopback {
+pub(crate) enum NetworkNamespace {
     /// The calling thread is in a network namespace that has nothing but a loopback.
-    Entered,
+    Joined,
     /// `bwrap` creates a namespace for this command alone.
-    Own,
+    New,
 }
 
 /// How mounts are passed to `bwrap`.
@@ -85,34 +85,34 @@ pub(crate) enum Binds {
 /// Builds the call of `bwrap`, to be completed with the command's arguments. Must run on the thread
 /// that then starts it, and that thread must do nothing else afterwards. The status of `bwrap` goes
 /// to `report`.
-pub(crate) fn enclose(inside: &Inside, report: OwnedFd) -> io::Result<Bubblewrap> {
-    let Inside { sandbox, directory, loader, loopback, binds } = inside;
-    let mut view = View { arguments: BASE.map(OsString::from).into(), fds: Vec::new() };
-    view.arguments.push(directory.into());
-    match (sandbox.network, loopback) {
+pub(crate) fn bwrap_call(sandboxed: &SandboxedCommand, report: OwnedFd) -> io::Result<BwrapCall> {
+    let SandboxedCommand { sandbox, directory, loader, namespace, binds } = sandboxed;
+    let mut call = Arguments { arguments: BASE.map(OsString::from).into(), fds: Vec::new() };
+    call.arguments.push(directory.into());
+    match (sandbox.network, namespace) {
         (true, _) if sandbox.unix_sockets => close_abstract_sockets()?,
-        (true, _) | (false, Loopback::Entered) => {}
-        (false, Loopback::Own) => view.arguments.push("--unshare-net".into()),
+        (true, _) | (false, NetworkNamespace::Joined) => {}
+        (false, NetworkNamespace::New) => call.arguments.push("--unshare-net".into()),
     }
-    let (mut places, opened) = Places::of(sandbox)?;
+    let (mut access_map, opened) = AccessMap::of(sandbox)?;
     if sandbox.unix_sockets {
-        sockets::hide(&mut places)?;
+        sockets::hide(&mut access_map)?;
     }
     let is_protected = |root: &&Root| !sandbox.unprotected.iter().any(|path| path == root.path());
-    guarded::guard(&mut places, sandbox.write.iter().filter(is_protected));
-    places.pin_around();
-    let covers = places.covers(sandbox);
-    view.show(&places, opened, *binds)?;
+    read_only::protect(&mut access_map, sandbox.write.iter().filter(is_protected));
+    access_map.pin_parents();
+    let covers = access_map.covers(sandbox);
+    call.show(&access_map, opened, *binds)?;
     // For root, kernel settings are ordinary files, and some of them name a program for the kernel
     // to run.
-    view.add("--remount-ro", &["/proc"]);
+    call.add("--remount-ro", &["/proc"]);
     for (name, value) in loader {
-        view.add("--setenv", &[name, value]);
+        call.add("--setenv", &[name, value]);
     }
-    view.add_fd("--seccomp", filter(sandbox)?, None);
-    view.add_fd("--json-status-fd", report, None);
-    view.arguments.push("--".into());
-    Ok(Bubblewrap { arguments: view.arguments, fds: view.fds, covers })
+    call.add_fd("--seccomp", filter(sandbox)?, None);
+    call.add_fd("--json-status-fd", report, None);
+    call.arguments.push("--".into());
+    Ok(BwrapCall { arguments: call.arguments, fds: call.fds, covers })
 }
 
 /// The path of `bwrap`.
@@ -139,33 +139,38 @@ fn filter(sandbox: &Sandbox) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-struct View {
+struct Arguments {
     arguments: Vec<OsString>,
     fds: Vec<OwnedFd>,
 }
 
-impl View {
-    fn show(&mut self, places: &Places, mut opened: Opened, binds: Binds) -> io::Result<()> {
+impl Arguments {
+    fn show(
+        &mut self,
+        access_map: &AccessMap,
+        mut opened: OpenRoots,
+        binds: Binds,
+    ) -> io::Result<()> {
         let mut covers = Vec::new();
-        for (path, place) in places.iter() {
-            match place {
-                Place::Write | Place::Read => {
+        for (path, access) in access_map.iter() {
+            match access {
+                PathAccess::Write | PathAccess::Read => {
                     // Do not follow a link that was swapped in meanwhile.
                     let source =
                         opened.remove(path).map_or_else(|| open_without_links(path), Ok)?;
-                    self.bind(place, path, source, binds);
+                    self.bind(access, path, source, binds);
                 }
-                Place::Hidden if path.is_dir() => {
+                PathAccess::Hidden if path.is_dir() => {
                     self.add("--tmpfs", &[path]);
                     covers.push(path);
                 }
                 // An empty file: many programs fail if they cannot read their settings.
-                Place::Hidden if path.is_file() => {
+                PathAccess::Hidden if path.is_file() => {
                     let nothing =
                         open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
                     self.add_fd("--ro-bind-data", nothing, Some(path));
                 }
-                Place::Hidden => self.add("--ro-bind", &[Path::new("/dev/null"), path]),
+                PathAccess::Hidden => self.add("--ro-bind", &[Path::new("/dev/null"), path]),
             }
         }
         // Remounted last, since the mounts inside needed their mount points first.
@@ -175,10 +180,10 @@ impl View {
         Ok(())
     }
 
-    fn bind(&mut self, place: Place, path: &Path, source: OwnedFd, binds: Binds) {
-        let (by_path, by_descriptor) = match place {
-            Place::Write => ("--bind", "--bind-fd"),
-            Place::Read | Place::Hidden => ("--ro-bind", "--ro-bind-fd"),
+    fn bind(&mut self, access: PathAccess, path: &Path, source: OwnedFd, binds: Binds) {
+        let (by_path, by_descriptor) = match access {
+            PathAccess::Write => ("--bind", "--bind-fd"),
+            PathAccess::Read | PathAccess::Hidden => ("--ro-bind", "--ro-bind-fd"),
         };
         match binds {
             Binds::ByPath => self.add(by_path, &[path, path]),

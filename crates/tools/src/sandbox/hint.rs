@@ -46,12 +46,12 @@ const NO_NETWORK: [&str; 17] = [
 
 /// Errors when nothing is listening. They only count for localhost: whether a remote server listens
 /// cannot be known here.
-const NOBODY_LISTENS: [&str; 2] = ["onnection refused", "ECONNREFUSED"];
+const NO_LISTENER: [&str; 2] = ["onnection refused", "ECONNREFUSED"];
 
 /// Exit codes for the same errors from programs in quiet mode.
 const NO_NETWORK_QUIETLY: [(&str, i32); 4] = [("curl", 5), ("curl", 6), ("curl", 7), ("wget", 4)];
 
-const AT_HOME: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+const LOCALHOST_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Most programs capitalize these, Go programs do not.
 const REFUSED: [&str; 5] =
@@ -67,10 +67,10 @@ const MISSING: [&str; 2] = ["No such file", "ENOENT"];
 const NOT_EXECUTABLE: i32 = 126;
 
 /// Errors for a read-only mount inside the tree.
-const FAST: [&str; 3] = ["Read-only file system", "Device or resource busy", "EBUSY"];
+const READ_ONLY_ERRORS: [&str; 3] = ["Read-only file system", "Device or resource busy", "EBUSY"];
 
 /// Names on the same line that identify such a mount (see `read_only.rs`).
-const GUARDED: [&str; 8] =
+const READ_ONLY_NAMES: [&str; 8] =
     [".git/", "'.git'", "config file", ".ikigai", "AGENTS.md", "rc:", "rc'", "profile"];
 
 /// Ways to spell the home directory in a command.
@@ -81,15 +81,15 @@ const LOOKING: [&str; 6] = ["ls", "cat", "find", "head", "tail", "test"];
 
 /// A finished command.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended<'a> {
+pub(crate) struct EndedCommand<'a> {
     pub(crate) command: &'a str,
     pub(crate) exit_code: i32,
     pub(crate) output: &'a str,
 }
 
 /// The line to append to the output.
-pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: Ended<'_>) -> Option<&'static str> {
-    let Ended { command, exit_code, output } = ended;
+pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: EndedCommand<'_>) -> Option<&'static str> {
+    let EndedCommand { command, exit_code, output } = ended;
     if output.trim().is_empty() && is_look(command) && names_secret(sandbox, command) {
         return Some(SECRETS);
     }
@@ -104,7 +104,7 @@ pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: Ended<'_>) -> Option<&'
     {
         return Some(line);
     }
-    if output.lines().any(|line| says(line, &FAST) && says(line, &GUARDED)) {
+    if output.lines().any(|line| says(line, &READ_ONLY_ERRORS) && says(line, &READ_ONLY_NAMES)) {
         return Some(SETTINGS);
     }
     let is_refused = |line: &str| says(line, &REFUSED) || says(line, &MISSING);
@@ -127,18 +127,18 @@ fn sockets(sandbox: &Sandbox, kind: Kind, line: &str) -> Option<&'static str> {
     hint.filter(|_| says(line, &NO_FAMILY))
 }
 
-fn network(kind: Kind, ended: Ended<'_>) -> Option<&'static str> {
-    let Ended { command, exit_code, output } = ended;
-    let at_home = match kind {
+fn network(kind: Kind, ended: EndedCommand<'_>) -> Option<&'static str> {
+    let EndedCommand { command, exit_code, output } = ended;
+    let localhost = match kind {
         Kind::Bubblewrap => LOCALHOST,
         Kind::Landlock => NO_SOCKETS,
     };
     let quietly = |(name, code): &(&str, i32)| exit_code == *code && command.contains(name);
     if output.trim().is_empty() && NO_NETWORK_QUIETLY.iter().any(quietly) {
-        return Some(if says(command, &AT_HOME) { at_home } else { NETWORK });
+        return Some(if says(command, &LOCALHOST_NAMES) { localhost } else { NETWORK });
     }
-    output.lines().find_map(|line| match says(line, &AT_HOME) {
-        true => (says(line, &NO_NETWORK) || says(line, &NOBODY_LISTENS)).then_some(at_home),
+    output.lines().find_map(|line| match says(line, &LOCALHOST_NAMES) {
+        true => (says(line, &NO_NETWORK) || says(line, &NO_LISTENER)).then_some(localhost),
         false => says(line, &NO_NETWORK).then_some(NETWORK),
     })
 }
@@ -178,8 +178,8 @@ fn says(text: &str, words: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        Ended, Kind, LOCALHOST, NETWORK, NO_SOCKETS, NO_UNIX_SOCKETS, PLACES, PLACES_AND_SECRETS,
-        SECRETS, SETTINGS, SHARED_MEMORY, Sandbox, UNIX_SOCKETS, hint,
+        EndedCommand, Kind, LOCALHOST, NETWORK, NO_SOCKETS, NO_UNIX_SOCKETS, PLACES,
+        PLACES_AND_SECRETS, SECRETS, SETTINGS, SHARED_MEMORY, Sandbox, UNIX_SOCKETS, hint,
     };
     use crate::sandbox::{Identity, Root};
 
@@ -195,7 +195,7 @@ mod tests {
 
     #[track_caller]
     fn check(command: &str, exit_code: i32, output: &str, expected: Option<&str>) {
-        let ended = Ended { command, exit_code, output };
+        let ended = EndedCommand { command, exit_code, output };
         let line = hint(&sandbox(), Kind::Bubblewrap, ended);
         assert_eq!(line, expected, "{command}: {output:?}");
     }
@@ -231,7 +231,7 @@ mod tests {
     fn with_a_network_nothing_is_said_of_it() {
         let sandbox = Sandbox { network: true, ..Sandbox::default() };
         let said = |output: &str| {
-            hint(&sandbox, Kind::Bubblewrap, Ended { command: "make", exit_code: 1, output })
+            hint(&sandbox, Kind::Bubblewrap, EndedCommand { command: "make", exit_code: 1, output })
         };
         assert_eq!(said("curl: (6) Could not resolve host: example.org"), None);
         assert_eq!(said("Error: connect ECONNREFUSED 127.0.0.1:5432"), None);
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn with_landlock_there_is_no_localhost_and_more_is_refused() {
         let said = |output: &str| {
-            hint(&sandbox(), Kind::Landlock, Ended { command: "make", exit_code: 1, output })
+            hint(&sandbox(), Kind::Landlock, EndedCommand { command: "make", exit_code: 1, output })
         };
         assert_eq!(said("Error: connect ECONNREFUSED 127.0.0.1:5432"), Some(NO_SOCKETS));
         assert_eq!(said("ls: '/': Permission denied"), Some(PLACES_AND_SECRETS));
@@ -258,7 +258,7 @@ mod tests {
                 "dial unix /x: socket: address family not supported by protocol",
                 "Error: listen EAFNOSUPPORT /x",
             ] {
-                let ended = Ended { command: "make", exit_code: 1, output };
+                let ended = EndedCommand { command: "make", exit_code: 1, output };
                 assert_eq!(hint(&sandbox, kind, ended), expected, "{kind}: {output}");
             }
         };

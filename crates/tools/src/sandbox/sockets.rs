@@ -10,14 +10,14 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use super::places::{Place, Places};
+use super::access_map::{AccessMap, PathAccess};
 
 /// More mounts would slow down every command. Desktops have about a dozen outside `/run` and
 /// `/tmp`.
 const LIMIT: usize = 1_000;
 
 /// Hides all sockets in readable folders.
-pub(super) fn hide(places: &mut Places) -> io::Result<()> {
+pub(super) fn hide(access_map: &mut AccessMap) -> io::Result<()> {
     let mut count = 0;
     for line in BufReader::new(fs::File::open("/proc/net/unix")?).split(b'\n').skip(1) {
         let line = line?;
@@ -26,9 +26,9 @@ pub(super) fn hide(places: &mut Places) -> io::Result<()> {
             continue;
         };
         if let Ok(path) = path.canonicalize()
-            && places.at(&path) == Place::Read
+            && access_map.access(&path) == PathAccess::Read
         {
-            places.hide(path);
+            access_map.hide(path);
             count += 1;
         }
         if count > LIMIT {

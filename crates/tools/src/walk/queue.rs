@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::Work;
+use super::Task;
 
 /// The remaining tasks, last in first out: that keeps few of them in memory.
 pub(super) struct Queue {
@@ -11,7 +11,7 @@ pub(super) struct Queue {
 }
 
 struct State {
-    work: Vec<Work>,
+    work: Vec<Task>,
     /// Tasks in progress, which may add more.
     begun: usize,
     /// Threads waiting for a task.
@@ -19,13 +19,13 @@ struct State {
 }
 
 /// A task in progress, until it is dropped.
-pub(super) struct Task<'a> {
+pub(super) struct RunningTask<'a> {
     queue: &'a Queue,
-    pub(super) work: Work,
+    pub(super) work: Task,
 }
 
 impl Queue {
-    pub(super) fn new(start: Work) -> Queue {
+    pub(super) fn new(start: Task) -> Queue {
         let state = State { work: vec![start], begun: 0, waiting: 0 };
         Queue { state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -35,7 +35,7 @@ impl Queue {
     }
 
     /// The next task; `None` when the walk is complete.
-    pub(super) fn next(&self, is_over: &(dyn Fn() -> bool + Sync)) -> Option<Task<'_>> {
+    pub(super) fn next(&self, is_over: &(dyn Fn() -> bool + Sync)) -> Option<RunningTask<'_>> {
         let is_over = is_over();
         let mut state = self.lock();
         if is_over {
@@ -44,7 +44,7 @@ impl Queue {
         loop {
             if let Some(work) = state.work.pop() {
                 state.begun += 1;
-                return Some(Task { queue: self, work });
+                return Some(RunningTask { queue: self, work });
             }
             if state.begun == 0 {
                 return None;
@@ -56,9 +56,9 @@ impl Queue {
     }
 }
 
-impl Task<'_> {
+impl RunningTask<'_> {
     /// Adds the tasks that follow from it.
-    pub(super) fn add(&self, work: Vec<Work>) {
+    pub(super) fn add(&self, work: Vec<Task>) {
         if work.is_empty() {
             return;
         }
@@ -70,7 +70,7 @@ impl Task<'_> {
     }
 }
 
-impl Drop for Task<'_> {
+impl Drop for RunningTask<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         state.begun -= 1;

@@ -28,7 +28,7 @@ use crate::tree::Tree;
 pub(super) struct Rules {
     outer: Option<Arc<Rules>>,
     /// The offset at which paths become relative to the folder of these rules.
-    beneath: usize,
+    offset: usize,
     ignore: Gitignore,
     git_ignore: Gitignore,
     git_exclude: Gitignore,
@@ -41,36 +41,36 @@ pub(super) struct Rules {
 
 /// What the rules say about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum RuleMatch {
     Nothing,
-    Leave,
-    Take,
+    Ignore,
+    Include,
 }
 
 impl Rules {
     /// What applies to an entry in the folder of these rules, by its absolute path.
-    pub(super) fn judge(&self, path: &Path, is_folder: bool) -> Said {
-        let mut said = [Said::Nothing; 3];
+    pub(super) fn judge(&self, path: &Path, is_folder: bool) -> RuleMatch {
+        let mut said = [RuleMatch::Nothing; 3];
         let mut is_inside_repository = false;
         let mut rules = Some(self);
-        while let Some(Rules { outer, beneath, ignore, git_ignore, git_exclude, .. }) = rules {
-            let path = path.as_os_str().as_bytes().get(*beneath..).unwrap_or_default();
+        while let Some(Rules { outer, offset, ignore, git_ignore, git_exclude, .. }) = rules {
+            let path = path.as_os_str().as_bytes().get(*offset..).unwrap_or_default();
             let path = OsStr::from_bytes(path);
             let matchers = [ignore, git_ignore, git_exclude];
             let matchers = if is_inside_repository { &matchers[..1] } else { &matchers[..] };
             for (said, matcher) in said.iter_mut().zip(matchers) {
-                if *said == Said::Nothing {
+                if *said == RuleMatch::Nothing {
                     *said = match matcher.matched(path, is_folder) {
-                        Match::None => Said::Nothing,
-                        Match::Ignore(_) => Said::Leave,
-                        Match::Whitelist(_) => Said::Take,
+                        Match::None => RuleMatch::Nothing,
+                        Match::Ignore(_) => RuleMatch::Ignore,
+                        Match::Whitelist(_) => RuleMatch::Include,
                     };
                 }
             }
             is_inside_repository |= rules.is_some_and(|rules| rules.is_repository);
             rules = outer.as_deref();
         }
-        said.into_iter().find(|said| *said != Said::Nothing).unwrap_or(Said::Nothing)
+        said.into_iter().find(|said| *said != RuleMatch::Nothing).unwrap_or(RuleMatch::Nothing)
     }
 
     fn is_empty(&self) -> bool {
@@ -129,7 +129,7 @@ impl IgnoreFiles<'_> {
         folder: &Path,
         present: Present,
     ) -> Option<Arc<Rules>> {
-        let is_repository = present.git && self.is_believed(&folder.join(".git"));
+        let is_repository = present.git && self.is_trusted(&folder.join(".git"));
         let mut bytes = outer.map_or(0, |outer| outer.bytes);
         let mut compile = |text: Option<Vec<u8>>| match text {
             Some(text) if bytes + text.len() <= LARGEST_TOGETHER => {
@@ -145,7 +145,7 @@ impl IgnoreFiles<'_> {
         let rules = Rules {
             outer: outer.cloned(),
             // With the slash; only the root folder ends with one.
-            beneath: if length > 1 { length + 1 } else { length },
+            offset: if length > 1 { length + 1 } else { length },
             ignore: compile(read(present.ignore, ".ignore")),
             git_ignore: compile(read(present.git_ignore, ".gitignore")),
             git_exclude: compile(is_repository.then(|| self.exclude(folder)).flatten()),
@@ -156,7 +156,7 @@ impl IgnoreFiles<'_> {
     }
 
     /// Whether a trusted entry exists at `path`; in the tree all are.
-    fn is_believed(&self, path: &Path) -> bool {
+    fn is_trusted(&self, path: &Path) -> bool {
         match self.tree.names(path) {
             true => path.symlink_metadata().is_ok(),
             false => self.owners.check(path) == Ok(true),

@@ -29,8 +29,8 @@ use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::enclosed::STACK;
-use crate::sandbox::{Cover, Place};
+use super::sandboxed::STACK;
+use crate::sandbox::{Cover, PathAccess};
 
 /// How often all covers are checked if folders cannot be watched, for example because the system's
 /// inotify limit is reached.
@@ -49,7 +49,7 @@ const REPLACED: WatchFlags = WatchFlags::CREATE
 
 /// The covers of all commands.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Covers(Arc<Mutex<State>>);
+pub(super) struct CoverWatcher(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -57,15 +57,15 @@ struct State {
     inotify: Option<Arc<OwnedFd>>,
     /// By watch descriptor.
     folders: HashMap<i32, PathBuf>,
-    commands: Vec<Weak<Covered>>,
+    commands: Vec<Weak<CommandCovers>>,
     /// Whether a thread polls all covers, since some folders could not be watched.
     is_looking: bool,
 }
 
 /// The covers of one command.
 #[derive(Debug)]
-pub(super) struct Covered {
-    all: Covers,
+pub(super) struct CommandCovers {
+    all: CoverWatcher,
     covers: Vec<Cover>,
     /// The status output of `bwrap`; only peeked at.
     report: UnixStream,
@@ -75,11 +75,15 @@ pub(super) struct Covered {
     ended: Mutex<Option<String>>,
 }
 
-impl Covers {
+impl CoverWatcher {
     /// Starts watching the covers that a command is about to get.
-    pub(super) fn watch(&self, covers: Vec<Cover>, report: UnixStream) -> io::Result<Arc<Covered>> {
+    pub(super) fn watch(
+        &self,
+        covers: Vec<Cover>,
+        report: UnixStream,
+    ) -> io::Result<Arc<CommandCovers>> {
         let (fallen, ended) = (Mutex::default(), Mutex::default());
-        let covered = Arc::new(Covered { all: self.clone(), covers, report, fallen, ended });
+        let covered = Arc::new(CommandCovers { all: self.clone(), covers, report, fallen, ended });
         let mut state = lock(&self.0);
         state.commands.push(Arc::downgrade(&covered));
         if state.inotify.is_none()
@@ -144,13 +148,13 @@ impl Covers {
 
 impl State {
     /// The commands that are still running.
-    fn commands(&mut self) -> Vec<Arc<Covered>> {
+    fn commands(&mut self) -> Vec<Arc<CommandCovers>> {
         self.commands.retain(|command| command.strong_count() > 0);
         self.commands.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Whether every folder in which something could be replaced is watched.
-    fn watch_folders(&mut self, covered: &Covered) -> bool {
+    fn watch_folders(&mut self, covered: &CommandCovers) -> bool {
         let Some(inotify) = &self.inotify else { return false };
         let folders: BTreeSet<&Path> =
             covered.covers.iter().filter_map(|cover| cover.path.parent()).collect();
@@ -172,7 +176,7 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 /// An event in a watched folder.
-enum Replaced {
+enum ReplaceEvent {
     Name {
         watch: i32,
         name: Vec<u8>,
@@ -181,12 +185,12 @@ enum Replaced {
     Anything,
 }
 
-impl Replaced {
-    fn covers_of(&self, covered: &Covered, folders: &HashMap<i32, PathBuf>) -> Vec<PathBuf> {
+impl ReplaceEvent {
+    fn covers_of(&self, covered: &CommandCovers, folders: &HashMap<i32, PathBuf>) -> Vec<PathBuf> {
         let covers = covered.covers.iter().map(|cover| &cover.path);
         match self {
-            Replaced::Anything => covers.cloned().collect(),
-            Replaced::Name { watch, name } => {
+            ReplaceEvent::Anything => covers.cloned().collect(),
+            ReplaceEvent::Name { watch, name } => {
                 let Some(folder) = folders.get(watch) else { return Vec::new() };
                 let path = folder.join(OsStr::from_bytes(name));
                 covers.filter(|cover| **cover == path).cloned().collect()
@@ -196,18 +200,19 @@ impl Replaced {
 }
 
 /// Waits for events and returns all that are available.
-fn read(inotify: &OwnedFd) -> io::Result<Vec<Replaced>> {
+fn read(inotify: &OwnedFd) -> io::Result<Vec<ReplaceEvent>> {
     let mut buffer = [MaybeUninit::uninit(); 8 * 1024];
     let mut reader = inotify::Reader::new(inotify, &mut buffer);
     let mut replaced = Vec::new();
     loop {
         match reader.next() {
             Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => {
-                replaced.push(Replaced::Anything);
+                replaced.push(ReplaceEvent::Anything);
             }
             Ok(event) => {
                 let name = event.file_name().map(|name| name.to_bytes().to_vec());
-                replaced.push(Replaced::Name { watch: event.wd(), name: name.unwrap_or_default() });
+                replaced
+                    .push(ReplaceEvent::Name { watch: event.wd(), name: name.unwrap_or_default() });
             }
             Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
@@ -218,10 +223,11 @@ fn read(inotify: &OwnedFd) -> io::Result<Vec<Replaced>> {
     }
 }
 
-impl Covered {
+impl CommandCovers {
     /// Whether the command never could write to a path: nothing there, above or below was replaced.
     pub(super) fn was_read_only(&self, path: &Path) -> bool {
-        let is_cover = |cover: &Cover| cover.place == Place::Read && path.starts_with(&cover.path);
+        let is_cover =
+            |cover: &Cover| cover.access == PathAccess::Read && path.starts_with(&cover.path);
         let is_near = |fallen: &PathBuf| fallen.starts_with(path) || path.starts_with(fallen);
         self.covers.iter().any(is_cover) && !lock(&self.fallen).iter().any(is_near)
     }
@@ -288,7 +294,7 @@ impl Covered {
 }
 
 /// Runs on its own thread: a file system may hang, and a thread cannot leave the sandbox again.
-fn cover_in_background(covered: &Arc<Covered>) {
+fn cover_in_background(covered: &Arc<CommandCovers>) {
     let covering = Arc::clone(covered);
     let started = spawn(move || {
         if let Some(first) = wait_for_setup(&covering)
@@ -305,7 +311,7 @@ fn cover_in_background(covered: &Arc<Covered>) {
 }
 
 /// The init process of a sandbox once that is set up; `None` if it has ended.
-fn wait_for_setup(covered: &Arc<Covered>) -> Option<Pid> {
+fn wait_for_setup(covered: &Arc<CommandCovers>) -> Option<Pid> {
     for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
         if let Some(first) = covered.first_process() {
             // It starts the command after the setup.
@@ -337,14 +343,14 @@ fn put_on(cover: &Cover) -> io::Result<()> {
     if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) || kind.is_symlink() {
         return Ok(());
     }
-    match cover.place {
-        Place::Hidden if kind.is_dir() => {
+    match cover.access {
+        PathAccess::Hidden if kind.is_dir() => {
             let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
             Ok(mount("tmpfs", path, "tmpfs", flags, Some(c"mode=0755"))?)
         }
-        Place::Hidden => Ok(mount_bind("/dev/null", path)?),
-        Place::Write => Ok(mount_bind(path, path)?),
-        Place::Read => {
+        PathAccess::Hidden => Ok(mount_bind("/dev/null", path)?),
+        PathAccess::Write => Ok(mount_bind(path, path)?),
+        PathAccess::Read => {
             mount_bind(path, path)?;
             let mut flags =
                 MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;

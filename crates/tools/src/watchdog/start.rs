@@ -15,13 +15,13 @@ use tokio::process::{Child, Command};
 
 use super::Watch;
 #[cfg(target_os = "linux")]
-use super::covers::Covered;
-#[cfg(target_os = "linux")]
-use super::enclosed::Enclosed;
+use super::covers::CommandCovers;
 use super::groups::{Group, Sessions};
-use super::spawning::{Spawned, Spawning};
+#[cfg(target_os = "linux")]
+use super::sandboxed::SandboxStarter;
+use super::spawner::{SpawnedProcess, Spawner};
 use super::wire::{Request, Status};
-use crate::sandbox::Enclosure;
+use crate::sandbox::ResolvedSandbox;
 
 /// The only paths searched: a `bash` found in `PATH` could have been planted by an agent.
 const SHELLS: [&str; 4] =
@@ -36,20 +36,20 @@ pub(super) fn shell_arguments(command: &OsStr) -> [&OsStr; 4] {
 /// Starts commands.
 #[derive(Debug)]
 pub(super) struct Starter {
-    spawning: Spawning,
+    spawner: Spawner,
     /// An error applies to all sandboxed commands.
     #[cfg(target_os = "linux")]
-    enclosed: io::Result<Enclosed>,
+    sandboxed: io::Result<SandboxStarter>,
 }
 
 impl Starter {
     #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "only Linux has both"))]
     pub(super) fn new(watch: Watch) -> Starter {
-        let spawning = Spawning::default();
+        let spawner = Spawner::default();
         Starter {
             #[cfg(target_os = "linux")]
-            enclosed: Enclosed::new(spawning.clone(), watch),
-            spawning,
+            sandboxed: SandboxStarter::new(spawner.clone(), watch),
+            spawner,
         }
     }
 
@@ -63,45 +63,45 @@ impl Starter {
         request: &Request,
         output: OwnedFd,
         cleared: Receiver<()>,
-    ) -> io::Result<Started> {
-        if let Some(walls) = &request.enclosure {
-            return self.start_enclosed(request, walls, output, cleared).await;
+    ) -> io::Result<StartedCommand> {
+        if let Some(resolved) = &request.sandbox {
+            return self.start_sandboxed(request, resolved, output, cleared).await;
         }
-        Ok(Started::of(self.spawning.spawn(&mut shell(request, output)?)?, None))
+        Ok(StartedCommand::of(self.spawner.spawn(&mut shell(request, output)?)?, None))
     }
 
     /// Reaps processes that no task waits for.
     pub(super) fn reap_orphans(&self) {
-        self.spawning.reap_orphans();
+        self.spawner.reap_orphans();
     }
 
     /// Stops starting commands. All started ones are children of this process by now.
     pub(super) fn close(&self) {
-        self.spawning.close();
+        self.spawner.close();
     }
 
     #[cfg(target_os = "linux")]
-    async fn start_enclosed(
+    async fn start_sandboxed(
         &self,
         request: &Request,
-        walls: &Enclosure,
+        resolved: &ResolvedSandbox,
         output: OwnedFd,
         cleared: Receiver<()>,
-    ) -> io::Result<Started> {
-        match &self.enclosed {
-            Ok(enclosed) => enclosed.start(request, walls, output, cleared).await,
+    ) -> io::Result<StartedCommand> {
+        match &self.sandboxed {
+            Ok(sandboxed) => sandboxed.start(request, resolved, output, cleared).await,
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    async fn start_enclosed(
+    async fn start_sandboxed(
         &self,
         _request: &Request,
-        _walls: &Enclosure,
+        _sandbox: &ResolvedSandbox,
         _output: OwnedFd,
         _cleared: Receiver<()>,
-    ) -> io::Result<Started> {
+    ) -> io::Result<StartedCommand> {
         Err(io::Error::other("there is no sandbox for this system"))
     }
 }
@@ -109,7 +109,7 @@ impl Starter {
 /// A running command. Dropping it kills the rest of its group, so neither an error nor a panic
 /// leaves a command without supervision.
 #[derive(Debug)]
-pub(super) struct Started {
+pub(super) struct StartedCommand {
     pub(super) child: Child,
     pub(super) group: Group,
     /// The status output of `bwrap`.
@@ -118,14 +118,14 @@ pub(super) struct Started {
     _network: Option<Arc<OwnedFd>>,
     /// The mounts that enforce its access under bubblewrap.
     #[cfg(target_os = "linux")]
-    pub(super) covered: Option<Arc<Covered>>,
+    pub(super) covered: Option<Arc<CommandCovers>>,
 }
 
-impl Started {
+impl StartedCommand {
     /// `report` must be non-blocking.
-    pub(super) fn of(spawned: Spawned, report: Option<UnixStream>) -> Started {
+    pub(super) fn of(spawned: SpawnedProcess, report: Option<UnixStream>) -> StartedCommand {
         let (child, group) = spawned.take_over();
-        Started {
+        StartedCommand {
             child,
             group,
             report,
@@ -139,8 +139,8 @@ impl Started {
     pub(super) fn within(
         mut self,
         network: Option<Arc<OwnedFd>>,
-        covered: Arc<Covered>,
-    ) -> Started {
+        covered: Arc<CommandCovers>,
+    ) -> StartedCommand {
         (self._network, self.covered) = (network, Some(covered));
         self
     }
@@ -188,14 +188,14 @@ impl Started {
         // Only peeked at: others read the init process from it.
         let length = recv(report, &mut bytes, RecvFlags::PEEK).map_or(0, |(_, length)| length);
         // A signal came from outside or from us, so the report does not matter.
-        if ended.code().is_none() || did_begin(&bytes[..length]) {
+        if ended.code().is_none() || has_started(&bytes[..length]) {
             return ended.into();
         }
         Status::NotStarted("bubblewrap could not set up the sandbox".to_owned())
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedCommand {
     fn drop(&mut self) {
         // This also reaps the leader, whose status no longer matters.
         if self.group.is_alive() {
@@ -210,7 +210,7 @@ impl Drop for Started {
 
 /// Bubblewrap reports an exit code only if the command was started. Its own exit code cannot tell
 /// that.
-fn did_begin(report: &[u8]) -> bool {
+fn has_started(report: &[u8]) -> bool {
     String::from_utf8_lossy(report).contains("\"exit-code\"")
 }
 
@@ -250,24 +250,24 @@ mod tests {
     use std::process::Stdio;
     use std::time::Duration;
 
-    use super::super::spawning::Spawning;
+    use super::super::spawner::Spawner;
     use super::super::until_gone;
-    use super::{Command, Started, did_begin};
+    use super::{Command, StartedCommand, has_started};
 
     #[test]
-    fn a_command_that_failed_is_told_from_one_that_never_began() {
-        assert!(did_begin(b"{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n"));
-        assert!(!did_begin(b"{ \"child-pid\": 7 }\n"));
-        assert!(!did_begin(b""));
+    fn a_failed_command_is_told_from_one_that_never_started() {
+        assert!(has_started(b"{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n"));
+        assert!(!has_started(b"{ \"child-pid\": 7 }\n"));
+        assert!(!has_started(b""));
     }
 
     #[tokio::test]
-    async fn a_command_that_is_followed_no_more_is_ended() {
+    async fn an_unsupervised_command_is_ended() {
         #[expect(clippy::disallowed_methods, reason = "a process to be ended")]
         let mut command = Command::new("sleep");
         command.arg("1000").process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
-        let spawned = Spawning::default().spawn(&mut command).unwrap();
-        let started = Started::of(spawned, None);
+        let spawned = Spawner::default().spawn(&mut command).unwrap();
+        let started = StartedCommand::of(spawned, None);
         let group = started.group;
         assert!(group.is_alive());
         drop(started);

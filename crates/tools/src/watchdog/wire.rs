@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
 use crate::notes::Note;
-use crate::sandbox::Enclosure;
+use crate::sandbox::ResolvedSandbox;
 use crate::words::{Variables, push_variables, take_variables};
 
 /// A request, sent through the control socket of the command.
@@ -28,20 +28,20 @@ pub(crate) struct Request {
     /// Where changes of protected paths are moved to; empty if they are not checked.
     pub(crate) quarantine: OsString,
     /// Its sandbox, if any.
-    pub(crate) enclosure: Option<Enclosure>,
+    pub(crate) sandbox: Option<ResolvedSandbox>,
 }
 
 impl Request {
     /// Each field is prefixed with its length.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let enclosure = self.enclosure.as_ref().map(Enclosure::encode).unwrap_or_default();
+        let sandbox = self.sandbox.as_ref().map(ResolvedSandbox::encode).unwrap_or_default();
         let mut variables = Vec::new();
         push_variables(&mut variables, &self.variables);
         let (command, directory) = (self.command.as_bytes(), self.directory.as_bytes());
         let (agent, expected) = (self.agent.as_bytes(), self.expected.as_bytes());
         let quarantine = self.quarantine.as_bytes();
-        for field in [command, directory, &variables, agent, expected, quarantine, &enclosure] {
+        for field in [command, directory, &variables, agent, expected, quarantine, &sandbox] {
             bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
             bytes.extend_from_slice(field);
         }
@@ -55,24 +55,20 @@ impl Request {
         let agent = read_field(control).await?;
         let expected = read_field(control).await?;
         let quarantine = read_field(control).await?;
-        let enclosure = read_field(control).await?;
-        Request::of_fields(
-            [command, directory, agent, expected, quarantine],
-            &variables,
-            &enclosure,
-        )
-        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+        let sandbox = read_field(control).await?;
+        Request::of_fields([command, directory, agent, expected, quarantine], &variables, &sandbox)
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// A malformed sandbox must not be treated as none.
-    fn of_fields(texts: [Vec<u8>; 5], mut variables: &[u8], enclosure: &[u8]) -> Option<Request> {
+    fn of_fields(texts: [Vec<u8>; 5], mut variables: &[u8], sandbox: &[u8]) -> Option<Request> {
         let variables = take_variables(&mut variables).filter(|_| variables.is_empty())?;
-        let enclosure = match enclosure {
+        let sandbox = match sandbox {
             [] => None,
-            bytes => Some(Enclosure::decode(bytes)?),
+            bytes => Some(ResolvedSandbox::decode(bytes)?),
         };
         let [command, directory, agent, expected, quarantine] = texts.map(OsString::from_vec);
-        Some(Request { command, directory, variables, agent, expected, quarantine, enclosure })
+        Some(Request { command, directory, variables, agent, expected, quarantine, sandbox })
     }
 }
 
@@ -162,7 +158,7 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::UnixStream;
 
-    use super::{Enclosure, Request, STATUS_LIMIT, Status};
+    use super::{Request, ResolvedSandbox, STATUS_LIMIT, Status};
     use crate::sandbox::{Kind, Sandbox};
 
     /// The request that the watchdog decodes from these bytes.
@@ -184,8 +180,8 @@ mod tests {
         let (command, directory) = (text(command), text(directory));
         let (variables, agent) = (Vec::new(), "0/".into());
         let [expected, quarantine] = [OsString::new(), OsString::new()];
-        let enclosure = None;
-        Request { command, directory, variables, agent, expected, quarantine, enclosure }.encode()
+        let sandbox = None;
+        Request { command, directory, variables, agent, expected, quarantine, sandbox }.encode()
     }
 
     #[test]
@@ -203,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_breaks_off_is_none() {
+    fn a_truncated_request_is_none() {
         let whole = request(b"echo", b"/tmp");
         for length in 0..whole.len() {
             assert!(received(&whole[..length]).is_none(), "{length} bytes");
@@ -212,10 +208,10 @@ mod tests {
     }
 
     #[test]
-    fn walls_that_cannot_be_read_are_not_the_same_as_none() {
+    fn a_malformed_sandbox_is_not_the_same_as_none() {
         let kind = Kind::Landlock;
         let sandbox = Sandbox { kind: Some(kind), ..Sandbox::default() };
-        let walls = Enclosure { kind, sandbox };
+        let resolved = ResolvedSandbox { kind, sandbox };
         let mut request = Request {
             command: "x".into(),
             directory: "/".into(),
@@ -223,17 +219,17 @@ mod tests {
             agent: "0/".into(),
             expected: "/e".into(),
             quarantine: "/q".into(),
-            enclosure: Some(walls.clone()),
+            sandbox: Some(resolved.clone()),
         };
         let bytes = request.encode();
         let whole = received(&bytes).unwrap();
-        assert_eq!((whole.enclosure, whole.variables), (Some(walls), request.variables));
+        assert_eq!((whole.sandbox, whole.variables), (Some(resolved), request.variables));
         request.variables = Vec::new();
-        request.enclosure = None;
-        assert_eq!(received(&request.encode()).unwrap().enclosure, None);
-        let before_walls = request.encode().len() - 8;
+        request.sandbox = None;
+        assert_eq!(received(&request.encode()).unwrap().sandbox, None);
+        let before_sandbox = request.encode().len() - 8;
         let broken =
-            [request.encode()[..before_walls].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
+            [request.encode()[..before_sandbox].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
         assert!(received(&broken.concat()).is_none());
         for length in 0..bytes.len() {
             assert!(received(&bytes[..length]).is_none(), "{length} bytes");

@@ -11,12 +11,12 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat};
 use rustix::io::Errno;
 
 use super::marks::{CUT, HAS_GIT, HAS_LINK, INSIDE, Marks, NEST, REPOSITORY, UNREADABLE, flags};
-use super::{Closed, Folders, Found, MOST_NAMED, Node, UNSETTLED};
+use super::{Folders, MOST_NAMED, Node, UNSETTLED, UnreadableFolders, WalkResult};
 use crate::change_time::{is_exact, is_settled};
-use crate::protected::beneath::{
-    LONGEST_STRETCH, Look, Root, TO_ENTER, TO_LIST, for_each_entry, open_beneath,
-};
 use crate::protected::moving::plain_mode;
+use crate::protected::safe_files::{
+    FileStat, LONGEST_STRETCH, Root, TO_ENTER, TO_LIST, for_each_entry, open_inside,
+};
 
 /// Ten times as many as in large projects; they take some 30 MB.
 const MOST_FOLDERS: usize = 500_000;
@@ -32,7 +32,7 @@ pub(super) struct Walk<'a> {
     root_path: &'a Path,
     old: &'a Folders,
     pub(super) new: Folders,
-    pub(super) found: Found,
+    pub(super) found: WalkResult,
     /// The current path.
     path: Vec<u8>,
     /// Open folders along the path, since it may be too long for one system call.
@@ -43,7 +43,7 @@ pub(super) struct Walk<'a> {
     /// Which devices keep exact change times.
     exact: HashMap<u64, bool>,
     now: SystemTime,
-    closed: Closed,
+    unreadable: UnreadableFolders,
 }
 
 struct Anchor {
@@ -73,7 +73,7 @@ impl<'a> Walk<'a> {
         root: &'a Root,
         old: &'a Folders,
         now: SystemTime,
-        closed: Closed,
+        unreadable: UnreadableFolders,
     ) -> Walk<'a> {
         Walk {
             root: root.folder.as_fd(),
@@ -84,14 +84,14 @@ impl<'a> Walk<'a> {
                 skipped: old.skipped.clone(),
             },
             old,
-            found: Found::default(),
+            found: WalkResult::default(),
             path: Vec::new(),
             anchors: Vec::new(),
             frames: Vec::new(),
             entries: 0,
             exact: HashMap::new(),
             now,
-            closed,
+            unreadable,
         }
     }
 
@@ -143,8 +143,8 @@ impl<'a> Walk<'a> {
             let may_grow = node.flags & CUT != 0 && self.old.nodes.len() < MOST_FOLDERS;
             // A link on the path may lead elsewhere, but not to the same inode, and nothing else is
             // used.
-            let is_same = |look: Look| {
-                (look.device, look.inode, nanoseconds(look))
+            let is_same = |stat: FileStat| {
+                (stat.device, stat.inode, nanoseconds(stat))
                     == (node.device, node.inode, node.changed)
             };
             if !may_grow && self.stat().is_ok_and(is_same) {
@@ -158,17 +158,17 @@ impl<'a> Walk<'a> {
     }
 
     /// Stats the current path. Links are followed, since the result is only compared.
-    fn stat(&self) -> Result<Look, Errno> {
+    fn stat(&self) -> Result<FileStat, Errno> {
         let (folder, path) = self.here();
         match path {
-            b"" => Look::of_open(folder),
-            path => Look::at(folder, OsStr::from_bytes(path)),
+            b"" => FileStat::of_open(folder),
+            path => FileStat::at(folder, OsStr::from_bytes(path)),
         }
     }
 
     fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         let (folder, path) = self.here();
-        open_beneath(folder, Path::new(OsStr::from_bytes(path)), flags)
+        open_inside(folder, Path::new(OsStr::from_bytes(path)), flags)
     }
 
     /// An open folder, and the rest of the current path relative to it.
@@ -181,24 +181,25 @@ impl<'a> Walk<'a> {
 
     fn list(&mut self, name: &[u8], old: Option<usize>) -> Option<(Node, Children)> {
         let is_known = old.is_some_and(|at| self.old.nodes[at].flags & UNREADABLE != 0);
-        let open = || self.open(TO_LIST).and_then(|folder| Ok((Look::of_open(&folder)?, folder)));
+        let open =
+            || self.open(TO_LIST).and_then(|folder| Ok((FileStat::of_open(&folder)?, folder)));
         let mut opened = open();
-        let may_enter = |look: Look| look.mode & 0o500 == 0o500;
-        if self.closed == Closed::Opened
+        let may_enter = |stat: FileStat| stat.mode & 0o500 == 0o500;
+        if self.unreadable == UnreadableFolders::Open
             && !is_known
-            && !opened.as_ref().is_ok_and(|(look, _)| may_enter(*look))
+            && !opened.as_ref().is_ok_and(|(stat, _)| may_enter(*stat))
             && self.allow_listing().is_ok()
         {
             opened = open();
         }
-        let (look, folder) = match opened {
+        let (stat, folder) = match opened {
             Ok(opened) => opened,
             // It is gone, or was replaced with a link.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return None,
             Err(error) => return Some(self.unreadable(name, old, error)),
         };
-        let settled = is_settled(look.changed, self.now)
-            && *self.exact.entry(look.device).or_insert_with(|| is_exact(&folder));
+        let settled = is_settled(stat.changed, self.now)
+            && *self.exact.entry(stat.device).or_insert_with(|| is_exact(&folder));
         let around = self.frames.last().map_or(0, |frame| frame.flags);
         let mut marks = Marks::default();
         let mut names: Vec<Box<[u8]>> = Vec::new();
@@ -215,9 +216,9 @@ impl<'a> Walk<'a> {
             return Some(self.unreadable(name, old, error));
         }
         self.entries += count;
-        let changed = if settled { nanoseconds(look) } else { UNSETTLED };
+        let changed = if settled { nanoseconds(stat) } else { UNSETTLED };
         let flags = flags(name, around, &marks);
-        let node = Node { changed, flags, ..Node::of(look) };
+        let node = Node { changed, flags, ..Node::of(stat) };
         Some((node, Children::New(self.match_old(names, old).into_iter())))
     }
 
@@ -245,8 +246,8 @@ impl<'a> Walk<'a> {
         }
         let around = self.frames.last().map_or(0, |frame| frame.flags);
         let flags = UNREADABLE | flags(name, around, &Marks::default());
-        let look = self.stat().ok();
-        let node = look.map_or(Node::UNKNOWN, Node::of);
+        let stat = self.stat().ok();
+        let node = stat.map_or(Node::UNKNOWN, Node::of);
         (Node { changed: UNSETTLED, flags, ..node }, Children::Old { next: 0, end: 0 })
     }
 
@@ -354,7 +355,7 @@ impl<'a> Walk<'a> {
 /// Lets the owner list and enter an open folder, whatever its current path is.
 #[cfg(target_os = "linux")]
 fn allow_listing(folder: BorrowedFd<'_>) -> Result<(), Errno> {
-    let mode = plain_mode(Look::of_open(folder)?.mode) | Mode::RUSR | Mode::XUSR;
+    let mode = plain_mode(FileStat::of_open(folder)?.mode) | Mode::RUSR | Mode::XUSR;
     let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
     chmodat(CWD, path, mode, AtFlags::empty())
 }
@@ -365,6 +366,6 @@ fn allow_listing(_folder: BorrowedFd<'_>) -> Result<(), Errno> {
     Err(Errno::ACCESS)
 }
 
-fn nanoseconds(look: Look) -> i64 {
-    look.changed.0.saturating_mul(1_000_000_000).saturating_add(look.changed.1)
+fn nanoseconds(stat: FileStat) -> i64 {
+    stat.changed.0.saturating_mul(1_000_000_000).saturating_add(stat.changed.1)
 }

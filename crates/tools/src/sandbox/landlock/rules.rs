@@ -18,8 +18,8 @@ use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, open, open
 use rustix::io::Errno;
 
 use crate::sandbox::Sandbox;
-use crate::sandbox::ground::Ground;
-use crate::sandbox::places::{Opened, Place, Places};
+use crate::sandbox::access_map::{AccessMap, OpenRoots, PathAccess};
+use crate::sandbox::path_state::PathState;
 
 /// Without the right to truncate (Linux 6.2), a command could empty every file of the user.
 const LEAST: ABI = ABI::V3;
@@ -49,52 +49,52 @@ pub(super) fn no_rules(network: bool) -> Result<RulesetCreated, RulesetError> {
 }
 
 /// The access map with devices hidden, since they are allowed one by one.
-pub(super) fn places_of(sandbox: &Sandbox) -> io::Result<(Places, Opened)> {
-    let (mut places, opened) = Places::of(sandbox)?;
-    places.hide(PathBuf::from(DEVICE_FOLDER));
-    Ok((places, opened))
+pub(super) fn access_map_of(sandbox: &Sandbox) -> io::Result<(AccessMap, OpenRoots)> {
+    let (mut access_map, opened) = AccessMap::of(sandbox)?;
+    access_map.hide(PathBuf::from(DEVICE_FOLDER));
+    Ok((access_map, opened))
 }
 
 /// Makes the rules, and returns the state of the paths that they depend on. `None` stands for a
 /// path whose changes cannot be detected.
 pub(super) fn make_rules(
-    places: &Places,
-    opened: Opened,
+    access_map: &AccessMap,
+    opened: OpenRoots,
     network: bool,
-) -> io::Result<(RulesetCreated, Vec<Option<Ground>>)> {
+) -> io::Result<(RulesetCreated, Vec<Option<PathState>>)> {
     let rules = no_rules(network).map_err(io::Error::other)?;
-    let mut making = Making { places, opened, rules, ground: Vec::new(), siblings: 0 };
-    making.read_around(Path::new("/"))?;
-    for (path, place) in places.iter() {
-        making.allow_place(path, place)?;
+    let mut builder = RulesBuilder { access_map, opened, rules, states: Vec::new(), siblings: 0 };
+    builder.read_around(Path::new("/"))?;
+    for (path, access) in access_map.iter() {
+        builder.allow_path(path, access)?;
     }
     for device in DEVICES {
         let doing = AccessFs::from_file(NEWEST) & !BitFlags::from(AccessFs::Execute);
-        making.allow(at(CWD, Path::new(device)), doing)?;
+        builder.allow(at(CWD, Path::new(device)), doing)?;
     }
-    making.ground.push(Ground::listed(Path::new(DEVICE_FOLDER)));
-    Ok((making.rules, making.ground))
+    builder.states.push(PathState::of_contents(Path::new(DEVICE_FOLDER)));
+    Ok((builder.rules, builder.states))
 }
 
-struct Making<'a> {
-    places: &'a Places,
-    opened: Opened,
+struct RulesBuilder<'a> {
+    access_map: &'a AccessMap,
+    opened: OpenRoots,
     rules: RulesetCreated,
-    ground: Vec<Option<Ground>>,
+    states: Vec<Option<PathState>>,
     /// How many entries were made readable one by one.
     siblings: usize,
 }
 
-impl Making<'_> {
-    fn allow_place(&mut self, path: &Path, place: Place) -> io::Result<()> {
-        if place == Place::Hidden {
+impl RulesBuilder<'_> {
+    fn allow_path(&mut self, path: &Path, access: PathAccess) -> io::Result<()> {
+        if access == PathAccess::Hidden {
             return Ok(());
         }
-        self.ground.push(Ground::itself(path));
-        if place == Place::Read {
+        self.states.push(PathState::of_path(path));
+        if access == PathAccess::Read {
             return self.read_around(path);
         }
-        match self.places.hidden_below(path) {
+        match self.access_map.hidden_inside(path) {
             Some(hidden) => Err(cannot_hide(hidden, path)),
             None => {
                 let root = self.opened.remove(path).map_or_else(|| at(CWD, path), Ok);
@@ -105,17 +105,17 @@ impl Making<'_> {
 
     /// Makes `folder` readable. If something in it is hidden, allows everything else one by one.
     fn read_around(&mut self, folder: &Path) -> io::Result<()> {
-        if self.places.hidden_below(folder).is_none() {
+        if self.access_map.hidden_inside(folder).is_none() {
             return self.read(at(CWD, folder));
         }
-        self.ground.push(Ground::listed(folder));
+        self.states.push(PathState::of_contents(folder));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let listed = match open(folder, flags, Mode::empty()) {
             // What the user cannot list, the sandbox cannot list either.
             Err(Errno::ACCESS) => return Ok(()),
             listed => listed?,
         };
-        let leading = self.places.names_in(folder);
+        let leading = self.access_map.names_in(folder);
         for entry in Dir::read_from(&listed)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -125,7 +125,7 @@ impl Making<'_> {
             }
             if !leading.contains(name) {
                 self.read(at(&listed, Path::new(name)))?;
-            } else if self.places.at(&folder.join(name)) == Place::Read {
+            } else if self.access_map.access(&folder.join(name)) == PathAccess::Read {
                 self.read_around(&folder.join(name))?;
             }
         }

@@ -11,7 +11,7 @@ use crate::change_time::{is_exact, is_settled};
 
 /// The recorded state of a path.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct PathState {
     path: PathBuf,
     seen: Metadata,
     /// Whether the folder's entries matter, not only its identity.
@@ -20,23 +20,23 @@ pub(super) struct Ground {
     open: File,
 }
 
-impl Ground {
+impl PathState {
     /// Records a folder whose entries matter.
-    pub(super) fn listed(path: &Path) -> Option<Ground> {
-        Ground::find(path, true)
+    pub(super) fn of_contents(path: &Path) -> Option<PathState> {
+        PathState::find(path, true)
     }
 
     /// Records a path of which only the identity matters.
-    pub(super) fn itself(path: &Path) -> Option<Ground> {
-        Ground::find(path, false)
+    pub(super) fn of_path(path: &Path) -> Option<PathState> {
+        PathState::find(path, false)
     }
 
     /// `None` if it cannot be inspected.
-    fn find(path: &Path, is_listed: bool) -> Option<Ground> {
+    fn find(path: &Path, is_listed: bool) -> Option<PathState> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
         let seen = open.metadata().ok()?;
-        Some(Ground { path: path.to_owned(), seen, is_listed, open })
+        Some(PathState { path: path.to_owned(), seen, is_listed, open })
     }
 
     /// Whether every later change that matters will be detected.

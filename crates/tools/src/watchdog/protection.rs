@@ -33,7 +33,7 @@ const MOST_NOTES: usize = 20;
 
 /// The protected paths of all roots.
 #[derive(Debug, Default)]
-pub(super) struct Protecting {
+pub(super) struct Protection {
     paths: ProtectedPaths,
     /// The guards of running commands.
     guards: RefCell<Vec<Weak<Guard>>>,
@@ -48,7 +48,7 @@ pub(super) struct Protecting {
     has_keeper: Cell<bool>,
 }
 
-impl Protecting {
+impl Protection {
     /// Waits until no path is being restored, and prevents it as long as the result is held.
     pub(super) async fn starting(&self) -> Option<RwLockReadGuard<'_, ()>> {
         timeout(PATIENCE, self.turn.read()).await.ok()
@@ -60,28 +60,31 @@ impl Protecting {
     }
 
     /// Registers a running command until the result is dropped.
-    pub(super) fn note_running(self: &Rc<Self>, group: Group) -> Running {
+    pub(super) fn note_running(self: &Rc<Self>, group: Group) -> RunningEntry {
         self.running.borrow_mut().push(group);
-        Running { protecting: Rc::clone(self), group }
+        RunningEntry { protection: Rc::clone(self), group }
     }
 
     /// Starts watching strays, if there are any and no one else watches them.
-    pub(super) fn keep(self: &Rc<Self>) -> Option<Keeper> {
+    pub(super) fn keep(self: &Rc<Self>) -> Option<StrayWatch> {
         if self.has_keeper.get() || strays(&self.running.borrow()).is_empty() {
             return None;
         }
         self.has_keeper.set(true);
-        Some(Keeper(Rc::clone(self)))
+        Some(StrayWatch(Rc::clone(self)))
     }
 
     /// Records the protected paths before a command starts. `None` for a command outside the
     /// sandbox, which the user has approved.
-    pub(super) async fn begin(&self, request: &Request) -> io::Result<Option<Beside>> {
-        let Some(walls) = request.enclosure.as_ref().filter(|_| !request.quarantine.is_empty())
+    pub(super) async fn guard_command(
+        &self,
+        request: &Request,
+    ) -> io::Result<Option<CommandProtection>> {
+        let Some(resolved) = request.sandbox.as_ref().filter(|_| !request.quarantine.is_empty())
         else {
             return Ok(None);
         };
-        let (sandbox, into) = (&walls.sandbox, PathBuf::from(&request.quarantine));
+        let (sandbox, into) = (&resolved.sandbox, PathBuf::from(&request.quarantine));
         let is_protected =
             |root: &&Root| root.is_folder() && !sandbox.unprotected.contains(&root.path().into());
         let roots: Vec<Root> = sandbox.write.iter().filter(is_protected).cloned().collect();
@@ -101,7 +104,7 @@ impl Protecting {
         guards.retain(|guard| guard.strong_count() > 0);
         guards.push(Arc::downgrade(&guard));
         let expected = Arc::clone(&self.expected);
-        Ok(Some(Beside { guard, into, kind: walls.kind, expected }))
+        Ok(Some(CommandProtection { guard, into, kind: resolved.kind, expected }))
     }
 
     /// Allows writing to a path until `writing` completes, then accepts its new state as approved.
@@ -122,21 +125,21 @@ impl Protecting {
 }
 
 /// The registration of a running command.
-pub(super) struct Running {
-    protecting: Rc<Protecting>,
+pub(super) struct RunningEntry {
+    protection: Rc<Protection>,
     group: Group,
 }
 
-impl Drop for Running {
+impl Drop for RunningEntry {
     fn drop(&mut self) {
-        self.protecting.running.borrow_mut().retain(|group| group.0 != self.group.0);
+        self.protection.running.borrow_mut().retain(|group| group.0 != self.group.0);
     }
 }
 
 /// Watches strays: protected paths are checked as long as there are any.
-pub(super) struct Keeper(Rc<Protecting>);
+pub(super) struct StrayWatch(Rc<Protection>);
 
-impl Keeper {
+impl StrayWatch {
     pub(super) fn strays(&self) -> Vec<Pid> {
         strays(&self.0.running.borrow())
     }
@@ -147,7 +150,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for StrayWatch {
     fn drop(&mut self) {
         self.0.has_keeper.set(false);
     }
@@ -155,14 +158,14 @@ impl Drop for Keeper {
 
 /// The protected paths as guarded for one command.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct CommandProtection {
     guard: Arc<Guard>,
     into: PathBuf,
     kind: Kind,
     expected: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-impl Beside {
+impl CommandProtection {
     /// Whether processes can leave the command's group: bubblewrap has a PID namespace instead.
     pub(super) fn can_be_left(&self) -> bool {
         self.kind == Kind::Landlock

@@ -3,8 +3,8 @@
 //! This never happens on the watchdog's main thread: all paths of a sandbox are resolved again for
 //! every command, and one on a network file system may hang.
 
-mod ruled;
-mod wrapped;
+mod bubblewrap;
+mod landlock;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,29 +13,29 @@ use std::sync::mpsc::Receiver;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use ruled::Ruled;
-use wrapped::Wrapped;
+use bubblewrap::BubblewrapStarter;
+use landlock::LandlockStarter;
 
 use super::Watch;
-use super::spawning::Spawning;
-use super::start::Started;
+use super::spawner::Spawner;
+use super::start::StartedCommand;
 use super::wire::Request;
-use crate::sandbox::{Enclosure, Kind};
+use crate::sandbox::{Kind, ResolvedSandbox};
 
 /// The stack size of threads that start a command, generously measured.
 pub(super) const STACK: usize = 256 * 1024;
 
 /// Starts commands in a sandbox.
 #[derive(Debug)]
-pub(super) struct Enclosed {
-    wrapped: Wrapped,
-    ruled: Ruled,
+pub(super) struct SandboxStarter {
+    bubblewrap: BubblewrapStarter,
+    landlock: LandlockStarter,
 }
 
-impl Enclosed {
-    pub(super) fn new(spawning: Spawning, watch: Watch) -> io::Result<Enclosed> {
-        let wrapped = Wrapped::new(spawning.clone(), watch);
-        Ok(Enclosed { wrapped, ruled: Ruled::new(spawning)? })
+impl SandboxStarter {
+    pub(super) fn new(spawner: Spawner, watch: Watch) -> io::Result<SandboxStarter> {
+        let bubblewrap = BubblewrapStarter::new(spawner.clone(), watch);
+        Ok(SandboxStarter { bubblewrap, landlock: LandlockStarter::new(spawner)? })
     }
 
     /// Starts the requested command, which writes its output to `output`.
@@ -45,14 +45,14 @@ impl Enclosed {
     pub(super) async fn start(
         &self,
         request: &Request,
-        walls: &Enclosure,
+        resolved: &ResolvedSandbox,
         output: OwnedFd,
         cleared: Receiver<()>,
-    ) -> io::Result<Started> {
-        let sandbox = walls.sandbox.clone();
-        match walls.kind {
-            Kind::Bubblewrap => self.wrapped.start(request, sandbox, output, cleared).await,
-            Kind::Landlock => self.ruled.start(request, sandbox, output, cleared).await,
+    ) -> io::Result<StartedCommand> {
+        let sandbox = resolved.sandbox.clone();
+        match resolved.kind {
+            Kind::Bubblewrap => self.bubblewrap.start(request, sandbox, output, cleared).await,
+            Kind::Landlock => self.landlock.start(request, sandbox, output, cleared).await,
         }
     }
 }
@@ -60,7 +60,7 @@ impl Enclosed {
 /// Splits the start of a command into work for a thread and a future of its result. The work gets
 /// an error if it cannot run. Once all is set up, it waits for `cleared` and checks that the
 /// command is still wanted.
-fn work<T: Send + 'static>(
+fn split_start<T: Send + 'static>(
     cleared: Receiver<()>,
     start: impl FnOnce(&dyn Fn() -> bool) -> io::Result<T> + Send + 'static,
 ) -> (impl FnOnce(io::Result<()>) + Send + 'static, impl Future<Output = io::Result<T>>) {

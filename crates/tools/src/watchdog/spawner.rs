@@ -13,7 +13,7 @@ use super::groups::Group;
 /// Starts processes one at a time: file descriptors that are left open for one would be inherited
 /// by another that starts at the same moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Spawning(Arc<Mutex<State>>);
+pub(super) struct Spawner(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -23,8 +23,8 @@ struct State {
     awaited: Vec<Pid>,
 }
 
-impl Spawning {
-    pub(super) fn spawn(&self, command: &mut Command) -> io::Result<Spawned> {
+impl Spawner {
+    pub(super) fn spawn(&self, command: &mut Command) -> io::Result<SpawnedProcess> {
         self.spawn_with(command, Vec::new())
     }
 
@@ -33,14 +33,14 @@ impl Spawning {
         &self,
         command: &mut Command,
         fds: Vec<OwnedFd>,
-    ) -> io::Result<Spawned> {
+    ) -> io::Result<SpawnedProcess> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let left_open = fds.iter().try_for_each(|fd| fcntl_setfd(fd, FdFlags::empty()));
         let spawned = left_open.map_err(io::Error::from).and_then(|()| command.spawn());
-        let spawned = spawned.and_then(Spawned::of);
+        let spawned = spawned.and_then(SpawnedProcess::of);
         // Close them before the next process is started.
         drop(fds);
         state.awaited.retain(|process| is_child(*process));
@@ -101,16 +101,16 @@ fn ended_child() -> Option<Pid> {
 
 /// The leader of a new process group. Unless it is taken over, the whole group is killed.
 #[derive(Debug)]
-pub(super) struct Spawned {
+pub(super) struct SpawnedProcess {
     group: Group,
     leader: Option<Child>,
 }
 
-impl Spawned {
-    fn of(child: Child) -> io::Result<Spawned> {
+impl SpawnedProcess {
+    fn of(child: Child) -> io::Result<SpawnedProcess> {
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let id = id.ok_or_else(|| io::Error::other("the command has no process number"))?;
-        Ok(Spawned { group: Group(id), leader: Some(child) })
+        Ok(SpawnedProcess { group: Group(id), leader: Some(child) })
     }
 
     /// The leader and its group.
@@ -120,7 +120,7 @@ impl Spawned {
     }
 }
 
-impl Drop for Spawned {
+impl Drop for SpawnedProcess {
     fn drop(&mut self) {
         if self.leader.is_some() {
             self.group.signal(Signal::KILL);

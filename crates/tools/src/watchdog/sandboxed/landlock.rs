@@ -20,36 +20,37 @@ use std::thread;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use super::{STACK, work};
-use crate::sandbox::landlock::{KeptRules, enclose, filter_calls};
+use super::{STACK, split_start};
+use crate::sandbox::landlock::{RulesCache, install_filter, restrict_thread};
 use crate::sandbox::{Kind, Sandbox};
-use crate::watchdog::spawning::Spawning;
-use crate::watchdog::start::{Started, shell};
+use crate::watchdog::spawner::Spawner;
+use crate::watchdog::start::{StartedCommand, shell};
 use crate::watchdog::wire::Request;
 
 /// Starts commands in the landlock sandbox.
 #[derive(Debug)]
-pub(super) struct Ruled {
-    spawning: Spawning,
-    rules: Arc<KeptRules>,
+pub(super) struct LandlockStarter {
+    spawner: Spawner,
+    rules: Arc<RulesCache>,
     /// Queues of the threads with a filter, without and with network.
-    filtered: [OnceCell<mpsc::Sender<Work>>; 2],
+    filtered: [OnceCell<mpsc::Sender<StartWork>>; 2],
 }
 
 /// Work for a thread with the filter, or with the error of installing it. The queue is bounded by
 /// the number of commands being started.
-type Work = Box<dyn FnOnce(io::Result<()>) + Send>;
+type StartWork = Box<dyn FnOnce(io::Result<()>) + Send>;
 
-impl Ruled {
-    pub(super) fn new(spawning: Spawning) -> io::Result<Ruled> {
+impl LandlockStarter {
+    pub(super) fn new(spawner: Spawner) -> io::Result<LandlockStarter> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        let ruled = Ruled { spawning, rules: Arc::default(), filtered: Default::default() };
+        let landlock =
+            LandlockStarter { spawner, rules: Arc::default(), filtered: Default::default() };
         // The first command will probably need it, so prepare it while the process starts up. On
         // failure, that command tries again.
         if !Kind::Bubblewrap.is_installed() {
-            let _ = ruled.filtered(false);
+            let _ = landlock.filtered(false);
         }
-        Ok(ruled)
+        Ok(landlock)
     }
 
     /// Starts the requested command in this sandbox.
@@ -59,32 +60,32 @@ impl Ruled {
         sandbox: Sandbox,
         output: OwnedFd,
         cleared: Receiver<()>,
-    ) -> io::Result<Started> {
+    ) -> io::Result<StartedCommand> {
         let filtered = self.filtered(sandbox.network)?;
         let mut shell = shell(request, output)?;
-        let (rules, spawning) = (Arc::clone(&self.rules), self.spawning.clone());
+        let (rules, spawner) = (Arc::clone(&self.rules), self.spawner.clone());
         // Afterwards the thread can only exit.
-        let (work, spawned) = work(cleared, move |is_wanted| {
-            enclose(rules.of(&sandbox)?)?;
+        let (work, spawned) = split_start(cleared, move |is_wanted| {
+            restrict_thread(rules.rules_for(&sandbox)?)?;
             if !is_wanted() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            spawning.spawn(&mut shell)
+            spawner.spawn(&mut shell)
         });
         let gone = "the thread with the filter is gone";
         filtered.send(Box::new(work)).map_err(|_| io::Error::other(gone))?;
-        Ok(Started::of(spawned.await?, None))
+        Ok(StartedCommand::of(spawned.await?, None))
     }
 
     /// The queue of the thread that has the filter, or is about to install it.
-    fn filtered(&self, network: bool) -> io::Result<&mpsc::Sender<Work>> {
+    fn filtered(&self, network: bool) -> io::Result<&mpsc::Sender<StartWork>> {
         let slot = &self.filtered[usize::from(network)];
         if let Some(filtered) = slot.get() {
             return Ok(filtered);
         }
-        let (sender, queue) = mpsc::channel::<Work>();
+        let (sender, queue) = mpsc::channel::<StartWork>();
         let serve = move || {
-            let filtered = filter_calls(network).map_err(|error| error.to_string());
+            let filtered = install_filter(network).map_err(|error| error.to_string());
             for work in queue {
                 let filtered = filtered.clone().map_err(io::Error::other);
                 // If the thread cannot be started, its work is dropped, which the receiver notices.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Root;
-use super::places::Places;
+use super::access_map::AccessMap;
 use crate::protected::{OF_GIT, START_UP, TOP};
 
 /// Each submodule adds one or two more mounts, and too many would slow down every command.
@@ -19,30 +19,30 @@ const MOST_FOLDERS: usize = 1_000;
 
 /// Makes the protected paths of the writable `roots` read-only, except where one of them is a root
 /// itself.
-pub(super) fn guard<'a>(places: &mut Places, roots: impl Iterator<Item = &'a Root>) {
-    let mut guarded = Guarded::default();
+pub(super) fn protect<'a>(access_map: &mut AccessMap, roots: impl Iterator<Item = &'a Root>) {
+    let mut paths = ReadOnlyPaths::default();
     for root in roots.map(Root::path) {
         for name in START_UP.iter().chain(&TOP) {
-            guarded.add(root.join(name));
+            paths.add(root.join(name));
         }
-        guarded.add_git(&root.join(".git"));
+        paths.add_git(&root.join(".git"));
     }
-    for path in guarded.pinned {
-        places.pin(path);
+    for path in paths.pinned {
+        access_map.pin(path);
     }
-    for path in guarded.read_only {
-        places.guard(path);
+    for path in paths.read_only {
+        access_map.make_read_only(path);
     }
 }
 
 #[derive(Debug, Default)]
-struct Guarded {
+struct ReadOnlyPaths {
     read_only: Vec<PathBuf>,
     /// Folders that must not be renamed, since a replacement could have other hooks.
     pinned: Vec<PathBuf>,
 }
 
-impl Guarded {
+impl ReadOnlyPaths {
     fn add(&mut self, path: PathBuf) {
         let is_own = fs::symlink_metadata(&path).is_ok_and(|found| !found.is_symlink());
         if is_own {

@@ -58,7 +58,7 @@ impl Root {
 
     /// Opens a folder by its path relative to the root.
     pub(super) fn folder(&self, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        open_beneath(&self.folder, inside, flags)
+        open_inside(&self.folder, inside, flags)
     }
 
     /// Reads what is at a path relative to the root.
@@ -75,7 +75,7 @@ pub(super) fn is_absent(error: Errno) -> bool {
 
 /// A file's identity and metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct FileStat {
     pub(super) device: u64,
     pub(super) inode: u64,
     /// Change time in seconds and nanoseconds.
@@ -86,10 +86,10 @@ pub(super) struct Look {
     pub(super) links: u64,
 }
 
-impl Look {
+impl FileStat {
     #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between systems")]
-    pub(super) fn of(stat: &Stat) -> Look {
-        Look {
+    pub(super) fn of(stat: &Stat) -> FileStat {
+        FileStat {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
@@ -100,12 +100,12 @@ impl Look {
     }
 
     /// The entry of a folder, without following a link.
-    pub(super) fn at(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Look, Errno> {
-        Ok(Look::of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    pub(super) fn at(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<FileStat, Errno> {
+        Ok(FileStat::of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    pub(super) fn of_open(open: impl AsFd) -> Result<Look, Errno> {
-        Ok(Look::of(&fstat(open)?))
+    pub(super) fn of_open(open: impl AsFd) -> Result<FileStat, Errno> {
+        Ok(FileStat::of(&fstat(open)?))
     }
 
     pub(super) fn kind(&self) -> FileType {
@@ -126,7 +126,7 @@ impl Look {
 /// A protected file, link or folder at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Version {
-    pub(super) look: Look,
+    pub(super) stat: FileStat,
     pub(super) content: Content,
 }
 
@@ -145,58 +145,58 @@ impl Version {
     ///
     /// Files are always read again: writes through a mapping do not always update the times.
     pub(super) fn read(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
-        let look = Look::at(&folder, name)?;
-        let content = match look.kind() {
-            FileType::RegularFile => return Version::read_file(folder, name, look),
+        let stat = FileStat::at(&folder, name)?;
+        let content = match stat.kind() {
+            FileType::RegularFile => return Version::read_file(folder, name, stat),
             FileType::Symlink => Content::Link(readlinkat(folder, name, Vec::new())?.into_bytes()),
             FileType::Directory => Content::Folder,
             _ => Content::Unknown,
         };
-        Ok(Version { look, content })
+        Ok(Version { stat, content })
     }
 
-    fn read_file(folder: impl AsFd, name: &OsStr, look: Look) -> Result<Version, Errno> {
-        let unknown = |look| Version { look, content: Content::Unknown };
+    fn read_file(folder: impl AsFd, name: &OsStr, stat: FileStat) -> Result<Version, Errno> {
+        let unknown = |stat| Version { stat, content: Content::Unknown };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut file = match openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Err(Errno::NOENT),
             // It cannot be read later either, or it has been replaced, which the next check will
             // notice.
-            Err(_) => return Ok(unknown(look)),
+            Err(_) => return Ok(unknown(stat)),
         };
         for _ in 0..READINGS {
-            let before = Look::of_open(&file)?;
+            let before = FileStat::of_open(&file)?;
             if before.kind() != FileType::RegularFile || before.size > LARGEST_KEPT {
                 return Ok(unknown(before));
             }
             let Ok(bytes) = read_bounded(&mut file) else { return Ok(unknown(before)) };
-            if Look::of_open(&file)? == before && bytes.len() as u64 == before.size {
-                return Ok(Version { look: before, content: Content::Bytes(bytes.into()) });
+            if FileStat::of_open(&file)? == before && bytes.len() as u64 == before.size {
+                return Ok(Version { stat: before, content: Content::Bytes(bytes.into()) });
             }
         }
-        Ok(unknown(look))
+        Ok(unknown(stat))
     }
 
     /// Whether it is a file with several hard links.
     pub(super) fn is_shared(&self) -> bool {
-        matches!(self.content, Content::Bytes(_)) && self.look.links > 1
+        matches!(self.content, Content::Bytes(_)) && self.stat.links > 1
     }
 
     /// Gets only the metadata, for a file that is read only after a change.
-    pub(super) fn look(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
-        Ok(Version { look: Look::at(folder, name)?, content: Content::Unknown })
+    pub(super) fn stat(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
+        Ok(Version { stat: FileStat::at(folder, name)?, content: Content::Unknown })
     }
 
     /// Whether both have the same effect when read or run, even if they are different files.
     pub(super) fn is_same(&self, other: &Version) -> bool {
         const RUNS: u32 = 0o6111;
-        let is_same_mode = self.look.mode & RUNS == other.look.mode & RUNS;
+        let is_same_mode = self.stat.mode & RUNS == other.stat.mode & RUNS;
         match (&self.content, &other.content) {
             (Content::Folder, Content::Folder) => true,
             (Content::Link(a), Content::Link(b)) => a == b,
             (Content::Bytes(a), Content::Bytes(b)) => a == b && is_same_mode,
-            (Content::Unknown, Content::Unknown) => self.look == other.look,
+            (Content::Unknown, Content::Unknown) => self.stat == other.stat,
             _ => false,
         }
     }
@@ -206,7 +206,7 @@ impl Version {
 pub(super) fn read_file(folder: impl AsFd, name: &OsStr, most: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty())?);
-    if Look::of_open(&file)?.kind() != FileType::RegularFile {
+    if FileStat::of_open(&file)?.kind() != FileType::RegularFile {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut bytes = Vec::new();
@@ -226,7 +226,7 @@ fn read_bounded(file: &mut File) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a folder by a relative path of any length, of which no component may be a link or `..`.
-pub(super) fn open_beneath(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn open_inside(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut folder: Option<OwnedFd> = None;
     let mut stretch = PathBuf::new();
     for component in path.components() {
@@ -282,7 +282,7 @@ fn open_by_names(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd,
 }
 
 /// An entry of a folder.
-pub(super) struct Listed {
+pub(super) struct FolderEntry {
     pub(super) name: OsString,
     pub(super) kind: FileType,
 }
@@ -304,21 +304,21 @@ pub(super) fn for_each_entry(
         }
     }
     for name in unknown {
-        if let Ok(look) = Look::at(entries.fd()?, OsStr::from_bytes(&name)) {
-            each(&name, look.kind());
+        if let Ok(stat) = FileStat::at(entries.fd()?, OsStr::from_bytes(&name)) {
+            each(&name, stat.kind());
         }
     }
     Ok(())
 }
 
 /// The entries of an open folder; `None` if there are more than `most`.
-pub(super) fn entries_of(folder: OwnedFd, most: usize) -> Result<Option<Vec<Listed>>, Errno> {
+pub(super) fn entries_of(folder: OwnedFd, most: usize) -> Result<Option<Vec<FolderEntry>>, Errno> {
     let mut entries = Vec::new();
     let mut count = 0;
     for_each_entry(folder, |name, kind| {
         count += 1;
         if count <= most {
-            entries.push(Listed { name: OsString::from_vec(name.to_owned()), kind });
+            entries.push(FolderEntry { name: OsString::from_vec(name.to_owned()), kind });
         }
     })?;
     Ok((count <= most).then_some(entries))

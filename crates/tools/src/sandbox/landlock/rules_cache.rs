@@ -13,73 +13,73 @@ use std::time::SystemTime;
 use landlock::RulesetCreated;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::rules::{make_rules, places_of};
+use super::rules::{access_map_of, make_rules};
 use crate::sandbox::Sandbox;
-use crate::sandbox::ground::Ground;
-use crate::sandbox::places::Places;
+use crate::sandbox::access_map::AccessMap;
+use crate::sandbox::path_state::PathState;
 
 /// The rules of the last command. They are taken out while being validated, since that may take
 /// long; other commands make new ones meanwhile.
 #[derive(Debug, Default)]
-pub(crate) struct KeptRules(Mutex<Option<Kept>>);
+pub(crate) struct RulesCache(Mutex<Option<CachedRules>>);
 
 #[derive(Debug)]
-struct Kept {
+struct CachedRules {
     rules: RulesetCreated,
     network: bool,
-    places: Places,
-    ground: Vec<Ground>,
+    access_map: AccessMap,
+    states: Vec<PathState>,
     /// Polled for mounts that were added since it was opened.
     mounts: File,
 }
 
-impl KeptRules {
+impl RulesCache {
     /// The rules for a command in this sandbox.
-    pub(crate) fn of(&self, sandbox: &Sandbox) -> io::Result<RulesetCreated> {
-        self.of_then(sandbox, SystemTime::now())
+    pub(crate) fn rules_for(&self, sandbox: &Sandbox) -> io::Result<RulesetCreated> {
+        self.rules_at(sandbox, SystemTime::now())
     }
 
-    fn of_then(&self, sandbox: &Sandbox, now: SystemTime) -> io::Result<RulesetCreated> {
-        let (places, opened) = places_of(sandbox)?;
+    fn rules_at(&self, sandbox: &Sandbox, now: SystemTime) -> io::Result<RulesetCreated> {
+        let (access_map, opened) = access_map_of(sandbox)?;
         // The kernel reports a new mount only once.
-        if let Some(kept) = self.take().filter(|kept| kept.is_good(sandbox, &places)) {
-            let rules = kept.rules.try_clone();
-            self.keep(kept);
+        if let Some(cached) = self.take().filter(|cached| cached.is_valid(sandbox, &access_map)) {
+            let rules = cached.rules.try_clone();
+            self.keep(cached);
             return rules;
         }
         // Opened before any path is inspected, so that no change is missed in between.
         let mounts = File::open("/proc/self/mountinfo")?;
-        let (rules, ground) = make_rules(&places, opened, sandbox.network)?;
+        let (rules, states) = make_rules(&access_map, opened, sandbox.network)?;
         // If a path could not be inspected, its changes would go unnoticed.
-        if let Some(ground) = ground.into_iter().collect::<Option<Vec<Ground>>>()
-            && ground.iter().all(|ground| ground.will_show_changes(now))
+        if let Some(states) = states.into_iter().collect::<Option<Vec<PathState>>>()
+            && states.iter().all(|states| states.will_show_changes(now))
         {
             let (rules, network) = (rules.try_clone()?, sandbox.network);
-            self.keep(Kept { rules, network, places, ground, mounts });
+            self.keep(CachedRules { rules, network, access_map, states, mounts });
         }
         Ok(rules)
     }
 
-    fn take(&self) -> Option<Kept> {
+    fn take(&self) -> Option<CachedRules> {
         self.lock().take()
     }
 
-    fn keep(&self, kept: Kept) {
-        *self.lock() = Some(kept);
+    fn keep(&self, cached: CachedRules) {
+        *self.lock() = Some(cached);
     }
 
     /// After a panic elsewhere the rules are still valid: they are checked before use.
-    fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, Option<CachedRules>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl CachedRules {
     /// Whether the same rules would be made now.
-    fn is_good(&self, sandbox: &Sandbox, places: &Places) -> bool {
+    fn is_valid(&self, sandbox: &Sandbox, access_map: &AccessMap) -> bool {
         self.network == sandbox.network
-            && self.places == *places
-            && self.ground.iter().all(Ground::is_unchanged)
+            && self.access_map == *access_map
+            && self.states.iter().all(PathState::is_unchanged)
             && !self.has_new_mounts()
     }
 
@@ -97,26 +97,29 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::super::is_there;
-    use super::{KeptRules, Sandbox, places_of};
+    use super::{RulesCache, Sandbox, access_map_of};
     use crate::change_time::STEP;
     use crate::sandbox::Root;
 
     /// Makes rules for a home with a secret, changes something, and checks whether they are still
     /// valid. Other activity on the machine may invalidate them as well, so this is retried.
     #[track_caller]
-    fn check(what: &str, is_good: bool, change: impl Fn(&Path, &mut Sandbox)) {
+    fn check(what: &str, is_valid: bool, change: impl Fn(&Path, &mut Sandbox)) {
         const PATIENCE: usize = 50;
         let mut tries = (0..PATIENCE).filter_map(|_| {
             let folder = tempfile::tempdir().unwrap();
-            let (home, mut sandbox) = ground(folder.path());
+            let (home, mut sandbox) = home_in(folder.path());
             until(last_change(&home) + STEP);
-            let rules = KeptRules::default();
-            rules.of(&sandbox).unwrap();
-            let kept = rules.take()?;
+            let rules = RulesCache::default();
+            rules.rules_for(&sandbox).unwrap();
+            let cached = rules.take()?;
             change(&home, &mut sandbox);
-            Some(places_of(&sandbox).is_ok_and(|(places, _)| kept.is_good(&sandbox, &places)))
+            Some(
+                access_map_of(&sandbox)
+                    .is_ok_and(|(access_map, _)| cached.is_valid(&sandbox, &access_map)),
+            )
         });
-        let came_out = match is_good {
+        let came_out = match is_valid {
             true => tries.any(|good| good),
             // Rules invalidated by other activity count as invalid here.
             false => tries.next() == Some(false) && tries.next() == Some(false),
@@ -124,7 +127,7 @@ mod tests {
         assert!(came_out, "{what}");
     }
 
-    fn ground(folder: &Path) -> (PathBuf, Sandbox) {
+    fn home_in(folder: &Path) -> (PathBuf, Sandbox) {
         let home = folder.canonicalize().unwrap();
         for name in [".ssh", "around/tree", "other"] {
             fs::create_dir_all(home.join(name)).unwrap();
@@ -186,9 +189,9 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let (home, sandbox) = ground(folder.path());
-        let rules = KeptRules::default();
-        rules.of_then(&sandbox, last_change(&home)).unwrap();
+        let (home, sandbox) = home_in(folder.path());
+        let rules = RulesCache::default();
+        rules.rules_at(&sandbox, last_change(&home)).unwrap();
         assert!(rules.take().is_none());
     }
 }
