@@ -198,8 +198,7 @@ impl Commands {
     /// none was tried yet.
     pub(crate) fn likely_kind(&self, sandbox: &Sandbox) -> Kind {
         let best = || Kind::ALL.into_iter().find(|kind| kind.is_installed());
-        let known = sandbox.kind.or_else(|| self.sandbox.get().copied());
-        known.or_else(best).unwrap_or(Kind::Landlock)
+        self.kind_in_force(sandbox).or_else(best).unwrap_or(Kind::Landlock)
     }
 
     /// The kind of sandbox that is settled until the program ends, if any: the requested one, or

@@ -63,6 +63,7 @@ mod grep;
 mod file_error;
 mod files;
 mod lines;
+mod lock;
 mod looks;
 mod owners;
 mod pattern;

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use crate::lock::lock;
 use crate::looks::Fingerprint;
 use crate::touched::Sight;
 
@@ -20,7 +21,7 @@ impl FileMemory {
 
     /// Remembers the current state of a file.
     pub fn note(&self, sight: Sight) {
-        let mut seen = self.lock();
+        let mut seen = lock(&self.seen);
         if seen.len() >= FileMemory::LIMIT
             && !seen.contains_key(&sight.path)
             && let Some(path) = seen.keys().next().cloned()
@@ -32,11 +33,7 @@ impl FileMemory {
 
     /// The last known fingerprint of a file.
     pub(crate) fn recall(&self, path: &Path) -> Option<Fingerprint> {
-        self.lock().get(path).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Fingerprint>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen).get(path).cloned()
     }
 }
 
@@ -58,6 +55,6 @@ mod tests {
         memory.note(sight("/last", "new"));
         assert_eq!(memory.recall(Path::new("/last")), Some(Fingerprint::from("new".to_owned())));
         assert_eq!(memory.recall(Path::new("/none")), None);
-        assert_eq!(memory.lock().len(), FileMemory::LIMIT);
+        assert_eq!(memory.seen.lock().unwrap().len(), FileMemory::LIMIT);
     }
 }

@@ -1,7 +1,9 @@
 //! Notes about protected paths, kept until they are reported to the agent and the user is asked.
 
 use std::ffi::{OsStr, OsString};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
 
 /// If nothing fetches them, no more are kept.
 const MOST_NOTES: usize = 100;
@@ -28,7 +30,7 @@ struct Kept {
 
 impl Notes {
     pub(crate) fn add(&self, agent: &OsStr, note: Note) {
-        let untold = &mut self.lock().untold;
+        let untold = &mut lock(&self.0).untold;
         if untold.len() < MOST_NOTES {
             untold.push((agent.to_owned(), note));
         }
@@ -36,7 +38,7 @@ impl Notes {
 
     /// Notes that were not reported to the agent yet.
     pub(crate) fn tell(&self, agent: &OsStr) -> Vec<String> {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.0);
         let told: Vec<_> = kept.untold.extract_if(.., |(whose, _)| whose == agent).collect();
         let sentences = told.iter().map(|(_, note)| note.text.clone()).collect();
         let room = MOST_NOTES - kept.unasked.len();
@@ -46,12 +48,8 @@ impl Notes {
 
     /// Notes that the user was not asked about yet.
     pub(crate) fn ask(&self, agent: &OsStr) -> Vec<Note> {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.0);
         let own = kept.unasked.extract_if(.., |(whose, _)| whose == agent);
         own.map(|(_, note)| note).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

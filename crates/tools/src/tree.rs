@@ -27,12 +27,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::CWD;
 
 use crate::file_error::FileError;
 use crate::gate::without_dots;
+use crate::lock::lock;
 use crate::place::{Links, Place, is_link, names_a_folder, open_folder, open_inside, real_path};
 use crate::protected::is_guarded_at;
 
@@ -144,7 +145,7 @@ impl Tree {
 
     /// Waits for the turn to check a path and write it.
     pub(crate) fn turn_to_write(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.writing)
     }
 
     /// Whether a file is protected by its name, or by that of a link on the path to it. The links

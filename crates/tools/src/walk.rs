@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::file_error::FileError;
 use crate::files::open_at;
 use crate::lines::SortedFindings;
+use crate::lock::lock;
 use crate::owners::Owners;
 use crate::place::{Links, Place, open_folder, open_without_links};
 use crate::tree::Tree;
@@ -151,17 +152,17 @@ pub fn list_files(directory: &Path, most: usize, until: Instant) -> Vec<String> 
         return Vec::new();
     };
     let names = Mutex::new(Vec::new());
-    let lock = || names.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = || lock(&names);
     let walk = Walk {
         folder: &folder,
         path: &path,
         ignore_files: IgnoreFiles { tree: &tree, owners: Owners::of(directory) },
         hides: None,
         extent: &Extent::ALL,
-        is_over: &|| Instant::now() >= until || lock().len() >= most,
+        is_over: &|| Instant::now() >= until || found().len() >= most,
     };
-    walk.run(|| |file: &FoundFile<'_>| lock().extend(file.relative.to_str().map(str::to_owned)));
-    let mut names = std::mem::take(&mut *lock());
+    walk.run(|| |file: &FoundFile<'_>| found().extend(file.relative.to_str().map(str::to_owned)));
+    let mut names = std::mem::take(&mut *found());
     names.sort_unstable();
     names.truncate(most);
     names
@@ -177,7 +178,7 @@ impl Drop for Worker<'_> {
     fn drop(&mut self) {
         let empty = SortedFindings::new(self.own.size());
         let own = std::mem::replace(&mut self.own, empty);
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).merge(own);
+        lock(self.all).merge(own);
     }
 }
 

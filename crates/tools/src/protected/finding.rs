@@ -123,9 +123,7 @@ impl Roots<'_> {
     fn is_repository(&self, path: &Path) -> bool {
         self.find(path).is_some_and(|(current, inside)| current.now.repositories.contains(&inside))
     }
-}
 
-impl Roots<'_> {
     /// Whether an absolute path is the location of a worktree's or submodule's repository. Git
     /// writes the `.git` file that points there first.
     fn is_of_repository(&self, path: &Path) -> bool {

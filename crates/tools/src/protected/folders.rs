@@ -47,7 +47,7 @@ struct Node {
 
 /// What to do with folders that their owner cannot list, and could before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UnreadableFolders {
+pub(super) enum Unreadable {
     /// Leave them: the user made them so.
     Leave,
     /// Open them: a command made them so. Git and others can still find what is inside by name.
@@ -80,7 +80,7 @@ impl Folders {
         &mut self,
         root: &Root,
         now: SystemTime,
-        unreadable: UnreadableFolders,
+        unreadable: Unreadable,
     ) -> WalkResult {
         let old = std::mem::take(self);
         let mut walk = Walk::new(root, &old, now, unreadable);
@@ -131,7 +131,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::super::safe_files::Root;
-    use super::{Folders, UnreadableFolders, WalkResult};
+    use super::{Folders, Unreadable, WalkResult};
 
     fn sorted(mut found: WalkResult) -> WalkResult {
         for list in [&mut found.repositories, &mut found.with_git, &mut found.nests] {
@@ -161,8 +161,7 @@ mod tests {
         fs::write(folder.path().join("a/b/.git/worktrees/w/commondir"), "").unwrap();
         symlink("a", folder.path().join("link")).unwrap();
         let root = Root::open(folder.path()).unwrap();
-        let found =
-            sorted(Folders::default().update(&root, SystemTime::now(), UnreadableFolders::Leave));
+        let found = sorted(Folders::default().update(&root, SystemTime::now(), Unreadable::Leave));
         let expected = WalkResult {
             repositories: paths(&[
                 "a/b/.git",
@@ -184,7 +183,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o000)).unwrap();
-        let found = Folders::default().update(&root, SystemTime::now(), UnreadableFolders::Leave);
+        let found = Folders::default().update(&root, SystemTime::now(), Unreadable::Leave);
         let name = folder.path().display();
         let expected = match rustix::process::geteuid().is_root() {
             true => Vec::new(),
@@ -223,8 +222,8 @@ mod tests {
         let mut found_before = WalkResult::default();
         for (number, change) in changes.iter().enumerate() {
             change();
-            let found = sorted(warm.update(&root, later, UnreadableFolders::Leave));
-            let cold = sorted(Folders::default().update(&root, later, UnreadableFolders::Leave));
+            let found = sorted(warm.update(&root, later, Unreadable::Leave));
+            let cold = sorted(Folders::default().update(&root, later, Unreadable::Leave));
             assert_eq!(found, cold, "change {number}");
             assert_eq!(found == found_before, number == 0 || number == 4, "change {number}");
             found_before = found;

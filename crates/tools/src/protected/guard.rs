@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::finding::{CurrentRoot, Finding, Roots};
-use super::folders::{Folders, UnreadableFolders};
+use super::folders::{Folders, Unreadable};
 use super::quarantine::{Quarantine, Restore};
 use super::record::{Record, RestoreOutcome};
 use super::safe_files::{Content, FileStat, Root, TO_LIST};
 use super::snapshot::{Role, Snapshot};
+use crate::lock::lock;
 
 /// The maximum number of roots per command. A session has a handful.
 const MOST_ROOTS: usize = 64;
@@ -94,7 +95,7 @@ impl ProtectedPaths {
             let id = (root.path.clone(), FileStat::of_open(&root.folder)?.id());
             opened.insert(id, root);
         }
-        let mut watched = self.lock();
+        let mut watched = lock(&self.0);
         // Roots without guards are only kept while there is room.
         let is_full = watched.len() + opened.len() > MOST_ROOTS;
         watched.retain(|id, watched| !is_full || watched.guards > 0 || opened.contains_key(id));
@@ -106,10 +107,6 @@ impl ProtectedPaths {
         drop(watched);
         Ok(Guard { paths: self.clone(), roots: ids })
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<RootId, RootState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Guard {
@@ -118,7 +115,7 @@ impl Guard {
     /// times, also while the command runs.
     #[must_use]
     pub fn check(&self) -> Check {
-        let mut watched = self.paths.lock();
+        let mut watched = lock(&self.paths.0);
         let mut now = self.look(&mut watched);
         if self.part_names(&watched, &now) {
             now = self.look(&mut watched);
@@ -155,7 +152,7 @@ impl Guard {
     /// Whether a file has or had other hard links, through which it may have been changed.
     #[must_use]
     pub fn has_other_names(&self, finding: &Finding) -> bool {
-        let watched = self.paths.lock();
+        let watched = lock(&self.paths.0);
         let id = self.roots.iter().find(|(root, _)| *root == finding.root);
         let Some(watched) = id.and_then(|id| watched.get(id)) else { return true };
         let Ok(inside) = finding.path.strip_prefix(&watched.root.path) else { return true };
@@ -190,7 +187,7 @@ impl Guard {
     /// cannot be renamed stays and is found again; its record has no id.
     pub fn quarantine(&self, findings: &[Finding], into: &Path) -> Vec<Record> {
         let quarantine = Quarantine::open(into);
-        let mut watched = self.paths.lock();
+        let mut watched = lock(&self.paths.0);
         let mut records = Vec::new();
         for finding in findings.iter().take(MOST_FINDINGS) {
             let id = self.roots.iter().find(|(root, _)| *root == finding.root);
@@ -208,7 +205,7 @@ impl Guard {
     /// Records the current state of a path and its contents as approved: after an approved write by
     /// a file tool, or after [`put_back`](super::put_back).
     pub fn accept(&self, path: &Path) {
-        let mut watched = self.paths.lock();
+        let mut watched = lock(&self.paths.0);
         let now = self.look(&mut watched);
         for (id, now) in self.roots.iter().zip(&now) {
             let Some(watched) = watched.get_mut(id) else { continue };
@@ -219,9 +216,8 @@ impl Guard {
     }
 
     fn look(&self, watched: &mut BTreeMap<RootId, RootState>) -> Vec<Snapshot> {
-        let look = |id| {
-            watched.get_mut(id).map(|root| root.look(UnreadableFolders::Open)).unwrap_or_default()
-        };
+        let look =
+            |id| watched.get_mut(id).map(|root| root.look(Unreadable::Open)).unwrap_or_default();
         self.roots.iter().map(look).collect()
     }
 
@@ -237,7 +233,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let mut watched = self.paths.lock();
+        let mut watched = lock(&self.paths.0);
         for id in &self.roots {
             if let Some(watched) = watched.get_mut(id) {
                 watched.guards = watched.guards.saturating_sub(1);
@@ -267,7 +263,7 @@ impl RootState {
         if self.guards == 0 {
             self.take_lock();
             self.linked.clear();
-            self.before = self.look(UnreadableFolders::Leave);
+            self.before = self.look(Unreadable::Leave);
             self.linked = self.before.linked(&self.root);
             if !self.linked.is_empty() {
                 self.before.add_linked(&self.root, &self.linked);
@@ -286,7 +282,7 @@ impl RootState {
         lock(FlockOperation::NonBlockingLockShared);
     }
 
-    fn look(&mut self, unreadable: UnreadableFolders) -> Snapshot {
+    fn look(&mut self, unreadable: Unreadable) -> Snapshot {
         let found = self.folders.update(&self.root, SystemTime::now(), unreadable);
         let mut snapshot = Snapshot::take(&self.root, found, &self.before);
         snapshot.add_linked(&self.root, &self.linked);

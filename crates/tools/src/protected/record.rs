@@ -60,7 +60,7 @@ impl Display for Record {
             }
             MoveOutcome::Gone => {}
             MoveOutcome::Not(reason) => {
-                write!(f, "Could not quarantine {path} ({})", shown(reason))?
+                write!(f, "Could not quarantine {path} ({})", shown(reason))?;
             }
         }
         match (&self.restored, is_moved) {

@@ -87,7 +87,11 @@ pub(crate) enum Binds {
 /// to `report`.
 pub(crate) fn bwrap_call(sandboxed: &SandboxedCommand, report: OwnedFd) -> io::Result<BwrapCall> {
     let SandboxedCommand { sandbox, directory, loader, namespace, binds } = sandboxed;
-    let mut call = Arguments { arguments: BASE.map(OsString::from).into(), fds: Vec::new() };
+    let mut call = BwrapCall {
+        arguments: BASE.map(OsString::from).into(),
+        fds: Vec::new(),
+        covers: Vec::new(),
+    };
     call.arguments.push(directory.into());
     match (sandbox.network, namespace) {
         (true, _) if sandbox.unix_sockets => close_abstract_sockets()?,
@@ -101,7 +105,7 @@ pub(crate) fn bwrap_call(sandboxed: &SandboxedCommand, report: OwnedFd) -> io::R
     let is_protected = |root: &&Root| !sandbox.unprotected.iter().any(|path| path == root.path());
     read_only::protect(&mut access_map, sandbox.write.iter().filter(is_protected));
     access_map.pin_parents();
-    let covers = access_map.covers(sandbox);
+    call.covers = access_map.covers(sandbox);
     call.show(&access_map, opened, *binds)?;
     // For root, kernel settings are ordinary files, and some of them name a program for the kernel
     // to run.
@@ -112,7 +116,7 @@ pub(crate) fn bwrap_call(sandboxed: &SandboxedCommand, report: OwnedFd) -> io::R
     call.add_fd("--seccomp", filter(sandbox)?, None);
     call.add_fd("--json-status-fd", report, None);
     call.arguments.push("--".into());
-    Ok(BwrapCall { arguments: call.arguments, fds: call.fds, covers })
+    Ok(call)
 }
 
 /// The path of `bwrap`.
@@ -139,12 +143,7 @@ fn filter(sandbox: &Sandbox) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-struct Arguments {
-    arguments: Vec<OsString>,
-    fds: Vec<OwnedFd>,
-}
-
-impl Arguments {
+impl BwrapCall {
     fn show(
         &mut self,
         access_map: &AccessMap,

@@ -1,8 +1,9 @@
 //! The remaining tasks of a walk, shared by its threads.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::Task;
+use crate::lock::lock;
 
 /// The remaining tasks, last in first out: that keeps few of them in memory.
 pub(super) struct Queue {
@@ -30,14 +31,10 @@ impl Queue {
         Queue { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The next task; `None` when the walk is complete.
     pub(super) fn next(&self, is_over: &(dyn Fn() -> bool + Sync)) -> Option<RunningTask<'_>> {
         let is_over = is_over();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if is_over {
             state.work.clear();
         }
@@ -62,7 +59,7 @@ impl RunningTask<'_> {
         if work.is_empty() {
             return;
         }
-        let mut state = self.queue.lock();
+        let mut state = lock(&self.queue.state);
         state.work.extend(work);
         if state.waiting > 0 {
             self.queue.changed.notify_all();
@@ -72,7 +69,7 @@ impl RunningTask<'_> {
 
 impl Drop for RunningTask<'_> {
     fn drop(&mut self) {
-        let mut state = self.queue.lock();
+        let mut state = lock(&self.queue.state);
         state.begun -= 1;
         if state.begun == 0 {
             self.queue.changed.notify_all();

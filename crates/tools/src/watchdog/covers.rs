@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::sandboxed::STACK;
+use crate::lock::lock;
 use crate::sandbox::{Cover, PathAccess};
 
 /// How often all covers are checked if folders cannot be watched, for example because the system's
@@ -361,9 +362,4 @@ fn put_on(cover: &Cover) -> io::Result<()> {
             Ok(mount_remount(path, flags, c"")?)
         }
     }
-}
-
-/// The state is consistent even after a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::net::{
@@ -20,6 +20,8 @@ use rustix::net::{
 };
 use rustix::process::{DumpableBehavior, getgid, getuid, set_dumpable_behavior};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::lock::lock;
 
 /// How many networks are kept. One takes some 100 KB of kernel memory. One without running commands
 /// is dropped for another agent; recreating it takes a millisecond.
@@ -53,8 +55,7 @@ pub(super) type Network = Arc<OwnedFd>;
 impl Networks {
     /// Moves the current thread, and what it starts, into the network of an agent.
     pub(super) fn enter(&self, agent: &OsStr) -> io::Result<Network> {
-        // The list is consistent even after a panic.
-        let mut networks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut networks = lock(&self.0);
         let known = networks.iter().position(|(owner, _)| owner == agent);
         let network = match known {
             Some(number) => {

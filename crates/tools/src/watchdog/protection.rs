@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::groups::{Group, strays};
 use super::wire::Request;
+use crate::lock::lock;
 use crate::notes::Note;
 use crate::protected::{Change, Finding, Guard, ProtectedPaths, Record};
 use crate::sandbox::{Kind, Root, Sandbox};
@@ -238,10 +239,6 @@ fn note_of(record: &Record) -> Note {
 /// A note about something that cannot be put back.
 fn plain(text: String) -> Note {
     Note { id: None, text }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Walking the tree takes as long as its file system needs.

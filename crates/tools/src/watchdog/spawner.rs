@@ -2,13 +2,14 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use tokio::process::{Child, Command};
 
 use super::groups::Group;
+use crate::lock::lock;
 
 /// Starts processes one at a time: file descriptors that are left open for one would be inherited
 /// by another that starts at the same moment.
@@ -34,7 +35,7 @@ impl Spawner {
         command: &mut Command,
         fds: Vec<OwnedFd>,
     ) -> io::Result<SpawnedProcess> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.is_closed {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -50,24 +51,19 @@ impl Spawner {
 
     /// When this returns, all started processes are children of this one, and no more will start.
     pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+        lock(&self.0).is_closed = true;
     }
 
     /// Reaps processes that no task waits for: orphans of commands become our children, and zombies
     /// would use up the system's process numbers.
     pub(super) fn reap_orphans(&self) {
-        let state = self.lock();
+        let state = lock(&self.0);
         let is_awaited = |process: &Pid| state.awaited.contains(process);
         while let Some(ended) = ended_child().filter(|process| !is_awaited(process)) {
             if !matches!(waitpid(Some(ended), WaitOptions::NOHANG), Ok(Some(_))) {
                 return;
             }
         }
-    }
-
-    /// The state is consistent even after a panic.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -49,25 +49,24 @@ impl Request {
     }
 
     pub(super) async fn read(control: &mut UnixStream) -> io::Result<Request> {
-        let command = read_field(control).await?;
-        let directory = read_field(control).await?;
-        let variables = read_field(control).await?;
-        let agent = read_field(control).await?;
-        let expected = read_field(control).await?;
-        let quarantine = read_field(control).await?;
-        let sandbox = read_field(control).await?;
-        Request::of_fields([command, directory, agent, expected, quarantine], &variables, &sandbox)
-            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+        let mut fields: [Vec<u8>; 7] = Default::default();
+        for field in &mut fields {
+            *field = read_field(control).await?;
+        }
+        Request::of_fields(fields).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// A malformed sandbox must not be treated as none.
-    fn of_fields(texts: [Vec<u8>; 5], mut variables: &[u8], sandbox: &[u8]) -> Option<Request> {
-        let variables = take_variables(&mut variables).filter(|_| variables.is_empty())?;
-        let sandbox = match sandbox {
+    fn of_fields(fields: [Vec<u8>; 7]) -> Option<Request> {
+        let [command, directory, variables, agent, expected, quarantine, sandbox] = fields;
+        let mut rest = &variables[..];
+        let variables = take_variables(&mut rest).filter(|_| rest.is_empty())?;
+        let sandbox = match &sandbox[..] {
             [] => None,
             bytes => Some(ResolvedSandbox::decode(bytes)?),
         };
-        let [command, directory, agent, expected, quarantine] = texts.map(OsString::from_vec);
+        let texts = [command, directory, agent, expected, quarantine].map(OsString::from_vec);
+        let [command, directory, agent, expected, quarantine] = texts;
         Some(Request { command, directory, variables, agent, expected, quarantine, sandbox })
     }
 }

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat};
 use rustix::io::Errno;
 
 use super::marks::{CUT, HAS_GIT, HAS_LINK, INSIDE, Marks, NEST, REPOSITORY, UNREADABLE, flags};
-use super::{Folders, MOST_NAMED, Node, UNSETTLED, UnreadableFolders, WalkResult};
+use super::{Folders, MOST_NAMED, Node, UNSETTLED, Unreadable, WalkResult};
 use crate::change_time::{is_exact, is_settled};
 use crate::protected::moving::plain_mode;
 use crate::protected::safe_files::{
@@ -43,7 +43,7 @@ pub(super) struct Walk<'a> {
     /// Which devices keep exact change times.
     exact: HashMap<u64, bool>,
     now: SystemTime,
-    unreadable: UnreadableFolders,
+    unreadable: Unreadable,
 }
 
 struct Anchor {
@@ -73,7 +73,7 @@ impl<'a> Walk<'a> {
         root: &'a Root,
         old: &'a Folders,
         now: SystemTime,
-        unreadable: UnreadableFolders,
+        unreadable: Unreadable,
     ) -> Walk<'a> {
         Walk {
             root: root.folder.as_fd(),
@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
             || self.open(TO_LIST).and_then(|folder| Ok((FileStat::of_open(&folder)?, folder)));
         let mut opened = open();
         let may_enter = |stat: FileStat| stat.mode & 0o500 == 0o500;
-        if self.unreadable == UnreadableFolders::Open
+        if self.unreadable == Unreadable::Open
             && !is_known
             && !opened.as_ref().is_ok_and(|(stat, _)| may_enter(*stat))
             && self.allow_listing().is_ok()

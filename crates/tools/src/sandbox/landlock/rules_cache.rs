@@ -7,13 +7,14 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use landlock::RulesetCreated;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::rules::{access_map_of, make_rules};
+use crate::lock::lock;
 use crate::sandbox::Sandbox;
 use crate::sandbox::access_map::AccessMap;
 use crate::sandbox::path_state::PathState;
@@ -61,16 +62,11 @@ impl RulesCache {
     }
 
     fn take(&self) -> Option<CachedRules> {
-        self.lock().take()
+        lock(&self.0).take()
     }
 
     fn keep(&self, cached: CachedRules) {
-        *self.lock() = Some(cached);
-    }
-
-    /// After a panic elsewhere the rules are still valid: they are checked before use.
-    fn lock(&self) -> MutexGuard<'_, Option<CachedRules>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0) = Some(cached);
     }
 }
 
