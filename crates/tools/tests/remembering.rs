@@ -1,4 +1,4 @@
-//! What a call tells of the files that it has touched, and what it refuses to overwrite.
+//! What a call reports about the files it used, and what it refuses to overwrite.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::World;
 
-/// An agent with a memory of its own, which remembers as the real one does.
+/// An agent with its own memory, which works like that of a real agent.
 struct Rememberer<'a> {
     world: &'a World,
     memory: Arc<FileMemory>,
@@ -125,10 +125,10 @@ fn what_was_never_read_is_not_overwritten() {
     check_refused(&agent.write("a", "x"), "Read a before overwriting it");
     assert_eq!(agent.write("a", "x").touched, None);
     assert_eq!(world.read("work/a"), "one\ntwo\n");
-    // A part of it is enough, also by another way to it.
+    // Part of it is enough, also through another path.
     agent.call("file_read", &json!({"path": world.text("work/./a"), "limit": 1}));
     assert_eq!(change(agent.write("a", "x")).before, content("one\ntwo\n", 0o644));
-    // Its own writes it has seen.
+    // It has seen its own writes.
     change(agent.write("a", "y"));
     change(agent.write("new", "x"));
     change(agent.write("new", "y"));
@@ -153,7 +153,7 @@ fn what_was_changed_since_is_not_overwritten() {
     assert_eq!(result.to_string(), json!({"success": false, "error": text}).to_string());
     one.read("a");
     change(one.write("a", "x"));
-    // What is gone is no existing file.
+    // A deleted file no longer exists.
     fs::remove_file(world.path("work/a")).unwrap();
     assert_eq!(change(one.write("a", "y")).before, Before::Absent);
 }
@@ -177,7 +177,7 @@ fn without_a_memory_nothing_is_checked_and_nothing_told() {
     assert_eq!(world.read("work/a"), "two");
 }
 
-/// Two agents that have read the same: only one of them may overwrite it, whatever the moment.
+/// Two agents have read the same file: only one of them may overwrite it, whatever the timing.
 #[test]
 fn of_two_agents_that_write_at_once_one_is_refused() {
     let world = World::new();
@@ -226,8 +226,8 @@ fn at_once(
     (changed, refused)
 }
 
-/// Somebody who knows of no lock replaces the file all the time. Whatever an edit has replaced is told, and
-/// whatever was not edited is somebody's own file.
+/// Another program that ignores the lock keeps replacing the file. Whatever an edit replaced is
+/// reported, and whatever was not edited is the other program's file.
 #[test]
 fn what_is_told_is_what_was_replaced_whoever_meddles() {
     let world = World::new();
@@ -306,7 +306,7 @@ fn a_new_file_is_removed_with_the_folders_that_were_made_for_it() {
     }
     assert!(world.path("work/kept").is_dir() && !world.path("work/kept/new").exists());
     assert!(world.path("work/fresh/c").is_file() && !world.path("work/fresh/new").exists());
-    // And made again, with the permissions that it had.
+    // And recreated with its earlier permissions.
     let content = Content { bytes: b"x".to_vec(), mode: 0o600 };
     let path = world.path("work/kept/new/a");
     assert_eq!(
