@@ -141,7 +141,7 @@ impl Agent {
             Reach::TreeAndGuarded | Reach::Anywhere | Reach::Full => {
                 // What commands of other agents find there meanwhile is none of theirs.
                 for path in &subject.destinations {
-                    expected.push(self.toolbox().commands.expecting(path).await);
+                    expected.push(self.toolbox().commands.approve_write(path).await);
                 }
                 context.leading_to(subject.destinations.clone())
             }

@@ -11,7 +11,7 @@ use ikigai_conversation::{AgentId, SessionId, Time};
 use ikigai_store::{
     Begun, Change, ChangeId, Direction, Kept, KeptChange, Process, Settled, Store, StoreError, Undo,
 };
-use ikigai_tools::{ContentHash, Found, Restored, Wanted, find, restore};
+use ikigai_tools::{ContentHash, DesiredState, FileState, RestoreOutcome, find, restore};
 
 use crate::files::{from_kept, to_kept};
 
@@ -102,19 +102,19 @@ pub async fn undo(
 
 async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, StoreError> {
     let wanted = match change.before {
-        Kept::Absent => Wanted::Absent { folders: change.new_folders },
-        Kept::Content(content) => Wanted::Content(from_kept(content)),
+        Kept::Absent => DesiredState::Absent { folders: change.new_folders },
+        Kept::Content(content) => DesiredState::Content(from_kept(content)),
         Kept::NotKept => return Ok(Fate::Left(Reason::NotKept)),
     };
     let expected = ContentHash::from(change.hash);
     let looked = change.path.clone();
     let found = blocking(move || find(&looked)).await;
     let (is_absent, has_expected) = match &found {
-        Ok(Found::File { hash, .. }) => (false, *hash == expected),
-        Ok(Found::Absent) => (true, false),
-        Ok(Found::Other) | Err(_) => (false, false),
+        Ok(FileState::File { hash, .. }) => (false, *hash == expected),
+        Ok(FileState::Absent) => (true, false),
+        Ok(FileState::Other) | Err(_) => (false, false),
     };
-    if let Ok(Found::File { content, .. }) = found
+    if let Ok(FileState::File { content, .. }) = found
         && has_expected
     {
         let after = content.map_or(Kept::NotKept, |content| Kept::Content(to_kept(content)));
@@ -126,7 +126,7 @@ async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, 
 
 async fn make_again(change: Change, after: Option<Kept>) -> Result<Fate, StoreError> {
     let wanted = match after {
-        Some(Kept::Content(content)) => Wanted::Content(from_kept(content)),
+        Some(Kept::Content(content)) => DesiredState::Content(from_kept(content)),
         Some(Kept::Absent | Kept::NotKept) | None => return Ok(Fate::Left(Reason::NotKept)),
     };
     let expected = match change.before {
@@ -140,17 +140,17 @@ async fn make_again(change: Change, after: Option<Kept>) -> Result<Fate, StoreEr
 async fn exchange(
     path: PathBuf,
     expected: Option<ContentHash>,
-    wanted: Wanted,
+    wanted: DesiredState,
     otherwise: Reason,
 ) -> Fate {
     let done = match wanted {
-        Wanted::Absent { .. } => Fate::Removed,
-        Wanted::Content(_) => Fate::Restored,
+        DesiredState::Absent { .. } => Fate::Removed,
+        DesiredState::Content(_) => Fate::Restored,
     };
     match blocking(move || restore(&path, expected.as_ref(), &wanted)).await {
-        Ok(Restored::Done | Restored::Already) => done,
-        Ok(Restored::Differs) => Fate::Left(otherwise),
-        Ok(Restored::Setting) => Fate::Left(Reason::Setting),
+        Ok(RestoreOutcome::Done | RestoreOutcome::Already) => done,
+        Ok(RestoreOutcome::Differs) => Fate::Left(otherwise),
+        Ok(RestoreOutcome::Setting) => Fate::Left(Reason::Setting),
         Err(error) => Fate::Failed(error),
     }
 }

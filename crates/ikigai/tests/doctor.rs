@@ -2,7 +2,7 @@
 
 use ikigai_tools::SandboxKind;
 
-use crate::support::enclosed::in_sandbox;
+use crate::support::sandboxed::in_sandbox;
 use crate::support::{Workspace, ended};
 
 const NO_MODEL: &str = "\
@@ -40,11 +40,11 @@ fn the_sandbox_that_works_is_named_with_the_mode() {
 
 #[test]
 fn whether_commands_share_a_loopback_is_said() {
-    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
+    in_sandbox(SandboxKind::Bubblewrap, |fixture| {
         let workspace = Workspace::new();
         let found = workspace.run(["doctor"]).1;
         // A name space of the network is known by its number.
-        let networks = ["readlink /proc/self/ns/net"; 2].map(|command| enclosed.prints(command));
+        let networks = ["readlink /proc/self/ns/net"; 2].map(|command| fixture.prints(command));
         let said = match networks[0] == networks[1] {
             true => "bubblewrap, in mode work; the commands of an agent share a private loopback",
             false => "bubblewrap, in mode work; each command has its own loopback",

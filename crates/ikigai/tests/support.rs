@@ -1,8 +1,8 @@
 //! A folder of its own for every test, and the program run in it.
 
-pub(crate) mod enclosed;
 pub(crate) mod model;
 pub(crate) mod processes;
+pub(crate) mod sandboxed;
 pub(crate) mod scene;
 pub(crate) mod screen;
 pub(crate) mod story;

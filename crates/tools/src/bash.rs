@@ -9,14 +9,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::arguments::{Arguments, Whole};
 use crate::call::Call;
-use crate::commands::{Order, Running};
+use crate::commands::{CommandSpec, RunningCommand};
 use crate::context::Context;
 use crate::declaration::tool;
 use crate::effect::Effect;
 use crate::file_error::without_number;
 use crate::output::{Capture, Output};
 use crate::result::{Execution, ToolResult};
-use crate::sandbox::{Ended, Kind, Sandbox, hint};
+use crate::sandbox::{EndedCommand, Kind, Sandbox, hint};
 use crate::tool::{BuiltIn, Tool};
 use crate::watchdog::{GRACE, Status};
 
@@ -134,7 +134,11 @@ impl Bash {
         output: &Output,
     ) -> Option<&'static str> {
         let kind = context.commands.likely_kind(sandbox);
-        hint(sandbox, kind, Ended { command: &self.command, exit_code, output: &output.text })
+        hint(
+            sandbox,
+            kind,
+            EndedCommand { command: &self.command, exit_code, output: &output.text },
+        )
     }
 
     /// The kind of sandbox in which a command could not be started. A folder that was moved or replaced is not the
@@ -216,12 +220,12 @@ impl Bash {
         limit: Duration,
         capture: &mut Capture,
     ) -> io::Result<End> {
-        let order = Order {
+        let order = CommandSpec {
             command: &self.command,
             directory: context.directory(),
             variables: &context.variables,
             agent: &context.agent,
-            walls,
+            sandbox: walls,
             avoided: &context.avoided,
         };
         let mut running = context.commands.start(&order).await?;
@@ -261,7 +265,7 @@ fn with_words(reason: &str, words: &Output) -> String {
 
 /// Takes what a command still prints while it is being ended.
 async fn follow_ending(
-    running: &mut Running,
+    running: &mut RunningCommand,
     chunk: &mut Vec<u8>,
     capture: &mut Capture,
 ) -> io::Result<()> {
@@ -275,7 +279,7 @@ async fn follow_ending(
 
 /// Takes what is left in the pipe, and waits only a little for what holds it open.
 async fn drain(
-    running: &mut Running,
+    running: &mut RunningCommand,
     chunk: &mut Vec<u8>,
     capture: &mut Capture,
 ) -> io::Result<()> {

@@ -19,7 +19,7 @@ use crate::present::{Present, whole_change};
 use crate::replace::Target;
 use crate::result::{Execution, ToolResult};
 use crate::tool::{BuiltIn, Tool};
-use crate::written::Written;
+use crate::written::WrittenFile;
 
 pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
     BuiltIn::new(FileEdit::declaration(), &[EffectKind::Write], prepare).shared()
@@ -121,7 +121,7 @@ impl FileEdit {
     }
 
     /// Counts first and writes then: a refused edit costs no writing.
-    fn edit(&self, context: &Context) -> Result<(u64, Written), EditError> {
+    fn edit(&self, context: &Context) -> Result<(u64, WrittenFile), EditError> {
         let _turn = context.turn_to_write();
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
@@ -137,7 +137,7 @@ impl FileEdit {
         }
         let write = |output: &mut dyn Write| self.write(&mut reader, &finder, output, count);
         let replaced = target.replace(context.keep(), write)?;
-        let written = Written { path: target.real_path(), replaced, new_folders: 0 };
+        let written = WrittenFile { path: target.real_path(), replaced, new_folders: 0 };
         drop(target);
         Ok((count, written.unless_guarded(context)?))
     }

@@ -1,45 +1,45 @@
-//! What a call has seen of a file or done to it, beside its result: what is needed to take the change back,
-//! and to notice later that somebody else has changed the file since.
+//! What a call has read or changed, beside its result: needed to undo the change, and to notice
+//! later changes by others.
 
 use std::path::PathBuf;
 
 use crate::looks::{ContentHash, Fingerprint};
 
-/// A larger content is not kept: taking it back would cost more room than it is worth.
+/// Larger contents are not recorded: undo would not be worth the space.
 pub(crate) const KEPT_BYTES: u64 = 10 * 1024 * 1024;
 
-/// What a call did to a file.
+/// What a call did with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileUse {
-    /// It has read it, or a part of it.
+    /// It read all or part of it.
     Read(Sight),
-    /// It has created or changed it.
+    /// It created or changed it.
     Changed(Change),
-    /// It was refused, since the file has changed after the agent had seen it.
+    /// It refused to write, since the file has changed after the agent had read it.
     Stale(Stale),
 }
 
-/// A file as an agent has last seen it.
+/// A file as an agent last saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
-    /// Absolute and without links.
+    /// Absolute, without links.
     pub path: PathBuf,
-    /// How it looked.
+    /// Its fingerprint.
     pub looks: Fingerprint,
 }
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Absolute and without links.
+    /// Absolute, without links.
     pub path: PathBuf,
-    /// What the change has replaced.
+    /// What was there before.
     pub before: Before,
-    /// How the file looked right after it.
+    /// The fingerprint right after the change.
     pub looks: Fingerprint,
-    /// The content right after it.
+    /// The hash of the content right after the change.
     pub hash: ContentHash,
-    /// How many of the folders above the file were made for it, counted from the file.
+    /// How many folders directly above the file were created for it.
     pub new_folders: u32,
 }
 
@@ -50,24 +50,24 @@ pub enum Before {
     Absent,
     /// A file.
     Content(Content),
-    /// A file of more than 10 MB, or one that may be written but not read.
+    /// A file of more than 10 MB, or one that is writable but not readable.
     NotKept,
 }
 
-/// What a file held.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// All of it.
+    /// All of its bytes.
     pub bytes: Vec<u8>,
     /// Its permissions.
     pub mode: u32,
 }
 
-/// A write that came too late.
+/// A refused write to a file that changed meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stale {
-    /// As the model named it.
+    /// The path as the model named it.
     pub named: String,
-    /// The file, as it is now.
+    /// The file as it is now.
     pub now: Sight,
 }

@@ -16,7 +16,7 @@ use crate::present::{Present, whole_change};
 use crate::replace::Target;
 use crate::result::{Execution, ToolResult};
 use crate::tool::{BuiltIn, Tool};
-use crate::written::Written;
+use crate::written::WrittenFile;
 
 pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
     BuiltIn::new(FileWrite::declaration(), &[EffectKind::Write], prepare).shared()
@@ -92,7 +92,7 @@ impl FileWrite {
         ToolResult::output(output).with("bytes", bytes)
     }
 
-    fn write(&self, context: &Context) -> Result<Written, Refused> {
+    fn write(&self, context: &Context) -> Result<WrittenFile, Refused> {
         let _turn = context.turn_to_write();
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         self.require_seen(context, &target)?;
@@ -104,7 +104,8 @@ impl FileWrite {
             FileError::ChangedMeanwhile if is_new => Refused::Overtaken,
             error => Refused::File(error),
         })?;
-        let written = Written { path: target.real_path(), replaced, new_folders: folders.keep() };
+        let written =
+            WrittenFile { path: target.real_path(), replaced, new_folders: folders.keep() };
         drop(target);
         Ok(written.unless_guarded(context)?)
     }

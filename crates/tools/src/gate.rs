@@ -33,7 +33,7 @@ use ikigai_conversation::EffectKind;
 
 use crate::file_error::{hidden, shorten};
 use crate::result::ToolResult;
-use command::Said;
+use command::Judgement;
 use rule::render_rules;
 
 /// Whether a model is offered a tool whose calls may have these effects. In mode `read` all of them have to be harmless.
@@ -274,10 +274,10 @@ fn judge_command(rules: &[&Rule], tool: &str, command: &str, need: Need) -> Verd
     };
     let ask = |why, rule| Verdict::Ask(Question { why, reach: command_reach(wanted), rule });
     match command::judge(rules, tool, command, wanted) {
-        Said::Deny(why) => Verdict::Deny(why),
-        Said::Ask { why, rule } => ask(why, rule),
-        Said::Granted { level, .. } if level >= wanted => Verdict::Allow(command_reach(level)),
-        Said::Granted { rule, .. } => ask(why.to_owned(), rule),
+        Judgement::Deny(why) => Verdict::Deny(why),
+        Judgement::Ask { why, rule } => ask(why, rule),
+        Judgement::Granted { level, .. } if level >= wanted => Verdict::Allow(command_reach(level)),
+        Judgement::Granted { rule, .. } => ask(why.to_owned(), rule),
     }
 }
 

@@ -71,6 +71,7 @@ mod diff;
 mod file_error;
 mod files;
 mod lines;
+mod lock;
 mod looks;
 mod owners;
 mod pattern;
@@ -93,7 +94,7 @@ mod words;
 pub use arguments::{Argument, Arguments, Choice, Texts, Whole};
 pub use caches::CACHE_FOLDER;
 pub use call::{Call, Executor, Work};
-pub use commands::{Commands, Expecting, Loopback};
+pub use commands::{ApprovedWrite, Commands, Loopback};
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
 pub use dispatcher::{CORE, Dispatcher, built_in};
@@ -108,8 +109,8 @@ pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;
 pub use notes::Note;
 pub use output::{OutputSize, cut};
-pub use owners::{Foreign, Owners, passed_over, project_folders};
-pub use restore::{Found, Restored, Wanted, find, restore};
+pub use owners::{ForeignFile, Owners, passed_over, project_folders};
+pub use restore::{DesiredState, FileState, RestoreOutcome, find, restore};
 pub use result::{Execution, Refusal, ToolResult, counted};
 pub use sandbox::{
     Identity, Kind as SandboxKind, LastingIdentity, NoSandbox, Root, Sandbox, other_names,

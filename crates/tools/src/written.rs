@@ -1,4 +1,4 @@
-//! A file that was written: what the model is told, and what is kept of it.
+//! A file after a write: the result for the model, and what is recorded about it.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,34 +9,34 @@ use crate::diff::{COMPARED_BYTES, stored_diff};
 use crate::file_error::FileError;
 use crate::file_use::{Before, Change, FileUse};
 use crate::place::Place;
-use crate::replace::{Exchanged, Keep, Replaced, Target};
+use crate::replace::{Exchange, Keep, Replacement, Target};
 use crate::result::{Execution, ToolResult};
 
 /// A file with its new content.
-pub(crate) struct Written {
-    /// Where it is, if the system says so.
+pub(crate) struct WrittenFile {
+    /// Its path, if the system reports it.
     pub(crate) path: io::Result<PathBuf>,
-    pub(crate) replaced: Replaced,
-    /// How many folders were made right above it.
+    pub(crate) replaced: Replacement,
+    /// How many folders directly above it were created.
     pub(crate) new_folders: u32,
 }
 
-impl Written {
-    /// Takes the write back if the file has become one of git's settings meanwhile.
-    pub(crate) fn unless_guarded(self, context: &Context) -> Result<Written, FileError> {
+impl WrittenFile {
+    /// Reverts the write if the file has become one of git's settings meanwhile.
+    pub(crate) fn unless_guarded(self, context: &Context) -> Result<WrittenFile, FileError> {
         let Some(path) = self.path.as_ref().ok().filter(|path| context.has_become_guarded(path))
         else {
             return Ok(self);
         };
         let target = Target::lock(Place::without_links(path)?)?;
-        let before = self.replaced.exchanged.map(|exchanged| exchanged.before);
-        let taken_back = match before {
+        let before = self.replaced.exchange.map(|exchange| exchange.before);
+        let reverted = match before {
             Some(Before::Content(content)) => target
                 .replace(Keep::Nothing, |file| Ok(file.write_all(&content.bytes)?))
                 .map(|replaced| replaced.flushed)?,
             Some(Before::Absent | Before::NotKept) | None => target.remove()?,
         };
-        taken_back?;
+        reverted?;
         Err(FileError::Guarded)
     }
 
@@ -49,9 +49,9 @@ impl Written {
         success: ToolResult,
         after: impl FnOnce(&[u8]) -> Option<Cow<'a, [u8]>>,
     ) -> Execution {
-        let Written { path, replaced, new_folders } = self;
+        let WrittenFile { path, replaced, new_folders } = self;
         let path = path.or_else(|_| context.resolve(named).canonicalize());
-        let before = replaced.exchanged.as_ref().and_then(|exchanged| match &exchanged.before {
+        let before = replaced.exchange.as_ref().and_then(|exchange| match &exchange.before {
             Before::Absent => Some(&[][..]),
             Before::Content(content) => Some(&content.bytes[..]),
             Before::NotKept => None,
@@ -65,8 +65,8 @@ impl Written {
                 failure.with_diff(diff)
             }
         };
-        let file = replaced.exchanged.zip(path.ok()).map(|(exchanged, path)| {
-            let Exchanged { before, looks, hash } = exchanged;
+        let file = replaced.exchange.zip(path.ok()).map(|(exchange, path)| {
+            let Exchange { before, looks, hash } = exchange;
             FileUse::Changed(Change { path, before, looks, hash, new_folders })
         });
         Execution { file, ..result.into() }

@@ -1,4 +1,4 @@
-//! What the gate says of calls, in each mode and under rules.
+//! The verdicts of the gate on calls, in each mode and under rules.
 
 use ikigai_tools::{
     Confinement, Decision, Dispatcher, Fact, Gate, Mode, Question, Reach, Rule, Sandbox, Tree,
@@ -125,7 +125,7 @@ fn a_compound_command_is_trusted_only_if_every_part_is() {
     );
 }
 
-/// A backslash and a line break vanish before bash reads `$(`, and the gate had seen no `$(` there.
+/// A backslash and a line break disappear before bash reads `$(`; the gate once saw no `$(` there.
 #[test]
 fn a_continued_line_hides_no_command() {
     let command = "git status \"$\\\n(touch /tmp/p)\"";
@@ -146,7 +146,7 @@ fn a_continued_line_hides_no_command() {
     );
 }
 
-/// Bash's own commands can change what the words behind them mean, and evaluate their arguments.
+/// Builtins can change the meaning of the words after them, and evaluate their arguments.
 #[test]
 fn a_rule_for_all_commands_does_not_cover_what_the_shell_evaluates_itself() {
     check(
@@ -172,7 +172,7 @@ fn a_rule_for_all_commands_does_not_cover_what_the_shell_evaluates_itself() {
     check(&["trust bash env *", "deny bash rm *"], &[("env rm x", "deny"), ("env ls", "anywhere")]);
 }
 
-/// A rule that grants does not exist for them, so that the next one counts.
+/// Granting rules do not exist for them, so the next rule counts.
 #[test]
 fn what_is_not_read_strictly_is_judged_by_the_rules_that_forbid() {
     check(
@@ -221,9 +221,9 @@ fn what_is_forbidden_is_found_wherever_it_may_be() {
             assert_eq!(show(&verdict), expected, "{command}: {verdict:?}");
         }
     }
-    // What is said about a word is not the word.
+    // A word that is mentioned is not the command.
     check(&["deny bash rm *"], &[("git rm x", "tree"), ("echo 'rm x'", "tree")]);
-    // A word that nobody knows may be the one.
+    // An unknown word may be the one.
     check(&["deny bash git push *"], &[("git $X", "deny"), ("git log $X", "tree")]);
 }
 
@@ -267,7 +267,7 @@ fn what_could_be_anything_is_asked_for_when_something_is_forbidden() {
     );
 }
 
-/// `$_` is the last argument of the command before, and was taken for the number of a stream.
+/// `$_` is the last argument of the previous command; it was once taken for a file descriptor.
 #[test]
 fn a_variable_before_a_redirection_is_a_command() {
     check(
@@ -293,7 +293,7 @@ fn a_question_about_one_part_does_not_hide_that_another_is_denied() {
     );
 }
 
-/// All of its words were gone through again for every part, which took minutes.
+/// All words were once scanned again for every part, which took minutes.
 #[test]
 fn a_long_command_of_nothing_but_doubts_is_judged_in_time() {
     let rules = ["deny bash rm *", "ask bash curl *", "trust bash x *"];
@@ -318,7 +318,7 @@ fn a_long_command_of_nothing_but_doubts_is_judged_in_time() {
     }
 }
 
-/// One rule that forbids something once made a question of every loop.
+/// A single forbidding rule once turned every loop into a question.
 #[test]
 fn what_is_written_out_is_not_asked_for_because_something_else_is_forbidden() {
     check(
@@ -373,7 +373,7 @@ fn judge_leaving(lines: &[&str], command: &str) -> Verdict {
     Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
 }
 
-/// A rule as a question names it; the pattern is as TOML has it.
+/// A rule as suggested in a question, with the pattern in TOML syntax.
 fn rule(tool: &str, pattern: &str, decision: &str) -> String {
     format!("[[rules]]\ntool = \"{tool}\"\nmatch = \"{pattern}\"\ndecision = \"{decision}\"")
 }
@@ -398,7 +398,7 @@ fn leaving_the_sandbox_needs_trust_or_a_yes() {
     );
     assert_eq!(asked(judge_leaving(&[], "make $(x)")).rule, None);
     assert_eq!(asked(judge_leaving(&[], "make > x")).rule, None);
-    // A rule with a star would allow more than what is seen here.
+    // A rule with a star would allow more than this command.
     for command in ["make $X", "rm ~/old", "rm *.o", "rm \u{e9}", "echo '\n'"] {
         assert_eq!(asked(judge_leaving(&[], command)).rule, None, "{command}");
     }
@@ -447,7 +447,7 @@ fn a_rule_for_the_network_gives_it_to_a_command_that_did_not_ask() {
             ("git fetch > x", "tree"),
         ],
     );
-    // It does not lead out of the sandbox.
+    // It does not permit leaving the sandbox.
     assert_eq!(show(&judge_leaving(&["network bash git *"], "git fetch")), "ask");
 }
 
@@ -483,7 +483,7 @@ fn the_rule_that_is_named_does_allow_it() {
         ["git push 'a b'", r#"echo "it's" '*' '[a]' '"\' "#, "a; b 'c'; 'd' ''", "ls '*'"]
     {
         let rule = asked(judge_leaving(&[], command)).rule.unwrap();
-        // Every pattern, as TOML has it.
+        // Every pattern, in TOML syntax.
         let lines: Vec<String> = rule
             .split("match = ")
             .skip(1)
@@ -510,7 +510,7 @@ fn a_rule_that_asks_is_answered_by_one_before_it() {
     assert_eq!(question.rule, Some(rule("bash", "git push 'a b'", "allow")));
     let lines = ["allow bash git push 'a b'", "ask bash git *"];
     check(&lines, &[("ls; git push 'a b'", "tree"), ("git push", "ask")]);
-    // What is asked for inside another command has no rule of its own.
+    // No rule is suggested for a command inside another one.
     assert_eq!(asked(judge_command(&["ask bash git *"], "env git push")).rule, None);
 }
 
@@ -632,7 +632,7 @@ fn rules_for_files_are_about_where_the_path_really_leads() {
             ("file_read", "deep/down/x.pem", "deny"),
             ("file_read", "../outside/secret", "anywhere"),
             ("file_read", "../outside/folder/secret", "ask"),
-            // Nobody has looked where it leads, so that no rule is about it.
+            // Its target was not resolved, so no rule applies to it.
             ("file_read", "src/out", "ask"),
             ("grep", "secrets", "tree"),
         ],
@@ -650,7 +650,7 @@ fn rules_for_files_are_about_where_the_path_really_leads() {
     );
 }
 
-/// What a rule trusts by its name could be a link, made by a command that may write there.
+/// A name that a rule trusts could be a link made by a command that may write there.
 #[test]
 fn a_rule_about_a_place_outside_trusts_no_link_that_leads_out_of_it() {
     let world = World::new();
@@ -676,7 +676,7 @@ fn a_rule_about_a_place_outside_trusts_no_link_that_leads_out_of_it() {
     );
 }
 
-/// With the home directory as the tree an agent could have written its own rules.
+/// With the home directory as the tree, an agent could have written the rules itself.
 #[test]
 fn hidden_places_in_the_tree_are_asked_for() {
     let world = World::new();
@@ -740,7 +740,7 @@ fn a_rule_about_all_steps_of_a_tool_counts() {
     assert_eq!(judge(&["deny mail 1/*", "deny bash *"]), "tree");
 }
 
-/// What the user's links lead to is run or believed as much as they are.
+/// The targets of the user's links are run or trusted as much as the links.
 #[test]
 fn a_protected_name_that_is_a_link_needs_approval_wherever_it_leads() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! What a call tells of the files that it has touched, and what it refuses to overwrite.
+//! What a call reports about the files it used, and what it refuses to overwrite.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ikigai_tools::{
-    Before, Change, Content, Execution, FileMemory, FileUse, Found, Reach, Restored, Sight,
-    ToolResult, Wanted, find, restore,
+    Before, Change, Content, DesiredState, Execution, FileMemory, FileState, FileUse, Reach,
+    RestoreOutcome, Sight, ToolResult, find, restore,
 };
 use serde_json::{Value, json};
 
 use crate::support::World;
 
-/// An agent with a memory of its own, which remembers as the real one does.
+/// An agent with its own memory, which works like that of a real agent.
 struct Rememberer<'a> {
     world: &'a World,
     memory: Arc<FileMemory>,
@@ -125,10 +125,10 @@ fn what_was_never_read_is_not_overwritten() {
     check_refused(&agent.write("a", "x"), "Read a before overwriting it");
     assert_eq!(agent.write("a", "x").file, None);
     assert_eq!(world.read("work/a"), "one\ntwo\n");
-    // A part of it is enough, also by another way to it.
+    // Part of it is enough, also through another path.
     agent.call("file_read", &json!({"path": world.text("work/./a"), "limit": 1}));
     assert_eq!(change(agent.write("a", "x")).before, content("one\ntwo\n", 0o644));
-    // Its own writes it has seen.
+    // It has seen its own writes.
     change(agent.write("a", "y"));
     change(agent.write("new", "x"));
     change(agent.write("new", "y"));
@@ -153,7 +153,7 @@ fn what_was_changed_since_is_not_overwritten() {
     assert_eq!(result.to_string(), json!({"success": false, "error": text}).to_string());
     one.read("a");
     change(one.write("a", "x"));
-    // What is gone is no existing file.
+    // A deleted file no longer exists.
     fs::remove_file(world.path("work/a")).unwrap();
     assert_eq!(change(one.write("a", "y")).before, Before::Absent);
 }
@@ -177,7 +177,7 @@ fn without_a_memory_nothing_is_checked_and_nothing_told() {
     assert_eq!(world.read("work/a"), "two");
 }
 
-/// Two agents that have read the same: only one of them may overwrite it, whatever the moment.
+/// Two agents have read the same file: only one of them may overwrite it, whatever the timing.
 #[test]
 fn of_two_agents_that_write_at_once_one_is_refused() {
     let world = World::new();
@@ -226,8 +226,8 @@ fn at_once(
     (changed, refused)
 }
 
-/// Somebody who knows of no lock replaces the file all the time. Whatever an edit has replaced is told, and
-/// whatever was not edited is somebody's own file.
+/// Another program that ignores the lock keeps replacing the file. Whatever an edit replaced is
+/// reported, and whatever was not edited is the other program's file.
 #[test]
 fn what_is_told_is_what_was_replaced_whoever_meddles() {
     let world = World::new();
@@ -260,10 +260,10 @@ fn what_is_told_is_what_was_replaced_whoever_meddles() {
 }
 
 #[track_caller]
-fn check_restored(world: &World, name: &str, change: &Change, expected: Restored) {
+fn check_restored(world: &World, name: &str, change: &Change, expected: RestoreOutcome) {
     let wanted = match &change.before {
-        Before::Absent => Wanted::Absent { folders: change.new_folders },
-        Before::Content(content) => Wanted::Content(content.clone()),
+        Before::Absent => DesiredState::Absent { folders: change.new_folders },
+        Before::Content(content) => DesiredState::Content(content.clone()),
         Before::NotKept => panic!("it is kept"),
     };
     let restored = restore(&world.path(name), Some(&change.hash), &wanted);
@@ -277,18 +277,18 @@ fn a_change_is_taken_back_unless_somebody_was_there_since() {
     world.write("work/a", "one");
     set_mode(&world.path("work/a"), 0o640);
     let edited = change(agent.edit("a", "one", "two"));
-    check_restored(&world, "work/a", &edited, Restored::Done);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Done);
     let mode = fs::metadata(world.path("work/a")).unwrap().permissions().mode() & 0o7777;
     assert_eq!((world.read("work/a"), mode), ("one".to_owned(), 0o640));
-    check_restored(&world, "work/a", &edited, Restored::Already);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Already);
     world.write("work/a", "three");
-    check_restored(&world, "work/a", &edited, Restored::Differs);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Differs);
     assert_eq!(world.read("work/a"), "three");
     fs::remove_file(world.path("work/a")).unwrap();
-    check_restored(&world, "work/a", &edited, Restored::Differs);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Differs);
     fs::create_dir(world.path("work/a")).unwrap();
-    check_restored(&world, "work/a", &edited, Restored::Differs);
-    assert_eq!(find(&world.path("work/a")), Ok(Found::Other));
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Differs);
+    assert_eq!(find(&world.path("work/a")), Ok(FileState::Other));
 }
 
 #[test]
@@ -301,16 +301,21 @@ fn a_new_file_is_removed_with_the_folders_that_were_made_for_it() {
         if let Some(beside) = beside {
             world.write(beside, "");
         }
-        check_restored(&world, &format!("work/{name}"), &created, Restored::Done);
-        check_restored(&world, &format!("work/{name}"), &created, Restored::Already);
+        check_restored(&world, &format!("work/{name}"), &created, RestoreOutcome::Done);
+        check_restored(&world, &format!("work/{name}"), &created, RestoreOutcome::Already);
     }
     assert!(world.path("work/kept").is_dir() && !world.path("work/kept/new").exists());
     assert!(world.path("work/fresh/c").is_file() && !world.path("work/fresh/new").exists());
-    // And made again, with the permissions that it had.
+    // And recreated with its earlier permissions.
     let content = Content { bytes: b"x".to_vec(), mode: 0o600 };
     let path = world.path("work/kept/new/a");
-    assert_eq!(restore(&path, None, &Wanted::Content(content.clone())), Ok(Restored::Done));
-    let Ok(Found::File { content: Some(found), .. }) = find(&path) else { panic!("it is there") };
+    assert_eq!(
+        restore(&path, None, &DesiredState::Content(content.clone())),
+        Ok(RestoreOutcome::Done)
+    );
+    let Ok(FileState::File { content: Some(found), .. }) = find(&path) else {
+        panic!("it is there")
+    };
     assert_eq!(found, content);
 }
 
@@ -325,7 +330,7 @@ fn a_link_that_somebody_has_put_there_is_not_followed() {
     fs::remove_file(world.path("work/a")).unwrap();
     fs::remove_dir_all(world.path("work/folder")).unwrap();
     world.link("work/a", world.path("more/a")).link("work/folder", world.path("more"));
-    check_restored(&world, "work/a", &direct, Restored::Differs);
-    check_restored(&world, "work/folder/b", &inside, Restored::Differs);
+    check_restored(&world, "work/a", &direct, RestoreOutcome::Differs);
+    check_restored(&world, "work/folder/b", &inside, RestoreOutcome::Differs);
     assert_eq!((world.read("more/a"), world.read("more/b")), ("two".to_owned(), "two".to_owned()));
 }

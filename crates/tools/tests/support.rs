@@ -1,4 +1,4 @@
-//! A tree to be confined to, and beside it what nobody may touch.
+//! A tree for confined tools, and files next to it that must not be touched.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// What stands in every file outside.
+/// The content of every file outside.
 pub(crate) const SECRET: &str = "the secret outside\n";
 
 /// `work`, `more` and `temporary` are the tree; `outside` is not.
@@ -35,24 +35,24 @@ impl World {
             fs::write(path.join(name), SECRET).unwrap();
         }
         let tree = Tree::open(["work", "more", "temporary"].map(|name| path.join(name))).unwrap();
-        // No command is ever run in here.
+        // No command runs in here.
         let commands = Arc::new(Commands::new(Path::new("/nowhere"), OsStr::new(""), Vec::new()));
         let size = OutputSize::new(51_200).unwrap();
         let context = Context::new(&path.join("work"), size, commands, CancellationToken::new());
         World { folder, context: context.confined(Arc::new(tree)) }
     }
 
-    /// The same folders, with another tree.
+    /// The same folders with another tree.
     pub(crate) fn confined_to(self, tree: Arc<Tree>) -> World {
         World { folder: self.folder, context: self.context.confined(tree) }
     }
 
-    /// The same folders, with this sandbox for commands.
+    /// The same folders with this sandbox for commands.
     pub(crate) fn with_sandbox(self, sandbox: Sandbox) -> World {
         World { folder: self.folder, context: self.context.with_sandbox(Arc::new(sandbox)) }
     }
 
-    /// The absolute path of something in here.
+    /// An absolute path in here.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join(name)
     }
@@ -77,7 +77,7 @@ impl World {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// What is to be known of a call before it is judged.
+    /// The facts about a call before it is judged.
     pub(crate) fn facts(&self, tool: &str, arguments: &Value) -> Vec<Fact> {
         prepare(tool, arguments).facts(&self.context)
     }
@@ -94,13 +94,13 @@ impl World {
         self.call_reaching(Reach::Tree, tool, arguments)
     }
 
-    /// The result of a call that may reach so far.
+    /// The result of a call with this reach.
     pub(crate) fn call_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Value {
         let ran = self.run_reaching(reach, tool, arguments);
         serde_json::from_str(&ran.result.to_string()).unwrap()
     }
 
-    /// The same, with what it has touched.
+    /// The same, with the files it used.
     pub(crate) fn run_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Execution {
         run(&self.context.clone().reaching(reach), tool, arguments)
     }
@@ -115,7 +115,7 @@ impl World {
         run(&self.context.clone().remembering(memory), tool, arguments)
     }
 
-    /// The output of a call that succeeds.
+    /// The output of a successful call.
     #[track_caller]
     pub(crate) fn output(&self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
@@ -123,7 +123,7 @@ impl World {
         output.unwrap_or_else(|| panic!("{tool} {arguments}: {result}")).to_owned()
     }
 
-    /// The text of a call that fails.
+    /// The message of a failed call.
     #[track_caller]
     pub(crate) fn error(&self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
@@ -131,7 +131,7 @@ impl World {
         error.unwrap_or_else(|| panic!("{tool} {arguments}: {result}")).to_owned()
     }
 
-    /// Every tool with this path.
+    /// Calls every tool with this path.
     pub(crate) fn calls(path: &str) -> [(&'static str, Value); 5] {
         [
             ("file_read", json!({"path": path})),
@@ -142,7 +142,7 @@ impl World {
         ]
     }
 
-    /// Nothing was changed, made or removed outside.
+    /// Nothing outside was changed, created or removed.
     #[track_caller]
     pub(crate) fn check_outside(&self) {
         let mut found = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use ikigai_tools::{Foreign, Loopback, Mode, SandboxKind, passed_over};
+use ikigai_tools::{ForeignFile, Loopback, Mode, SandboxKind, passed_over};
 
 use crate::database as databases;
 use crate::environment::Environment;
@@ -80,7 +80,7 @@ fn keys(environment: &Environment) -> Finding {
 }
 
 /// What would count if it belonged to somebody else.
-fn foreign(foreign: &Foreign) -> Finding {
+fn foreign(foreign: &ForeignFile) -> Finding {
     let text = format!("{foreign}; it is passed over");
     Finding { what: "ownership", health: Health::Missing, text }
 }
