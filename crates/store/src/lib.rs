@@ -59,6 +59,7 @@ mod dialect;
 mod postgres;
 mod sql;
 mod sqlite;
+mod tables;
 
 pub use address::database_files;
 pub use agents::{Agent, AgentLimits, State, Tokens};

@@ -8,6 +8,7 @@
 //! Each commit has a key of its own, which is written with it. When the connection breaks between a commit and its
 //! answer, the key tells whether it happened (M11).
 
+mod commit;
 mod listener;
 mod migrate;
 mod notifier;
@@ -30,9 +31,10 @@ use crate::letters::Letter;
 use crate::unit::{Connection, Unit};
 use crate::writer::{Database, Scope, Sharing};
 
+use commit::{Committed, cleaning};
 use notifier::Notifier;
 use posting::{ids_of, post_alone};
-use transaction::{CLOCK, Committed, cleaning};
+use transaction::CLOCK;
 
 pub(crate) use listener::Listener;
 pub(crate) use readers::Readers;

@@ -9,6 +9,7 @@ use crate::log::Requests;
 use crate::process::Process;
 use crate::sql::{Row, params};
 use crate::store::Store;
+use crate::tables::{TABLES, TRANSIENT};
 use crate::unit::Unit;
 use crate::writer::Scope;
 
@@ -103,22 +104,10 @@ impl Store {
         self.commit(Scope::Session(id), move |unit| {
             let session = key_of(unit, &id)?;
             leases::require_none_alive(unit, session, &by)?;
-            for sql in [
-                "DELETE FROM waits WHERE waiter IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM queued_inputs WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM sights WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM changes WHERE cause IN (SELECT key FROM causes WHERE session = ?1)",
-                "DELETE FROM undos WHERE cause IN (SELECT key FROM causes WHERE session = ?1)",
-                "DELETE FROM leases WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM mail WHERE recipient IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM messages WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
-                "UPDATE agents SET inherits = NULL, cause = NULL WHERE session = ?1",
-                "DELETE FROM causes WHERE session = ?1",
-                "DELETE FROM agents WHERE session = ?1",
-                "DELETE FROM roots WHERE session = ?1",
-                "DELETE FROM sessions WHERE key = ?1",
-            ] {
-                unit.run(sql, params![session])?;
+            let copied = TABLES.iter().rev().map(|table| (table.name, table.owner));
+            for (table, owner) in TRANSIENT.iter().copied().chain(copied) {
+                let sql = format!("DELETE FROM {table} WHERE {}", owner.condition());
+                unit.run(&sql, params![session])?;
             }
             Ok(())
         })

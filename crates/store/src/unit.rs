@@ -15,6 +15,7 @@ use crate::postgres;
 use crate::sessions::note_written;
 use crate::sql::{Param, Row};
 use crate::sqlite;
+use crate::tables::TABLES;
 
 /// The inside of a transaction that units of work may share. Each works behind a savepoint of its own.
 pub(crate) struct Unit<'a> {
@@ -155,10 +156,12 @@ impl<'a> Unit<'a> {
     /// Keeps everybody else from taking numbers for new rows until the commit.
     pub(crate) fn keep_numbers(&self) -> Result<(), StoreError> {
         match &self.connection {
-            Connection::Postgres(transaction) => transaction.lock_at_once(
-                "LOCK TABLE sessions, causes, agents, messages, mail, queued_inputs, undos, changes
-                    IN SHARE ROW EXCLUSIVE MODE NOWAIT",
-            ),
+            Connection::Postgres(transaction) => {
+                let numbered = TABLES.iter().filter(|table| table.key.is_some());
+                let names: Vec<&str> = numbered.map(|table| table.name).collect();
+                let (names, mode) = (names.join(", "), "SHARE ROW EXCLUSIVE MODE NOWAIT");
+                transaction.lock_at_once(&format!("LOCK TABLE {names} IN {mode}"))
+            }
             // The write lock is that of the whole file.
             Connection::Sqlite(_) | Connection::None => Ok(()),
         }

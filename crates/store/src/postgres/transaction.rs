@@ -16,12 +16,12 @@ use super::server::Server;
 
 /// The inside of a transaction.
 pub(crate) struct Transaction<'a> {
-    server: &'a Server,
+    pub(super) server: &'a Server,
     pub(super) inner: RefCell<Inner<'a>>,
 }
 
 pub(super) struct Inner<'a> {
-    client: &'a mut Client,
+    pub(super) client: &'a mut Client,
     /// How many statements were queued since the last question.
     pub(super) queued: usize,
     /// What is to be locked before anything else.
@@ -37,21 +37,10 @@ pub(super) struct Inner<'a> {
     /// Whether the unit has a savepoint: it gets one before its first statement.
     has_savepoint: bool,
     /// Why the server refuses everything until the savepoint, and whether the connection is lost with it.
-    failed: Option<(StoreError, bool)>,
+    pub(super) failed: Option<(StoreError, bool)>,
     pub(super) has_written: bool,
     /// Whether some of what was written is worth telling others.
     has_news: bool,
-}
-
-/// What became of a commit.
-pub(crate) enum Committed {
-    Yes,
-    /// It did not happen.
-    No(StoreError),
-    /// It did not happen, and the connection is lost.
-    NotAndLost(StoreError),
-    /// The connection was lost before the answer.
-    Unknown(StoreError),
 }
 
 /// How long locks are tried that others hold, and how often.
@@ -300,66 +289,11 @@ impl<'a> Transaction<'a> {
         false
     }
 
-    /// Forgets the keys of old commits.
-    pub(crate) fn clean_up(&self) {
-        self.queue_quietly(&cleaning(), &[]);
-    }
-
-    /// Ends a transaction that only read. Nobody waits for that.
-    ///
-    /// # Errors
-    /// When something in it failed: then the connection is not to be used again.
-    pub(crate) fn end(&self) -> Result<(), StoreError> {
-        self.require_sound()?;
-        self.queue_quietly("COMMIT", &[]);
-        let mut inner = self.inner.borrow_mut();
-        inner.queued = 0;
-        inner.client.tell().map_err(|error| self.server.error(&error))
-    }
-
-    /// Commits under a key by which it can be found again, unless the units have `finished` with an error.
-    pub(crate) fn commit(&self, key: &str, finished: Result<(), StoreError>) -> Committed {
-        if let Err(error) = finished.and_then(|()| self.require_sound()) {
-            return self.roll_back(error);
-        }
-        let inner = self.inner.borrow();
-        let (has_written, has_key) = (inner.has_written, inner.posted_at.is_some());
-        drop(inner);
-        if has_written && !has_key {
-            let now = Value::Integer(Some(self.now().as_millis()));
-            let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, ?3)";
-            let committed = Value::Integer(Some(super::COMMITTED));
-            self.queue_quietly(sql, &[Value::Text(Some(key)), committed, now]);
-        }
-        // Without anything written, the lock may have left a trace.
-        self.queue_quietly(if has_written { "COMMIT" } else { "ROLLBACK" }, &[]);
-        match self.run() {
-            Ok(_) => Committed::Yes,
-            Err(error) if !self.is_lost() => self.roll_back(error),
-            Err(error) if has_written => Committed::Unknown(error),
-            Err(error) => Committed::NotAndLost(error),
-        }
-    }
-
-    fn roll_back(&self, error: StoreError) -> Committed {
-        if self.is_lost() {
-            return Committed::NotAndLost(error);
-        }
-        for _ in 0..2 {
-            self.inner.borrow_mut().failed = None;
-            self.queue_quietly("ROLLBACK", &[]);
-            if self.run().is_ok() {
-                return Committed::No(error);
-            }
-        }
-        Committed::NotAndLost(error)
-    }
-
-    fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         matches!(self.inner.borrow().failed, Some((_, true)))
     }
 
-    fn require_sound(&self) -> Result<(), StoreError> {
+    pub(super) fn require_sound(&self) -> Result<(), StoreError> {
         match &self.inner.borrow().failed {
             Some((error, _)) => Err(error.clone()),
             None => Ok(()),
@@ -380,7 +314,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Queues a statement behind the lock; what goes wrong with it is said when everything is run.
-    fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
+    pub(super) fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
         self.take_lock();
         self.queue_now(sql, values);
     }
@@ -393,7 +327,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn run(&self) -> Result<Vec<Reply>, StoreError> {
+    pub(super) fn run(&self) -> Result<Vec<Reply>, StoreError> {
         self.require_sound()?;
         let mut inner = self.inner.borrow_mut();
         if std::mem::take(&mut inner.queued) == 0 {
@@ -420,14 +354,6 @@ impl<'a> Transaction<'a> {
         }
         Ok(replies)
     }
-}
-
-/// Forgets the keys of old commits. What another process is about to forget is left to it.
-pub(super) fn cleaning() -> String {
-    format!(
-        "DELETE FROM units WHERE key IN (SELECT key FROM units
-            WHERE created_at < {CLOCK} - 3600000 LIMIT 2000 FOR UPDATE SKIP LOCKED)"
-    )
 }
 
 impl Inner<'_> {
