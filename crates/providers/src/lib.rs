@@ -42,6 +42,7 @@ mod json;
 mod kept;
 mod origin;
 mod sse;
+mod stream;
 mod surrogates;
 mod wire_call;
 

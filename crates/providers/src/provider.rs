@@ -23,7 +23,10 @@ pub trait Provider: fmt::Debug + Send + Sync {
     }
 
     /// The headers that carry the key, and those that every request of this format has.
-    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        // Servers on the user's own machine have no key, and some refuse an empty one.
+        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
+    }
 }
 
 /// Translates one response, as it comes.

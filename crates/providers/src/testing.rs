@@ -4,10 +4,10 @@ use ikigai_conversation::{AgentId, Extras, Log, Message, MessageId, NewMessage, 
 use ikigai_conversation::{Body, ToolCallId};
 use serde_json::json;
 
-use crate::fault::Fault;
+use crate::fault::{Category, Fault};
 use crate::provider::Provider;
 use crate::request::{Request, Tool, ToolUse};
-use crate::response::Response;
+use crate::response::{Call, Response, Stop, Tokens};
 
 /// Messages of an agent, numbered from `first`.
 pub(crate) fn messages(
@@ -101,4 +101,33 @@ pub(crate) fn received_whole(provider: &dyn Provider, body: &str) -> Result<Resp
     let response = decoder.finish()?;
     assert_eq!(text, response.text, "the text that was passed on is the response's");
     Ok(response)
+}
+
+/// A complete response of text.
+pub(crate) fn complete(text: &str, tokens: Option<Tokens>) -> Response {
+    let (text, stop) = (text.to_owned(), Stop::Complete);
+    Response { text, calls: Vec::new(), extras: None, stop, tokens }
+}
+
+pub(crate) fn received_call(id: &str, name: &str, arguments: &str) -> Call {
+    let (name, arguments) = (name.to_owned(), arguments.to_owned());
+    Call { id: ToolCallId::new(id), name, arguments }
+}
+
+#[track_caller]
+pub(crate) fn check_response(provider: &dyn Provider, events: &[&str], expected: &Response) {
+    let (response, text) = received(provider, events);
+    assert_eq!(response.as_ref(), Ok(expected));
+    assert_eq!(text, expected.text, "what was passed on");
+}
+
+#[track_caller]
+pub(crate) fn check_fault(
+    provider: &dyn Provider,
+    events: &[&str],
+    category: Category,
+    message: &str,
+) {
+    let (response, _) = received(provider, events);
+    assert_eq!(response, Err(Fault::new(category, message)));
 }

@@ -4,14 +4,16 @@ use serde_json::Value;
 
 use super::thinking::{FORMAT, ThinkingBlock};
 use crate::bounds::Bounds;
-use crate::fault::{Category, Fault};
+use crate::fault::Fault;
 use crate::given_ids::GivenIds;
 use crate::json::parse;
 use crate::kept::{Kept, Placed};
 use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
+use crate::stream::{OnText, Progress, read_event, wrong_format};
 
-type OnText<'a> = dyn FnMut(&str) + 'a;
+/// What the format is called in an error.
+const FORMAT_NAME: &str = "the Messages format";
 
 /// Puts one response together.
 #[derive(Debug, Default)]
@@ -23,17 +25,6 @@ pub(super) struct Decoder {
     stop: Option<Stop>,
     usage: Option<Usage>,
     bounds: Bounds,
-}
-
-/// How far the stream has come.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    #[default]
-    Nothing,
-    /// Events came, but none that this format has.
-    Strange,
-    Begun,
-    Ended,
 }
 
 /// A block of the response's content.
@@ -75,22 +66,12 @@ impl Decode for Decoder {
         data: &str,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<(), Fault> {
-        // Not of this format, but gateways that speak several end all their streams with it.
-        if data.trim() == "[DONE]" {
-            return Ok(());
+        let Some((name, data)) = read_event(event, data)? else { return Ok(()) };
+        let is_known = self.known_event(&name, &data, on_text)?;
+        self.progress.advance(is_known);
+        if name == "message_stop" {
+            self.progress = Progress::Ended;
         }
-        let data = parse(data.as_bytes())?;
-        let name = data["type"].as_str().or(event).unwrap_or_default();
-        if name == "error" || data["error"].is_object() {
-            return Err(Fault::from_error(None, &data));
-        }
-        let is_known = self.known_event(name, &data, on_text)?;
-        self.progress = match self.progress {
-            Progress::Ended => Progress::Ended,
-            _ if name == "message_stop" => Progress::Ended,
-            Progress::Nothing | Progress::Strange if !is_known => Progress::Strange,
-            Progress::Nothing | Progress::Strange | Progress::Begun => Progress::Begun,
-        };
         Ok(())
     }
 
@@ -104,7 +85,7 @@ impl Decode for Decoder {
             return Err(Fault::from_error(None, &message));
         }
         let Some(content) = message["content"].as_array() else {
-            return Err(strange());
+            return Err(wrong_format(FORMAT_NAME));
         };
         self.message(&message);
         for block in content {
@@ -115,13 +96,8 @@ impl Decode for Decoder {
     }
 
     fn finish(self: Box<Self>) -> Result<Response, Fault> {
-        match (self.progress, self.stop) {
-            (Progress::Nothing, _) => Err(Fault::no_answer()),
-            (Progress::Strange, _) => Err(strange()),
-            (Progress::Begun, None) => Err(Fault::broke_off()),
-            (Progress::Begun, Some(stop)) => Ok(self.into_response(stop)),
-            (Progress::Ended, stop) => Ok(self.into_response(stop.unwrap_or(Stop::Complete))),
-        }
+        let stop = self.progress.finish(self.stop, FORMAT_NAME)?;
+        Ok(self.into_response(stop))
     }
 }
 
@@ -326,17 +302,14 @@ impl Usage {
     }
 }
 
-fn strange() -> Fault {
-    Fault::new(Category::Unreadable, "what the server sent is not of the Messages format")
-}
-
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::ToolCallId;
-
     use super::*;
     use crate::anthropic::Anthropic;
-    use crate::testing::{extras, received, received_whole};
+    use crate::fault::Category;
+    use crate::testing::{
+        check_fault, check_response, complete, extras, received, received_call, received_whole,
+    };
 
     const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[],"stop_reason":null,"usage":{"input_tokens":3,"cache_creation_input_tokens":5,"cache_read_input_tokens":7,"output_tokens":1}}}"#;
     const TEXT: &str =
@@ -347,39 +320,15 @@ mod tests {
     const STOP: &str = r#"{"type":"message_stop"}"#;
 
     fn plain(text: &str) -> Response {
-        Response {
-            text: text.to_owned(),
-            calls: Vec::new(),
-            extras: None,
-            stop: Stop::Complete,
-            tokens: None,
-        }
-    }
-
-    fn a_call(id: &str, name: &str, arguments: &str) -> Call {
-        let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        Call { id: ToolCallId::new(id), name, arguments }
-    }
-
-    #[track_caller]
-    fn check(events: &[&str], expected: &Response) {
-        let (response, text) = received(&Anthropic, events);
-        assert_eq!(response.as_ref(), Ok(expected));
-        assert_eq!(text, expected.text, "what was passed on");
-    }
-
-    #[track_caller]
-    fn check_fault(events: &[&str], category: Category, message: &str) {
-        let (response, _) = received(&Anthropic, events);
-        assert_eq!(response, Err(Fault::new(category, message)));
+        complete(text, None)
     }
 
     #[test]
     fn a_text_comes_with_what_it_cost() {
         let tokens = Tokens { input: 15, output: 9, cache_read: Some(7), cache_write: Some(5) };
         let expected = Response { tokens: Some(tokens), ..plain("hi") };
-        check(&[START, r#"{"type":"ping"}"#, TEXT, HI, END, STOP], &expected);
-        check(&[START, TEXT, HI, END], &expected);
+        check_response(&Anthropic, &[START, r#"{"type":"ping"}"#, TEXT, HI, END, STOP], &expected);
+        check_response(&Anthropic, &[START, TEXT, HI, END], &expected);
     }
 
     #[test]
@@ -387,7 +336,11 @@ mod tests {
         let late = END.replace(r#""output_tokens":9"#, r#""input_tokens":4,"output_tokens":9"#);
         let early = r#"{"type":"message_start","message":{"usage":{"input_tokens":0}}}"#;
         let tokens = Tokens { input: 4, output: 9, cache_read: None, cache_write: None };
-        check(&[early, &late], &Response { tokens: Some(tokens), ..plain("") });
+        check_response(
+            &Anthropic,
+            &[early, &late],
+            &Response { tokens: Some(tokens), ..plain("") },
+        );
     }
 
     #[test]
@@ -399,7 +352,7 @@ mod tests {
             r#"{"type":"content_block_delta","index":9,"delta":{"type":"text_delta","text":"x"}}"#;
         let later = r#"{"type":"message_thought_twice"}"#;
         let events = [TEXT, later, HI, citation, server_tool, its_input, nowhere, STOP, "[DONE]"];
-        check(&events, &plain("hi"));
+        check_response(&Anthropic, &events, &plain("hi"));
     }
 
     #[test]
@@ -414,7 +367,7 @@ mod tests {
             ("refusal", Stop::Blocked),
         ] {
             let end = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#);
-            check(&[TEXT, HI, &end, STOP], &Response { stop, ..plain("hi") });
+            check_response(&Anthropic, &[TEXT, HI, &end, STOP], &Response { stop, ..plain("hi") });
         }
     }
 
@@ -443,21 +396,25 @@ mod tests {
         ];
         let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
         let expected = vec![
-            a_call("a", "glob", r#"{"pattern":"*"}"#),
-            a_call("call_2", "bash", r#"{"n":1,"a":[2]}"#),
-            a_call("call_3", "wait", "{}"),
-            a_call("d", "x", r#"{"a": 1}"#),
+            received_call("a", "glob", r#"{"pattern":"*"}"#),
+            received_call("call_2", "bash", r#"{"n":1,"a":[2]}"#),
+            received_call("call_3", "wait", "{}"),
+            received_call("d", "x", r#"{"a": 1}"#),
         ];
-        check(&calls, &Response { calls: expected, ..plain("") });
+        check_response(&Anthropic, &calls, &Response { calls: expected, ..plain("") });
     }
 
     #[test]
     fn a_call_that_was_cut_off_is_not_whole() {
         let end = r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#;
         let call = tool_use(0, r#""id":"a","name":"glob","input":{}"#);
-        let expected = vec![a_call("a", "glob", "")];
+        let expected = vec![received_call("a", "glob", "")];
         let stop = Stop::Length;
-        check(&[&call, end, STOP], &Response { calls: expected, stop, ..plain("") });
+        check_response(
+            &Anthropic,
+            &[&call, end, STOP],
+            &Response { calls: expected, stop, ..plain("") },
+        );
     }
 
     #[test]
@@ -473,11 +430,12 @@ mod tests {
         let kept = r#"{"anthropic":{"model":"claude-opus-5-5","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm \"é","signature":"Eq/+=="}},{"text":2,"calls":0,"block":{"type":"redacted_thinking","data":"EmwK"}}]}}"#;
         let start_of_message = r#"{"type":"message_start","message":{"model":"claude-opus-5-5"}}"#;
         let expected = Response {
-            calls: vec![a_call("a", "glob", "{}")],
+            calls: vec![received_call("a", "glob", "{}")],
             extras: Some(extras(kept)),
             ..plain("hi")
         };
-        check(
+        check_response(
+            &Anthropic,
             &[start_of_message, start, think, sign, &text, &hi, redacted, &unsigned, &call, STOP],
             &expected,
         );
@@ -485,15 +443,15 @@ mod tests {
 
     #[test]
     fn a_stream_that_is_not_complete_is_a_fault() {
-        check_fault(&[START, TEXT, HI], Category::Network, "the stream broke off");
-        check_fault(&[r#"{"type":"ping"}"#], Category::Network, "the stream broke off");
+        check_fault(&Anthropic, &[START, TEXT, HI], Category::Network, "the stream broke off");
+        check_fault(&Anthropic, &[r#"{"type":"ping"}"#], Category::Network, "the stream broke off");
         let nothing = "the server ended its stream without an answer";
-        check_fault(&[], Category::Server, nothing);
+        check_fault(&Anthropic, &[], Category::Server, nothing);
         let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;
         let strange = "what the server sent is not of the Messages format";
-        check_fault(&[chat, "[1]", "7"], Category::Unreadable, strange);
+        check_fault(&Anthropic, &[chat, "[1]", "7"], Category::Unreadable, strange);
         let no_json = "what the server sent is no JSON: expected value at line 1 column 1";
-        check_fault(&["x"], Category::Unreadable, no_json);
+        check_fault(&Anthropic, &["x"], Category::Unreadable, no_json);
     }
 
     #[test]
@@ -507,7 +465,7 @@ mod tests {
         ] {
             let error =
                 format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"Sorry"}}}}"#);
-            check_fault(&[START, TEXT, HI, &error], category, "Sorry");
+            check_fault(&Anthropic, &[START, TEXT, HI, &error], category, "Sorry");
             let whole = received_whole(&Anthropic, &error);
             assert_eq!(whole, Err(Fault::new(category, "Sorry")));
         }
@@ -518,7 +476,7 @@ mod tests {
         let body = r#"{"id":"msg_1","type":"message","model":"m","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"hi"},{"type":"tool_use","id":"a","name":"glob","input":{"pattern":"*"}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":9}}"#;
         let kept = r#"{"anthropic":{"model":"m","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s"}}]}}"#;
         let expected = Response {
-            calls: vec![a_call("a", "glob", r#"{"pattern":"*"}"#)],
+            calls: vec![received_call("a", "glob", r#"{"pattern":"*"}"#)],
             extras: Some(extras(kept)),
             tokens: Some(Tokens { input: 3, output: 9, cache_read: None, cache_write: None }),
             ..plain("hi")
@@ -537,10 +495,15 @@ mod tests {
     fn a_response_has_limits() {
         let block = TEXT.to_owned();
         let many = vec![block.as_str(); 1_001];
-        check_fault(&many, Category::Unreadable, "the response has more than 1000 parts");
+        check_fault(
+            &Anthropic,
+            &many,
+            Category::Unreadable,
+            "the response has more than 1000 parts",
+        );
         let piece = "x".repeat(4 * 1024 * 1024);
         let delta = HI.replace("hi", &piece);
         let long: Vec<&str> = [TEXT].into_iter().chain([delta.as_str(); 9]).collect();
-        check_fault(&long, Category::Unreadable, "the response is longer than 32 MiB");
+        check_fault(&Anthropic, &long, Category::Unreadable, "the response is longer than 32 MiB");
     }
 }

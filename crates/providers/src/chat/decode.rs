@@ -11,8 +11,7 @@ use crate::bounds::Bounds;
 use crate::fault::{Category, Fault};
 use crate::provider::Decode;
 use crate::response::{Response, Stop, Tokens};
-
-type OnText<'a> = dyn FnMut(&str) + 'a;
+use crate::stream::OnText;
 
 /// Puts one response together.
 #[derive(Debug, Default)]

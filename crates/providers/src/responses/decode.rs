@@ -5,14 +5,16 @@ use serde_json::Value;
 use super::content::{Content, written};
 use super::items::{FORMAT, Mark};
 use crate::bounds::Bounds;
-use crate::fault::{Category, Fault};
+use crate::fault::Fault;
 use crate::given_ids::GivenIds;
 use crate::json::parse;
 use crate::kept::{Kept, Placed};
 use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
+use crate::stream::{OnText, Progress, read_event, wrong_format};
 
-type OnText<'a> = dyn FnMut(&str) + 'a;
+/// What the format is called in an error.
+const FORMAT_NAME: &str = "the Responses format";
 
 /// Puts one response together.
 #[derive(Debug, Default)]
@@ -25,16 +27,6 @@ pub(super) struct Decoder {
     stop: Option<Stop>,
     tokens: Option<Tokens>,
     bounds: Bounds,
-}
-
-/// How far the stream has come.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    #[default]
-    Nothing,
-    /// Events came, but none that this format has.
-    Strange,
-    Begun,
 }
 
 /// An item of the response's output.
@@ -55,41 +47,28 @@ impl Decode for Decoder {
         data: &str,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<(), Fault> {
-        // Not of this format, but gateways that speak several end all their streams with it.
-        if data.trim() == "[DONE]" {
-            return Ok(());
-        }
-        let data = parse(data.as_bytes())?;
-        let name = data["type"].as_str().or(event).unwrap_or_default();
-        if name == "error" || data["error"].is_object() {
-            return Err(Fault::from_error(None, &data));
-        }
-        self.progress = match self.progress {
-            Progress::Nothing | Progress::Strange if !name.starts_with("response.") => {
-                Progress::Strange
-            }
-            Progress::Nothing | Progress::Strange | Progress::Begun => Progress::Begun,
-        };
-        self.known_event(name, &data, on_text)
+        let Some((name, data)) = read_event(event, data)? else { return Ok(()) };
+        self.progress.advance(name.starts_with("response."));
+        self.known_event(&name, &data, on_text)
     }
 
     fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
         let response = parse(body)?;
         if !response["output"].is_array() {
             let is_error = !response["error"].is_null();
-            return Err(if is_error { Fault::from_error(None, &response) } else { strange() });
+            return Err(if is_error {
+                Fault::from_error(None, &response)
+            } else {
+                wrong_format(FORMAT_NAME)
+            });
         }
-        self.progress = Progress::Begun;
+        self.progress = Progress::Started;
         self.end("", &response, on_text)
     }
 
     fn finish(self: Box<Self>) -> Result<Response, Fault> {
-        match (self.progress, self.stop) {
-            (Progress::Nothing, _) => Err(Fault::no_answer()),
-            (Progress::Strange, _) => Err(strange()),
-            (Progress::Begun, None) => Err(Fault::broke_off()),
-            (Progress::Begun, Some(stop)) => Ok(self.into_response(stop)),
-        }
+        let stop = self.progress.finish(self.stop, FORMAT_NAME)?;
+        Ok(self.into_response(stop))
     }
 }
 
@@ -296,17 +275,14 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     })
 }
 
-fn strange() -> Fault {
-    Fault::new(Category::Unreadable, "what the server sent is not of the Responses format")
-}
-
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::ToolCallId;
-
     use super::*;
+    use crate::fault::Category;
     use crate::responses::Responses;
-    use crate::testing::{extras, received, received_whole};
+    use crate::testing::{
+        check_fault, check_response, complete, extras, received, received_call, received_whole,
+    };
 
     const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","model":"gpt-5-2025-08-07","output":[]}}"#;
     const MESSAGE: &str = r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","content":[],"role":"assistant"}}"#;
@@ -315,39 +291,16 @@ mod tests {
     const COMPLETED: &str = r#"{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5,"total_tokens":14}}}"#;
 
     fn plain(text: &str) -> Response {
-        Response {
-            text: text.to_owned(),
-            calls: Vec::new(),
-            extras: None,
-            stop: Stop::Complete,
-            tokens: Some(Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None }),
-        }
-    }
-
-    fn a_call(id: &str, name: &str, arguments: &str) -> Call {
-        let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        Call { id: ToolCallId::new(id), name, arguments }
-    }
-
-    #[track_caller]
-    fn check(events: &[&str], expected: &Response) {
-        let (response, text) = received(&Responses, events);
-        assert_eq!(response.as_ref(), Ok(expected));
-        assert_eq!(text, expected.text, "what was passed on");
-    }
-
-    #[track_caller]
-    fn check_fault(events: &[&str], category: Category, message: &str) {
-        let (response, _) = received(&Responses, events);
-        assert_eq!(response, Err(Fault::new(category, message)));
+        let tokens = Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None };
+        complete(text, Some(tokens))
     }
 
     #[test]
     fn a_text_comes_in_pieces_or_at_the_end_of_its_item() {
-        check(&[CREATED, MESSAGE, HI, MESSAGE_DONE, COMPLETED], &plain("hi"));
-        check(&[CREATED, MESSAGE, MESSAGE_DONE, COMPLETED], &plain("hi"));
-        check(&[CREATED, MESSAGE_DONE, COMPLETED], &plain("hi"));
-        check(&[CREATED, HI, HI, COMPLETED, "[DONE]"], &plain("hihi"));
+        check_response(&Responses, &[CREATED, MESSAGE, HI, MESSAGE_DONE, COMPLETED], &plain("hi"));
+        check_response(&Responses, &[CREATED, MESSAGE, MESSAGE_DONE, COMPLETED], &plain("hi"));
+        check_response(&Responses, &[CREATED, MESSAGE_DONE, COMPLETED], &plain("hi"));
+        check_response(&Responses, &[CREATED, HI, HI, COMPLETED, "[DONE]"], &plain("hihi"));
     }
 
     #[test]
@@ -356,9 +309,9 @@ mod tests {
             r#""status":"completed","#,
             r#""status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]},{"type":"function_call","call_id":"c","name":"glob","arguments":{"a":1}}],"#,
         );
-        let calls = vec![a_call("c", "glob", r#"{"a":1}"#)];
-        check(&[CREATED, &completed], &Response { calls, ..plain("no") });
-        check(&[CREATED, HI, &completed], &plain("hi"));
+        let calls = vec![received_call("c", "glob", r#"{"a":1}"#)];
+        check_response(&Responses, &[CREATED, &completed], &Response { calls, ..plain("no") });
+        check_response(&Responses, &[CREATED, HI, &completed], &plain("hi"));
     }
 
     fn call_added(index: u64, fields: &str) -> String {
@@ -389,11 +342,11 @@ mod tests {
         ];
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
         let calls = vec![
-            a_call("c1", "glob", r#"{"a":1}"#),
-            a_call("call_2", "bash", r#"{"b":3}"#),
-            a_call("call_3", "wait", "{}"),
+            received_call("c1", "glob", r#"{"a":1}"#),
+            received_call("call_2", "bash", r#"{"b":3}"#),
+            received_call("call_3", "wait", "{}"),
         ];
-        check(&events, &Response { calls, ..plain("") });
+        check_response(&Responses, &events, &Response { calls, ..plain("") });
     }
 
     #[test]
@@ -403,12 +356,13 @@ mod tests {
                 r#"{{"type":"response.output_item.done","item":{{"type":"function_call","name":"{name}","arguments":"{{}}"}}}}"#
             )
         };
-        let calls = vec![a_call("call_1", "glob", "{}"), a_call("call_2", "bash", "{}")];
+        let calls =
+            vec![received_call("call_1", "glob", "{}"), received_call("call_2", "bash", "{}")];
         let expected = Response { calls, ..plain("") };
-        check(&[&done("glob"), &done("bash"), COMPLETED], &expected);
+        check_response(&Responses, &[&done("glob"), &done("bash"), COMPLETED], &expected);
         let output = r#"{"status":"completed","output":[{"type":"function_call","name":"glob","arguments":"{}"},{"type":"function_call","name":"bash","arguments":"{}"}],"#;
         let whole = COMPLETED.replace(r#"{"status":"completed","#, output);
-        check(&[&whole], &expected);
+        check_response(&Responses, &[&whole], &expected);
     }
 
     #[test]
@@ -424,7 +378,7 @@ mod tests {
             r#"{"type":"response.output_text.done","text":"hi"}"#,
             COMPLETED,
         ];
-        check(&events, &plain("hi"));
+        check_response(&Responses, &events, &plain("hi"));
     }
 
     #[test]
@@ -436,11 +390,15 @@ mod tests {
         let call = call_added(3, r#""id":"fc_1","call_id":"c1","name":"glob","arguments":"{}""#);
         let kept = r#"{"responses":{"model":"gpt-5-2025-08-07","blocks":[{"text":0,"calls":0,"block":{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gA=="}},{"text":0,"calls":0,"block":{"type":"message","phase":"commentary"}}]}}"#;
         let expected = Response {
-            calls: vec![a_call("c1", "glob", "{}")],
+            calls: vec![received_call("c1", "glob", "{}")],
             extras: Some(extras(kept)),
             ..plain("hi")
         };
-        check(&[CREATED, added, done, unreadable, message, &call, COMPLETED], &expected);
+        check_response(
+            &Responses,
+            &[CREATED, added, done, unreadable, message, &call, COMPLETED],
+            &expected,
+        );
     }
 
     #[test]
@@ -452,38 +410,43 @@ mod tests {
                 r#"{{"type":"response.incomplete","response":{{"status":"incomplete","incomplete_details":{{"reason":"{reason}"}}}}}}"#
             );
             let call = call_added(1, r#""call_id":"c","name":"glob","arguments":"""#);
-            let calls = vec![a_call("c", "glob", "")];
+            let calls = vec![received_call("c", "glob", "")];
             let expected = Response { stop, calls, tokens: None, ..plain("hi") };
-            check(&[CREATED, MESSAGE, HI, &call, &end], &expected);
+            check_response(&Responses, &[CREATED, MESSAGE, HI, &call, &end], &expected);
         }
         let bare = r#"{"type":"response.incomplete","response":{}}"#;
-        check(&[HI, bare], &Response { stop: Stop::Length, tokens: None, ..plain("hi") });
+        check_response(
+            &Responses,
+            &[HI, bare],
+            &Response { stop: Stop::Length, tokens: None, ..plain("hi") },
+        );
     }
 
     #[test]
     fn a_stream_that_is_not_complete_is_a_fault() {
         check_fault(
+            &Responses,
             &[CREATED, MESSAGE, HI, MESSAGE_DONE],
             Category::Network,
             "the stream broke off",
         );
         let nothing = "the server ended its stream without an answer";
-        check_fault(&[], Category::Server, nothing);
+        check_fault(&Responses, &[], Category::Server, nothing);
         let strange = "what the server sent is not of the Responses format";
         let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;
-        check_fault(&[chat, "[1]"], Category::Unreadable, strange);
+        check_fault(&Responses, &[chat, "[1]"], Category::Unreadable, strange);
     }
 
     #[test]
     fn a_failure_is_the_servers() {
         let failed = r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow down"}}}"#;
-        check_fault(&[CREATED, failed], Category::RateLimit, "Slow down");
+        check_fault(&Responses, &[CREATED, failed], Category::RateLimit, "Slow down");
         let silent = r#"{"type":"response.failed","response":{"error":null}}"#;
-        check_fault(&[CREATED, silent], Category::Server, "the server did not say why");
+        check_fault(&Responses, &[CREATED, silent], Category::Server, "the server did not say why");
         let error = r#"{"type":"error","code":"server_error","message":"Sorry","param":null}"#;
-        check_fault(&[CREATED, error], Category::Server, "Sorry");
+        check_fault(&Responses, &[CREATED, error], Category::Server, "Sorry");
         let too_long = r#"{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Too long"}}"#;
-        check_fault(&[CREATED, too_long], Category::ContextTooLong, "Too long");
+        check_fault(&Responses, &[CREATED, too_long], Category::ContextTooLong, "Too long");
         let refused = r#"{"error":{"type":"invalid_request_error","message":"No"}}"#;
         let fault = Fault::new(Category::Refused, "No");
         assert_eq!(received_whole(&Responses, refused), Err(fault));
@@ -492,7 +455,7 @@ mod tests {
     #[test]
     fn a_response_that_was_not_streamed_is_taken_whole() {
         let body = r#"{"id":"resp_1","object":"response","status":"completed","error":null,"model":"m","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]},{"type":"function_call","id":"fc","call_id":"c","name":"glob","arguments":"{}"}],"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5}}"#;
-        let expected = Response { calls: vec![a_call("c", "glob", "{}")], ..plain("hi") };
+        let expected = Response { calls: vec![received_call("c", "glob", "{}")], ..plain("hi") };
         assert_eq!(received_whole(&Responses, body), Ok(expected));
         let strange = "what the server sent is not of the Responses format";
         let fault = Fault::new(Category::Unreadable, strange);
@@ -502,9 +465,14 @@ mod tests {
     #[test]
     fn a_response_has_limits() {
         let many = vec![MESSAGE; 1_001];
-        check_fault(&many, Category::Unreadable, "the response has more than 1000 parts");
+        check_fault(
+            &Responses,
+            &many,
+            Category::Unreadable,
+            "the response has more than 1000 parts",
+        );
         let delta = HI.replace("\"hi\"", &format!("\"{}\"", "x".repeat(4 * 1024 * 1024)));
         let long = vec![delta.as_str(); 9];
-        check_fault(&long, Category::Unreadable, "the response is longer than 32 MiB");
+        check_fault(&Responses, &long, Category::Unreadable, "the response is longer than 32 MiB");
     }
 }
