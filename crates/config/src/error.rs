@@ -1,26 +1,27 @@
-//! What can be wrong with a configuration, in words for the person who wrote it.
+//! What can be wrong with a configuration, in terms that help its author.
 //!
-//! The fields hold text that is already fit to be shown: masked, escaped, cut. So neither `Display`
-//! nor `Debug` of an error can give a secret away.
+//! The fields hold text that is already safe to show: masked, escaped and cut. So neither `Display`
+//! nor `Debug` of an error can reveal a secret.
 
 use std::path::PathBuf;
 
 use crate::escape::{escape_path, excerpt};
 use crate::origin::Origin;
 
-/// So many faults of one layer are printed; the rest is counted.
+/// How many faults of one layer are printed. The rest are counted.
 const SHOWN_FAULTS: usize = 10;
 
-/// Where the right names are.
+/// Where to find the right names.
 const LIST: &str = "('ikigai config' lists all settings)";
 
-/// Why the configuration could not be loaded. `Display` names every fault of the first wrong layer with its origin.
+/// Why the configuration could not be loaded. `Display` shows every fault of the first faulty layer
+/// with its origin.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct ConfigError(#[from] Problem);
 
 impl ConfigError {
-    /// Whether the system did not let a file be read.
+    /// Whether a file could not be read for lack of permission or an I/O error.
     pub fn is_permission_denied(&self) -> bool {
         let denied = std::io::ErrorKind::PermissionDenied;
         matches!(&self.0, Problem::Unreadable { source, .. } if source.kind() == denied)
@@ -33,7 +34,7 @@ impl ConfigError {
     }
 }
 
-/// What keeps a layer from being read.
+/// Why a layer could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("{}: there is no such file, but --config names it", escape_path(.path))]
@@ -52,12 +53,12 @@ pub(crate) enum Problem {
     },
     #[error("{}:{line}:{column}: {message}", escape_path(.path))]
     Syntax { path: PathBuf, line: usize, column: usize, message: String },
-    /// All that is wrong in one layer.
+    /// Everything that is wrong in one layer.
     #[error("{}", render_faults(.0))]
     Faults(Vec<Fault>),
 }
 
-/// No folder is known in which the database could be, and no other is set.
+/// There is no folder for the database: no address is set, and no home directory is known.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "there is no place for the database, since neither XDG_DATA_HOME nor HOME names a folder: \
@@ -65,7 +66,7 @@ pub(crate) enum Problem {
 )]
 pub struct NoDatabase;
 
-/// One wrong entry of a layer.
+/// One faulty entry of a layer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("{origin}: unknown setting '{key}'{} {LIST}", did_you_mean(.suggestion))]
@@ -84,7 +85,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The fault of a wrong value.
+    /// The fault for a wrong value.
     pub(crate) fn value(origin: Origin, key: &str, wrong: Wrong) -> Fault {
         Fault::Value { origin, key: excerpt(key), wrong: Box::new(wrong) }
     }
@@ -107,7 +108,7 @@ pub(crate) enum Wrong {
     NoTool { shown: String, suggestion: Option<String>, known: String },
     #[error("'{shown}' is no full path, it must begin with / or ~/")]
     NoFullPath { shown: String },
-    /// The value is not shown: it may be the key itself.
+    /// The value is not shown, because it may be the key itself.
     #[error(
         "this is no name of a variable; write the name of the variable that holds the key, \
          never the key"
@@ -159,7 +160,7 @@ pub(crate) enum Wrong {
     Widened { tool: String, origin: Origin, user_file: String },
 }
 
-/// All entries of a layer, or everything that is wrong in it.
+/// The entries of a layer, or all its faults.
 pub(crate) fn all_or_faults<T>(
     entries: impl Iterator<Item = Result<T, Fault>>,
 ) -> Result<Vec<T>, ConfigError> {
@@ -174,7 +175,7 @@ pub(crate) fn all_or_faults<T>(
     no_faults(faults).map(|()| good)
 }
 
-/// The error of a layer in which something is wrong.
+/// The error for a layer with faults.
 pub(crate) fn no_faults(faults: Vec<Fault>) -> Result<(), ConfigError> {
     if faults.is_empty() { Ok(()) } else { Err(Problem::Faults(faults).into()) }
 }

@@ -1,4 +1,4 @@
-//! `model`: whose a name is.
+//! The setting `model`: which provider a model name belongs to.
 
 use crate::error::{ConfigError, Fault, Wrong, no_faults};
 use crate::escape::excerpt;
@@ -7,7 +7,7 @@ use crate::providers;
 use crate::suggestion;
 use crate::value::Value;
 
-/// How the names of a provider's models begin.
+/// How the names of a provider's models start.
 const BEGINNINGS: &[(&str, &str)] = &[
     ("gpt-", "openai"),
     ("chatgpt-", "openai"),
@@ -18,7 +18,7 @@ const BEGINNINGS: &[(&str, &str)] = &[
     ("gemini-", "google"),
 ];
 
-/// Checks the form: `provider/name` or `name`. The name may have further slashes.
+/// Checks the form: `provider/name` or `name`. The name may contain more slashes.
 pub(crate) fn parse(text: &str) -> Result<Value, Wrong> {
     let has_gap = text.chars().any(|c| c.is_whitespace() || c.is_control());
     if text.is_empty() || has_gap || text.starts_with('/') || text.ends_with('/') {
@@ -27,8 +27,9 @@ pub(crate) fn parse(text: &str) -> Result<Value, Wrong> {
     Ok(Value::Text(text.to_owned()))
 }
 
-/// Writes the model of every layer as `provider/name`, now that all providers are known. A layer
-/// that another one hides is checked like the others: it would be found out at the worst moment.
+/// Resolves the model of every layer to `provider/name`, now that all
+/// providers are known. A layer that is overridden is checked too:
+/// otherwise its error would appear only once the override is removed.
 pub(crate) fn resolve(layers: &mut Layers) -> Result<(), ConfigError> {
     let known = providers::names(layers);
     let configured: Vec<String> =
@@ -44,7 +45,7 @@ pub(crate) fn resolve(layers: &mut Layers) -> Result<(), ConfigError> {
     no_faults(faults)
 }
 
-/// A name as `provider/name`, as a person types it while agents work.
+/// Resolves a name that the user typed to `provider/name`.
 pub(crate) fn named(layers: &Layers, name: &str) -> Result<String, String> {
     let known = providers::names(layers);
     let configured: Vec<String> =
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_names_the_provider() {
+    fn a_prefix_selects_the_provider() {
         check("openai/gpt-5", &[], Ok("openai/gpt-5"));
         check("local/meta/llama-3", &["local"], Ok("local/meta/llama-3"));
         check("google/claude-x", &[], Ok("google/claude-x"));
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_name_is_told_by_its_beginning() {
+    fn the_start_of_a_bare_name_selects_the_provider() {
         for model in ["gpt-5", "o1", "o3-mini", "o4-mini", "chatgpt-4o-latest"] {
             check(model, &["local"], Ok(&format!("openai/{model}")));
         }
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_model_is_refused() {
+    fn a_malformed_model_is_refused() {
         for model in ["", "/", "openai/", "/gpt-5", "gpt 5", "gpt-5\n"] {
             let shown = excerpt(model);
             check(model, &[], Err(&format!("'{shown}' is no model, write provider/name")));

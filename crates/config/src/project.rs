@@ -1,8 +1,7 @@
-//! The project's file: where it is, and what it may do (it comes with a clone and is not
-//! trusted).
+//! The project's file: where it is, and what it may set. It comes with a clone and is not trusted.
 //!
-//! That a setting may not be touched at all is said while the file is read, by its line of the
-//! table; here are the two rules that need the layers below.
+//! Settings that a project may not set at all are refused while the file is read, according to the
+//! table. The two rules that depend on the lower layers are here.
 
 use std::path::{Path, PathBuf};
 
@@ -18,23 +17,24 @@ use crate::value::Value;
 const FOLDER: &str = ".ikigai";
 const FILE: &str = ".ikigai/config.toml";
 
-/// A place where a project's file may be.
+/// A path where a project's file may be.
 #[derive(Debug)]
 pub struct ProjectFile {
     path: PathBuf,
-    /// It belongs to another user.
+    /// Whether it belongs to another user.
     is_foreign: bool,
 }
 
 impl ProjectFile {
-    /// The project's file in this folder; `is_foreign` says whether a path belongs to another user, whose files are skipped.
+    /// The project's file in this folder. `is_foreign` tells whether a path belongs to another
+    /// user, whose files are skipped.
     pub fn in_folder(folder: &Path, is_foreign: impl Fn(&Path) -> bool) -> ProjectFile {
         let path = folder.join(FILE);
         ProjectFile { is_foreign: is_foreign(&folder.join(FOLDER)) || is_foreign(&path), path }
     }
 }
 
-/// Reads the first of `files` that is there.
+/// Reads the first of `files` that exists.
 pub(crate) fn find_file(
     files: &[ProjectFile],
     user_file: &ConfigFile,
@@ -60,7 +60,8 @@ fn same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Checks what the project's entries do to the layers below. An error names `user_file` as the right place.
+/// Checks the project's entries against the lower layers. Errors name
+/// `user_file` as the right place.
 pub(crate) fn check(
     entries: &[Entry],
     below: &Layers,
@@ -81,7 +82,7 @@ fn check_entry(
     tools: &KnownTools,
 ) -> Result<(), Wrong> {
     match entry.setting.project {
-        // Refused while reading, or checked against the providers once they are all known.
+        // Refused while the file is read, or checked against the providers once all are known.
         ProjectMay::Nothing | ProjectMay::Choose => Ok(()),
         ProjectMay::Lower => check_lower(entry, below, user_file),
         ProjectMay::Narrow => check_narrow(entry, below, user_file, tools),
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_project_may_not_set_is_refused_by_name_and_line() {
+    fn settings_that_a_project_may_not_set_are_refused_by_name_and_line() {
         for (text, line, key) in [
             ("[providers.openai]\nbase_url = 'https://evil/v1'", 2, "providers.openai.base_url"),
             (
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_place_for_the_users_file_its_name_is_told() {
+    fn without_a_folder_for_the_users_file_its_name_is_shown() {
         world().without_variable("HOME").project("mode = 'full'").refused(
             "PROJECT:1: mode may not be set by a project, whose file comes with a clone and is not trusted; \
              set it in $XDG_CONFIG_HOME/ikigai/config.toml",
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_file_up_to_the_repository_is_read() {
+    fn the_closest_file_up_to_the_repository_is_read() {
         let world = world()
             .file(".ikigai/config.toml", "mode = 'full'")
             .project("max_agents = 5")
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_repository_nothing_is_read() {
+    fn files_above_the_repository_are_not_read() {
         let world = world().file(".ikigai/config.toml", "mode = 'full'");
         world.shows(&["# Project's file: PROJECT (not there)", "mode = \"work\" # default"]);
     }
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_file_is_not_read_a_second_time_as_a_project() {
+    fn the_users_file_is_not_read_again_as_a_projects() {
         let world = world().project("mode = 'full'");
         std::fs::create_dir_all(world.path("home/.config")).unwrap();
         std::os::unix::fs::symlink(world.path("repo/.ikigai"), world.path("home/.config/ikigai"))

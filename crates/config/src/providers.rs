@@ -1,4 +1,4 @@
-//! Providers: the built-in ones, and what holds for those that a user adds.
+//! Providers: the built-in ones, and the rules for those that a user adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use crate::table;
 use crate::tools::KnownTools;
 use crate::value::Value;
 
-/// The wire formats; the first is that of a provider which names none.
+/// The wire formats. The first is the default.
 pub(crate) const KINDS: &[&str] = &["openai", "openai-responses", "anthropic", "google"];
 
 pub(crate) struct BuiltIn {
@@ -19,13 +19,13 @@ pub(crate) struct BuiltIn {
     kind: &'static str,
     base_url: &'static str,
     api_key_env: &'static str,
-    /// The model that is used when only a key is there.
+    /// The model to use if only a key is set.
     model: &'static str,
-    /// The variable with another address, as the provider's own libraries have it.
+    /// The variable that overrides the address, as in the provider's own libraries.
     pub(crate) base_url_env: &'static str,
 }
 
-/// In the order in which a key is looked for when no model is set.
+/// In the order in which keys are looked for if no model is set.
 pub(crate) const BUILT_IN: &[BuiltIn] = &[
     BuiltIn {
         name: "openai",
@@ -70,12 +70,12 @@ pub(crate) fn key(provider: &str, field: &str) -> String {
     format!("providers.{provider}.{field}")
 }
 
-/// The model of a built-in provider that is used when only its key is there.
+/// The default model of a built-in provider.
 pub(crate) fn usual_model(provider: &str) -> Option<&'static str> {
     BUILT_IN.iter().find(|built_in| built_in.name == provider).map(|built_in| built_in.model)
 }
 
-/// All providers: the built-in ones in their order, then the user's by name.
+/// All providers: first the built-in ones, then the user's by name.
 pub(crate) fn names(layers: &Layers) -> Vec<String> {
     let mut names: Vec<String> = BUILT_IN.iter().map(|provider| provider.name.to_owned()).collect();
     for name in layers.iter().filter_map(|entry| table::provider_of(&entry.key)) {
@@ -86,13 +86,13 @@ pub(crate) fn names(layers: &Layers) -> Vec<String> {
     names
 }
 
-/// The providers of which the user has set something.
+/// The providers with at least one setting from the user.
 pub(crate) fn configured(layers: &Layers) -> BTreeSet<&str> {
     let set = layers.iter().filter(|entry| entry.origin != Origin::Default);
     set.filter_map(|entry| table::provider_of(&entry.key)).collect()
 }
 
-/// Gives the user's own providers what they left out, and refuses those without an address.
+/// Completes the user's own providers with defaults, and refuses those without an address.
 pub(crate) fn complete(layers: &mut Layers, tools: &KnownTools) -> Result<(), ConfigError> {
     let completed = names(layers).into_iter().filter_map(|name| {
         if layers.holding(&key(&name, "base_url")).is_none() {
@@ -107,13 +107,13 @@ pub(crate) fn complete(layers: &mut Layers, tools: &KnownTools) -> Result<(), Co
     Ok(())
 }
 
-/// The names of all key variables that any layer speaks of.
+/// The names of all key variables in any layer.
 pub(crate) fn key_variables(layers: &Layers) -> BTreeSet<OsString> {
     let entries = layers.iter().filter(|entry| entry.key.ends_with(".api_key_env"));
     entries.filter_map(|entry| text(Some(&entry.value)).map(OsString::from)).collect()
 }
 
-/// The names of all variables with an address that holds a secret.
+/// The names of all variables that hold an address with a secret.
 pub(crate) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString> {
     layers.iter().filter_map(|entry| match (&entry.value, &entry.origin) {
         (Value::Url(address), Origin::Variable(name)) if address.is_secret() => {
@@ -123,7 +123,7 @@ pub(crate) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString
     })
 }
 
-/// Those key variables that are there and not empty.
+/// The key variables that are set and not empty.
 pub(crate) fn keys_present(
     layers: &Layers,
     variables: &BTreeMap<OsString, OsString>,
@@ -132,7 +132,7 @@ pub(crate) fn keys_present(
     key_variables(layers).into_iter().filter(is_set).collect()
 }
 
-/// The first provider whose key is present.
+/// The first provider whose key is set.
 pub(crate) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>) -> Option<String> {
     names(layers).into_iter().find(|name| {
         let variable = text(layers.value(&key(name, "api_key_env")));
@@ -140,7 +140,7 @@ pub(crate) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>)
     })
 }
 
-/// The first provider whose address the user has set: a server of one's own may want no key.
+/// The first provider whose address the user has set: a private server may not need a key.
 pub(crate) fn first_with_own_address(layers: &Layers) -> Option<String> {
     names(layers).into_iter().find(|name| {
         let address = layers.holding(&key(name, "base_url"));
@@ -148,8 +148,8 @@ pub(crate) fn first_with_own_address(layers: &Layers) -> Option<String> {
     })
 }
 
-/// Checks the provider's name in a key, where there is one: it is written in front of a model and a
-/// `/`, and with single underscores in a variable.
+/// Checks the provider's name in a key, if there is one: it stands before a model and `/`, and with
+/// single underscores in a variable.
 pub(crate) fn check_key(key: &str) -> Result<(), Wrong> {
     let Some(name) = table::provider_of(key) else { return Ok(()) };
     let is_word = |word: &str| {
@@ -162,7 +162,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), Wrong> {
     }
 }
 
-/// Checks `api_key_env`. A wrong value is never shown: it is probably the key itself.
+/// Checks `api_key_env`. A wrong value is never shown, because it is probably the key itself.
 pub(crate) fn parse_variable_name(text: &str) -> Result<Value, Wrong> {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
     let mut bytes = text.bytes();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_providers_name_is_plain() {
+    fn a_providers_name_has_plain_characters() {
         for good in ["a", "lm-studio", "lm_studio", "gpt4all", "3d"] {
             let user = format!("providers.{good}.base_url = 'http://h'");
             world().user(&user).shows(&[&format!(
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_place_of_its_variable_is_not_repeated() {
+    fn a_key_in_place_of_its_variable_is_not_shown() {
         for key in ["sk-hunter2", "hunter 2", "2hunter", "", "hünter"] {
             world().user(&format!("providers.openai.api_key_env = '{key}'")).refused(
                 "USER:1: providers.openai.api_key_env: this is no name of a variable; \
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_provider_with_a_key_is_named() {
+    fn the_first_provider_with_a_key_is_found() {
         let unset = "# model is not set: the first provider with a key is used";
         let world = world().user("[providers.a]\nbase_url = 'http://h'\napi_key_env = 'A_KEY'");
         world.shows(&[&format!("{unset}, and none has one")]);

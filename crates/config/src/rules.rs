@@ -1,5 +1,5 @@
-//! The user's rules about tool calls. Here they are read and checked; what they
-//! decide is not this module's business.
+//! The user's rules about tool calls. This module reads and checks them, and does not know what
+//! their decisions mean.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -12,17 +12,17 @@ use crate::value::{WrongLine, choose, found};
 
 const DECISIONS: &[&str] = &["deny", "ask", "allow", "network", "trust"];
 
-/// One `[[rules]]` table. All fields are required: a rule that forgot its pattern would match every
-/// call.
+/// One `[[rules]]` table. All fields are required, because a rule without a pattern would match
+/// every call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleEntry {
     /// The tool's name.
     pub tool: String,
-    /// Which calls of the tool it is about: the field `match`.
+    /// Which calls of the tool the rule applies to: the field `match`.
     pub pattern: String,
-    /// What it decides: `deny`, `ask`, `allow`, `network` or `trust`.
+    /// The decision: `deny`, `ask`, `allow`, `network` or `trust`.
     pub decision: String,
-    /// Where the rule begins in its file, counted from 1.
+    /// The line where the rule starts in its file, counted from 1.
     pub(crate) line: usize,
 }
 
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_has_all_its_fields_and_no_other() {
+    fn a_rule_has_exactly_its_fields() {
         check(
             "\n[[rules]]\ntool = 'bash'\ndecision = 'trust'",
             "USER:2: rules: match is missing, a rule has tool, match and decision",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_can_hold_rules() {
+    fn rules_can_only_be_set_in_a_file() {
         world().variable("IKIGAI_RULES", "bash").refused(
             "IKIGAI_RULES: rules cannot be set here, write them as [[rules]] in the user's file",
         );

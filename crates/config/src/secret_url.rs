@@ -1,4 +1,4 @@
-//! URLs of servers and databases. They may hold a password, so they print themselves masked.
+//! URLs of servers and databases. They may contain a password, so they print themselves masked.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use crate::mask::mask;
 use crate::url::Parts;
 use crate::value::Value;
 
-/// A URL that may hold a password. `Display` and `Debug` mask what is secret in it.
+/// A URL that may contain a password. `Display` and `Debug` mask its secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretUrl {
     url: String,
@@ -20,18 +20,18 @@ impl SecretUrl {
         SecretUrl { url: url.into() }
     }
 
-    /// The whole URL with its password: for connecting, never for showing.
+    /// The whole URL with its password: for connecting, never for display.
     pub fn expose(&self) -> &str {
         &self.url
     }
 
-    /// Whether what is sent there can be read on the way: it is another machine, without TLS.
+    /// Whether data sent there can be read on the way: the host is another machine, without TLS.
     pub(crate) fn is_in_clear(&self) -> bool {
         let is_local = Parts::split(&self.url).is_some_and(|parts| is_local(&parts));
         self.url.starts_with("http://") && !is_local
     }
 
-    /// Whether there is something in it that is not shown.
+    /// Whether it contains anything that is masked.
     pub(crate) fn is_secret(&self) -> bool {
         mask(&self.url) != self.url
     }
@@ -55,7 +55,7 @@ const ENCODE: &str = "its parts are not clear; \
 const TLS: &str = "TLS is required for another machine; leave out sslmode \
     or use require, verify-ca or verify-full";
 
-/// Reads the address of a provider's server, without the slash at its end.
+/// Parses the address of a provider's server, without a slash at the end.
 pub(crate) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
     let refuse = |why| Err(Wrong::Url { masked: mask(text), why });
     if !text.starts_with("http://") && !text.starts_with("https://") {
@@ -74,7 +74,7 @@ pub(crate) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
     Ok(Value::Url(SecretUrl::new(text.trim_end_matches('/'))))
 }
 
-/// Reads the address of the database.
+/// Parses the address of the database.
 pub(crate) fn parse_database_url(text: &str) -> Result<Value, Wrong> {
     let refuse = |why| Err(Wrong::Url { masked: mask(text), why });
     let is_postgres = text.starts_with("postgres://") || text.starts_with("postgresql://");
@@ -96,7 +96,7 @@ pub(crate) fn parse_database_url(text: &str) -> Result<Value, Wrong> {
     Ok(Value::Url(SecretUrl::new(text)))
 }
 
-/// Whether all hosts are this machine. Parameters can name hosts, too.
+/// Whether all hosts are this machine. Parameters can name hosts too.
 fn is_local(parts: &Parts<'_>) -> bool {
     let named = parts.parameters().filter(|(name, _)| name == "host" || name == "hostaddr");
     let named =
@@ -104,7 +104,7 @@ fn is_local(parts: &Parts<'_>) -> bool {
     parts.host_names().chain(named).all(|host| is_this_machine(&host))
 }
 
-/// An empty name stands for the Unix socket, and one with a slash for the socket's folder.
+/// An empty name stands for the Unix socket, and a name with a slash for the socket's folder.
 fn is_this_machine(host: &str) -> bool {
     host.is_empty()
         || host.starts_with('/')
@@ -113,8 +113,8 @@ fn is_this_machine(host: &str) -> bool {
         || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether every `sslmode` that is given insists on TLS; giving none leaves it to us, and we
-/// insist.
+/// Whether every given `sslmode` requires TLS. Without one the client
+/// decides, and ours requires TLS.
 fn demands_tls(parts: &Parts<'_>) -> bool {
     let mut modes = parts.parameters().filter(|(name, _)| name == "sslmode" || name == "ssl-mode");
     modes.all(|(_, mode)| ["require", "verify-ca", "verify-full"].contains(&mode.as_str()))

@@ -1,4 +1,4 @@
-//! A file's text as a layer: every setting in it with its line, or everything that is wrong in it.
+//! Reads a file's text as a layer: every setting with its line, or all faults.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -15,11 +15,11 @@ use crate::table::{self, ProjectMay, Setting};
 use crate::tools::KnownTools;
 use crate::value::WrongLine;
 
-/// Who wrote a file.
+/// The author of a file.
 #[derive(Clone, Copy)]
 pub(crate) enum Author<'a> {
     User,
-    /// Not trusted; `user_file` is named as the right place for what it may not set.
+    /// Not trusted. Errors name `user_file` as the right place for what it may not set.
     Project {
         user_file: &'a ConfigFile,
     },
@@ -31,8 +31,7 @@ pub(crate) fn entries(
     tools: &KnownTools,
 ) -> Result<Vec<Entry>, ConfigError> {
     let lines = Lines::of(&document.text);
-    // Only the parser's message is taken: its own `Display` and `Debug` repeat the text of the
-    // file.
+    // Only the parser's message is used: its `Display` and `Debug` repeat the text of the file.
     let table = DeTable::parse(&document.text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let before = document.text.get(lines.start(at)..at).unwrap_or_default();
@@ -55,7 +54,7 @@ struct Reader<'a> {
     tools: &'a KnownTools,
     lines: Lines,
     entries: Vec<Entry>,
-    /// With the line, since the parser's tables are in the order of the alphabet.
+    /// In the order of lines, because the parser sorts tables alphabetically.
     faults: Vec<(usize, Fault)>,
 }
 
@@ -99,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The fault of a key that is no setting.
+    /// The fault for a key that is not a setting.
     fn refuse(&mut self, key: String, line: usize) {
         let origin = self.origin(line);
         let fault = if table::is_group(&key) {
@@ -111,7 +110,7 @@ impl Reader<'_> {
         self.faults.push((line, fault));
     }
 
-    /// The fault of a setting that the author may not touch at all.
+    /// The fault for a setting that the author may not set.
     fn untrusted(&self, setting: &Setting, key: &str, line: usize) -> Option<Fault> {
         match (self.author, setting.project) {
             (Author::User, _) => None,
@@ -138,7 +137,7 @@ impl Reader<'_> {
     }
 }
 
-/// A quoted name stays quoted: `"mail.notify" = …` is not the setting of that name.
+/// A quoted name stays quoted: `"mail.notify" = …` does not set `mail.notify`.
 fn join(prefix: &str, name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name =
@@ -146,7 +145,7 @@ fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name } else { format!("{prefix}.{name}") }
 }
 
-/// The user's file, as an error names it.
+/// The user's file, as errors name it.
 pub(crate) fn named(user_file: &ConfigFile) -> String {
     match user_file {
         ConfigFile::Found(document) => escape_path(&document.path),
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_setting_is_named_with_the_nearest() {
+    fn an_unknown_setting_is_named_with_a_suggestion() {
         check(
             "# settings\n\nmax_output_sise = 2048",
             "USER:3: unknown setting 'max_output_sise'; did you mean 'max_output_size'? ('ikigai config' lists all settings)",
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_named_with_what_is_allowed() {
+    fn a_wrong_value_is_named_with_the_allowed_ones() {
         check(
             "max_output_size = 12",
             "USER:1: max_output_size: 12 is out of range, allowed is 1024 to 104857600",
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_of_every_number_are_allowed_and_no_more() {
+    fn every_number_may_reach_its_limits_and_not_exceed_them() {
         let ranges = [
             ("max_tool_turns", 1, 1_000),
             ("max_output_size", 1_024, 104_857_600),
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_that_of_the_wrong_thing() {
+    fn the_line_is_that_of_the_fault() {
         check(
             "\n\nmail.max_wakes = -1",
             "USER:3: mail.max_wakes: -1 is out of range, allowed is 0 to 100000",
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_said_in_the_order_of_the_file() {
+    fn all_faults_are_listed_in_the_order_of_the_file() {
         check(
             "zebra = 1\nmode = 'wrok'\nmax_depth = 0\n[aardvark]\nx = 1",
             "USER:1: unknown setting 'zebra' ('ikigai config' lists all settings)\n\
@@ -342,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_tables_of_settings_say_nothing() {
+    fn empty_tables_set_nothing() {
         world()
             .user("[mail]\n[providers]\n[providers.openai]\n[sandbox]")
             .shows(&["mail.max_wakes = 32 # default"]);

@@ -9,14 +9,15 @@ use crate::value::Value;
 /// Stands for [`KnownTools::core`] in `tools.enabled`.
 const CORE: &str = "core";
 
-/// The tools that `tools.enabled` and `[[rules]]` can name. They come from the caller: no tool is known here.
+/// The tools that `tools.enabled` and `[[rules]]` can name. The caller provides them: this crate
+/// knows no tool.
 #[derive(Debug)]
 pub struct KnownTools {
     /// All names, in the order in which an error lists them.
     pub names: Vec<String>,
     /// The tools that `core` stands for in `tools.enabled`.
     pub core: Vec<String>,
-    /// Checks the pattern of a rule about a tool; the error says what is wrong with it.
+    /// Checks the pattern of a rule about a tool. The error says what is wrong with it.
     pub check_pattern: fn(tool: &str, pattern: &str) -> Result<(), String>,
 }
 
@@ -31,7 +32,7 @@ impl KnownTools {
         check(name, &self.names())
     }
 
-    /// The tools that `tools.enabled` of these layers names; `None` when all are on.
+    /// The tools in the `tools.enabled` of these layers. `None` means all.
     pub(crate) fn enabled(&self, layers: &Layers) -> Option<Vec<String>> {
         match layers.value("tools.enabled") {
             Some(Value::List(names)) => Some(self.expand(names)),
@@ -40,7 +41,7 @@ impl KnownTools {
         }
     }
 
-    /// The list with `core` replaced, each name once.
+    /// The list with `core` expanded and without duplicates.
     pub(crate) fn expand(&self, names: &[String]) -> Vec<String> {
         let mut expanded: Vec<String> = Vec::new();
         for name in names {

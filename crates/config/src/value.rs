@@ -1,4 +1,5 @@
-//! The kinds of settings: how a value is read from a file or from text, and what is allowed.
+//! The kinds of settings: how a value is read from a file or from text,
+//! and which values are allowed.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -22,10 +23,10 @@ pub(crate) enum Value {
     Rules(Vec<RuleEntry>),
 }
 
-/// What a setting may hold.
+/// What a setting may contain.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// Text with a check of its own, which also decides how much of a wrong value is shown.
+    /// Text with its own check, which also decides how much of a wrong value is shown.
     Text(fn(&str) -> Result<Value, Wrong>),
     Choice(&'static [&'static str]),
     Number {
@@ -33,11 +34,11 @@ pub(crate) enum Kind {
         most: u64,
     },
     Switch,
-    /// A list of strings with a check for each; in a variable they are separated by commas.
+    /// A list of strings with a check for each. In a variable they are separated by commas.
     List(fn(&str) -> Result<(), Wrong>),
     /// A list of tools.
     Tools,
-    /// The rules, which only a file can hold.
+    /// The rules, which only a file can contain.
     Rules,
 }
 
@@ -79,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// Reads a value from a file; `line` is that of its key.
+    /// Reads a value from a file. `line` is the line of its key.
     pub(crate) fn read(
         &self,
         value: &Spanned<DeValue<'_>>,
@@ -148,8 +149,8 @@ fn read_list(
     items.iter().map(read).collect::<Result<_, _>>().map(Value::List)
 }
 
-/// Checks an entry of `sandbox.read`, `sandbox.hide` and `sandbox.write`. A relative path would mean another folder
-/// in every project.
+/// Checks an entry of `sandbox.read`, `sandbox.hide` and `sandbox.write`. A relative path would
+/// mean a different folder in each project.
 pub(crate) fn check_full_path(path: &str) -> Result<(), Wrong> {
     if path.starts_with('/') || path.starts_with("~/") || path == "~" {
         Ok(())
@@ -163,7 +164,7 @@ pub(crate) fn check_variable_name(name: &str) -> Result<(), Wrong> {
     providers::parse_variable_name(name).map(drop)
 }
 
-/// What a value of a file is, for a message.
+/// The type of a value in a file, for messages.
 pub(crate) fn found(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -189,7 +190,7 @@ fn is_whole_number(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `None` is a number too long for any integer, and out of range like every other.
+/// `None` stands for a number too long for any integer. It is out of range like any other.
 fn in_range(number: Option<u64>, shown: &str, least: u64, most: u64) -> Result<Value, Wrong> {
     match number {
         Some(number) if (least..=most).contains(&number) => Ok(Value::Number(number)),

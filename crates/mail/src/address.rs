@@ -1,15 +1,15 @@
-//! What a model means when it names an agent.
+//! How a model refers to an agent.
 
 use ikigai_conversation::AgentId;
 use ikigai_store::{Address, Named, Step};
 
-/// An id, also without its last slash.
+/// Parses an id. The last slash may be missing.
 pub(crate) fn parse_agent(text: &str) -> Option<AgentId> {
     let text = text.trim();
     AgentId::parse(text).or_else(|_| AgentId::parse(&format!("{text}/"))).ok()
 }
 
-/// Who is meant by `text`: an id, the parent, or a name.
+/// The agent that `text` refers to: an id, the parent, or a name.
 pub fn parse_named(text: &str) -> Named {
     let text = text.trim();
     let given = || text.to_owned();
@@ -20,7 +20,7 @@ pub fn parse_named(text: &str) -> Named {
     }
 }
 
-/// The step that sends `body`, already checked, to whom `to` means.
+/// The step that sends `body`, already checked, to the agent that `to` refers to.
 pub(crate) fn send(to: &str, body: String) -> Step {
     let Named { address, given } = parse_named(to);
     Step::Send { to: address, given, body }
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_needs_no_last_slash_and_is_told_with_it() {
+    fn an_id_needs_no_last_slash_and_is_shown_with_it() {
         check("1/", id("1/"), "1/");
         check("1", id("1/"), "1/");
         check("0/1", id("0/1/"), "0/1/");
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_the_parent_or_a_name() {
+    fn other_text_is_the_parent_or_a_name() {
         check("parent", Address::Parent, "parent");
         for name in ["reviewer", "Parent", "1//", "01", "-1", "+1", "", "1/a", "00/"] {
             check(name, Address::Name(name.to_owned()), name);

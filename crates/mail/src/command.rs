@@ -1,4 +1,4 @@
-//! `/mail`: the same mailbox, typed and shown as a person likes it.
+//! The `/mail` command: the same mailbox for the user.
 
 use ikigai_conversation::{AgentId, Time};
 use ikigai_store::{InboxFilter, Outcome, Step};
@@ -17,15 +17,15 @@ Usage: /mail [inbox]
        /mail send AGENT TEXT
        /mail unread ID";
 
-/// A typed command, ready for the store.
+/// A parsed command, ready for the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What is to be done.
+    /// What to do.
     pub step: Step,
 }
 
 impl Command {
-    /// Reads what stands behind `/mail`.
+    /// Parses the arguments of `/mail`.
     ///
     /// # Errors
     /// The text to show: the usage, or `Error: …`.
@@ -53,12 +53,12 @@ impl Command {
     /// Reads a message.
     ///
     /// # Errors
-    /// The text to show, as with all of these: `Error: …`.
+    /// The text to show, as for all of these: `Error: …`.
     pub fn read(id: &str) -> Result<Command, String> {
         Command::checked(parse_id_text(id).map(Step::Read))
     }
 
-    /// Makes a message unread.
+    /// Marks a message unread.
     #[allow(clippy::missing_errors_doc, reason = "as with read")]
     pub fn unread(id: &str) -> Result<Command, String> {
         Command::checked(parse_id_text(id).map(Step::Unread))
@@ -74,10 +74,10 @@ impl Command {
         step.map(|step| Command { step }).map_err(|error| format!("Error: {error}"))
     }
 
-    /// What the person sees.
+    /// The text for the user.
     ///
     /// # Errors
-    /// The text to show when nothing was done: `Error: …`.
+    /// The text to show if nothing was done: `Error: …`.
     pub fn render(agent: &AgentId, outcome: &Outcome, now: Time) -> Result<String, String> {
         if let Some(error) = MailError::of(outcome) {
             return Err(format!("Error: {error}"));
@@ -132,7 +132,7 @@ fn split_word(text: &str) -> (&str, &str) {
     }
 }
 
-/// Takes one pair of quotes off.
+/// Removes one pair of quotes.
 fn without_quotes(text: &str) -> &str {
     let text = text.trim();
     ['"', '\'']
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_understood() {
+    fn every_form_is_parsed() {
         let all = InboxFilter { unread: None, from: None, limit: 50, offset: 0 };
         for line in ["", " ", "inbox", "  inbox  "] {
             check(line, Ok(Step::Inbox(all.clone())));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_of_quotes_is_taken_off() {
+    fn one_pair_of_quotes_is_removed() {
         check("send 1/ \"a b\"", Ok(sent("1/", "a b")));
         check("send 1/ 'a b'", Ok(sent("1/", "a b")));
         check("send 1/ \"\"a\"\"", Ok(sent("1/", "\"a\"")));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_argument_names_the_usage() {
+    fn a_missing_argument_shows_the_usage() {
         check("read", Err("Error: missing argument, use /mail read ID"));
         check("unread ", Err("Error: missing argument, use /mail unread ID"));
         for line in ["send", "send 1/", "send 1/  "] {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told_the_usage_one_line_per_form() {
+    fn anything_else_shows_the_usage_with_one_line_per_form() {
         for line in ["help", "Inbox", "inbox 5", "delete 5", "5", "reads 5", "--help"] {
             check(line, Err(USAGE));
         }
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_shown_whole() {
+    fn a_whole_message_is_shown() {
         let mail = Mail {
             id: MailId::new(5).unwrap(),
             from: agent("1/"),

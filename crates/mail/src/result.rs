@@ -1,4 +1,4 @@
-//! What a model is told of a step's outcome.
+//! The result of a step, as the model gets it.
 
 use ikigai_store::Outcome;
 use ikigai_tools::ToolResult;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::MailError;
 use crate::preview::preview;
 
-/// The bare result of a `mail` call; without an outcome the database has refused the step.
+/// The bare result of a `mail` call. Without an outcome the database has refused the step.
 pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
     let Some(outcome) = outcome else {
         return MailError::Database.into();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn sending_names_the_recipient_and_the_message() {
+    fn the_result_of_sending_names_recipient_and_message() {
         let to = AgentId::top_level(1);
         check(&Outcome::Sent { id: id(7), to }, r#"{"sent":true,"to":"1/","id":7}"#);
         check(&Outcome::MadeUnread(id(7)), r#"{"id":7,"unread":true}"#);
