@@ -13,7 +13,8 @@ pub(crate) use extras::rename_calls;
 use crate::provider::{Decode, Provider};
 use crate::request::Request;
 
-/// The format of OpenAI's Chat Completions, and of the many servers that speak it more or less.
+/// The format of OpenAI's Chat Completions, and of the many servers that are more or less
+/// compatible.
 ///
 /// ```
 /// use ikigai_conversation::Seen;

@@ -1,4 +1,4 @@
-//! What went wrong between us and a model, sorted by what can be done about it.
+//! What can go wrong between us and a model, classified by what to do about it.
 
 mod classify;
 mod complaint;
@@ -9,20 +9,21 @@ use std::time::Duration;
 
 pub(crate) use words::scrub;
 
-/// A request that got no response.
+/// A request without a response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{category}: {message}")]
 pub struct Fault {
-    /// Which sort it is.
+    /// The kind of fault.
     pub category: Category,
-    /// What exactly happened, where possible in the server's own words. Bounded, on one line, and without a key.
+    /// What happened, if possible in the server's own words. Bounded, on one
+    /// line, and without a key.
     pub message: String,
-    /// How long the server wants to be left alone.
+    /// How long the server wants the client to wait before a retry.
     pub retry_after: Option<Duration>,
 }
 
 impl Fault {
-    /// A fault without a wish to be left alone.
+    /// A fault without a delay.
     pub fn new(category: Category, message: impl Into<String>) -> Fault {
         Fault { category, message: message.into(), retry_after: None }
     }
@@ -32,36 +33,36 @@ impl Fault {
         Fault::new(Category::Network, "the stream broke off")
     }
 
-    /// A response without anything in it.
+    /// A response without content.
     pub(crate) fn no_answer() -> Fault {
         Fault::new(Category::Server, "the server ended its stream without an answer")
     }
 }
 
-/// The sorts of faults.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
     /// The key is missing, wrong or not allowed to do this.
     KeyRefused,
     /// Too many requests for now.
     RateLimit,
-    /// Nothing is left to spend.
+    /// No credit is left.
     Quota,
     /// There is no such model.
     ModelUnknown,
-    /// The conversation is longer than the model can take.
+    /// The conversation is too long for the model.
     ContextTooLong,
-    /// The provider does not want to answer this.
+    /// The provider refuses to answer this.
     Blocked,
     /// Any other request that the server refuses.
     Refused,
     /// The server failed or is overloaded.
     Server,
-    /// The server was not reached, or the connection broke off.
+    /// The server could not be reached, or the connection was lost.
     Network,
-    /// The server cannot show that it is who it should be.
+    /// The server's certificate is not trusted.
     NotTrusted,
-    /// What came back is no model's answer.
+    /// The response is not in the format of the provider.
     Unreadable,
 }
 
@@ -76,7 +77,7 @@ impl Category {
         }
     }
 
-    /// What a person can do about it.
+    /// What the user can do about it.
     pub fn advice(self) -> &'static str {
         match self {
             Category::KeyRefused => {

@@ -1,4 +1,4 @@
-//! One call of a model, in no provider's format.
+//! A request to a model, in no provider's format.
 
 use ikigai_conversation::Seen;
 use serde_json::Value;
@@ -8,20 +8,20 @@ use serde_json::Value;
 pub struct Request<'a> {
     /// The model's name, as its provider knows it.
     pub model: &'a str,
-    /// Whose model it is: what another provider wanted back stays here.
+    /// The provider of the model. Extras from other providers are not sent.
     pub origin: &'a str,
     /// What the model may see, in order.
     pub view: &'a [Seen<'a>],
-    /// The tools on offer, in order.
+    /// The tools that the model is offered, in order.
     pub tools: &'a [Tool],
     /// Whether the model may call them.
     pub tool_use: ToolUse,
 }
 
-/// A tool, as a model is told of it.
+/// A tool, as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// What the model calls it by.
+    /// The name that the model uses.
     pub name: String,
     /// What it is for.
     pub description: String,
@@ -29,7 +29,8 @@ pub struct Tool {
     pub parameters: Value,
 }
 
-/// Whether a model may call tools. Tools that were on offer stay so, or no cache would hold.
+/// Whether a model may call tools. The list of tools does not change with
+/// it, or no cache would work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolUse {
     /// As it likes.

@@ -1,4 +1,4 @@
-//! From the events of a Messages stream to a response.
+//! Decodes the events of a Messages stream.
 
 use serde_json::Value;
 
@@ -12,15 +12,15 @@ use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
 use crate::stream::{OnText, Progress, read_event, wrong_format};
 
-/// What the format is called in an error.
+/// The name of the format in errors.
 const FORMAT_NAME: &str = "the Messages format";
 
-/// Puts one response together.
+/// Assembles one response.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     progress: Progress,
     model: Option<String>,
-    /// In the order in which they began.
+    /// In the order in which they started.
     blocks: Vec<Block>,
     stop: Option<Stop>,
     usage: Option<Usage>,
@@ -30,7 +30,7 @@ pub(super) struct Decoder {
 /// A block of the response's content.
 #[derive(Debug)]
 struct Block {
-    /// What the stream calls it.
+    /// The index of the block in the stream.
     index: Option<u64>,
     content: Content,
 }
@@ -41,12 +41,12 @@ enum Content {
     Call {
         id: Option<String>,
         name: String,
-        /// The arguments that stood in the block's first event, if there were any.
+        /// The arguments in the block's first event, if any.
         whole: Option<String>,
         arguments: String,
     },
     Thinking(ThinkingBlock),
-    /// Of a tool that runs at the server, or of a later version.
+    /// For a tool that runs on the server, or from a later version of the API.
     Ignored,
 }
 
@@ -102,7 +102,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    /// Takes an event, and says whether this format has it.
+    /// Handles an event. Returns whether this format has it.
     fn known_event(
         &mut self,
         name: &str,
@@ -124,7 +124,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Takes what a message says of itself.
+    /// Reads the fields of a message.
     fn message(&mut self, message: &Value) {
         self.model = message["model"].as_str().map(str::to_owned);
         self.stop_because(message);
@@ -136,7 +136,7 @@ impl Decoder {
         self.stop = Some(match reason {
             "max_tokens" | "model_context_window_exceeded" => Stop::Length,
             "refusal" => Stop::Blocked,
-            // `end_turn`, `stop_sequence`, `tool_use`, and what a later version may say.
+            // `end_turn`, `stop_sequence`, `tool_use`, and reasons of later versions.
             _ => Stop::Complete,
         });
     }
@@ -153,7 +153,7 @@ impl Decoder {
         counted.cache_write = counted.cache_write.max(number("cache_creation_input_tokens"));
     }
 
-    /// Takes a block as it begins; from a server that does not stream, that is all of it.
+    /// Handles the start of a block. If the server does not stream, that is the whole block.
     fn start_block(
         &mut self,
         index: Option<u64>,
@@ -279,12 +279,12 @@ impl Content {
     }
 }
 
-/// The input of a block's first event. In a stream it is empty there, and the arguments follow.
+/// The input in a block's first event. In a stream it is empty, and the arguments follow.
 fn whole_input(input: &Value) -> Option<String> {
     match input {
         Value::Null => None,
         Value::Object(fields) if fields.is_empty() => None,
-        // Some servers write the arguments into a string, as other formats do.
+        // Some servers send the arguments as a string, as other formats do.
         Value::String(arguments) => Some(arguments.clone()).filter(|text| !text.is_empty()),
         other => Some(other.to_string()),
     }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_comes_with_what_it_cost() {
+    fn a_text_comes_with_its_token_counts() {
         let tokens = Tokens { input: 15, output: 9, cache_read: Some(7), cache_write: Some(5) };
         let expected = Response { tokens: Some(tokens), ..plain("hi") };
         check_response(&Anthropic, &[START, r#"{"type":"ping"}"#, TEXT, HI, END, STOP], &expected);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_come_late_count() {
+    fn late_counts_are_used() {
         let late = END.replace(r#""output_tokens":9"#, r#""input_tokens":4,"output_tokens":9"#);
         let early = r#"{"type":"message_start","message":{"usage":{"input_tokens":0}}}"#;
         let tokens = Tokens { input: 4, output: 9, cache_read: None, cache_write: None };
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_version_does_not_know_is_passed_over() {
+    fn unknown_events_are_ignored() {
         let server_tool = r#"{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{"q":1}}}"#;
         let its_input = r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#;
         let citation = r#"{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{}}}"#;
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_come_in_pieces_or_whole_or_not_at_all() {
+    fn arguments_may_be_in_pieces_or_whole_or_missing() {
         let calls = [
             tool_use(0, r#""id":"a","name":"glob","input":{}"#),
             arguments(0, ""),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_cut_off_is_not_whole() {
+    fn a_truncated_call_is_not_complete() {
         let end = r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#;
         let call = tool_use(0, r#""id":"a","name":"glob","input":{}"#);
         let expected = vec![received_call("a", "glob", "")];
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_is_kept_with_its_place_and_signature() {
+    fn thinking_is_kept_with_its_position_and_signature() {
         let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#;
         let think = r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"h\u006d \"é"}}"#;
         let sign = r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"Eq/+=="}}"#;
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_not_complete_is_a_fault() {
+    fn an_incomplete_stream_is_a_fault() {
         check_fault(&Anthropic, &[START, TEXT, HI], Category::Network, "the stream broke off");
         check_fault(&Anthropic, &[r#"{"type":"ping"}"#], Category::Network, "the stream broke off");
         let nothing = "the server ended its stream without an answer";
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_the_stream_is_the_servers() {
+    fn an_error_in_the_stream_is_reported() {
         for (kind, category) in [
             ("overloaded_error", Category::Server),
             ("api_error", Category::Server),
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_not_streamed_is_taken_whole() {
+    fn a_message_that_was_not_streamed_is_decoded() {
         let body = r#"{"id":"msg_1","type":"message","model":"m","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"hi"},{"type":"tool_use","id":"a","name":"glob","input":{"pattern":"*"}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":9}}"#;
         let kept = r#"{"anthropic":{"model":"m","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s"}}]}}"#;
         let expected = Response {

@@ -1,4 +1,4 @@
-//! What a server sends, as a response.
+//! Decodes a response.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use crate::provider::Decode;
 use crate::response::{Response, Stop, Tokens};
 use crate::stream::OnText;
 
-/// Puts one response together.
+/// Assembles one response.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     progress: Progress,
@@ -30,21 +30,22 @@ pub(super) struct Decoder {
 enum Progress {
     #[default]
     Nothing,
-    /// Something came, but nothing of this format.
+    /// Something arrived, but not in this format.
     Strange,
-    /// Something of this format, but nothing of an answer.
+    /// Something in this format arrived, but no part of an answer.
     Begun,
     Answered,
 }
 
-/// What the server said of the response's end.
+/// What the server has said about the end of the response.
 #[derive(Debug, Default)]
 struct End {
-    /// By a `finish_reason`.
+    /// From a `finish_reason`.
     stop: Option<Stop>,
-    /// The last choice has an empty `finish_reason`. Some servers end so; others have it in every chunk.
+    /// The last choice has an empty `finish_reason`. Some servers end responses like that; others
+    /// have it in every chunk.
     is_hinted: bool,
-    /// By `[DONE]`, or by not streaming at all.
+    /// `[DONE]` arrived, or the response was not streamed.
     is_done: bool,
 }
 
@@ -116,7 +117,7 @@ impl Decoder {
             return Ok(());
         };
         self.advance(Progress::Begun);
-        // Only one is ever asked for.
+        // Requests only ask for one.
         match choices.first() {
             Some(choice) => self.choice(choice, on_text),
             None => Ok(()),
@@ -184,13 +185,14 @@ impl Decoder {
                 let message = "the server ended its answer with an error";
                 return Err(Fault::new(Category::Server, message));
             }
-            // `stop`, `tool_calls`, `function_call`, `eos`, and what a server may think of: it ended.
+            // `stop`, `tool_calls`, `function_call`, `eos`, and whatever a server invents: the
+            // response ended.
             _ => Stop::Complete,
         });
         Ok(())
     }
 
-    /// Servers that count more than once count up.
+    /// Servers that report usage more than once report growing numbers.
     fn count(&mut self, usage: Option<&RawValue>) {
         let usage = usage.and_then(|json| serde_json::from_str::<Value>(json.get()).ok());
         self.tokens = usage.as_ref().and_then(tokens_of).or(self.tokens);
@@ -214,7 +216,7 @@ impl Decoder {
     }
 }
 
-/// An error that came where an answer should.
+/// An error in place of an answer.
 fn error_of(data: &str) -> Fault {
     let error = serde_json::from_str(data).unwrap_or_else(|_| Value::from(data));
     Fault::from_error(None, &error)
@@ -282,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn a_response_ends_by_its_reason_or_by_the_last_event() {
+    fn a_response_ends_with_its_reason_or_the_last_event() {
         let done = "[DONE]".to_owned();
         check(&[said("a"), said("b"), ended("stop"), done.clone()], "ab", 0, Stop::Complete);
         check(&[said("a"), ended("stop")], "a", 0, Stop::Complete);
         check(&[said("a"), done.clone()], "a", 0, Stop::Complete);
         check(&[called("{}"), ended("stop")], "", 1, Stop::Complete);
         check(&[called("{"), ended("length")], "", 1, Stop::Length);
-        // Cut off before its arguments, it must not become a call without any.
+        // Cut off before its arguments, it must not become a call without arguments.
         let cut = receive(&[called(""), ended("length")]).unwrap();
         assert_eq!(cut.calls[0].arguments, "");
         check(&[said("a"), ended("content_filter")], "a", 0, Stop::Blocked);
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_reason_ends_a_response_whose_calls_are_whole() {
+    fn an_empty_reason_ends_a_response_with_complete_calls() {
         check(&[said("a"), ended("")], "a", 0, Stop::Complete);
         check(&[called("{}")], "", 1, Stop::Complete);
         for events in [vec![called("{")], vec![called("")], vec![ended(""), said("a")]] {
@@ -307,13 +309,13 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_end_broke_off() {
+    fn a_response_without_an_end_broke_off() {
         assert_eq!(receive(&[said("a")]), Err(Fault::broke_off()));
         assert_eq!(receive(&[r#"{"choices":[]}"#.to_owned()]), Err(Fault::broke_off()));
     }
 
     #[test]
-    fn nothing_is_no_answer() {
+    fn an_empty_stream_is_no_answer() {
         for events in [&[][..], &["[DONE]"], &["", " "], &[r#"{"choices":[]}"#, "[DONE]"]] {
             let message = "the server ended its stream without an answer";
             check_fault(events, Category::Server, message);
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_this_format_is_unreadable() {
+    fn another_format_is_unreadable() {
         let strange = "what the server sent is not in the form of Chat Completions";
         for event in ["{}", "7", "[]", r#"{"choices":"a"}"#, r#"{"type":"message_start"}"#] {
             check_fault(&[event], Category::Unreadable, strange);
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_stream_is_sorted() {
+    fn an_error_inside_a_stream_is_classified() {
         let overloaded = r#"{"error":{"message":"Overloaded","code":503}}"#;
         check_fault(&[&said("a"), overloaded], Category::Server, "Overloaded");
         let limit =
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn content_in_its_forms_is_text_and_reasoning_is_not() {
+    fn all_forms_of_content_are_text_and_reasoning_is_not() {
         let delta = |delta: Value| json!({"choices": [{"delta": delta}]}).to_string();
         let events = [
             delta(json!({"role": "assistant", "content": null})),
@@ -371,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_back_is_kept_with_calls() {
+    fn extras_are_kept_with_calls() {
         let call = |id: &str| {
             let extra = json!({"google": {"thought_signature": id}});
             json!({"id": id, "function": {"name": "f", "arguments": "{}"}, "extra_content": extra})
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_counted_wherever_they_stand() {
+    fn token_counts_are_found_in_all_positions() {
         let usage = json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11,
             "prompt_tokens_details": {"cached_tokens": 4}});
         let tokens = Tokens { input: 9, output: 2, cache_read: Some(4), cache_write: None };
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_response_is_read_as_well() {
+    fn a_response_that_was_not_streamed_is_decoded() {
         let call =
             json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
         let body = json!({"choices": [{"finish_reason": "length", "message": {"content": "t", "tool_calls": [call]}}]});

@@ -1,8 +1,8 @@
-//! What goes back to a server with a response that has calls: as the extras
+//! What is sent back to a server with a response that has calls, kept as the extras
 //! `{"chat_completions":{"reasoning_content":"…","calls":{"call_1":{"extra_content":{…}}}}}`.
 //!
-//! DeepSeek and OpenRouter want their reasoning back while calls are being made, Google the signature that
-//! stands in a call. Responses without calls go back without any of it: there it is only dead weight, and
+//! DeepSeek and OpenRouter require their reasoning back during tool use, and Google the signature
+//! inside a call. Nothing is sent back with responses without calls: it would be useless there, and
 //! some servers refuse it.
 
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use ikigai_conversation::{Extras, ToolCallId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The most that is kept of one response, since it is sent with every later request. What is longer is
-/// dropped: a server that insists on it will say so.
+/// The limit for one response, since extras are sent with every later request. Longer ones are
+/// dropped: a server that requires them will say so.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;
 
-/// The fields of a response's message, as they came.
+/// The fields of a response's message, unchanged.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Wanted {
@@ -25,7 +25,7 @@ pub(super) struct Wanted {
     pub(super) reasoning: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_details: Option<Box<RawValue>>,
-    /// By the ids that the log has.
+    /// By the ids in the log.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) calls: BTreeMap<String, WantedCall>,
 }
@@ -38,8 +38,8 @@ pub(super) struct WantedCall {
     pub(super) extra_content: Option<Box<RawValue>>,
 }
 
-/// The extras of a response whose calls have got other ids: `renamed` has the new ones by the old. Extras of another
-/// format know no ids.
+/// The extras of a response whose calls got new ids. `renamed` maps the old ids to the new ones.
+/// Extras of another format contain no ids.
 pub(crate) fn rename_calls(extras: Extras, renamed: &BTreeMap<String, String>) -> Extras {
     let mut wanted = Wanted::read(&extras);
     let calls = std::mem::take(&mut wanted.calls).into_iter();
@@ -54,7 +54,7 @@ struct Envelope {
 }
 
 impl Wanted {
-    /// What goes into the log, if there is anything.
+    /// The extras for the log, if there are any.
     pub(super) fn into_extras(self) -> Option<Extras> {
         let is_empty = self.message_fields().next().is_none() && self.calls.is_empty();
         if is_empty {
@@ -64,7 +64,7 @@ impl Wanted {
         if json.len() > MAX_BYTES { None } else { Extras::parse(&json).ok() }
     }
 
-    /// Nothing of extras that are another format's.
+    /// Empty for extras of another format.
     pub(super) fn read(extras: &Extras) -> Wanted {
         let envelope = serde_json::from_str::<Envelope>(extras.as_json());
         envelope.map(|envelope| envelope.chat_completions).unwrap_or_default()
@@ -97,7 +97,7 @@ mod tests {
     use crate::testing::extras;
 
     #[test]
-    fn what_is_kept_goes_back_to_the_letter() {
+    fn extras_are_sent_back_byte_by_byte() {
         let json = r#"{"chat_completions":{"reasoning_content":"\u0061","calls":{"c":{"extra_content":{"n":1.10}}}}}"#;
         let kept = Wanted::read(&extras(json));
         assert_eq!(
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn extras_of_another_form_are_nothing() {
+    fn malformed_extras_are_ignored() {
         for json in [
             "null",
             "7",
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_not_kept() {
+    fn long_extras_are_not_kept() {
         let json = serde_json::to_string(&"x".repeat(MAX_BYTES)).unwrap();
         let reasoning = RawValue::from_string(json).ok();
         assert_eq!(Wanted { reasoning, ..Wanted::default() }.into_extras(), None);

@@ -1,4 +1,4 @@
-//! What a model thought before it answered, as some servers want it back.
+//! The reasoning of a model, as some servers require it back.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::extras::{MAX_BYTES, Wanted};
 
-/// The reasoning of one response so far. Servers name it differently, and some send it twice; what goes back
-/// is what came.
+/// The reasoning of one response so far. Servers name it differently, and some send it twice. The
+/// fields that arrived are sent back.
 #[derive(Debug, Default)]
 pub(super) struct Reasoning {
     /// `reasoning_content`: DeepSeek, llama.cpp, vLLM and others.
@@ -16,7 +16,7 @@ pub(super) struct Reasoning {
     plain: String,
     /// `reasoning_details`: OpenRouter.
     details: Vec<Value>,
-    /// All that came, kept or not.
+    /// Counts everything that arrived, kept or not.
     bytes: usize,
 }
 
@@ -42,7 +42,7 @@ impl Reasoning {
         }
     }
 
-    /// Puts the fields into what goes back.
+    /// Adds the fields to the extras.
     pub(super) fn move_into(self, wanted: &mut Wanted) {
         if self.bytes > MAX_BYTES {
             return;
@@ -57,7 +57,8 @@ impl Reasoning {
         self.bytes <= MAX_BYTES
     }
 
-    /// A block of details comes in pieces, and its signature is over all of it: it goes back whole.
+    /// A block of details arrives in pieces, and its signature covers all of
+    /// it, so it is sent back whole.
     fn add_detail(&mut self, detail: Value) {
         match self.details.last_mut() {
             Some(last) if is_next_piece(last, &detail) => grow(last, detail),
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_that_came_are_kept_under_their_names() {
+    fn received_fields_are_kept_under_their_names() {
         let mut reasoning = Reasoning::default();
         reasoning.add_content("a\n");
         reasoning.add_content("b");
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_details_that_came_in_pieces_is_whole_again() {
+    fn pieces_of_a_block_of_details_are_joined() {
         let pieces = [
             r#"[{"type":"reasoning.text","text":"a","index":0,"signature":null}]"#,
             r#"[{"type":"reasoning.text","text":"b","index":0,"format":"f"}]"#,
@@ -140,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn details_of_another_form_do_no_harm() {
+    fn malformed_details_are_ignored() {
         assert_eq!(details(&["7", "{}", "\"x\"", "[]"]), None);
         assert_eq!(details(&["[1]", "[null]"]).as_deref(), Some("[1,null]"));
     }
 
     #[test]
-    fn too_much_reasoning_is_dropped_as_a_whole() {
+    fn long_reasoning_is_dropped_completely() {
         let mut reasoning = Reasoning::default();
         reasoning.add_plain("x");
         reasoning.add_content(&"y".repeat(MAX_BYTES));

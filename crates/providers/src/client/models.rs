@@ -1,4 +1,4 @@
-//! Which models a server has; whether it is there at all.
+//! Lists a server's models, which also shows whether it is reachable.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::fault::{Category, Fault, scrub};
 use super::arriving::read_document;
 use super::{Client, trouble};
 
-/// Somebody waits and looks at the screen: an answer that takes longer is one, too.
+/// The user is waiting at the screen, so a timeout is an answer too.
 const CONNECT: Duration = Duration::from_secs(2);
 const TIME: Duration = Duration::from_secs(5);
 
@@ -20,10 +20,11 @@ const MOST_NAMES: usize = 1000;
 const NAME_LIMIT: usize = 200;
 
 impl Client {
-    /// The names of the models that the server has, in its order. It is asked once, with little patience.
+    /// The names of the server's models, in its order. The request is not
+    /// retried, and has a short timeout.
     ///
     /// # Errors
-    /// When there is no server, it refuses, or its answer is no list.
+    /// If the server cannot be reached, refuses, or does not send a list.
     pub async fn models(&self) -> Result<Vec<String>, Fault> {
         let names = timeout(TIME, self.ask_for_models()).await;
         let names = names.unwrap_or_else(|_| Err(trouble::stalled(self.shown(), TIME)));
@@ -50,7 +51,8 @@ impl Client {
     }
 }
 
-/// The names in a list of models: `data` with `id` in most formats, `models` with `name` in Google's.
+/// The names in a list of models: `data` with `id` in most formats, `models` with `name` in
+/// Google's.
 fn names(body: &[u8]) -> Option<Vec<String>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let list = body.get("data").or_else(|| body.get("models"))?.as_array()?;
@@ -81,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_has_no_names() {
+    fn other_json_has_no_names() {
         for body in ["", "<html>", "[]", "{}", r#"{"data":{}}"#, "null"] {
             check(body, None);
         }
     }
 
     #[test]
-    fn a_list_is_bounded() {
+    fn the_length_of_a_list_is_limited() {
         let body =
             serde_json::json!({"data": vec![serde_json::json!({"id": "x".repeat(999)}); 2000]});
         let names = names(body.to_string().as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! From the chunks of a `streamGenerateContent` stream to a response.
+//! Decodes the chunks of a `streamGenerateContent` stream.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
 use crate::stream::{OnText, Progress, read_data};
 
-/// Puts one response together.
+/// Assembles one response.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     progress: Progress,
@@ -41,7 +41,7 @@ impl Decode for Decoder {
 
     fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
         match parse(body)? {
-            // What a stream is when it is not asked for as events.
+            // The form of a stream without `alt=sse`.
             Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.chunk(chunk, on_text)),
             chunk => self.chunk(&chunk, on_text),
         }
@@ -73,7 +73,7 @@ impl Decoder {
     }
 
     fn part(&mut self, part: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
-        // A summary of the model's thoughts: no part of the answer.
+        // A summary of the model's thoughts, which is not part of the answer.
         if part["thought"] == true {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Decoder {
             self.mark(Mark::Call { signature: signature.to_owned() }, signature.len())?;
         }
         let name = call["name"].as_str().unwrap_or_default().to_owned();
-        // A call comes whole, so that without arguments it has none.
+        // Calls arrive whole, so a call without arguments has none.
         let arguments = match &call["args"] {
             Value::Null => "{}".to_owned(),
             arguments => arguments.to_string(),
@@ -139,7 +139,7 @@ impl Decoder {
             "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
                 Stop::Blocked
             }
-            // The model wrote a call that the server could not read. Next time it may do better.
+            // The model wrote a call that the server could not parse. A retry may succeed.
             "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" => {
                 return Err(failed(reason, candidate));
             }
@@ -173,14 +173,14 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     })
 }
 
-/// The prompt itself was not let through.
+/// The fault for a prompt that was blocked.
 fn blocked(reason: &str, message: &Value) -> Fault {
     let words = message.as_str().unwrap_or("the prompt was not let through");
     let message = format!("{words} ({reason})");
     Fault::from_error(None, &json!({ "error": { "code": "content_filter", "message": message } }))
 }
 
-/// The answer ended for a reason that is neither the model's nor the person's.
+/// The response ended for a reason that neither the model nor the user has caused.
 fn failed(reason: &str, candidate: &Value) -> Fault {
     let words = candidate["finishMessage"].as_str().unwrap_or("the server ended the answer");
     let message = format!("{words} ({reason})");
@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_comes_with_what_it_cost_and_without_thoughts() {
+    fn a_text_comes_with_token_counts_and_without_thoughts() {
         check_response(&Google, &[HI, HI, STOP], &plain("hihi"));
         let thought = chunk(r#"{"text":"**Thinking**","thought":true},{"inlineData":{}}"#);
         check_response(&Google, &[&thought, HI, STOP, "[DONE]"], &plain("hi"));
     }
 
     #[test]
-    fn calls_come_whole_with_and_without_ids() {
+    fn calls_are_decoded_with_and_without_ids() {
         let calls = chunk(
             r#"{"functionCall":{"id":"f1","name":"glob","args":{"z":1,"a":[1.5]}}},{"functionCall":{"name":"wait"}},{"functionCall":{"id":"f1","name":"x","args":{}}}"#,
         );
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_kept_with_their_places() {
+    fn signatures_are_kept_with_their_positions() {
         let signed = chunk(
             r#"{"text":"cde","thoughtSignature":"t"},{"functionCall":{"name":"glob","args":{}},"thoughtSignature":"c"}"#,
         );
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_not_complete_is_a_fault() {
+    fn an_incomplete_stream_is_a_fault() {
         check_fault(&Google, &[HI], Category::Network, "the stream broke off");
         let nothing = "the server ended its stream without an answer";
         check_fault(&Google, &[], Category::Server, nothing);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_that_was_not_streamed_is_taken_whole() {
+    fn a_response_that_was_not_streamed_is_decoded() {
         let list = format!("[{HI},{STOP}]");
         assert_eq!(received_whole(&Google, &list), Ok(plain("hi")));
         let one = STOP.replace(r#"{"text":""}"#, r#"{"text":"hi"}"#);

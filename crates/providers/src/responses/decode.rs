@@ -1,4 +1,4 @@
-//! From the events of a Responses stream to a response.
+//! Decodes the events of a Responses stream.
 
 use serde_json::Value;
 
@@ -13,17 +13,17 @@ use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
 use crate::stream::{OnText, Progress, read_event, wrong_format};
 
-/// What the format is called in an error.
+/// The name of the format in errors.
 const FORMAT_NAME: &str = "the Responses format";
 
-/// Puts one response together.
+/// Assembles one response.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     progress: Progress,
     model: Option<String>,
-    /// In the order in which they began.
+    /// In the order in which they started.
     items: Vec<Item>,
-    /// Set by the event that ends the stream.
+    /// Set by the final event.
     stop: Option<Stop>,
     tokens: Option<Tokens>,
     bounds: Bounds,
@@ -32,11 +32,12 @@ pub(super) struct Decoder {
 /// An item of the response's output.
 #[derive(Debug)]
 struct Item {
-    /// Its place in the output. Some servers leave it out, and others give an item a new id with every event.
+    /// Its position in the output. Some servers omit it, and others give an item a new id with
+    /// every event.
     index: Option<u64>,
     id: Option<String>,
     content: Content,
-    /// Whether its end has come.
+    /// Whether its final event has arrived.
     is_done: bool,
 }
 
@@ -115,7 +116,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The item that an event is about; if the event does not say, the last one of its sort that is open.
+    /// The item that an event is about. If the event does not say, the last open one of its type.
     fn position(&self, data: &Value, is_of_sort: fn(&Content) -> bool) -> Option<usize> {
         let index = data["output_index"].as_u64();
         let id = data["item_id"].as_str().or(data["item"]["id"].as_str());
@@ -134,7 +135,7 @@ impl Decoder {
         self.bounds.add_bytes(delta.len())?;
         let position = match self.position(data, Content::is_message) {
             Some(position) => position,
-            // Not announced; it is a message all the same.
+            // It was not announced, but it is a message.
             None => {
                 let id = data["item_id"].as_str().map(str::to_owned);
                 let index = data["output_index"].as_u64();
@@ -162,7 +163,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes arguments that came whole, after the pieces.
+    /// Handles complete arguments, which follow their pieces.
     fn set_arguments(&mut self, data: &Value) -> Result<(), Fault> {
         let whole = written(&data["arguments"]);
         if let Some(position) = self.position(data, Content::is_call)
@@ -175,7 +176,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes an item as it is at its end, which says more than its pieces did.
+    /// Handles the final state of an item, which contains more than its pieces.
     fn end_item(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
         let done = Content::of(&data["item"]);
         let Some(position) = self.position(data, done.sort()) else {
@@ -190,7 +191,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes what the last event says of the whole response.
+    /// Handles the final event, which describes the whole response.
     fn end(
         &mut self,
         event: &str,
@@ -204,7 +205,7 @@ impl Decoder {
         if let Some(model) = response["model"].as_str() {
             self.model = Some(model.to_owned());
         }
-        // Some servers stream no items, and send them all at the end.
+        // Some servers do not stream items, and send all of them at the end.
         if self.items.is_empty()
             && let Some(output) = response["output"].as_array()
         {
@@ -258,7 +259,7 @@ impl Decoder {
     }
 }
 
-/// What a failed response says of its failure; without a word, only that.
+/// The error in a failed response, if there is one.
 fn failure(response: &Value) -> Value {
     match &response["error"] {
         Value::Null => Value::Null,
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_comes_in_pieces_or_at_the_end_of_its_item() {
+    fn text_may_be_in_pieces_or_at_the_end_of_its_item() {
         check_response(&Responses, &[CREATED, MESSAGE, HI, MESSAGE_DONE, COMPLETED], &plain("hi"));
         check_response(&Responses, &[CREATED, MESSAGE, MESSAGE_DONE, COMPLETED], &plain("hi"));
         check_response(&Responses, &[CREATED, MESSAGE_DONE, COMPLETED], &plain("hi"));
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn items_that_were_not_streamed_stand_in_the_last_event() {
+    fn items_that_were_not_streamed_are_in_the_final_event() {
         let completed = COMPLETED.replace(
             r#""status":"completed","#,
             r#""status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]},{"type":"function_call","call_id":"c","name":"glob","arguments":{"a":1}}],"#,
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_come_at_the_same_time_are_told_apart() {
+    fn interleaved_calls_are_distinguished() {
         let events = [
             call_added(0, r#""id":"fc_1","call_id":"c1","name":"glob","arguments":"""#),
             call_added(1, r#""id":"fc_2","call_id":"c1","name":"bash","arguments":"""#),
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn items_without_any_id_are_told_apart_by_their_ends() {
+    fn items_without_ids_are_distinguished_by_their_ends() {
         let done = |name: &str| {
             format!(
                 r#"{{"type":"response.output_item.done","item":{{"type":"function_call","name":"{name}","arguments":"{{}}"}}}}"#
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_version_does_not_know_is_passed_over() {
+    fn unknown_events_are_ignored() {
         let events = [
             CREATED,
             r#"{"type":"response.output_item.added","output_index":5,"item":{"type":"web_search_call","id":"ws"}}"#,
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_is_kept_with_its_place_as_it_is_at_its_end() {
+    fn the_final_reasoning_is_kept_with_its_position() {
         let added = r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"half"}}"#;
         let done = r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gA=="}}"#;
         let unreadable = r#"{"type":"response.output_item.done","output_index":1,"item":{"id":"rs_2","type":"reasoning","summary":[]}}"#;
@@ -423,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_not_complete_is_a_fault() {
+    fn an_incomplete_stream_is_a_fault() {
         check_fault(
             &Responses,
             &[CREATED, MESSAGE, HI, MESSAGE_DONE],
@@ -438,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_the_servers() {
+    fn a_failed_response_reports_the_servers_error() {
         let failed = r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow down"}}}"#;
         check_fault(&Responses, &[CREATED, failed], Category::RateLimit, "Slow down");
         let silent = r#"{"type":"response.failed","response":{"error":null}}"#;
@@ -453,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_that_was_not_streamed_is_taken_whole() {
+    fn a_response_that_was_not_streamed_is_decoded() {
         let body = r#"{"id":"resp_1","object":"response","status":"completed","error":null,"model":"m","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]},{"type":"function_call","id":"fc","call_id":"c","name":"glob","arguments":"{}"}],"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5}}"#;
         let expected = Response { calls: vec![received_call("c", "glob", "{}")], ..plain("hi") };
         assert_eq!(received_whole(&Responses, body), Ok(expected));
