@@ -1,7 +1,7 @@
-//! The store beside a raw durable insert into the same kind of database, in the same run.
+//! Compares the store with a raw durable insert into the same kind of database, in the same run.
 //!
-//! `cargo bench --bench store` prints a table for each database (`-- postgres` for one of them); the folder of the databases is the target folder, so that the
-//! disk is a real one.
+//! `cargo bench --bench store` prints a table for each database (`-- postgres` for one of them).
+//! The databases are in the target folder, so that the disk is a real one.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 #![allow(missing_docs, reason = "nobody links against a bench")]
 
@@ -23,7 +23,7 @@ const BUDGET: Budget = Budget { wakes: 32, requests: 300 };
 const LIMITS: AgentLimits = AgentLimits { agents: 1_000, depth: 10 };
 
 fn main() {
-    // `cargo test --benches` runs this with another flag: that it builds is enough there.
+    // `cargo test --benches` passes another flag: it only has to build.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -53,7 +53,7 @@ fn table(database: &str) {
     println!("| --- | --- | --- |");
 }
 
-/// Which database is measured.
+/// The database to measure.
 enum Ground {
     Sqlite,
     Postgres(PostgresServer),
@@ -74,11 +74,11 @@ impl Ground {
     }
 }
 
-/// A disk that is slow for a moment is to be so for all kinds of work alike: so they take their turns many times in a
-/// round, and each is compared with the raw insert of its own round.
+/// A slow moment of the disk should affect all kinds of work alike. So they alternate many times in
+/// a round, and each is compared with the raw insert of its own round.
 const ROUNDS: usize = 7;
 const TURNS: u32 = 6;
-/// In one turn. A mailbox takes no more than 1,000 in all.
+/// In one turn. A mailbox is limited to 1,000 in total.
 const UNITS: u32 = 150;
 const SENDERS: u32 = 32;
 const SENDS: u32 = 48;
@@ -146,8 +146,8 @@ fn raw_insert(ground: &Ground) -> Box<dyn FnMut()> {
     })
 }
 
-/// From a mail's commit in one process to another one's look that finds it: here two stores, each with its own
-/// connections.
+/// The time from the commit of a mail in one process until another finds it: here two stores with
+/// their own connections.
 fn wake_up(ground: &Ground) {
     let world = World::on(ground, "wake");
     let other = Store::open(&world.address, Options::default()).expect("it opens");
@@ -192,7 +192,7 @@ fn send(world: &World) {
         .expect("it is sent");
 }
 
-/// What a tool call costs the disk.
+/// The disk use of a tool call.
 fn disk_use() {
     let world = World::new("disk");
     let before = written_bytes();
@@ -204,7 +204,7 @@ fn disk_use() {
     println!("| written to the disk by a tool call (two commits) | {kib} KiB | |");
 }
 
-/// A mailbox for every sender, so that none is full.
+/// A mailbox for each sender, so that none is full.
 fn crowd(ground: &Ground) -> World {
     let world = World::on(ground, "many");
     for _ in 0..SENDERS {
@@ -250,7 +250,7 @@ fn large_mailbox() {
     figure("inbox page at 1,000,000 messages, with its commit", time);
 }
 
-/// Opening a session of 100,000 messages up to what a model may see of it, and forking it.
+/// Opening a session of 100,000 messages up to the model's view, and forking it.
 fn long_log() {
     for (messages, name) in [(10, "log-10"), (100_000, "log-100000")] {
         let world = World::new(name);
@@ -300,7 +300,7 @@ fn fill_log(path: &Path, messages: u32) {
     raw.execute_batch("COMMIT").expect("it runs");
 }
 
-/// A fresh store with a session of two agents, the first of them ours.
+/// A new store with a session of two agents. The first one is ours.
 struct World {
     runtime: Runtime,
     store: Arc<Store>,
@@ -392,13 +392,13 @@ fn figure(name: &str, time: Duration) {
     println!("| {name} | {:.2} ms | |", time.as_secs_f64() * 1e3);
 }
 
-/// Bytes that this process has caused to be written to a disk.
+/// The number of bytes that this process has written to disk.
 fn written_bytes() -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok()).unwrap_or(0)
 }
 
-/// An empty place for a database.
+/// An empty folder for a database.
 fn fresh(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-store");
     std::fs::create_dir_all(&folder).expect("the target folder can be written");

@@ -1,4 +1,4 @@
-//! Tool calls: committed before they run, closed together with what they did to the database.
+//! Tool calls: committed before they run, and closed together with their changes to the database.
 
 use ikigai_conversation::{AgentId, Message, NewMessage};
 
@@ -11,9 +11,10 @@ use crate::store::Store;
 use crate::unit::Unit;
 
 impl Store {
-    /// Closes a call in one commit: the step's effect on mail and agents, and the result that `render` makes of its
-    /// outcome (an id or a "not found" is only known in here). The log says sent, read, forked or killed if and
-    /// only if it is so (M2 and M3). Refused when the lease is lost.
+    /// Closes a call in one commit: the step's effect on mail and agents, and the result that
+    /// `render` makes from its outcome (an id or a "not found" is only known here). The log says
+    /// sent, read, forked or killed if and only if that happened (M2 and M3). Refused if the lease
+    /// is lost.
     pub async fn close_call(
         &self,
         lease: Lease,
@@ -31,7 +32,7 @@ impl Store {
     }
 }
 
-/// The result, and behind it what the log says of the step besides.
+/// The result, followed by further messages about the step.
 fn close(
     unit: &Unit<'_>,
     agent: &AgentRow,

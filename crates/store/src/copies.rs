@@ -1,9 +1,10 @@
-//! Bringing a session with its agents, logs and mail from one database to another.
+//! Copies a session with its agents, logs and mail to another database.
 //!
-//! The rows go through a channel of few, so that a session of any size needs little memory, and arrive in one
-//! transaction: all of it is there or nothing. Ids stay as they are where the other database has never used them;
-//! else all ids of a kind are moved by the same number, in the logs too, so that their order stays. What only means
-//! something while processes run (leases, waits) stays behind.
+//! The rows go through a small channel, so that a session of any size needs little
+//! memory, and are written in one transaction: all or nothing. Ids stay the same
+//! if the other database has never used them. Otherwise all ids of a kind are
+//! shifted by the same number, in the logs too, so that their order stays the
+//! same. Rows that only matter while processes run (leases, waits) are not copied.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -21,11 +22,11 @@ use crate::tables::{Cell, ColumnType, TABLES, Table};
 use crate::unit::Unit;
 use crate::writer::Scope;
 
-/// How many rows may be on their way. One can hold a file of 10 MB, twice.
+/// How many rows may be in the channel. A row can contain a file of 10 MB twice.
 const ON_THEIR_WAY: usize = 4;
 /// How many rows are read at once.
 const PAGE: usize = 8;
-/// A server ends a transaction in which nothing happens for some time; so often it is given something to do.
+/// A server ends a transaction that is idle for too long. This often it gets a statement.
 const BREATH: Duration = Duration::from_secs(5);
 
 impl Store {
@@ -50,7 +51,7 @@ impl Store {
         });
         let writing = to.commit(Scope::Own, move |unit| write(unit, session, &arriving));
         let (read, written) = tokio::join!(reading, writing);
-        // What could not be written says more than that nobody took it.
+        // The error of the writing side says more than the closed channel.
         match (read, written) {
             (Ok(()), written) => written,
             (Err(StoreError::Closed), Err(error)) => Err(error),
@@ -59,12 +60,12 @@ impl Store {
     }
 }
 
-/// What comes through the channel.
+/// An item in the channel.
 enum Item {
-    /// The smallest number that each table's rows have.
+    /// The smallest number of each table's rows.
     First(Vec<Option<i64>>),
     Row(&'static Table, Vec<Cell>),
-    /// Everything was read. Without it nothing is kept.
+    /// Everything was read. Without this item nothing is kept.
     End,
 }
 
@@ -74,7 +75,7 @@ impl Table {
         names.join(", ")
     }
 
-    /// The smallest number of a row that belongs to a session.
+    /// The smallest number of a row of a session.
     fn first(&self, unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
         let Some(key) = self.key else { return Ok(None) };
         let sql = format!("SELECT min({key}) FROM {} WHERE {}", self.name, self.owner.condition());
@@ -107,8 +108,8 @@ impl Table {
             return found.into_iter().try_for_each(|row| send(rows, Item::Row(self, row)));
         };
         let part = format!("AND {key} > ?2 ORDER BY {key} LIMIT {PAGE}");
-        // Of one owner and one class at a time: only so an index has them in the order of their keys, and no part
-        // is looked for among all others.
+        // Only for one owner and one class the index has the rows in the order of their keys, so
+        // that each page is found without scanning the others.
         let Some((class, class_type)) = self.class else {
             return self.read_parts(unit, &format!("{select} {part}"), &[&owner], rows);
         };
@@ -118,7 +119,7 @@ impl Table {
         classes.iter().try_for_each(|class| self.read_parts(unit, &sql, &[&owner, class], rows))
     }
 
-    /// Sends the rows that `sql` finds behind the key `?2`, and so on from the last of them.
+    /// Sends the rows that `sql` finds after the key `?2`, page by page.
     fn read_parts(
         &'static self,
         unit: &Unit<'_>,
@@ -160,10 +161,10 @@ fn send(rows: &SyncSender<Item>, item: Item) -> Result<(), StoreError> {
     rows.send(item).map_err(|_| StoreError::Closed)
 }
 
-/// By how much the numbers of each table are moved.
+/// How far the numbers of each table are shifted.
 type Shifts = BTreeMap<&'static str, i64>;
 
-/// Takes everything up to the end; without an end nothing is kept.
+/// Writes all rows. If the end does not arrive, nothing is kept.
 fn write(unit: &Unit<'_>, session: SessionId, rows: &Receiver<Item>) -> Result<(), StoreError> {
     if sessions::key_of(unit, &session).is_ok() {
         return Err(StoreError::SessionExists(session));
@@ -199,7 +200,8 @@ fn write(unit: &Unit<'_>, session: SessionId, rows: &Receiver<Item>) -> Result<(
     noted.into_iter().try_for_each(|sql| unit.run(&sql, &[]))
 }
 
-/// Leaves numbers as they are where they were never used; else they are moved behind those that were.
+/// Numbers that the database has never used stay the same. Otherwise they are shifted beyond the
+/// used ones.
 fn choose_shifts(unit: &Unit<'_>, first: &[Option<i64>]) -> Result<Shifts, StoreError> {
     let mut shifts = Shifts::new();
     for (table, first) in TABLES.iter().zip(first) {
@@ -222,7 +224,8 @@ fn move_cell(cell: &mut Cell, column_type: ColumnType, shifts: &Shifts) -> Resul
     Ok(())
 }
 
-/// Moves the messages and the mail that a log message names: `to` and `up_to` are messages, `mail` is mail.
+/// Shifts the messages and the mail that a log message names: `to` and `up_to` are messages, `mail`
+/// is mail.
 fn move_data(data: &mut String, shifts: &Shifts) -> Result<(), StoreError> {
     let shift_of = |table| shifts.get(table).copied().unwrap_or(0);
     let (messages, mail) = (shift_of("messages"), shift_of("mail"));

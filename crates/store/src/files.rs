@@ -1,6 +1,8 @@
-//! What agents did to files, and how files looked to them: written together with the result that tells of it.
+//! What agents did to files, and which state of files they have seen. It is written together with
+//! the result of the call.
 //!
-//! How a file looks and the hash of its content are texts of whoever made them; here they are only compared.
+//! The fingerprint of a file and the hash of its content are opaque texts,
+//! which are only compared here.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -19,55 +21,55 @@ use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 
-/// More sights than these are not handed out: an agent does not read so many files, and what it has forgotten it
-/// reads again.
+/// The maximum number of seen files that are returned: an agent does not read so many, and reads
+/// forgotten ones again.
 pub const SIGHTS: u32 = 10_000;
 
 /// What a call did to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touched {
-    /// It has read it.
+    /// It read the file.
     Saw(Sight),
-    /// It has created or changed it.
+    /// It created or changed the file.
     Changed(Change),
 }
 
-/// A file as an agent has last seen it.
+/// A file in the state that an agent has last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
-    /// Absolute and without links.
+    /// An absolute path without links.
     pub path: PathBuf,
-    /// How it looked.
+    /// Its fingerprint at that time.
     pub looks: String,
 }
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Absolute and without links.
+    /// An absolute path without links.
     pub path: PathBuf,
-    /// What the change has replaced.
+    /// The content that the change has replaced.
     pub before: Kept,
-    /// How the file looked right after it.
+    /// The fingerprint of the file right after the change.
     pub looks: String,
-    /// The hash of the content right after it.
+    /// The hash of the content right after the change.
     pub hash: String,
-    /// How many of the folders above the file were made for it, counted from the file.
+    /// How many of the folders above the file were created for it, counted from the file.
     pub new_folders: u32,
 }
 
-/// What is kept of a file's earlier content.
+/// The earlier content of a file, as far as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept {
     /// There was no file.
     Absent,
     /// All of it.
     Content(Content),
-    /// Nothing: it was too large, or could not be read.
+    /// Not kept: it was too large, or could not be read.
     NotKept,
 }
 
-/// What a file held.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     /// All of it.
@@ -76,19 +78,19 @@ pub struct Content {
     pub mode: u32,
 }
 
-/// Who has left a file as it looks now.
+/// The agent that has last changed a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedBy {
     /// The agent.
     pub agent: AgentId,
-    /// When.
+    /// When it changed the file.
     pub at: Time,
-    /// What time it is by the same clock.
+    /// The current time by the same clock.
     pub now: Time,
 }
 
 impl Store {
-    /// Appends the result of a call together with what the call did to a file: both or neither are there.
+    /// Appends the result of a call together with what the call did to a file, all or nothing.
     pub async fn append_result(
         &self,
         lease: Lease,
@@ -110,7 +112,8 @@ impl Store {
         .await
     }
 
-    /// How files looked to an agent; for a full fork also those that its parent had seen up to then.
+    /// The files that an agent has seen. For a full fork, including those that its parent had seen
+    /// at the fork.
     pub async fn sights(
         &self,
         session: SessionId,
@@ -119,7 +122,7 @@ impl Store {
         self.read(move |unit| sights(unit, agent_by_id(unit, &session, &agent)?.key)).await
     }
 
-    /// Which other agent of the session has left a file as it looks now, and when.
+    /// The other agent of the session that left a file in its current state, and when.
     pub async fn changed_by(
         &self,
         session: SessionId,
@@ -190,7 +193,7 @@ fn note_change(
 }
 
 impl Kept {
-    /// As two columns: what it is, and the content.
+    /// As two columns: the kind, and the content.
     pub(crate) fn into_columns(self) -> (&'static str, Option<Content>) {
         match self {
             Kept::Absent => ("absent", None),
@@ -213,7 +216,7 @@ impl Kept {
     }
 }
 
-/// Follows the chain of full forks: the nearest sight of a file counts.
+/// Follows the chain of full forks: the closest entry for a file counts.
 fn sights(unit: &Unit<'_>, agent: i64) -> Result<Vec<Sight>, StoreError> {
     let (mut sights, mut known) = (Vec::new(), HashSet::new());
     let (mut key, mut up_to) = (agent, i64::MAX);

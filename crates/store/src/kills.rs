@@ -1,4 +1,4 @@
-//! Killing: an agent and its descendants, in one commit.
+//! Killing an agent and its descendants in one commit.
 
 use ikigai_conversation::{AgentId, NewMessage};
 
@@ -10,8 +10,8 @@ use crate::sql::params;
 use crate::steps::{Actor, Named, Outcome, Performed, resolve};
 use crate::unit::Unit;
 
-/// Kills who is meant and its descendants: nobody writes to their logs from this commit on, and they get no mail
-/// (M9). The dead are told children first.
+/// Kills an agent and its descendants: from this commit on nothing writes to their logs, and they
+/// get no mail (M9). Returns the dead, children first.
 pub(crate) fn kill(
     unit: &Unit<'_>,
     killer: &AgentRow,
@@ -44,7 +44,7 @@ fn refusal(
         return Ok(is_last.then(|| Refusal::LastTopLevel(id())));
     }
     Ok(match () {
-        // What a killed agent left running ends nobody in its name.
+        // Commands that a killed agent left running cannot kill on its behalf.
         () if killer.is_dead => Some(Refusal::Dead(killer.id.clone())),
         () if killer.key == victim.key => Some(Refusal::KillsItself(id())),
         () if victim.id.is_ancestor_of(&killer.id) => Some(Refusal::KillsAncestor(id())),
@@ -53,10 +53,10 @@ fn refusal(
     })
 }
 
-/// Marks an agent and its descendants dead, and takes away what only the living have. Deeper ones first, so that
-/// a list of them reads as it happened.
+/// Marks an agent and its descendants dead, and removes what only the living have. Deeper agents
+/// come first in the list.
 fn end_tree(unit: &Unit<'_>, victim: &AgentRow) -> Result<Vec<AgentId>, StoreError> {
-    // Ids are digits and slashes, so a pattern made of one has nothing special in it.
+    // Ids consist of digits and slashes, so they contain no special characters of a pattern.
     let sql =
         "UPDATE agents SET state = 'dead', notification_pending = 0, owes_report = 0, in_turn = 0
         WHERE session = ?1 AND id LIKE ?2 || '%' AND state <> 'dead' RETURNING key, id";

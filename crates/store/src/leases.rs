@@ -1,8 +1,9 @@
-//! Leases: which process runs an agent, and the fence that keeps all others from writing to its log.
+//! Leases: which process runs an agent. The lease is the fence that keeps all others from writing
+//! to its log.
 //!
-//! A lease is on a top-level agent and so on its descendants. Every claim raises its epoch, and every write
-//! to a log says which epoch it holds; inside the same transaction that is compared. So a process that was
-//! suspended, and whose agent somebody took over, cannot write any more, whatever it believes.
+//! A lease is for a top-level agent with its descendants. Every claim increments its epoch, and
+//! every write to a log is checked against the epoch in the same transaction. So a process that was
+//! suspended, and whose agent another process has taken over, cannot write any more.
 
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// How long one lasts unless it is renewed.
+    /// How long a lease lasts unless it is renewed.
     pub const DURATION: Duration = Duration::from_secs(15);
     /// How often a process renews its leases.
     pub const RENEWAL: Duration = Duration::from_secs(5);
@@ -51,11 +52,11 @@ impl Lease {
 }
 
 impl Store {
-    /// Takes an agent for `process`: a free one, one whose lease ran out, or one whose process is known to
-    /// be dead.
+    /// Claims an agent for `process`: a free one, one whose lease has expired, or one whose process
+    /// is known to be dead.
     ///
     /// # Errors
-    /// [`StoreError::LeaseHeld`] when a process that may be alive has it.
+    /// [`StoreError::LeaseHeld`] if a process that may be alive has it.
     pub async fn claim(
         &self,
         session: SessionId,
@@ -65,8 +66,8 @@ impl Store {
         self.commit(Scope::Session(session), move |unit| claim(unit, session, &top, &process)).await
     }
 
-    /// Takes the lowest top-level agent of a session that no live process runs; when there is none, a new one
-    /// is made for `place`.
+    /// Claims the first top-level agent of a session that no live process runs. If there is none,
+    /// creates one for `place`.
     pub async fn claim_free(
         &self,
         session: SessionId,
@@ -87,7 +88,7 @@ impl Store {
         .await
     }
 
-    /// Makes a further top-level agent for `place`, and takes it.
+    /// Creates a top-level agent for `place`, and claims it.
     pub async fn claim_new(
         &self,
         session: SessionId,
@@ -101,7 +102,7 @@ impl Store {
         .await
     }
 
-    /// The session of `place` that was last written to among those of which a live process runs an agent.
+    /// The most recently used session of `place` in which a live process runs an agent.
     pub async fn running_session(
         &self,
         place: Place,
@@ -125,7 +126,8 @@ impl Store {
         .await
     }
 
-    /// Makes a session with agent `0/`, which `process` runs in `roots`, and appends the first thing that a person said.
+    /// Creates a session with agent `0/`, which `process` runs in `roots`, and appends the user's
+    /// first message.
     pub async fn begin_session(
         &self,
         place: Place,
@@ -144,10 +146,10 @@ impl Store {
         .await
     }
 
-    /// Makes a lease last again.
+    /// Extends a lease.
     ///
     /// # Errors
-    /// [`StoreError::LeaseLost`] when somebody else has taken the agent over.
+    /// [`StoreError::LeaseLost`] if another process has taken over the agent.
     pub async fn renew(&self, lease: Lease) -> Result<(), StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &lease.top)?;
@@ -157,7 +159,7 @@ impl Store {
         .await
     }
 
-    /// Gives a lease back. Losing it before was no loss then.
+    /// Releases a lease. It is no error if it was lost before.
     pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
         self.commit(lease.scope(), move |unit| match fence(unit, &lease, &lease.top) {
             Ok(agent) => unit.run(
@@ -170,7 +172,7 @@ impl Store {
         .await
     }
 
-    /// The process that runs an agent, as far as the leases tell.
+    /// The process that runs an agent, according to the leases.
     pub async fn holder(
         &self,
         session: SessionId,
@@ -217,19 +219,19 @@ fn claim(
         RETURNING epoch";
     let params = params![agent.key, encode(process)?, end_of_lease(unit)];
     let epoch = unit.row(sql, params, |row| row.get(0))?.unwrap_or(1);
-    // Whoever waited there waits no more: the call that did is closed when its log is loaded.
+    // Waits of the old process are over: their calls are closed when the log is loaded.
     waits::abandon_tree(unit, &agent)?;
     Ok(Lease { session, top: top.clone(), epoch })
 }
 
-/// Finds the agent that a write is about, and refuses the write of a process that lost its lease
-/// or whose agent was killed.
+/// Finds the agent to write to. Refuses the write if the process has lost its lease or the agent
+/// was killed.
 pub(crate) fn fence(
     unit: &Unit<'_>,
     lease: &Lease,
     agent: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    // One question for all of it: every write to a log begins with it.
+    // A single query, because every write to a log starts with it.
     let sql = format!(
         "SELECT {}, l.epoch, l.holder, l.until > 0
             FROM sessions s JOIN agents a ON a.session = s.key
@@ -256,16 +258,16 @@ pub(crate) fn fence(
     }
     let holder = match current {
         Some((epoch, ..)) if epoch == lease.epoch && agent.top() == lease.top => return Ok(row),
-        // This lease itself was given back, and the row still names its holder.
+        // This lease was released, and the row still names its holder.
         Some((epoch, _, false)) if epoch == lease.epoch + 1 => "nobody".to_owned(),
-        // Whoever took it over may have given it back since.
+        // Another process took over, and may have released its lease since.
         Some((_, holder, _)) => decode(&holder)?.to_string(),
         None => "nobody".to_owned(),
     };
     Err(StoreError::LeaseLost { agent: agent.clone(), holder })
 }
 
-/// Refuses to go on while a process that may be alive runs an agent of the session.
+/// Refuses to continue while a process that may be alive runs an agent of the session.
 pub(crate) fn require_none_alive(
     unit: &Unit<'_>,
     session: i64,
@@ -306,7 +308,7 @@ pub(crate) fn at_work(
     Ok(None)
 }
 
-/// Whose lease on this agent has not run out.
+/// The holder of the unexpired lease on this agent.
 fn holder(unit: &Unit<'_>, agent: i64) -> Result<Option<Process>, StoreError> {
     let sql = "SELECT holder FROM leases WHERE agent = ?1 AND until > ?2";
     let holder: Option<String> =

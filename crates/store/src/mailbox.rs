@@ -1,4 +1,4 @@
-//! Mail: the steps that change or show a mailbox, each with its marks.
+//! Mail: the steps that read or change a mailbox, with their marks.
 
 use ikigai_conversation::{AgentId, MailId, Time};
 
@@ -11,35 +11,36 @@ use crate::sql::params;
 use crate::steps::{Actor, Address, Mark, Outcome, Performed, resolve};
 use crate::unit::Unit;
 
-/// A mailbox takes no more unread messages than this: who does not read is not written to for ever. Only a
-/// rewind may exceed it.
+/// The maximum number of unread messages in a mailbox, so that an agent that never reads stops
+/// getting mail. Only a rewind can exceed it.
 pub const MAILBOX_LIMIT: u32 = 1_000;
-/// Bytes of a body, after trimming. More belongs into a file: a mailbox is read by a model.
+/// The maximum length of a body in bytes after trimming. A mailbox is read by a model: longer texts
+/// belong in a file.
 pub const BODY_LIMIT: usize = 16_384;
-/// What lies behind a page is counted up to here.
+/// The limit for counting messages after a page.
 const MORE_LIMIT: u32 = 1_000;
 
-/// Which part of a mailbox to list.
+/// The part of a mailbox to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxFilter {
     /// Only unread messages, or only read ones.
     pub unread: Option<bool>,
     /// Only from this agent.
     pub from: Option<AgentId>,
-    /// At most so many.
+    /// At most this many.
     pub limit: u32,
-    /// Leaving out so many before.
+    /// After skipping this many.
     pub offset: u64,
 }
 
-/// A page of a mailbox: unread first, then newest first.
+/// A page of a mailbox: unread messages first, then the latest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxPage {
     /// The messages of the page.
     pub mail: Vec<Listed>,
     /// How many unread messages the whole mailbox has.
     pub unread: u32,
-    /// How many messages the filter would find behind this page, counted up to 1,000.
+    /// How many more messages match the filter, counted up to 1,000.
     pub more: u32,
 }
 
@@ -52,7 +53,7 @@ pub struct Listed {
     pub from: AgentId,
     /// Whether it is unread.
     pub unread: bool,
-    /// Its text, of which a list shows the beginning.
+    /// Its text. A list shows the start of it.
     pub body: String,
 }
 
@@ -63,7 +64,7 @@ pub struct Mail {
     pub id: MailId,
     /// Who sent it.
     pub from: AgentId,
-    /// When.
+    /// When it was sent.
     pub sent_at: Time,
     /// Its text.
     pub body: String,
@@ -85,7 +86,7 @@ fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Inbox
         Some(from) => find_agent(unit, agent.session, from)?.map(|sender| sender.key).or(Some(0)),
         None => None,
     };
-    // Without a filter this is one walk along the index of the mailbox.
+    // Without a filter this is one scan along the mailbox's index.
     let wanted = match (filter.unread.is_some(), sender.is_some()) {
         (false, false) => "?2 IS NULL AND ?3 IS NULL",
         (true, false) => "m.unread = ?2 AND ?3 IS NULL",
@@ -136,7 +137,7 @@ pub(crate) fn read(
     };
     unit.run("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", params![id])?;
     if actor != Actor::Model {
-        // Also of what the model has read: when that is taken back, the person's reading is not.
+        // Even if the model has read it: when that is rewound, the message stays read by the user.
         let sql = "UPDATE mail SET read_by_person = 1 WHERE id = ?1 AND read_by_person = 0";
         unit.run(sql, params![id])?;
     }
@@ -164,7 +165,7 @@ pub(crate) fn make_unread(
     }))
 }
 
-/// Sends mail. What is against it, and what else happens with it, stands in `postgres/posting.rs` once more, for letters.
+/// Sends mail. `postgres/posting.rs` repeats the conditions and effects for letters.
 pub(crate) fn send(
     unit: &Unit<'_>,
     sender: &AgentRow,
@@ -173,7 +174,7 @@ pub(crate) fn send(
     body: &str,
     actor: Actor,
 ) -> Result<Performed, StoreError> {
-    // What a killed agent left running writes no more in its name.
+    // Commands that a killed agent left running cannot send mail on its behalf.
     if sender.is_dead {
         return Ok(Performed::new(Outcome::Dead(sender.id.clone())));
     }
@@ -194,7 +195,7 @@ pub(crate) fn send(
     unit.touch(sender.session);
     match actor {
         Actor::Person(budget) => sessions::refill_wakes(unit, sender.session, budget)?,
-        // Whatever it wrote, its parent has heard of it.
+        // Any mail to the parent counts as the report.
         Actor::Model | Actor::Command if sender.id.parent().as_ref() == Some(&recipient.id) => {
             reports::forgive(unit, sender.key)?;
         }
@@ -204,7 +205,7 @@ pub(crate) fn send(
     Ok(Performed::new(outcome).marking([(Mark::Sent, id)]))
 }
 
-/// The agent has looked into its mailbox.
+/// The agent has looked at its mailbox.
 fn clear_pending(unit: &Unit<'_>, agent: &AgentRow) -> Result<(), StoreError> {
     let sql =
         "UPDATE agents SET notification_pending = 0 WHERE key = ?1 AND notification_pending = 1";

@@ -1,4 +1,4 @@
-//! Sessions: where they belong, which is the newest, what one holds.
+//! Sessions: their location, which is the latest, and what they contain.
 
 use ikigai_conversation::{AgentId, SessionId, Time};
 
@@ -13,7 +13,7 @@ use crate::tables::{TABLES, TRANSIENT};
 use crate::unit::Unit;
 use crate::writer::Scope;
 
-/// A machine and a working directory on it: what a session is found by.
+/// A machine and a working directory on it, by which sessions are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The machine, as [`Process`] names it.
@@ -22,7 +22,7 @@ pub struct Place {
     pub directory: String,
 }
 
-/// What a session may do until a person speaks again.
+/// The budget of a session until the user sends the next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Notifications that start a turn.
@@ -31,27 +31,27 @@ pub struct Budget {
     pub requests: u32,
 }
 
-/// A session, as a list of them shows it.
+/// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// Its id.
     pub id: SessionId,
-    /// Where it belongs.
+    /// Its location.
     pub place: Place,
-    /// The first line of the first thing that a person said in it.
+    /// The first line of the user's first message.
     pub title: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When something was last written to it.
     pub updated_at: Time,
-    /// How many agents it has, the dead ones too.
+    /// How many agents it has, including the dead.
     pub agents: u32,
     /// How many log messages they have.
     pub messages: u32,
 }
 
 impl Store {
-    /// All sessions, the one last written to first.
+    /// All sessions, the most recently used first.
     pub async fn sessions(&self) -> Result<Vec<Session>, StoreError> {
         self.read(|unit| {
             let sql = "SELECT id, machine, directory, title, created_at, updated_at,
@@ -63,20 +63,21 @@ impl Store {
         .await
     }
 
-    /// The session of `place` that was last written to.
+    /// The most recently used session of `place`.
     pub async fn newest_session(&self, place: Place) -> Result<Option<SessionId>, StoreError> {
         self.read(move |unit| newest(unit, &place)).await
     }
 
-    /// The newest session of `place`; when there is none, it is made with the id `new` and agent `0/`.
+    /// The most recently used session of `place`. If there is none, creates it with the id `new`
+    /// and agent `0/`.
     pub async fn session_at(
         &self,
         place: Place,
         new: SessionId,
         budget: Budget,
     ) -> Result<SessionId, StoreError> {
-        // On the writer from the start: a unit that finds what it looks for writes nothing and costs no flush,
-        // and a short command needs no reader then.
+        // On the writer from the start: a unit that finds a session writes nothing and costs no
+        // flush, and a short command then needs no reader.
         self.commit(Scope::Place(place.clone()), move |unit| match newest(unit, &place)? {
             Some(session) => Ok(session),
             None => create(unit, &place, new, budget),
@@ -84,7 +85,7 @@ impl Store {
         .await
     }
 
-    /// Makes a session with agent `0/`.
+    /// Creates a session with agent `0/`.
     pub async fn create_session(
         &self,
         place: Place,
@@ -94,7 +95,7 @@ impl Store {
         self.commit(Scope::Own, move |unit| create(unit, &place, new, budget)).await
     }
 
-    /// The prompt that the session began with, once it has begun.
+    /// The system prompt of the session, once it has one.
     pub async fn system_prompt(&self, session: SessionId) -> Result<Option<String>, StoreError> {
         self.read(move |unit| system_prompt(unit, key_of(unit, &session)?)).await
     }
@@ -139,33 +140,33 @@ pub(crate) fn create(
     Ok(id)
 }
 
-/// The row of a session.
+/// The key of a session.
 pub(crate) fn key_of(unit: &Unit<'_>, id: &SessionId) -> Result<i64, StoreError> {
     unit.row("SELECT key FROM sessions WHERE id = ?1", params![id.to_string()], |row| row.get(0))?
         .ok_or(StoreError::SessionNotFound(*id))
 }
 
-/// The prompt that a session began with, once it has begun.
+/// The system prompt of a session, once it has one.
 pub(crate) fn system_prompt(unit: &Unit<'_>, session: i64) -> Result<Option<String>, StoreError> {
     let sql = "SELECT m.content FROM messages m JOIN agents a ON a.key = m.agent
         WHERE a.session = ?1 AND m.kind = 'system' ORDER BY m.id LIMIT 1";
     unit.row(sql, params![session], |row| row.get(0))
 }
 
-/// Writes down that something was written to a session.
+/// Updates the time of the last write to a session.
 pub(crate) fn note_written(unit: &Unit<'_>, session: i64) -> Result<(), StoreError> {
     let sql = "UPDATE sessions SET updated_at = ?2 WHERE key = ?1 AND updated_at < ?2";
     unit.run(sql, params![session, unit.now().as_millis()])
 }
 
-/// A person has spoken: agents may work and wake each other again.
+/// The user has sent a message: agents may work and wake each other again.
 pub(crate) fn refill(unit: &Unit<'_>, session: i64, budget: Budget) -> Result<(), StoreError> {
     let sql =
         "UPDATE sessions SET wakes_left = ?2, requests_left = ?3, held_told = 0 WHERE key = ?1";
     unit.run(sql, params![session, budget.wakes, budget.requests])
 }
 
-/// Takes one request from the session's budget, if there is one left.
+/// Takes one request from the budget of the session, if there is one left.
 pub(crate) fn take_request(unit: &Unit<'_>, session: i64) -> Result<Requests, StoreError> {
     let sql = "UPDATE sessions SET requests_left = requests_left - 1
         WHERE key = ?1 AND requests_left > 0";
@@ -175,7 +176,7 @@ pub(crate) fn take_request(unit: &Unit<'_>, session: i64) -> Result<Requests, St
     })
 }
 
-/// A person has written mail: agents may wake each other again.
+/// The user has sent mail: agents may wake each other again.
 pub(crate) fn refill_wakes(
     unit: &Unit<'_>,
     session: i64,

@@ -1,4 +1,4 @@
-//! Values and rows as units of work see them, whichever database they come from.
+//! Values and rows in units of work, independent of the database.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use ikigai_postgres::Value;
 
 use crate::error::StoreError;
 
-/// The values of a statement: `params![agent.key, text]`.
+/// The parameters of a statement: `params![agent.key, text]`.
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
         &[$(&$value as &dyn $crate::sql::Param),*] as &[&dyn $crate::sql::Param]
@@ -14,10 +14,10 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// What a statement can be given.
+/// A parameter of a statement.
 pub(crate) trait Param {
     fn value(&self) -> Value<'_>;
-    /// Nothing, of the same type: a database may want to know which.
+    /// NULL of the same type, since PostgreSQL needs the type.
     fn null() -> Value<'static>
     where
         Self: Sized;
@@ -86,7 +86,7 @@ impl Row<'_> {
         T::read(self, column)
     }
 
-    /// The text of a column, without a copy where that can be.
+    /// The text of a column, without copying if possible.
     pub(crate) fn text(&self, column: usize) -> Result<Cow<'_, str>, StoreError> {
         self.optional_text(column)?.ok_or_else(|| null(column))
     }
@@ -119,7 +119,7 @@ impl Row<'_> {
     }
 }
 
-/// What a column can be read as.
+/// A type that a column can be read as.
 pub(crate) trait Column: Sized {
     fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<Self>, StoreError>;
 

@@ -1,5 +1,5 @@
-//! The steps that a tool call, a typed command or the command line takes on the database, and what came of
-//! them. Each is performed inside one unit of work; what it does is told by subject in `mailbox.rs`, `forks.rs`,
+//! The steps of tool calls, user commands and the command line on the database, and their outcomes.
+//! Each is performed in one unit of work. They are implemented in `mailbox.rs`, `forks.rs`,
 //! `kills.rs` and `waits.rs`.
 
 use ikigai_conversation::{AgentId, MailId, Message, MessageId, NewMessage, SessionId};
@@ -20,42 +20,42 @@ use crate::unit::Unit;
 use crate::waits::{self, Wait, Waited, Waiting};
 use crate::writer::Scope;
 
-/// What is to be done in the name of an agent.
+/// A step on behalf of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// List its mailbox.
     Inbox(InboxFilter),
-    /// Read a message, and mark it read.
+    /// Read a message, which marks it read.
     Read(i64),
-    /// Make a message unread again, so that the agent is told of it once more.
+    /// Mark a message unread, so that the agent is notified again.
     Unread(i64),
-    /// Write to an agent. The body was checked and trimmed.
+    /// Send mail to an agent. The body was checked and trimmed.
     Send {
-        /// To whom.
+        /// The recipient.
         to: Address,
-        /// The address as it was given, for messages.
+        /// The address as given, for messages.
         given: String,
         /// The text.
         body: String,
     },
-    /// Make a child.
+    /// Fork a child.
     Fork(NewFork),
-    /// End an agent and its descendants.
+    /// Kill an agent and its descendants.
     Kill(Named),
     /// List the living agents.
     Agents,
-    /// Look at agents that are waited for. Waiting takes more than one step: whoever can wait
-    /// [begins](Store::begin_wait), looks again and again, and ends by [`EndWait`](Step::EndWait).
+    /// Report the agents to wait for. Waiting takes more than one step: a caller that can wait
+    /// [starts](Store::start_wait), checks repeatedly, and ends with [`EndWait`](Step::EndWait).
     Wait(Wait),
-    /// End a wait, and tell how those that were waited for are.
+    /// End a wait, and report the awaited agents.
     EndWait(Waiting),
-    /// End a wait of which nobody is told anything: it was interrupted.
+    /// End an interrupted wait without a report.
     AbandonWait,
 }
 
 impl Step {
-    /// The same step by somebody who allows this much. A child whose session has no prompt yet begins with
-    /// what `system` makes.
+    /// The same step with these limits. If the session has no prompt yet, a child gets the one that
+    /// `system` makes.
     pub fn within(self, limits: AgentLimits, system: impl FnOnce() -> String) -> Step {
         match self {
             Step::Fork(fork) => Step::Fork(NewFork { limits, system: Some(system()), ..fork }),
@@ -64,73 +64,74 @@ impl Step {
     }
 }
 
-/// Who is meant.
+/// How an agent is addressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// By id.
     Id(AgentId),
-    /// The parent of who acts.
+    /// The parent of the acting agent.
     Parent,
     /// By name, if exactly one living agent has it.
     Name(String),
 }
 
-/// An agent as somebody named it.
+/// An agent as it was named in a call or command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Who is meant.
+    /// The agent.
     pub address: Address,
-    /// As it was given, for messages.
+    /// The name as given, for messages.
     pub given: String,
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A page of the mailbox.
     Inbox(InboxPage),
-    /// A message, read.
+    /// A message, now read.
     Read(Mail),
-    /// A message is unread again.
+    /// A message is marked unread.
     MadeUnread(MailId),
     /// A message is in the recipient's mailbox.
     Sent {
         /// Its id.
         id: MailId,
-        /// Whose mailbox it is.
+        /// The recipient.
         to: AgentId,
     },
     /// There is no such message in this mailbox.
     NoMail(i64),
-    /// There is no such agent to write to.
+    /// There is no such recipient.
     NoAgent(String),
     /// The recipient is dead.
     Dead(AgentId),
     /// The recipient has too much unread mail.
     Full(AgentId),
-    /// The child that was made.
+    /// The new child.
     Forked(AgentId),
-    /// Who was ended, children first.
+    /// The killed agents, children first.
     Killed(Vec<AgentId>),
     /// The living agents, parents before children.
     Agents(Vec<Agent>),
-    /// How those that were waited for are.
+    /// The report of a wait.
     Waited(Waited),
-    /// A wait is over, and nobody was told anything.
+    /// A wait was ended without a report.
     Abandoned,
     /// Nothing was forked, killed or waited for.
     Refused(Refusal),
 }
 
-/// Who performs a step.
+/// The actor of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Actor {
-    /// The agent's model, by a call that is in its log.
+    /// The agent's model, by a call in its log.
     Model,
-    /// A command that the agent runs. It acts as the agent, but no call in the log tells the model of it.
+    /// A command that the agent runs. It acts as the agent, but the model does not see the call in
+    /// its log.
     Command,
-    /// A person, on the screen or the command line. What only a person saw does not count as told to the
-    /// model. Sending refills the budget of wakes.
+    /// The user, on the screen or the command line. Mail that only the user saw does not count as
+    /// announced to the model. Sending mail refills the wake budget.
     Person(Budget),
 }
 
@@ -139,24 +140,25 @@ impl Actor {
         refill.map_or(Actor::Command, Actor::Person)
     }
 
-    /// Whether it is somebody who may do more than an agent.
+    /// Whether the actor may do more than an agent.
     pub(crate) fn is_person(self) -> bool {
         matches!(self, Actor::Person(_))
     }
 }
 
-/// What a person did in view of an agent.
+/// What a user command did in view of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acted {
-    /// What came of the step.
+    /// The outcome of the step.
     pub outcome: Outcome,
-    /// What was appended to the agent's log.
+    /// The messages that were appended to the agent's log.
     pub messages: Vec<Message>,
 }
 
 impl Store {
-    /// Performs a step by hand, in the name of `agent`: it needs no lease and writes nothing to its log.
-    /// Without `refill` it is a command that the agent itself runs, which may do no more than its model.
+    /// Performs a step on behalf of `agent` from another process. It needs no lease and writes
+    /// nothing to the log. Without `refill` the agent itself runs the command, which may do no more
+    /// than its model.
     pub async fn perform(
         &self,
         session: SessionId,
@@ -179,8 +181,8 @@ impl Store {
         .await
     }
 
-    /// Performs a step for the person at the process that runs `agent`. Its log says so where a log has to: a
-    /// `kill` is in it.
+    /// Performs a step for the user in the process that runs `agent`. Its log records the steps
+    /// that it has to: a `kill`, for example.
     pub async fn act(
         &self,
         lease: Lease,
@@ -197,15 +199,15 @@ impl Store {
     }
 }
 
-/// A step that was performed, not yet traced to the log message that tells of it.
+/// A performed step whose marks do not refer to a log message yet.
 pub(crate) struct Performed {
     pub(crate) outcome: Outcome,
-    /// What the log says of it beside the result.
+    /// Further messages for the log besides the result.
     pub(crate) notes: Vec<NewMessage>,
     marks: Vec<(Mark, i64)>,
 }
 
-/// Which column of a mail names the log message.
+/// The column of a mail that refers to the log message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mark {
     Sent,
@@ -232,7 +234,7 @@ impl Performed {
         self
     }
 
-    /// Writes into every mail that the step touched which log message tells of it.
+    /// Stores in every mail that the step touched which log message caused it.
     pub(crate) fn trace_to(&self, unit: &Unit<'_>, message: MessageId) -> Result<(), StoreError> {
         for (mark, mail) in &self.marks {
             let sql = match mark {
@@ -272,7 +274,7 @@ pub(crate) fn perform(
     }
 }
 
-/// Finds who is meant and locks the row: from here to the commit that agent neither goes idle nor dies.
+/// Finds the agent. From here to the commit it neither goes idle nor dies.
 pub(crate) fn resolve(
     unit: &Unit<'_>,
     actor: &AgentRow,

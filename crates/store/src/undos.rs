@@ -1,8 +1,8 @@
-//! Taking back what one message of a person has set going, and the taking back as well.
+//! Undoing and redoing the file changes of one user message.
 //!
-//! Many files cannot change in one step, so an undo is many: it is written down that it began, then each change
-//! is settled on its own, in the same order whoever goes on with it. An undo that broke off is begun again and
-//! finds what is left to do.
+//! Many files cannot change in one transaction, so an undo has many: its start is recorded, then
+//! each change is settled separately, always in the same order. An interrupted undo is started
+//! again, and finds what is left to do.
 
 use std::path::PathBuf;
 
@@ -19,80 +19,80 @@ use crate::store::Store;
 use crate::unit::Unit;
 use crate::writer::Scope;
 
-/// What can be taken back at once.
+/// A user message whose changes can be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undoable {
-    /// The first line of what the person said.
+    /// The first line of the message.
     pub title: String,
-    /// When it was said.
+    /// When it was sent.
     pub said_at: Time,
-    /// The files that were changed, in the order of their first change.
+    /// The changed files, in the order of their first change.
     pub files: Vec<PathBuf>,
 }
 
-/// Which way it goes.
+/// Undo or redo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Changes are taken back.
+    /// Undo changes.
     Undo,
-    /// What was taken back is made again.
+    /// Redo undone changes.
     Redo,
 }
 
-/// What beginning came to.
+/// The result of starting an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
-    /// There is something to be done.
+    /// There are changes to settle.
     Undo(Undo),
-    /// There is nothing.
+    /// There is nothing to do.
     Nothing,
-    /// An agent of the session is at work and might change files meanwhile.
+    /// An agent of the session is at work, and might change files meanwhile.
     AtWork(AgentId),
 }
 
-/// A taking back that has begun.
+/// A started undo or redo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undo {
-    /// The first line of what the person said.
+    /// The first line of the message.
     pub title: String,
-    /// When it was said.
+    /// When it was sent.
     pub said_at: Time,
-    /// What is to be settled, in this order.
+    /// The changes to settle, in this order.
     pub changes: Vec<ChangeId>,
     key: i64,
 }
 
-/// One change in the database.
+/// The id of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeId(i64);
 
-/// A change with all that is kept of it.
+/// A change with its kept contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptChange {
     /// The change.
     pub change: Change,
-    /// What an undo took away; `None` before there was one.
+    /// The content that an undo removed; `None` before the first undo.
     pub after: Option<Kept>,
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// It is taken back.
+    /// It was undone.
     Undone,
-    /// It cannot be.
+    /// It cannot be undone.
     Left,
-    /// It is made again.
+    /// It was redone.
     Redone,
 }
 
-/// A list shows so many; nobody goes further back.
+/// How many entries a list shows.
 const LISTED: u32 = 100;
-/// Of so many changes it can be found which call made them: a screen shows the newest.
+/// How many of the latest changes are searched for a call. A screen shows the latest calls.
 const LOOKED_AT: u32 = 1_000;
 
 impl Store {
-    /// What can be taken back, the newest first.
+    /// What can be undone, the latest first.
     pub async fn undoable(&self, session: SessionId) -> Result<Vec<Undoable>, StoreError> {
         self.read(move |unit| {
             let session = sessions::key_of(unit, &session)?;
@@ -111,8 +111,8 @@ impl Store {
         .await
     }
 
-    /// Begins to take back what the newest message set going that is not taken back yet, or to make again what
-    /// was taken back last. `by` is who looks whether agents are at work.
+    /// Starts to undo the latest message that is not undone yet, or to redo what was undone last.
+    /// `by` checks whether agents are at work.
     pub async fn begin_undo(
         &self,
         session: SessionId,
@@ -135,12 +135,12 @@ impl Store {
         .await
     }
 
-    /// A change with its contents. They are large, so one is taken at a time.
+    /// A change with its contents. They are large, so read them one by one.
     pub async fn change(&self, id: ChangeId) -> Result<KeptChange, StoreError> {
         self.read(move |unit| read_change(unit, id)).await
     }
 
-    /// What a file held before a call of the agent changed it, if that call did.
+    /// The content of a file before a call of the agent changed it, if that call did.
     pub async fn before_call(
         &self,
         session: SessionId,
@@ -166,7 +166,7 @@ impl Store {
         .await
     }
 
-    /// Keeps what an undo is about to take away.
+    /// Keeps the content that an undo is about to remove.
     pub async fn keep_after(&self, id: ChangeId, after: Kept) -> Result<(), StoreError> {
         self.commit(Scope::Own, move |unit| {
             let (is, content) = after.into_columns();
@@ -178,7 +178,7 @@ impl Store {
         .await
     }
 
-    /// Notes what became of a change.
+    /// Records the outcome of a change.
     pub async fn settle(
         &self,
         undo: &Undo,
@@ -197,8 +197,8 @@ impl Store {
         .await
     }
 
-    /// Notes that everything that could be made again is: all is as before the undo, and what that had left may
-    /// be tried anew by the next one.
+    /// Records that everything that could be redone was redone. All is as before the undo, and the
+    /// next undo may retry changes that this one left.
     pub async fn end_redo(&self, undo: &Undo) -> Result<(), StoreError> {
         let undo = undo.key;
         self.commit(Scope::Own, move |unit| {
@@ -211,7 +211,7 @@ impl Store {
     }
 }
 
-/// Whether a result, as it is stored, is that of a call.
+/// Whether a stored result belongs to a call.
 fn is_about(data: &str, call: &ToolCallId) -> bool {
     let data: serde_json::Value = serde_json::from_str(data).unwrap_or_default();
     data["tool_call_id"] == call.as_str()
@@ -223,7 +223,7 @@ fn files(unit: &Unit<'_>, cause: i64) -> Result<Vec<PathBuf>, StoreError> {
     unit.rows(sql, params![cause], |row| Ok(path_from(row.get(0)?)))
 }
 
-/// Begins an undo of the newest cause that has changes, or goes on with one that broke off.
+/// Starts an undo of the latest cause with changes, or continues an interrupted one.
 fn begin(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT key FROM causes s WHERE session = ?1
         AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')

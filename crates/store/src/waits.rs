@@ -1,9 +1,9 @@
-//! Waiting for other agents: the edges between who waits and who is waited for, when a wait is over, and what it
-//! tells.
+//! Waiting for other agents: the edges between waiting and awaited agents, when a wait is over, and
+//! what it reports.
 //!
-//! The edges keep two promises across processes: nobody waits in a circle, and a child whose parent waits for it
-//! does not write to it as well. They are gone when the wait is: by its end, by an interrupt, by a kill, and when
-//! another process takes the waiter over.
+//! The edges keep two guarantees across processes: agents never wait in a cycle, and a child does
+//! not report to a parent that waits for it. They are removed when the wait ends, by an interrupt,
+//! by a kill, and when another process takes over the waiting agent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,55 +22,55 @@ use crate::store::Store;
 use crate::unit::Unit;
 use crate::waking::would_wake;
 
-/// For whom somebody wants to wait.
+/// Which agents to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// These, or all living children when it names nobody.
+    /// These, or all living children if it is empty.
     pub agents: Vec<Named>,
-    /// For how long; it is whoever waits that looks at the clock.
+    /// For how long. The caller watches the clock.
     pub limit: Duration,
 }
 
-/// A wait that has begun.
+/// A wait that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// Each once, in the order in which they were named.
     awaited: Vec<AgentId>,
 }
 
-/// What a wait tells.
+/// The report of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waited {
-    /// One for each that was waited for.
+    /// One for each awaited agent.
     pub results: Vec<Awaited>,
-    /// All unread mail of the waiter.
+    /// The number of unread messages of the waiting agent.
     pub unread: u32,
 }
 
-/// How one that was waited for is.
+/// The status of an awaited agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Awaited {
-    /// Who.
+    /// The agent.
     pub agent: AgentId,
-    /// How.
+    /// Its status.
     pub status: Status,
 }
 
-/// What has become of an agent's work.
+/// The status of an agent's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
-    /// It is idle, and said this last.
+    /// It is idle. This was its last answer.
     Answered(String),
-    /// It is idle, and its last turn ended by this error.
+    /// It is idle. Its last turn ended with this error.
     Failed(String),
-    /// It is at work, or about to be: mail waits that will wake it.
+    /// It is at work, or mail is about to wake it.
     Running,
     /// It was killed.
     Dead,
 }
 
 impl Store {
-    /// Begins a wait of an agent that this process runs. A refusal is a value: nothing was begun.
+    /// Starts a wait of an agent that this process runs. A refusal is a value: nothing was started.
     pub async fn begin_wait(
         &self,
         lease: Lease,
@@ -89,8 +89,8 @@ impl Store {
         .await
     }
 
-    /// Finds for whom a person's hand, or a command, waits. It leaves no trace: an agent that a person waits for
-    /// still tells its parent.
+    /// Finds the agents that the user or a command waits for. It leaves no trace: an agent that the
+    /// user waits for still reports to its parent.
     pub async fn watch(
         &self,
         session: SessionId,
@@ -101,7 +101,8 @@ impl Store {
             .await
     }
 
-    /// Whether a wait is over: all are idle or dead, or the waiter has mail that it was not told of.
+    /// Whether a wait is over: all agents are idle or dead, or the waiting agent has mail that has
+    /// not been announced.
     pub async fn wait_is_over(
         &self,
         session: SessionId,
@@ -127,7 +128,7 @@ impl Store {
     }
 }
 
-/// Finds who is to be waited for, and refuses what could never end.
+/// Finds the agents to wait for, and refuses waits that could never end.
 pub(crate) fn find_awaited(
     unit: &Unit<'_>,
     waiter: &AgentRow,
@@ -172,14 +173,14 @@ fn living_children(unit: &Unit<'_>, parent: &AgentRow) -> Result<Vec<AgentId>, S
     Ok(ids)
 }
 
-/// The circle that a wait would close, from the waiter back to it.
+/// The cycle that a wait would close, from the waiting agent back to it.
 fn cycle(
     unit: &Unit<'_>,
     waiter: &AgentRow,
     waiting: &Waiting,
 ) -> Result<Option<Vec<AgentId>>, StoreError> {
     let edges = live_edges(unit, waiter.session)?;
-    // Who was come from, on the way from the waiter.
+    // Each reached agent, with the agent before it on the path.
     let mut reached: BTreeMap<AgentId, AgentId> = BTreeMap::new();
     let mut next: VecDeque<AgentId> = VecDeque::new();
     for id in &waiting.awaited {
@@ -200,7 +201,7 @@ fn cycle(
     Ok(None)
 }
 
-/// The circle through `start`, read from the steps that led to it.
+/// The cycle through `start`, reconstructed from the steps.
 fn way_back(reached: &BTreeMap<AgentId, AgentId>, start: &AgentId) -> Vec<AgentId> {
     let mut path = vec![start.clone()];
     while let Some(from) = path.last().and_then(|last| reached.get(last)) {
@@ -213,8 +214,8 @@ fn way_back(reached: &BTreeMap<AgentId, AgentId>, start: &AgentId) -> Vec<AgentI
     path
 }
 
-/// Who waits for whom, as far as the waiters are run by somebody: what a process left behind when it died keeps
-/// nobody from waiting.
+/// Which agents wait for which, if a process runs the waiting agent: edges left behind by a dead
+/// process do not block others.
 fn live_edges(
     unit: &Unit<'_>,
     session: i64,
@@ -251,8 +252,8 @@ fn remove_edges(unit: &Unit<'_>, waiter: &AgentRow) -> Result<(), StoreError> {
     unit.run("DELETE FROM waits WHERE waiter = ?1", params![waiter.key])
 }
 
-/// Tells how everybody is. When it is the model that is told, the unread mail is told with it, and a child whose end it
-/// heard of owes it nothing any more.
+/// Reports the status of the awaited agents. If it is reported to a model, unread mail is announced
+/// with it, and a child whose end is reported owes no report any more.
 pub(crate) fn end(
     unit: &Unit<'_>,
     waiter: &AgentRow,
@@ -282,13 +283,13 @@ pub(crate) fn end(
     }
 }
 
-/// Ends a wait without telling the waiter anything; who has finished meanwhile writes to it after all.
+/// Ends a wait without a report. A child that has finished meanwhile sends its report by mail.
 pub(crate) fn abandon(unit: &Unit<'_>, waiter: &AgentRow) -> Result<(), StoreError> {
     remove_edges(unit, waiter)?;
     reports::pay_in_tree(unit, waiter)
 }
 
-/// The same for all in the tree of a top-level agent that another process takes over.
+/// The same for the whole tree of a top-level agent that another process takes over.
 pub(crate) fn abandon_tree(unit: &Unit<'_>, top: &AgentRow) -> Result<(), StoreError> {
     let sql = "DELETE FROM waits WHERE waiter IN
         (SELECT key FROM agents WHERE session = ?1 AND id LIKE ?2 || '%')";
@@ -309,7 +310,7 @@ fn status(unit: &Unit<'_>, agent: &AgentRow) -> Result<Status, StoreError> {
     })
 }
 
-/// An idle agent that mail is about to wake has not done its work yet.
+/// An idle agent that mail is about to wake is not done yet.
 fn is_running(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
     if agent.is_dead {
         return Ok(false);

@@ -1,8 +1,8 @@
-//! Going idle and being woken: the two transactions between which no mail is ever missed.
+//! Going idle and being woken: two transactions between which no mail is ever missed.
 //!
-//! Mail *would wake* an agent when it is unread, the agent's model was not told of it, the agent does not
-//! hold its mail (its last turn was interrupted or failed), and the session has wakes and requests left.
-//! Nothing of that is stored per message: whatever frees held mail changes one number.
+//! Mail *would wake* an agent if it is unread and has not been announced to its model, the agent
+//! does not hold its mail (its last turn was interrupted or failed), and the session has wakes and
+//! requests left. None of this is stored per message: releasing held mail changes a single number.
 
 use ikigai_conversation::{AgentId, MailId, Message, NewMessage};
 
@@ -19,19 +19,20 @@ use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 
-/// How a turn ended. After an interrupt or an error mail is held until the next turn starts for another reason.
+/// How a turn ended. After an interrupt or an error, mail is held until the next turn starts for
+/// another reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// By an answer.
+    /// With an answer.
     Answered,
-    /// By the person.
+    /// By the user.
     Interrupted,
-    /// By an error, in words for whoever waits for the agent.
+    /// With an error, described for agents that wait for this one.
     Failed(String),
 }
 
 impl Ending {
-    /// What who waits for the agent gets instead of an answer.
+    /// What agents that wait for this one get instead of an answer.
     fn error(&self) -> Option<&str> {
         match self {
             Ending::Answered => None,
@@ -41,39 +42,39 @@ impl Ending {
     }
 }
 
-/// What ending a turn came to.
+/// The result of ending a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// What was appended.
     pub messages: Vec<Message>,
-    /// Whether the agent went to sleep.
+    /// Whether the agent is idle now.
     pub sleep: Sleep,
-    /// Whether the person is to be told that mail waits for which no wake is left. That is said once, until
-    /// the person speaks again.
+    /// Whether to tell the user that mail is held because no wakes are left. That happens once
+    /// until the user sends the next message.
     pub is_held: bool,
 }
 
-/// Whether an agent went to sleep.
+/// Whether an agent is idle now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
-    /// It is idle now.
+    /// It is idle.
     Asleep,
-    /// There is mail that would wake it: it stays awake, to be told of it.
+    /// There is mail that would wake it, so it stays awake to be notified.
     MailWaits,
 }
 
-/// What an agent is to be told: the facts for the text of a notification.
+/// The facts for a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// All unread messages of the mailbox.
+    /// The number of unread messages in the mailbox.
     pub count: u32,
-    /// Those it was not told of, the newest first, a few at most.
+    /// The latest messages that have not been announced, at most a few.
     pub new: Vec<Announced>,
-    /// The ids of all that it was not told of.
+    /// The ids of all messages that have not been announced.
     pub all_new: Vec<MailId>,
 }
 
-/// A message that is announced.
+/// A message in a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announced {
     /// Its id.
@@ -84,15 +85,15 @@ pub struct Announced {
     pub body: String,
 }
 
-/// A notification shows so many messages; of the others it gives the number.
+/// A notification shows this many messages. Of the others it only gives the number.
 const SHOWN: u32 = 5;
 
 pub(crate) const WOULD_WAKE: &str =
     "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0 AND s.requests_left > 0";
 
 impl Store {
-    /// Ends a turn: appends what is left to say, and makes the agent idle unless there is mail that would
-    /// wake it (M5). A child that goes idle for the first time tells its parent.
+    /// Ends a turn: appends its last messages, and makes the agent idle unless there is mail that
+    /// would wake it (M5). A child that goes idle for the first time reports to its parent.
     pub async fn end_turn(
         &self,
         lease: Lease,
@@ -117,8 +118,9 @@ impl Store {
         .await
     }
 
-    /// Makes an agent idle whose turn has ended and that is not idle yet, because mail waited that is gone now: a
-    /// person has read it, or no wake is left. Nothing is done when there is mail that would wake it.
+    /// Makes an agent idle whose turn has ended, but which stayed awake for mail that no longer
+    /// would wake it: the user has read it, or no wake is left. Does nothing if there is mail that
+    /// would wake it.
     pub async fn rest(&self, lease: Lease, agent: AgentId) -> Result<Sleep, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
@@ -135,8 +137,8 @@ impl Store {
         .await
     }
 
-    /// Tells an agent of its new mail, if there is some that would wake it: the notification, the mark on
-    /// every message that it announces, the wake and the request that it takes are one commit (M4).
+    /// Notifies an agent of new mail, if there is mail that would wake it. The notification, the
+    /// marks on all announced messages, the wake and the request that it takes are one commit (M4).
     pub async fn announce(
         &self,
         lease: Lease,
@@ -155,7 +157,7 @@ impl Store {
         .await
     }
 
-    /// The same in the middle of a turn, whose next request is granted already.
+    /// The same in the middle of a turn, whose next request is already granted.
     pub async fn announce_in_turn(
         &self,
         lease: Lease,
@@ -167,7 +169,7 @@ impl Store {
     }
 }
 
-/// Announces what an agent was not told of, if that would wake it, and takes a wake for it.
+/// Announces new mail to an agent, if it would wake the agent, and takes one wake for it.
 fn tell(
     unit: &Unit<'_>,
     agent: &AgentRow,
@@ -205,8 +207,8 @@ pub(crate) fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, Stor
     Ok(unit.row(&sql, params![agent.key], |_| Ok(()))?.is_some())
 }
 
-/// Notes that mail is held, if it is and that was not noted before. Whose it is does not matter: it is the last
-/// turn of a session that finds out.
+/// Notes that mail is held, if it is and that was not noted before. It does not matter whose mail
+/// it is: the last turn of a session finds out.
 fn note_held(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
     let sql = "UPDATE sessions SET held_told = 1
         WHERE key = ?1 AND held_told = 0 AND wakes_left = 0

@@ -1,4 +1,4 @@
-//! What there is to do for a process: one query, whatever signals were lost (M6).
+//! The work that is pending for a process: one query, whatever signals were lost (M6).
 
 use ikigai_conversation::{AgentId, SessionId};
 
@@ -12,30 +12,30 @@ use crate::store::Store;
 use crate::unit::Unit;
 use crate::waking::WOULD_WAKE;
 
-/// The agents of a session that a process should look after, each list in the order of the tree.
+/// The agents of a session that need a process, each list in the order of ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Idle ones that it runs, with mail that would wake them.
+    /// Its idle agents with mail that would wake them.
     pub to_wake: Vec<AgentId>,
-    /// Those that it has the lease for and that are at work, if only by what the registry says: a child that
-    /// somebody else forked has no task yet.
+    /// Agents under its lease that are at work according to the registry. A child that another
+    /// process forked has no task yet.
     pub at_work: Vec<AgentId>,
-    /// Top-level agents that nobody runs, of its machine and directory, in whose trees somebody has mail that
-    /// would wake it or a turn that is not finished.
+    /// Top-level agents of its machine and directory that no process runs, and whose trees have
+    /// mail that would wake an agent, or an unfinished turn.
     pub to_take_up: Vec<AgentId>,
 }
 
-/// How soon agents are taken up whose process has died.
+/// When to take over the agents of a process that has died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
     /// At once.
     None,
-    /// When its lease has run out: until then they are left to the person who comes back to them.
+    /// When its lease has expired. Until then they are left for the user to resume.
     UntilLeaseEnds,
 }
 
 impl Store {
-    /// What there is to do for `process` in a session.
+    /// The work that is pending for `process` in a session.
     pub async fn work(
         &self,
         session: SessionId,
@@ -86,13 +86,13 @@ impl Store {
     }
 }
 
-/// An agent with something to do, and what is known of who runs it.
+/// An agent with pending work, and what is known about the process that runs it.
 struct Due {
     id: AgentId,
     state: State,
-    /// Where its top-level agent belongs.
+    /// The location of its top-level agent.
     place: Place,
-    /// The last holder of the lease, and when it ends.
+    /// The latest holder of the lease, and when the lease ends.
     lease: Option<(Process, i64)>,
 }
 
@@ -105,7 +105,8 @@ enum RunBy {
 impl Due {
     fn run_by(&self, unit: &Unit<'_>, process: &Process, patience: Patience) -> RunBy {
         match &self.lease {
-            // Its own lease may have run out while it slept: until somebody takes the agent over it is renewed.
+            // Its own lease may have expired while the machine slept. Until another process takes
+            // over the agent, it can be renewed.
             Some((holder, until)) if holder == process && *until > 0 => RunBy::This,
             Some((holder, until))
                 if *until > unit.now().as_millis()

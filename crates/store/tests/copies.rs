@@ -1,4 +1,4 @@
-//! A session brought from one database to another.
+//! Copying a session to another database.
 
 use std::time::Instant;
 
@@ -52,7 +52,7 @@ async fn see(store: &TestStore, session: SessionId) -> Seen {
     Seen { session, agents, logs, sights, undoable, mail, roots }
 }
 
-/// A session with a bit of everything, which nobody runs any more.
+/// A session with a bit of everything, which no process runs any more.
 async fn full_session(store: &TestStore) -> SessionId {
     let (session, mut agents) = store.session_of(2).await;
     let [one, two] = &mut agents[..] else { panic!() };
@@ -110,7 +110,7 @@ async fn there_and_back(from: Kind, over: Kind) {
     for store in [&first, &second, &third] {
         check_books(store.database(), &[]);
     }
-    // It goes on there as it would have here.
+    // It continues there as it would have here.
     let mut again = ikigai_testkit::TestAgent::claim(&third, session, agent("1/")).await.unwrap();
     let newest = again.send(&third, &agent("0/"), "more").await;
     assert_eq!(newest.value(), third.number("SELECT max(id) FROM mail"));
@@ -120,16 +120,16 @@ async fn there_and_back(from: Kind, over: Kind) {
 }
 
 #[tokio::test]
-async fn a_session_comes_back_from_a_server_as_it_went() {
+async fn a_session_survives_a_round_trip_through_a_server() {
     there_and_back(Kind::Sqlite, Kind::Postgres).await;
 }
 
 #[tokio::test]
-async fn a_session_comes_back_from_a_file_as_it_went() {
+async fn a_session_survives_a_round_trip_through_a_file() {
     there_and_back(Kind::Postgres, Kind::Sqlite).await;
 }
 
-/// A session of some ten thousand rows and some megabytes.
+/// A session with some ten thousand rows and some megabytes.
 async fn long_session(store: &TestStore) -> SessionId {
     let session = full_session(store).await;
     let text = "hex(zeroblob(400))";
@@ -146,10 +146,10 @@ async fn long_session(store: &TestStore) -> SessionId {
     session
 }
 
-/// All of it was sent at once at the end: the server waited for somebody to take its answers, and the client for
-/// the server.
+/// Everything was sent at once at the end: the server waited for its answers to be read, and the
+/// client for the server.
 #[tokio::test]
-async fn a_long_session_comes_back_from_a_server_as_it_went() {
+async fn a_long_session_survives_a_round_trip_through_a_server() {
     let (first, second, third) = (
         TestStore::fast(Kind::Sqlite),
         TestStore::fast(Kind::Postgres),
@@ -165,9 +165,9 @@ async fn a_long_session_comes_back_from_a_server_as_it_went() {
     second.remove_session(session, Process::current()).await.unwrap();
 }
 
-/// Ids that are taken are moved, and whatever refers to them with them.
+/// Ids that are in use are shifted, together with all references to them.
 #[tokio::test]
-async fn a_session_finds_its_place_beside_others() {
+async fn a_session_is_copied_beside_others() {
     for (from, to) in [(Kind::Sqlite, Kind::Postgres), (Kind::Postgres, Kind::Sqlite)] {
         let (first, second) = (TestStore::of(from), TestStore::of(to));
         let session = full_session(&first).await;
@@ -197,13 +197,13 @@ async fn a_session_finds_its_place_beside_others() {
     }
 }
 
-/// Copy and unit held each a lock that the other waited for, and the server ended one of them.
+/// A copy and a unit each held a lock that the other waited for, and the server ended one of them.
 #[tokio::test]
 async fn a_copy_holds_no_lock_while_it_waits_for_others() {
     let (first, second) = (TestStore::of(Kind::Sqlite), TestStore::of(Kind::Postgres));
     let session = full_session(&first).await;
     let other = full_session(&second).await;
-    // In the middle of a unit: a message is written, and the session is still to be noted.
+    // In the middle of a unit: a message is written, and the session is not updated yet.
     let unit = second.raw();
     unit.script("BEGIN; UPDATE messages SET content = content");
     let looking = second.raw();
@@ -212,7 +212,7 @@ async fn a_copy_holds_no_lock_while_it_waits_for_others() {
             WHERE datname = current_database() AND (query LIKE 'LOCK TABLE%' OR query LIKE '%locks')";
         let started = Instant::now();
         while looking.number(tries) == 0 {
-            assert!(started.elapsed() < PATIENCE, "nobody wants the locks");
+            assert!(started.elapsed() < PATIENCE, "nothing waits for the locks");
         }
         unit.script("UPDATE sessions SET updated_at = updated_at; COMMIT");
     });
@@ -224,7 +224,7 @@ async fn a_copy_holds_no_lock_while_it_waits_for_others() {
 }
 
 #[tokio::test]
-async fn a_session_that_a_live_process_runs_stays_where_it_is() {
+async fn a_session_that_a_live_process_runs_is_not_copied() {
     let (first, second) = (TestStore::of(Kind::Sqlite), TestStore::of(Kind::Postgres));
     let (session, _agents) = first.session_of(1).await;
     let stranger = Process { machine: "elsewhere".to_owned(), ..Process::current() };

@@ -1,5 +1,5 @@
-//! Many processes with many agents each at one server: nobody waits for ever, and nobody takes more connections than
-//! its share.
+//! Many processes with many agents each on one server: none waits forever, and none takes more
+//! connections than its share.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ const STEPS: u32 = 5;
 /// A writer, a notifier, a listener and two readers.
 const CONNECTIONS: i64 = 5;
 
-/// One process of the crowd: its agents send, look and read, in two sessions at once.
+/// One of many processes: its agents send, look and read, in two sessions at once.
 pub(crate) fn work_as_child(arguments: &[String]) -> ExitCode {
     let [database, number, first, second] = arguments else { panic!("{arguments:?}") };
     let store = Store::open(database, Options::default()).unwrap();
@@ -46,7 +46,7 @@ pub(crate) fn work_as_child(arguments: &[String]) -> ExitCode {
 }
 
 #[tokio::test]
-async fn sixteen_processes_with_eight_agents_each_all_come_to_their_end() {
+async fn sixteen_processes_with_eight_agents_each_all_finish() {
     let store = TestStore::of(Kind::Postgres);
     let mut sessions = Vec::new();
     for _ in 0..2 {
@@ -72,7 +72,7 @@ async fn sixteen_processes_with_eight_agents_each_all_come_to_their_end() {
         most = most.max(raw.number(own) - before);
     }
     for process in processes {
-        // It ends at the first error of the store, a dead-lock among them.
+        // It ends at the first error of the store, including a deadlock.
         assert_eq!(process.end().code(), Some(0));
     }
     assert!(most <= i64::from(PROCESSES) * CONNECTIONS, "{most} connections");

@@ -1,4 +1,4 @@
-//! Opening: on which ground the database may stand, and who may open it at the same time.
+//! Opening a database: where it may be, and which processes may open it at the same time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn known_version() -> i64 {
     i64::try_from(fs::read_dir(folder).unwrap().count()).unwrap()
 }
 
-/// An old session gets roots when it is next opened.
+/// A session of an older version gets its roots when it is next opened.
 async fn keep_root(store: &Store) {
     let session = SessionId::parse("0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b").unwrap();
     let root = RootFolder { path: "/d".into(), device: Some(1), inode: Some(1) };
@@ -57,7 +57,7 @@ async fn keep_root(store: &Store) {
 }
 
 #[tokio::test]
-async fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_in_it() {
+async fn a_database_of_the_first_version_is_migrated_with_its_contents() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let raw = Connection::open(&path).unwrap();
@@ -82,9 +82,9 @@ async fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_
     assert_eq!((version, agents), (known_version(), 1));
 }
 
-/// The same on a server: with sights and changes, which the fourth version finds by other ways.
+/// The same on a server: with seen files and changes, whose indexes the fourth version changes.
 #[tokio::test]
-async fn a_servers_database_of_the_third_version_is_brought_up_to_date_with_all_that_is_in_it() {
+async fn a_servers_database_of_the_third_version_is_migrated_with_its_contents() {
     let store = TestStore::of(Kind::Postgres);
     let raw = store.raw();
     raw.script("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
@@ -107,9 +107,9 @@ async fn a_servers_database_of_the_third_version_is_brought_up_to_date_with_all_
     assert_eq!(raw.number("SELECT version FROM ikigai"), known_version());
 }
 
-/// Deleting a session read all mail of all sessions once for every agent and every message of the person.
+/// Deleting a session read the mail of all sessions once for every agent and every user message.
 #[test]
-fn what_refers_to_a_row_is_found_by_an_index() {
+fn references_to_a_row_are_indexed() {
     let file = "SELECT t.name || '.' || f.\"from\"
         FROM sqlite_schema t, pragma_foreign_key_list(t.name) f WHERE t.type = 'table'
             AND NOT EXISTS (SELECT 1 FROM pragma_index_list(t.name) i, pragma_index_info(i.name) c
@@ -129,7 +129,7 @@ fn what_refers_to_a_row_is_found_by_an_index() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_and_left_alone() {
+fn a_newer_schema_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(open(&path));
@@ -147,9 +147,9 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert!(fs::read(&path).unwrap() == before, "not a byte has changed");
 }
 
-/// Its journal mode was changed before the look at whose it is.
+/// Its journal mode was changed before the check for its owner.
 #[test]
-fn the_database_of_another_program_is_refused_and_left_alone() {
+fn the_database_of_another_program_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("browser.db");
     let raw = Connection::open(&path).unwrap();
@@ -166,7 +166,7 @@ fn the_database_of_another_program_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_is_no_database_is_refused() {
+fn other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     fs::write(&path, "some text of some length, which is not what a database begins with").unwrap();
@@ -178,7 +178,7 @@ fn what_is_no_database_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_vanished_or_was_replaced_takes_nothing_until_it_is_back() {
+async fn a_file_that_vanished_or_was_replaced_accepts_no_writes_until_it_is_back() {
     let store = TestStore::new();
     let session = free_agents(&store, 2).await;
     let send = || store.perform(session, agent("0/"), send_to(&agent("1/"), "person"), None);
@@ -198,7 +198,7 @@ async fn a_file_that_vanished_or_was_replaced_takes_nothing_until_it_is_back() {
 }
 
 #[test]
-fn the_database_is_the_users_alone() {
+fn only_the_user_has_access_to_the_database() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/store.db");
@@ -213,7 +213,7 @@ fn the_database_is_the_users_alone() {
     drop(store);
 }
 
-/// Waits for the end of its input, then opens the database and makes a session.
+/// Waits for the end of its input, then opens the database and creates a session.
 pub(crate) fn open_as_child(arguments: &[String]) -> ExitCode {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
     let store = open(&PathBuf::from(&arguments[0]));
@@ -231,7 +231,7 @@ fn eight_processes_that_open_a_fresh_database_at_once_migrate_it_once() {
         let arguments = [path.to_str().unwrap().to_owned()];
         let start = || Running::start(child("open", &arguments).stdin(Stdio::piped()));
         let mut processes: Vec<Running> = (0..8).map(|_| start()).collect();
-        // All wait for this.
+        // All processes wait for this.
         processes.iter_mut().for_each(|process| drop(process.0.stdin.take()));
         for process in processes {
             assert_eq!(process.end().code(), Some(0), "round {round}");

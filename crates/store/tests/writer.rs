@@ -1,4 +1,4 @@
-//! The one writer: shared commits, their limits, a full disk, and many processes at one file.
+//! The writer: shared commits, their limits, a full disk, and many processes on one file.
 
 use std::fs;
 use std::io::Write;
@@ -17,11 +17,11 @@ use crate::support::{
     submit,
 };
 
-/// Some unit of work, waiting for its answer.
+/// A unit of work that waits for its result.
 type Pending<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + 'a>>;
 
-/// How many transactions the write-ahead log of a database holds, by its own format: a frame that ends one
-/// says how large the database is then.
+/// The number of transactions in a database's write-ahead log: the frame that ends a transaction
+/// contains the size of the database.
 fn commits(database: &Path) -> usize {
     let log = fs::read(format!("{}-wal", database.display())).unwrap();
     let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
@@ -43,8 +43,8 @@ fn sends<'a>(store: &'a TestStore, session: SessionId, count: usize) -> Vec<Pend
     (0..count).map(send).collect()
 }
 
-/// Puts all units into the queue while nobody can write, and then lets them go. Returns their outcomes, and
-/// in how many commits they came about.
+/// Queues all units while nothing can write, and then lets them run. Returns their outcomes, and
+/// the number of commits.
 async fn share(store: &TestStore, mut units: Vec<Pending<'_>>) -> (Vec<Result<(), String>>, usize) {
     let before = commits(&store.path());
     let blockade = Blockade::of(store);
@@ -58,7 +58,7 @@ async fn share(store: &TestStore, mut units: Vec<Pending<'_>>) -> (Vec<Result<()
 }
 
 #[tokio::test]
-async fn what_waits_together_shares_a_commit_of_at_most_256() {
+async fn units_that_wait_together_share_a_commit_of_at_most_256() {
     let store = TestStore::new();
     let session = store.session_with(PLENTY).await;
     for (units, expected) in [(1, 1), (32, 1), (256, 1), (257, 2), (400, 2)] {
@@ -72,7 +72,7 @@ async fn what_waits_together_shares_a_commit_of_at_most_256() {
 async fn a_unit_that_fails_between_31_good_ones_fails_alone() {
     let store = TestStore::new();
     let (session, other) = (store.session_with(PLENTY).await, store.session_with(PLENTY).await);
-    // The poison works when the unit has changed the other session's row already.
+    // The trigger fails after the unit has changed the other session's row.
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON agents
         WHEN NEW.session = (SELECT max(key) FROM sessions)
         BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
@@ -92,7 +92,7 @@ async fn a_unit_that_fails_between_31_good_ones_fails_alone() {
     assert_eq!(store.number(other_row), before);
 }
 
-/// It took the writer's thread with it, and with that the others' units and the store for good.
+/// It once ended the writer's thread, and with it the others' units and the store.
 #[tokio::test]
 async fn a_unit_that_panics_between_31_good_ones_fails_alone() {
     let store = TestStore::new();
@@ -101,7 +101,7 @@ async fn a_unit_that_panics_between_31_good_ones_fails_alone() {
     units.insert(
         15,
         Box::pin(async {
-            // The mail is in when the text is to be made.
+            // The mail has been inserted when the text is rendered.
             let (lease, id) = (agents[0].lease.clone(), agents[0].id.clone());
             let render = |_: &Outcome| -> NewMessage { panic!("a test's panic, to be caught") };
             let step = send_to(&agent("0/"), "lost");
@@ -125,7 +125,7 @@ async fn dropping_the_store_waits_for_what_was_queued() {
     let blockade = Blockade::of(&store);
     let mut units = sends(&store, session, 50);
     units.iter_mut().for_each(|unit| submit(unit.as_mut()));
-    // Nobody waits for the answers any more.
+    // No caller waits for the results any more.
     drop(units);
     drop(blockade);
     let database = store.close();
@@ -137,7 +137,7 @@ async fn the_queue_holds_1024_units_and_the_next_waits_for_room() {
     let queued = async |wait: bool| {
         let store = TestStore::fast(Kind::Sqlite);
         let session = store.session_with(PLENTY).await;
-        // Mailboxes take 1,000 unread.
+        // Mailboxes are limited to 1,000 unread messages.
         store.raw().script(
             "CREATE TRIGGER seen AFTER INSERT ON mail BEGIN UPDATE mail SET unread = 0 WHERE id = new.id; END",
         );
@@ -156,7 +156,7 @@ async fn the_queue_holds_1024_units_and_the_next_waits_for_room() {
         database.raw().number("SELECT count(*) FROM mail")
     };
     assert_eq!(queued(true).await, 1_100);
-    // Who gives up waiting for room was never in the queue; one unit may be in the writer's hand.
+    // A caller that gave up waiting for room was never in the queue. The writer may hold one unit.
     let given_up = queued(false).await;
     assert!((1_024..=1_025).contains(&given_up), "{given_up}");
 }
@@ -189,7 +189,7 @@ async fn eight_processes_at_one_file_lose_nothing_and_are_never_locked_out() {
     check_books(store.database(), &files);
 }
 
-/// On a small disk: fills it, shares a commit, makes room, shares another. Prints what everybody was told.
+/// On a small disk: fills it, shares a commit, makes room, shares another. Prints all results.
 pub(crate) fn fill_disk_as_child(arguments: &[String]) -> ExitCode {
     let folder = PathBuf::from(&arguments[0]);
     let store = open(&folder.join("store.db"));
@@ -230,12 +230,12 @@ pub(crate) fn fill_disk_as_child(arguments: &[String]) -> ExitCode {
     };
     let ballast = folder.join("ballast");
     send_all("with room", 32, 0);
-    // Leaves some kilobytes, so that it fails on its way and not at its beginning.
+    // Leaves some kilobytes, so that it fails on the way and not at the start.
     let disk = rustix::fs::statvfs(&folder).unwrap();
     let free = disk.f_bavail * disk.f_frsize - 100_000;
     fs::write(&ballast, vec![0; usize::try_from(free).unwrap()]).unwrap();
-    // More than SQLite keeps in memory: it fails in the middle of a unit, and the whole transaction is taken
-    // back at once. There would be room for those that come after it.
+    // More than SQLite keeps in memory: it fails in the middle of a unit, and the whole transaction
+    // is rolled back at once. There would be room for the units after it.
     send_all("when full", 200, 56);
     // Less than that: it fails at the commit.
     send_all("still full", 32, 0);

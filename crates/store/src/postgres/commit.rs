@@ -1,4 +1,4 @@
-//! How a transaction on the server ends: by a commit under a key, or by a rollback.
+//! The end of a transaction on the server: a commit with a key, or a rollback.
 
 use ikigai_postgres::Value;
 
@@ -6,7 +6,7 @@ use crate::error::StoreError;
 
 use super::transaction::{CLOCK, Transaction};
 
-/// What became of a commit.
+/// The result of a commit.
 pub(crate) enum Committed {
     Yes,
     /// It did not happen.
@@ -23,10 +23,10 @@ impl Transaction<'_> {
         self.queue_quietly(&cleaning(), &[]);
     }
 
-    /// Ends a transaction that only read. Nobody waits for that.
+    /// Ends a transaction that only read, without waiting.
     ///
     /// # Errors
-    /// When something in it failed: then the connection is not to be used again.
+    /// If something in it failed. Then the connection must not be used again.
     pub(crate) fn end(&self) -> Result<(), StoreError> {
         self.require_sound()?;
         self.queue_quietly("COMMIT", &[]);
@@ -35,7 +35,8 @@ impl Transaction<'_> {
         inner.client.tell().map_err(|error| self.server.error(&error))
     }
 
-    /// Commits under a key by which it can be found again, unless the units have `finished` with an error.
+    /// Commits with a key that identifies the commit later, unless the units have `finished` with
+    /// an error.
     pub(crate) fn commit(&self, key: &str, finished: Result<(), StoreError>) -> Committed {
         if let Err(error) = finished.and_then(|()| self.require_sound()) {
             return self.roll_back(error);
@@ -49,7 +50,7 @@ impl Transaction<'_> {
             let committed = Value::Integer(Some(super::COMMITTED));
             self.queue_quietly(sql, &[Value::Text(Some(key)), committed, now]);
         }
-        // Without anything written, the lock may have left a trace.
+        // Even if nothing was written, the lock may have changed the row's header.
         self.queue_quietly(if has_written { "COMMIT" } else { "ROLLBACK" }, &[]);
         match self.run() {
             Ok(_) => Committed::Yes,
@@ -74,7 +75,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Forgets the keys of old commits. What another process is about to forget is left to it.
+/// Deletes the keys of old commits, except those that another process is deleting.
 pub(super) fn cleaning() -> String {
     format!(
         "DELETE FROM units WHERE key IN (SELECT key FROM units

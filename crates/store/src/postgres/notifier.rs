@@ -1,7 +1,8 @@
-//! Telling other processes that something changed.
+//! Notifies other processes that something changed.
 //!
-//! Not inside the commit: there it would take a lock that all writers of the server share. What is told may be lost
-//! (M6), so it is not flushed; and what is told while the last word is still on its way is told once.
+//! Not inside the commit, because NOTIFY takes a lock there that all writers of the server share.
+//! Notifications may be lost (M6), so they are not flushed. Changes during a notification are
+//! combined into the next one.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,19 +16,19 @@ use crate::writer::Scope;
 
 use super::server::Server;
 
-/// So long nothing more is said: a burst of commits is one word. Every word takes the server as long as a commit, so
-/// the longer a burst goes on, the fewer are made of it.
+/// The pause after a notification, so that a burst of commits causes one. A notification costs the
+/// server as much as a commit, so the pause grows with the length of a burst.
 const BREATH: Duration = Duration::from_millis(2);
-/// Nobody notices it among the seconds in which models answer.
+/// The longest pause: unnoticeable compared to the seconds that models take.
 const LONGEST_BREATH: Duration = Duration::from_millis(10);
-/// Whoever leaves waits no longer for a server that does not answer: what is told may be lost.
+/// How long to wait for an unresponsive server at exit: notifications may be lost.
 const PARTING: Duration = Duration::from_millis(500);
-/// The setting ends with the statement, which is a transaction of its own.
+/// The setting ends with the statement, which is its own transaction.
 const NEWS: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('ikigai', ?1)";
-/// Of more sessions at once it is only said that there is news.
+/// With more sessions than this, a notification names none of them.
 const MOST_SESSIONS: usize = 8;
 
-/// What there is news of, as others are told it: a session, or anything when it is empty.
+/// What a notification says: the session, or an empty text for any.
 pub(crate) fn news_of(scope: &Scope) -> String {
     match scope {
         Scope::Session(session) => session.to_string(),
@@ -35,22 +36,22 @@ pub(crate) fn news_of(scope: &Scope) -> String {
     }
 }
 
-/// Says that there is news, on a connection of its own.
+/// Sends notifications on its own connection.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     server: Arc<Server>,
     has_spoken: bool,
-    /// What is to be said, for the thread to take.
+    /// The pending notification, which the thread takes.
     unsaid: Arc<Mutex<BTreeSet<String>>>,
     thread: Option<Speaker>,
 }
 
-/// The thread that speaks.
+/// The thread that sends.
 #[derive(Debug)]
 struct Speaker {
-    /// Where it is told that there is news.
+    /// Wakes the thread.
     news: SyncSender<()>,
-    /// Nothing is ever sent here: each side hears when the other lets go.
+    /// Nothing is ever sent here: each side notices when the other is dropped.
     leaving: SyncSender<()>,
     has_ended: Receiver<()>,
 }
@@ -60,8 +61,8 @@ impl Notifier {
         Notifier { server, has_spoken: false, unsaid: Arc::default(), thread: None }
     }
 
-    /// Says it, and waits for nothing. The first time that is done through the writer's connection: a short command
-    /// has only one thing to say, and needs no further connection for it.
+    /// Sends a notification without waiting. The first one uses the writer's connection: a short
+    /// command only sends one, and needs no other connection.
     pub(crate) fn say(&mut self, writer: &mut Client, news: String) -> Result<(), Error> {
         if !std::mem::replace(&mut self.has_spoken, true) {
             writer.queue(NEWS, &[Value::Text(Some(&news))])?;
@@ -99,14 +100,14 @@ impl Notifier {
             self.thread = started.ok().map(|_| Speaker { news, leaving, has_ended });
         }
         if let Some(speaker) = &self.thread {
-            // Full: it is about to be said anyway.
+            // Full: a notification is about to be sent anyway.
             let _ = speaker.news.try_send(());
         }
         Ok(())
     }
 }
 
-/// Whoever leaves has said everything, unless the server does not listen.
+/// At exit everything was sent, unless the server does not respond.
 impl Drop for Notifier {
     fn drop(&mut self) {
         if let Some(Speaker { news, leaving, has_ended }) = self.thread.take() {

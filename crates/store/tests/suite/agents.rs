@@ -6,7 +6,7 @@ use ikigai_testkit::{TestAgent, TestStore, new_fork, place};
 
 use crate::support::{ROOM, agent, check_books, fork_by_hand, kill_by_hand};
 
-/// A child that a person makes of an agent that is not in a turn.
+/// A child that the user forks from an agent outside a turn.
 async fn fork(
     store: &TestStore,
     parent: &TestAgent,
@@ -36,7 +36,7 @@ async fn texts(store: &TestStore, agent: &TestAgent) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_session_has_so_many_living_agents_and_levels() {
+async fn living_agents_and_levels_are_limited() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let limits = AgentLimits { agents: 3, depth: 2 };
@@ -86,7 +86,7 @@ async fn a_full_fork_sees_the_conversation_up_to_its_fork_and_a_fresh_one_nothin
     assert_eq!(texts(&store, &full).await, ["one", "two", "task"]);
     assert_eq!(texts(&store, &fresh).await, ["task"]);
     assert_eq!(texts(&store, &none).await, ["task"]);
-    // By reference: its own log is its own.
+    // By reference: its own log only has its own messages.
     let own = store.own_log(full.session(), full.id.clone(), None).await.unwrap();
     assert_eq!(own.len(), 2, "the fork and the prompt");
     check_books(store.database(), &[]);
@@ -115,7 +115,7 @@ async fn a_chain_of_forks_reads_as_one_conversation() {
 }
 
 #[tokio::test]
-async fn what_the_parent_does_later_does_not_touch_the_child() {
+async fn later_messages_of_the_parent_do_not_affect_the_child() {
     let store = super::store();
     let (_, agents) = store.session_of(1).await;
     let parent = &agents[0];
@@ -136,7 +136,7 @@ async fn what_the_parent_does_later_does_not_touch_the_child() {
 }
 
 #[tokio::test]
-async fn a_kill_takes_the_descendants_children_first_and_nobody_else() {
+async fn a_kill_ends_the_descendants_children_first_and_no_others() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let root = &agents[0];

@@ -37,7 +37,7 @@ async fn seen(store: &TestStore, of: &TestAgent) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_fork_is_refused_in_words() {
+async fn a_refused_fork_says_why() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let root = &mut agents[0];
@@ -110,7 +110,7 @@ async fn a_fresh_child_begins_with_the_prompt_of_its_session_and_its_task() {
 }
 
 #[tokio::test]
-async fn a_child_talks_to_the_model_of_its_parent() {
+async fn a_child_uses_the_model_of_its_parent() {
     let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     say(&store, &agents[0], "hello").await;
@@ -141,7 +141,7 @@ async fn a_full_fork_of_a_call_ends_before_the_response_that_called() {
     for message in [NewMessage::usage(usage), text] {
         root.append(&store, message, Next::Tool).await.unwrap();
     }
-    // More calls than one look back covers.
+    // More calls than one page of the backward scan.
     for number in 0..40 {
         let id = ToolCallId::new(format!("c:{number}"));
         let call = NewMessage::tool_call(id, "mail", "{}", response.clone());
@@ -162,7 +162,7 @@ async fn a_full_fork_of_a_call_ends_before_the_response_that_called() {
 }
 
 #[tokio::test]
-async fn what_is_inherited_is_the_parents_view_at_the_fork_also_three_levels_down() {
+async fn a_child_inherits_the_parents_view_at_the_fork_even_three_levels_down() {
     let store = super::store();
     let (_, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
@@ -184,13 +184,13 @@ async fn what_is_inherited_is_the_parents_view_at_the_fork_also_three_levels_dow
     child.append(&store, NewMessage::clear(), Next::Request).await.unwrap();
     assert_eq!(seen(&store, &last).await, expected);
     assert_eq!(seen(&store, root).await, ["one", "first", "three"]);
-    // And it cannot go back past its start.
+    // And it cannot rewind to before its start.
     last.rewind(&store, mark).await.unwrap_err();
     check_books(store.database(), &[]);
 }
 
 #[tokio::test]
-async fn a_persons_fork_in_the_middle_of_a_turn_inherits_up_to_before_that_turn() {
+async fn a_users_fork_in_the_middle_of_a_turn_inherits_up_to_before_that_turn() {
     let store = super::store();
     let (_, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
@@ -199,21 +199,21 @@ async fn a_persons_fork_in_the_middle_of_a_turn_inherits_up_to_before_that_turn(
     let full = || new_fork(Context::Full, None);
     say(&store, root, "two").await;
     root.call(&store, ikigai_testkit::everything()).await.unwrap();
-    // Typed meanwhile: it is of the same turn.
+    // Typed meanwhile: it belongs to the same turn.
     say(&store, root, "and this").await;
     let during = fork_by_hand(&store, root, full()).await.unwrap();
     assert_eq!(seen(&store, &during).await, ["one", "first"]);
     root.end(&store, Vec::new(), Ending::Failed("no".to_owned())).await.unwrap();
     let failed = fork_by_hand(&store, root, full()).await.unwrap();
     assert_eq!(seen(&store, &failed).await, ["one", "first", "two", "call mail", "and this"]);
-    // Going on is still that turn, a new message is another.
+    // Resuming continues that turn, and a new message starts another.
     store.resume(root.lease.clone(), root.id.clone(), Some(PLENTY)).await.unwrap();
     let resumed = fork_by_hand(&store, root, full()).await.unwrap();
     assert_eq!(seen(&store, &resumed).await, ["one", "first"]);
     root.answer(&store, "second").await;
     let after = fork_by_hand(&store, root, full()).await.unwrap();
     assert_eq!(seen(&store, &after).await.last().unwrap(), "second");
-    // A child in its first turn has nothing of its own yet.
+    // A child in its first turn has no earlier messages yet.
     let child = root.fork(&store, new_fork(Context::Full, Some("task"))).await.unwrap();
     let of_child = fork_by_hand(&store, &child, full()).await.unwrap();
     let expected = ["one", "first", "two", "call mail", "and this", "second"];
@@ -243,7 +243,7 @@ async fn a_model_may_not_kill_itself_nor_its_ancestors_nor_top_level_agents() {
     let (session, id) = (child.session(), child.id.clone());
     let by_command = store.perform(session, id, Step::Kill(by_id(&agent("0/"))), None).await;
     assert!(matches!(by_command.unwrap(), Outcome::Refused(_)));
-    // A stranger's child may be killed, and the log of the killer says so behind the result.
+    // Another agent's child may be killed, and the killer's log says so after the result.
     let dead = agents[1].kill(&store, &agent("0/0/")).await.unwrap();
     assert_eq!(dead, [agent("0/0/0/"), agent("0/0/")]);
     let log = store.own_log(session, agents[1].id.clone(), None).await.unwrap();
@@ -255,7 +255,7 @@ async fn a_model_may_not_kill_itself_nor_its_ancestors_nor_top_level_agents() {
 }
 
 #[tokio::test]
-async fn a_person_may_kill_any_but_the_last_top_level_agent() {
+async fn the_user_may_kill_any_but_the_last_top_level_agent() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let child = agents[1].fork(&store, new_fork(Context::Fresh, Some("task"))).await.unwrap();
@@ -263,7 +263,7 @@ async fn a_person_may_kill_any_but_the_last_top_level_agent() {
     assert_eq!(dead, [child.id, agent("1/")]);
     let refused = kill_by_hand(&store, &agents[0], &agent("0/")).await.unwrap_err();
     assert_eq!(refused, "Agent 0/ is the last top-level agent");
-    // By the command line, no log says so; a third one takes the place of the last.
+    // A kill from the command line is in no log. A third agent replaces the last one.
     store.add_agent(session, None, place(), ROOM).await.unwrap();
     let before = store.number("SELECT count(*) FROM messages");
     let step = Step::Kill(by_id(&agent("0/")));
@@ -273,7 +273,7 @@ async fn a_person_may_kill_any_but_the_last_top_level_agent() {
 }
 
 #[tokio::test]
-async fn the_killed_leave_nothing_that_only_the_living_have() {
+async fn killed_agents_have_nothing_that_only_the_living_have() {
     let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
@@ -290,7 +290,7 @@ async fn the_killed_leave_nothing_that_only_the_living_have() {
         assert_eq!(store.number(&format!("SELECT count(*) FROM {table}")), 0, "{table}");
     }
     assert_eq!(store.number("SELECT count(*) FROM agents WHERE owes_report = 1"), 0);
-    // What a dead agent left running forks and kills nobody.
+    // Commands that a dead agent left running can neither fork nor kill.
     let steps = [
         Step::Fork(new_fork(Context::Fresh, None)),
         Step::Kill(by_id(&grandchild.id)),

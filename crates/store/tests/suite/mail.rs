@@ -1,4 +1,4 @@
-//! M2, M3, M9: what a log says about mail and what the mailboxes hold are one thing.
+//! M2, M3, M9: the logs and the mailboxes agree about mail.
 
 use ikigai_conversation::{AgentId, Body, Message};
 use ikigai_store::{Address, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step};
@@ -9,7 +9,7 @@ use crate::support::{agent, check_books, kill_by_hand};
 /// The log messages that sent, announced and read a mail, and whether it is unread.
 pub(crate) type Marks = (Option<i64>, Option<i64>, Option<i64>, bool);
 
-/// The marks of every mail, in the order of the ids.
+/// The marks of every mail, in the order of ids.
 pub(crate) fn marks(store: &TestStore) -> Vec<Marks> {
     let sql = "SELECT sent_by, told_by, read_by, unread FROM mail ORDER BY id";
     let marks = |row: &RawRow<'_>| {
@@ -37,12 +37,12 @@ async fn m2_the_result_and_the_mail_are_one_commit() {
 }
 
 #[tokio::test]
-async fn m2_a_result_that_cannot_be_written_takes_the_mail_back() {
+async fn m2_a_result_that_cannot_be_written_rolls_back_the_mail() {
     let store = super::store();
     let (_, mut agents) = store.session_of(2).await;
     let to = agents[1].id.clone();
     agents[0].send(&store, &to, "kept").await;
-    // Refused by the database itself, in the middle of the unit: the mail is in, the result cannot be.
+    // The database refuses the result in the middle of the unit, after the mail was inserted.
     store.raw().refuse("INSERT ON messages", "NEW.kind = 'tool_result'");
     let refused = agents[0].call(&store, send_to(&to, "never")).await.unwrap_err();
     assert_eq!(refused.to_string(), "Database error: refused");
@@ -83,7 +83,7 @@ async fn m3_the_result_and_the_read_mark_are_one_commit() {
 }
 
 #[tokio::test]
-async fn m3_a_result_that_cannot_be_written_takes_the_read_mark_back() {
+async fn m3_a_result_that_cannot_be_written_rolls_back_the_read_mark() {
     let store = super::store();
     let (_, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
@@ -128,7 +128,7 @@ async fn m9_a_dead_agent_gets_no_mail_and_a_dead_senders_mail_stays_readable() {
 }
 
 #[tokio::test]
-async fn mail_goes_by_id_to_the_parent_or_to_the_one_living_agent_of_a_name() {
+async fn mail_is_sent_by_id_to_the_parent_or_to_the_only_living_agent_with_a_name() {
     let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
@@ -151,7 +151,7 @@ async fn mail_goes_by_id_to_the_parent_or_to_the_one_living_agent_of_a_name() {
     assert_eq!(send(&root.id, Address::Id(agent("0/2/"))).await, "0/2/");
     assert_eq!(send(&root.id, name("single")).await, "0/2/");
     assert_eq!(send(&root.id, name("nobody")).await, "no agent given");
-    // A name of the dead is free, and means who has it now.
+    // The name of a dead agent is free, and means the agent that has it now.
     root.kill(&store, &agent("0/0/")).await.unwrap();
     assert_eq!(send(&root.id, name("builder")).await, "no agent given");
     let fork = NewFork { name: Some("builder".to_owned()), ..new_fork(Context::Fresh, None) };
@@ -160,7 +160,7 @@ async fn mail_goes_by_id_to_the_parent_or_to_the_one_living_agent_of_a_name() {
 }
 
 #[tokio::test]
-async fn m7_an_inbox_lists_the_unread_first_and_then_the_newest() {
+async fn m7_an_inbox_lists_unread_mail_first_and_then_the_latest() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };

@@ -1,4 +1,4 @@
-//! Removing a session: never under somebody's feet, and then all of it.
+//! Removing a session: never while a process runs it, and then completely.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn a_session_that_a_live_process_runs_is_not_removed() {
     let text = format!("Agent 0/ is run by another process ({})", Process::current());
     assert_eq!(refused.to_string(), text);
     assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
-    // Given back by one, run out for the other.
+    // Released by one process, expired for the other.
     store.release(agents[0].lease.clone()).await.unwrap();
     assert!(store.remove_session(session, stranger.clone()).await.is_err());
     store.advance(Lease::DURATION);
@@ -68,7 +68,7 @@ async fn removing_frees_everything_and_no_id_is_used_again() {
 }
 
 #[tokio::test]
-async fn a_session_is_found_by_machine_and_directory_and_made_once() {
+async fn a_session_is_found_by_machine_and_directory_and_created_once() {
     let store = super::store();
     let budget = ikigai_testkit::PLENTY;
     let new = || SessionId::new(Uuid::now_v7());

@@ -1,4 +1,4 @@
-//! What a turn starts with: a session of its own, input that waited, a budget of requests.
+//! The start of a turn: a new session, queued input, a budget of requests.
 
 use ikigai_conversation::{AgentId, Body, Kind, NewMessage, SessionId};
 use ikigai_store::{AgentLimits, Budget, Input, Next, Process, Requests, State, StoreError};
@@ -9,7 +9,7 @@ fn kinds(messages: &[ikigai_conversation::Message]) -> Vec<Kind> {
     messages.iter().map(|message| message.body.kind()).collect()
 }
 
-/// A process of another machine, of which nobody here knows whether it lives.
+/// A process of another machine: whether it is alive cannot be seen here.
 fn neighbour() -> Process {
     Process { machine: "another".to_owned(), ..Process::current() }
 }
@@ -17,7 +17,7 @@ fn neighbour() -> Process {
 const ROOM: AgentLimits = AgentLimits { agents: 20, depth: 4 };
 
 #[tokio::test]
-async fn a_session_begins_with_its_agent_its_lease_and_its_first_messages() {
+async fn a_session_starts_with_its_agent_its_lease_and_its_first_messages() {
     let store = super::store();
     let id = SessionId::new(Uuid::now_v7());
     let messages = vec![NewMessage::system("be good"), NewMessage::user("first line\nsecond")];
@@ -39,7 +39,7 @@ async fn a_session_begins_with_its_agent_its_lease_and_its_first_messages() {
 }
 
 #[tokio::test]
-async fn the_lowest_free_agent_is_taken_else_a_new_one_is_made() {
+async fn the_first_free_agent_is_claimed_or_a_new_one_created() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let claim = |process| store.claim_free(session, place(), process, ROOM);
@@ -53,7 +53,7 @@ async fn the_lowest_free_agent_is_taken_else_a_new_one_is_made() {
 }
 
 #[tokio::test]
-async fn a_full_session_makes_no_further_agent() {
+async fn a_full_session_creates_no_agent() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let limits = AgentLimits { agents: 1, depth: 4 };
@@ -64,7 +64,7 @@ async fn a_full_session_makes_no_further_agent() {
 }
 
 #[tokio::test]
-async fn requests_are_granted_until_the_budget_is_used_up_and_a_person_fills_it() {
+async fn requests_are_granted_until_the_budget_is_used_up_and_the_user_refills_it() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
@@ -108,7 +108,7 @@ async fn running_a_tool_takes_no_request() {
 }
 
 #[tokio::test]
-async fn what_waits_goes_into_the_log_once_and_in_order() {
+async fn queued_input_is_appended_once_and_in_order() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
@@ -127,7 +127,7 @@ async fn what_waits_goes_into_the_log_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn the_queue_has_an_end() {
+async fn the_queue_is_limited() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
@@ -142,7 +142,7 @@ async fn the_queue_has_an_end() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_log_is_its_newest_messages_in_their_order() {
+async fn the_end_of_a_log_is_its_latest_messages_in_order() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     for number in 0..3 {

@@ -1,4 +1,4 @@
-//! What is kept of changes to files, for whom they were made, and how they are taken back.
+//! What is kept of changes to files, which message caused them, and how they are undone.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn fork(store: &TestStore, parent: &TestAgent, context: Context) -> TestAg
     }
 }
 
-/// What can be taken back: the titles with the files.
+/// What can be undone: the titles with the files.
 async fn undoable(store: &TestStore, session: SessionId) -> Vec<(String, Vec<String>)> {
     let name = |path: PathBuf| path.to_str().unwrap().to_owned();
     let list = store.undoable(session).await.unwrap();
@@ -101,7 +101,7 @@ async fn settle_all(store: &TestStore, undo: &Undo, settled: Settled) {
 }
 
 #[tokio::test]
-async fn a_result_and_the_change_it_tells_of_are_one_commit() {
+async fn a_result_and_its_change_are_one_commit() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "go").await;
@@ -114,7 +114,7 @@ async fn a_result_and_the_change_it_tells_of_are_one_commit() {
     let kept = store.change(undo.changes[0]).await.unwrap();
     let Touched::Changed(expected) = change("/w/a", content) else { unreachable!() };
     assert_eq!((kept.change, kept.after), (expected, None));
-    // Whoever has lost the agent writes neither.
+    // A process that has lost the agent writes neither.
     let newer = TestAgent::claim(&store, session, agent("0/")).await.unwrap();
     let count = "SELECT (SELECT count(*) FROM messages) * 1000000
         + (SELECT count(*) FROM changes) * 1000 + (SELECT count(*) FROM sights)";
@@ -127,7 +127,7 @@ async fn a_result_and_the_change_it_tells_of_are_one_commit() {
 }
 
 #[tokio::test]
-async fn what_forks_and_mail_pass_on_belongs_to_the_message_that_set_it_going() {
+async fn forks_and_mail_pass_on_the_message_that_caused_them() {
     let store = super::store();
     let (session, mut agents) = store.session_of(3).await;
     say(&store, &agents[0], "first").await;
@@ -135,12 +135,12 @@ async fn what_forks_and_mail_pass_on_belongs_to_the_message_that_set_it_going() 
     let child = fork(&store, &agents[0], Context::Fresh).await;
     let grandchild = fork(&store, &child, Context::Fresh).await;
     agents[0].send(&store, &agent("1/"), "please").await;
-    // The next message of the person does not draw what is at work already.
+    // The user's next message does not affect agents that are already at work.
     say(&store, &agents[0], "\n  second\nmore").await;
     write(&store, &grandchild, "/w/b").await;
     agents[1].announce(&store).await.unwrap().unwrap();
     write(&store, &agents[1], "/w/c").await;
-    // And mail passes it on once more.
+    // And mail passes it on again.
     agents[1].send(&store, &agent("2/"), "you too").await;
     agents[2].announce(&store).await.unwrap().unwrap();
     write(&store, &agents[2], "/w/d").await;
@@ -151,7 +151,7 @@ async fn what_forks_and_mail_pass_on_belongs_to_the_message_that_set_it_going() 
 }
 
 #[tokio::test]
-async fn mail_from_the_persons_hand_sets_something_going_of_its_own() {
+async fn mail_from_the_user_is_a_cause() {
     let store = super::store();
     let (session, agents) = store.session_of(2).await;
     say(&store, &agents[0], "first").await;
@@ -170,7 +170,7 @@ async fn mail_from_the_persons_hand_sets_something_going_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_undo_that_broke_off_goes_on_and_a_redo_takes_it_back() {
+async fn an_interrupted_undo_continues_and_can_be_redone() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     for (text, paths) in [("first", ["/w/a", "/w/b"]), ("second", ["/w/b", "/w/c"])] {
@@ -183,7 +183,7 @@ async fn an_undo_that_broke_off_goes_on_and_a_redo_takes_it_back() {
     assert_eq!(begin(&store, session, Direction::Redo).await, Begun::Nothing);
     let undo = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!((&*undo.title, undo.changes.len()), ("second", 2));
-    // The newest first.
+    // The latest first.
     let newest = store.change(undo.changes[0]).await.unwrap();
     assert_eq!(newest.change.path, PathBuf::from("/w/c"));
     let taken = Kept::Content(Content { bytes: b"taken".to_vec(), mode: 0o600 });
@@ -199,7 +199,7 @@ async fn an_undo_that_broke_off_goes_on_and_a_redo_takes_it_back() {
     settle_all(&store, &redo, Settled::Redone).await;
     store.end_redo(&redo).await.unwrap();
     assert_eq!(begin(&store, session, Direction::Redo).await, Begun::Nothing);
-    // All of it again, also what was left.
+    // All of it, including what was left.
     let whole = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(whole.changes, undo.changes);
     settle_all(&store, &whole, Settled::Undone).await;
@@ -207,12 +207,12 @@ async fn an_undo_that_broke_off_goes_on_and_a_redo_takes_it_back() {
     assert_eq!(&*first.title, "first");
     settle_all(&store, &first, Settled::Undone).await;
     assert_eq!(begin(&store, session, Direction::Undo).await, Begun::Nothing);
-    // What was taken back last is made again first.
+    // What was undone last is redone first.
     assert_eq!(&*begun(begin(&store, session, Direction::Redo).await).title, "first");
 }
 
 #[tokio::test]
-async fn nothing_is_taken_back_while_a_live_process_works() {
+async fn nothing_is_undone_while_a_live_process_works() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "go").await;
@@ -222,13 +222,13 @@ async fn nothing_is_taken_back_while_a_live_process_works() {
     // The child is at work under the lease of its top-level agent.
     let refused = begin(&store, session, Direction::Undo).await;
     assert_eq!(refused, Begun::AtWork(child.id.clone()));
-    // A process that is gone works no more, whatever the registry says.
+    // A process that is gone does not work, whatever the registry says.
     store.advance(Duration::from_secs(16));
     begun(begin(&store, session, Direction::Undo).await);
 }
 
 #[tokio::test]
-async fn who_has_changed_a_file_is_told_to_the_others() {
+async fn agents_can_see_which_agent_changed_a_file() {
     let store = super::store();
     let (session, agents) = store.session_of(2).await;
     write(&store, &agents[0], "/w/a").await;
@@ -244,7 +244,7 @@ async fn who_has_changed_a_file_is_told_to_the_others() {
 }
 
 #[tokio::test]
-async fn what_an_agent_has_seen_is_remembered_and_a_full_fork_knows_it_too() {
+async fn seen_files_are_remembered_and_inherited_by_a_full_fork() {
     let store = super::store();
     let (session, agents) = store.session_of(2).await;
     let sight =
@@ -254,7 +254,7 @@ async fn what_an_agent_has_seen_is_remembered_and_a_full_fork_knows_it_too() {
     touch(&store, &agents[0], saw("/w/a", "new")).await.unwrap();
     let full = fork(&store, &agents[0], Context::Full).await;
     let fresh = fork(&store, &agents[0], Context::Fresh).await;
-    // After the fork: no business of the child.
+    // After the fork, so the child does not inherit it.
     write(&store, &agents[0], "/w/b").await;
     touch(&store, &full, saw("/w/c", "own")).await.unwrap();
     let known = |id: AgentId| {
@@ -272,9 +272,9 @@ async fn what_an_agent_has_seen_is_remembered_and_a_full_fork_knows_it_too() {
     assert_eq!(known(agents[1].id.clone()).await, []);
 }
 
-/// As long as a system takes them, and of letters that no database can write shorter.
+/// The longest path that a system accepts, made of incompressible characters.
 #[tokio::test]
-async fn a_path_of_4000_letters_is_a_path_like_any_other() {
+async fn a_path_of_4000_characters_works() {
     let store = super::store();
     let mut random = Random::new(7);
     let letters: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
@@ -295,7 +295,7 @@ async fn a_path_of_4000_letters_is_a_path_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_leaves_nothing_of_files() {
+async fn a_deleted_session_leaves_no_rows_about_files() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     say(&store, &agents[0], "go").await;
@@ -313,9 +313,9 @@ async fn a_deleted_session_leaves_nothing_of_files() {
     }
 }
 
-/// A database of the version before: its agents have no cause, and work on all the same.
+/// A database of the previous version: its agents have no cause, and still work.
 #[tokio::test]
-async fn an_agent_from_before_there_were_causes_gets_one_when_it_needs_it() {
+async fn an_agent_from_a_version_without_causes_gets_one_when_needed() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "an old task").await;

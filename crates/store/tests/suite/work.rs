@@ -1,4 +1,4 @@
-//! What there is to do for a process: who is to be woken, who is free.
+//! The pending work of a process: which agents to wake, and which to take over.
 
 use ikigai_conversation::AgentId;
 use ikigai_store::{Context, Lease, Patience, Place, Process, Store, Work};
@@ -6,7 +6,7 @@ use ikigai_testkit::{TestAgent, TestStore, new_fork, place, send_to};
 
 use crate::support::{ROOM, agent, fork_by_hand};
 
-/// A process of another machine, of which nobody here knows whether it lives.
+/// A process of another machine: whether it is alive cannot be seen here.
 fn stranger() -> Process {
     Process { machine: "elsewhere".to_owned(), ..Process::current() }
 }
@@ -25,7 +25,7 @@ async fn person_writes(store: &TestStore, to: &AgentId, session: ikigai_conversa
 }
 
 #[tokio::test]
-async fn m6_a_free_agent_with_mail_is_to_be_taken_up_by_a_process_of_its_place() {
+async fn m6_a_free_agent_with_mail_is_pending_for_a_process_at_its_location() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let free = store.add_agent(session, None, place(), ROOM).await.unwrap();
@@ -37,7 +37,7 @@ async fn m6_a_free_agent_with_mail_is_to_be_taken_up_by_a_process_of_its_place()
     }
     let found = work(&store, session).await;
     assert_eq!(found, Work { to_wake: vec![agent("0/")], ..take_up(&["1/"]) });
-    // Once it is run by somebody who may be alive, it is that one's business.
+    // Once a process that may be alive runs it, it is not pending for others.
     store.claim(session, free.clone(), stranger()).await.unwrap();
     assert_eq!(work(&store, session).await.to_take_up, []);
     store.advance(Lease::DURATION);
@@ -45,7 +45,7 @@ async fn m6_a_free_agent_with_mail_is_to_be_taken_up_by_a_process_of_its_place()
 }
 
 #[tokio::test]
-async fn a_turn_that_a_dead_process_left_is_to_be_taken_up_by_the_patient_later() {
+async fn a_turn_of_a_dead_process_is_pending_after_its_lease_if_so_chosen() {
     let store = super::store();
     let (session, _) = store.session_of(1).await;
     let left = store.add_agent(session, None, place(), ROOM).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_turn_that_a_dead_process_left_is_to_be_taken_up_by_the_patient_later(
     assert_eq!(patient().await.unwrap(), Work::default());
     store.advance(Lease::DURATION);
     assert_eq!(patient().await.unwrap(), take_up(&["1/"]));
-    // Whoever takes it up goes on with it.
+    // The process that takes it over resumes it.
     let taken = TestAgent::claim(&store, session, left).await.unwrap();
     assert_eq!(work(&store, session).await.at_work, [agent("1/")]);
     taken.sleep(&store).await.unwrap();
@@ -67,7 +67,7 @@ async fn a_turn_that_a_dead_process_left_is_to_be_taken_up_by_the_patient_later(
 }
 
 #[tokio::test]
-async fn a_child_forked_by_hand_is_work_for_who_runs_its_top_level_agent() {
+async fn a_child_forked_by_the_user_is_pending_for_the_process_of_its_top_level_agent() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let free = store.add_agent(session, None, place(), ROOM).await.unwrap();
