@@ -1,8 +1,8 @@
-//! Accounts for every message of a database that drivers wrote, after whatever happened to them.
+//! Accounts for every message in a database that drivers wrote, after whatever happened to them.
 //!
-//! It opens the database by itself, only for reading, and trusts nothing that the store says about it: it reads
-//! the rows, takes the logs at their word, and compares. Only what a driver never does is beyond it: a person
-//! who makes mail unread again leaves no trace.
+//! It opens the database read-only with its own connection, and does not use the store: it reads
+//! the rows, trusts the logs, and compares them. It only misses what drivers never do: marking mail
+//! unread by the user leaves no trace.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -16,8 +16,8 @@ use crate::raw::Raw;
 use crate::test_agent::output_of;
 use crate::view::fault_of_view;
 
-/// Prints what is wrong, one line each, on the standard error. Arguments: the database, then files with the
-/// lines that drivers printed. The exit code is 1 when anything is wrong.
+/// Prints the faults to the standard error, one per line. Arguments: the database, then files with
+/// the lines that drivers printed. The exit code is 1 if there are faults.
 pub fn main(arguments: &[String]) -> ExitCode {
     let (database, acknowledged) = arguments.split_first().expect("DATABASE [ACKNOWLEDGED]…");
     let acknowledged: Vec<PathBuf> = acknowledged.iter().map(PathBuf::from).collect();
@@ -29,9 +29,9 @@ pub fn main(arguments: &[String]) -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// All that is wrong with a database, and with what was promised about it.
+/// All faults of a database, and all broken promises about it.
 pub fn check(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
-    // Before the rows: drivers may go on meanwhile, and what they promise later is not looked for.
+    // Before the rows: drivers may continue meanwhile, and later promises are not checked.
     let promises: Vec<String> =
         acknowledged.iter().map(|file| fs::read_to_string(file).unwrap_or_default()).collect();
     let books = match Books::load(database) {
@@ -46,15 +46,15 @@ pub fn check(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
     claims.all.iter().for_each(|claim| check_claim(&books, &claims, claim, &mut faults));
     check_order(&books, &mut faults);
     let promises = promises.iter().flat_map(|text| text.split_inclusive('\n'));
-    // The last line may be cut by a kill; what it promised nobody has heard.
+    // The last line may be cut by a kill. No reader has seen that promise.
     for line in promises.filter_map(|line| line.strip_suffix('\n')) {
         check_acknowledged(&books, line, &mut faults);
     }
     faults
 }
 
-/// What is left undone in a database whose processes have all come to their end, none of them by a kill: mail that
-/// nobody was told of although nothing holds it, children that ended unheard, agents at work, waits.
+/// What is left undone in a database whose processes have all ended without a kill: unannounced
+/// mail that is not held, children without a report, agents at work, waits.
 pub fn check_settled(database: &str) -> Vec<String> {
     let raw = Raw::open(database);
     let mut undone = Vec::new();
@@ -67,7 +67,7 @@ pub fn check_settled(database: &str) -> Vec<String> {
     undone
 }
 
-/// In words of their own: the store's questions are not asked here.
+/// With separate queries: those of the store are not used here.
 const UNDONE: [(&str, &str); 4] = [
     (
         "mail that nobody was told of",
@@ -89,7 +89,7 @@ const UNDONE: [(&str, &str); 4] = [
     ),
 ];
 
-/// The rows, as they are.
+/// The rows.
 struct Books {
     damage: Vec<String>,
     /// By the key of the agent.
@@ -103,9 +103,9 @@ struct AgentLog {
     agent: AgentId,
     inherited: Vec<Message>,
     own: Vec<Message>,
-    /// The own messages that a rewind took back.
+    /// The own messages that a rewind hides.
     rewound: HashSet<MessageId>,
-    /// The last rewind, if there is one.
+    /// The last rewind, if any.
     last_rewind: i64,
 }
 
@@ -125,7 +125,7 @@ struct MailRow {
 impl Books {
     fn load(database: &str) -> Result<Books, String> {
         let raw = Raw::open(database);
-        // One view of everything, also while others write.
+        // One view of everything, even while others write.
         raw.script_of("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
         let damage = load_damage(&raw)?;
         let logs = load_logs(&raw)?;
@@ -137,7 +137,7 @@ impl Books {
         Ok(Books { damage, logs, mail, by_body })
     }
 
-    /// The log message `id`, if it is an own one of the agent `key`.
+    /// The log message `id`, if it is in the own log of the agent `key`.
     fn message(&self, key: i64, id: i64) -> Option<&Message> {
         let own = &self.logs.get(&key)?.own;
         let at = own.binary_search_by_key(&id, |message| message.id.value()).ok()?;
@@ -148,14 +148,14 @@ impl Books {
 fn load_damage(raw: &Raw) -> Result<Vec<String>, String> {
     let mut damage = Vec::new();
     if raw.is_sqlite() {
-        // A server checks its pages and references itself, all the time.
+        // A server always checks its pages and references itself.
         for pragma in ["quick_check", "foreign_key_check"] {
             let found = raw.try_rows(&format!("PRAGMA {pragma}"), |row| row.text(0))?;
             let found = found.into_iter().flatten().filter(|found| found != "ok");
             damage.extend(found.map(|found| format!("{pragma}: {found}")));
         }
     }
-    // The registry counts what the mailboxes hold.
+    // The counts in the registry must match the mailboxes.
     let sql = "SELECT id FROM agents a WHERE
         unread <> (SELECT count(*) FROM mail WHERE recipient = a.key AND unread = 1)
         OR untold <> (SELECT count(*) FROM mail
@@ -239,8 +239,8 @@ fn load_mail(raw: &Raw) -> Result<HashMap<i64, MailRow>, String> {
     Ok(rows.into_iter().map(|mail| (mail.id, mail)).collect())
 }
 
-/// Calls and results are pairs once the log is repaired, the view is valid, and no process wrote to the log
-/// after another had taken it over.
+/// Calls and results are pairs in the repaired log, its view is valid, and no process wrote to the
+/// log after another had taken over.
 fn check_log(log: &AgentLog, faults: &mut Vec<String>) {
     let agent = &log.agent;
     let mut open: HashMap<(&str, &str), i64> = HashMap::new();
@@ -289,9 +289,9 @@ struct Claim {
     agent: i64,
     message: i64,
     said: Said,
-    /// A rewind took it back.
+    /// A rewind hides it.
     rewound: bool,
-    /// A rewind came later; it may have led into a part that was taken back.
+    /// A later rewind may have led into the hidden part.
     rewound_after: bool,
 }
 
@@ -304,7 +304,7 @@ enum Said {
     Read(i64),
     Listed(Vec<i64>),
     Announced(Vec<i64>),
-    /// A wait told only how much mail is unread.
+    /// A wait only reports the number of unread messages.
     Counted(u64),
 }
 
@@ -350,7 +350,7 @@ impl Claims {
     }
 }
 
-/// What a row says must be said by the log message that it names.
+/// What a row says must be confirmed by the log message that it refers to.
 fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<String>) {
     let id = mail.id;
     let mut wrong = |what: &str| faults.push(format!("mail {id}: {what}"));
@@ -397,8 +397,8 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
     }
 }
 
-/// Whether a mail is the last words of a child, sent with the end of a turn: its parent's, and what the child's log
-/// ends with there, or an error, which no log has.
+/// Whether a mail is the report of a child, sent at the end of a turn: to its parent, with the last
+/// answer in the child's log, or an error, which is in no log.
 fn is_report(books: &Books, mail: &MailRow, message: i64) -> bool {
     let agent = |key: i64| books.logs.get(&key).map(|log| log.agent.clone());
     let is_for_parent =
@@ -412,13 +412,13 @@ fn is_report(books: &Books, mail: &MailRow, message: i64) -> bool {
     is_for_parent && is_said
 }
 
-/// What a log says must be so.
+/// What a log says must be true.
 fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<String>) {
     let message = claim.message;
     let agent = &books.logs[&claim.agent].agent;
     let mut wrong = |what: String| faults.push(format!("{agent} says in {message}: {what}"));
     match &claim.said {
-        // Sent stays sent, whatever a rewind hides.
+        // Sent mail stays sent, even if a rewind hides the call.
         Said::Sent { mail, to } => match books.mail.get(mail) {
             Some(row) => {
                 let to_is_right =
@@ -463,13 +463,13 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
     }
 }
 
-/// The order of a mailbox is the order of its ids, and that is the order in which the logs say sent.
+/// The order of a mailbox is the order of its ids, which is the order in which the logs say sent.
 fn check_order(books: &Books, faults: &mut Vec<String>) {
     let mut mail: Vec<&MailRow> = books.mail.values().collect();
     mail.sort_by_key(|mail| mail.id);
-    // Those of different sessions have nothing to do with each other.
+    // Different sessions are independent.
     let mut newest: HashMap<i64, i64> = HashMap::new();
-    // A report may come later than what it tells.
+    // A report may be sent later than the answer it contains.
     let by_calls = mail.iter().filter(|mail| {
         let sent_by = mail.sent_by.and_then(|message| books.message(mail.sender, message));
         sent_by.is_some_and(|message| message.kind() == Kind::ToolResult)
@@ -482,7 +482,7 @@ fn check_order(books: &Books, faults: &mut Vec<String>) {
     }
 }
 
-/// What was promised is there, once.
+/// What was promised exists once.
 fn check_acknowledged(books: &Books, line: &str, faults: &mut Vec<String>) {
     let Some(promise) = line.strip_prefix("ack ") else { return };
     let mut words = promise.splitn(4, ' ');

@@ -1,4 +1,4 @@
-//! A model that plays several agents at once, each by its own script.
+//! A model server with a separate script for each agent.
 //!
 //! ```
 //! use ikigai_testkit::{Cast, Reply};
@@ -18,8 +18,8 @@ use super::captured::Captured;
 use super::reply::Reply;
 use super::{ModelServer, Script};
 
-/// Who plays which agent. One that has no role, or has said all that it was given, fails its turn, and the error
-/// names it.
+/// The scripts of agents. An agent that has no script, or has used all its replies, gets an error
+/// that says so.
 #[derive(Default)]
 pub struct Cast {
     roles: BTreeMap<String, Role>,
@@ -31,18 +31,18 @@ enum Role {
 }
 
 impl Cast {
-    /// One without roles.
+    /// Without scripts.
     pub fn new() -> Cast {
         Cast::default()
     }
 
-    /// This agent gives these replies, one per request.
+    /// This agent gets these replies, one per request.
     #[must_use]
     pub fn role(self, agent: &str, script: impl IntoIterator<Item = Reply>) -> Cast {
         self.with(agent, Role::Script(Mutex::new(script.into_iter().collect())))
     }
 
-    /// This agent's replies follow from what it is asked.
+    /// This agent's replies depend on its requests.
     #[must_use]
     pub fn choosing(
         self,
@@ -58,15 +58,15 @@ impl Cast {
         self
     }
 
-    /// Opens the server.
+    /// Starts the server.
     pub fn start(self) -> ModelServer {
         ModelServer::on_port(0, Script::Choice(Box::new(move |captured| self.reply(captured))))
     }
 
     fn reply(&self, captured: &Captured) -> Reply {
-        // Not one of those errors that are asked about again.
+        // A status that clients do not retry.
         let missing = |what: &str| Reply::error(400, what);
-        let Some(agent) = captured.agent() else { return missing("nobody says who it is") };
+        let Some(agent) = captured.agent() else { return missing("the request has no identity") };
         let next = match self.roles.get(&agent) {
             None => return missing(&format!("agent {agent} has no role")),
             Some(Role::Script(replies)) => replies.lock().unwrap().pop_front(),

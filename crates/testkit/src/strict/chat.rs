@@ -1,4 +1,5 @@
-//! The rules of OpenAI's Chat Completions, put together from the servers that insist on one or the other.
+//! The rules of OpenAI's Chat Completions, collected from the servers that
+//! insist on one or another.
 
 use std::collections::HashSet;
 
@@ -6,10 +7,10 @@ use serde_json::{Map, Value};
 
 type Object = Map<String, Value>;
 
-/// Whether a server would take the request.
+/// Checks whether a server would accept the request.
 ///
 /// # Errors
-/// The rule that it breaks, and where.
+/// The broken rule, and where.
 pub fn check(body: &Value) -> Result<(), String> {
     let body = object(body, "the body")?;
     only(
@@ -58,9 +59,9 @@ fn check_tools(body: &Object) -> Result<(), String> {
 #[derive(Default)]
 struct Conversation<'a> {
     last_role: Option<&'a str>,
-    /// Every id that a call has had.
+    /// The ids of all calls.
     ids: HashSet<&'a str>,
-    /// Calls whose results come next, the next one last.
+    /// Calls whose results must come next, the next one last.
     open: Vec<&'a str>,
 }
 
@@ -163,7 +164,7 @@ fn object<'a>(value: &'a Value, place: &str) -> Result<&'a Object, String> {
     value.as_object().ok_or_else(|| format!("{place} is no object"))
 }
 
-/// A list with something in it.
+/// A list that is not empty.
 fn array<'a>(value: Option<&'a Value>, place: &str) -> Result<&'a [Value], String> {
     match value {
         Some(Value::Array(list)) if !list.is_empty() => Ok(list),
@@ -171,7 +172,7 @@ fn array<'a>(value: Option<&'a Value>, place: &str) -> Result<&'a [Value], Strin
     }
 }
 
-/// A text in which something can be seen.
+/// A text that is not blank.
 fn filled<'a>(object: &'a Object, field: &str, place: &str) -> Result<&'a str, String> {
     match object.get(field).and_then(Value::as_str) {
         Some(text) if !text.trim().is_empty() => Ok(text),
@@ -187,7 +188,7 @@ fn only(object: &Object, fields: &[&str], place: &str) -> Result<(), String> {
     }
 }
 
-/// What stands in something of the only type there is.
+/// The value of the only type that an object may have.
 fn function_of<'a>(typed: &'a Object, fields: &[&str], place: &str) -> Result<&'a Object, String> {
     only(typed, fields, place)?;
     match (typed.get("type").and_then(Value::as_str), typed.get("function")) {
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_rules_is_taken() {
+    fn valid_requests_are_accepted() {
         let system = json!({"role": "system", "content": "p"});
         let messages =
             vec![system, user(), calls(&["a", "b"]), result("a"), result("b"), answer(), user()];
