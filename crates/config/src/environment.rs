@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use crate::error::{ConfigError, Fault, Wrong, all_or_faults};
+use crate::error::{ConfigError, Fault, ValueError, all_or_faults};
 use crate::escape::excerpt;
 use crate::layers::Entry;
 use crate::origin::Origin;
@@ -73,7 +73,7 @@ fn text_entry(key: &str, name: &str, value: &OsStr, tools: &KnownTools) -> Resul
     let origin = Origin::Variable(name.to_owned());
     match value.to_str() {
         Some(text) => Entry::parse(key, text, origin, tools),
-        None => Err(Fault::value(origin, key, Wrong::NotUtf8)),
+        None => Err(Fault::value(origin, key, ValueError::NotUtf8)),
     }
 }
 

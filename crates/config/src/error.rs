@@ -76,7 +76,7 @@ pub(crate) enum Fault {
     #[error("{origin}: {key} is a table of settings, not a value {LIST}")]
     NotATable { origin: Origin, key: String },
     #[error("{}: {wrong}", .origin.with_key(.key))]
-    Value { origin: Origin, key: String, wrong: Box<Wrong> },
+    Value { origin: Origin, key: String, wrong: Box<ValueError> },
     #[error(
         "{origin}: {key} may not be set by a project, whose file comes with a clone and is not \
          trusted; set it in {user_file}"
@@ -86,14 +86,14 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// The fault for a wrong value.
-    pub(crate) fn value(origin: Origin, key: &str, wrong: Wrong) -> Fault {
+    pub(crate) fn value(origin: Origin, key: &str, wrong: ValueError) -> Fault {
         Fault::Value { origin, key: excerpt(key), wrong: Box::new(wrong) }
     }
 }
 
 /// What is wrong with a value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Wrong {
+pub(crate) enum ValueError {
     #[error("{found} is given, but {wanted} is needed")]
     Type { found: &'static str, wanted: String },
     #[error("the value is not UTF-8")]
@@ -139,7 +139,7 @@ pub(crate) enum Wrong {
     #[error("rules cannot be set here, write them as [[rules]] in the user's file")]
     RulesBelongInAFile,
     #[error("{field}: {wrong}")]
-    RuleField { field: &'static str, wrong: Box<Wrong> },
+    RuleField { field: &'static str, wrong: Box<ValueError> },
     #[error("'{shown}' is no pattern: {why}")]
     NoPattern { shown: String, why: String },
     #[error("'network' is only for bash, {tool} can have allow or trust")]

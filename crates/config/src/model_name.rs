@@ -1,6 +1,6 @@
 //! The setting `model`: which provider a model name belongs to.
 
-use crate::error::{ConfigError, Fault, Wrong, no_faults};
+use crate::error::{ConfigError, Fault, ValueError, no_faults};
 use crate::escape::excerpt;
 use crate::layers::{Entry, Layers};
 use crate::providers;
@@ -19,10 +19,10 @@ const BEGINNINGS: &[(&str, &str)] = &[
 ];
 
 /// Checks the form: `provider/name` or `name`. The name may contain more slashes.
-pub(crate) fn parse(text: &str) -> Result<Value, Wrong> {
+pub(crate) fn parse(text: &str) -> Result<Value, ValueError> {
     let has_gap = text.chars().any(|c| c.is_whitespace() || c.is_control());
     if text.is_empty() || has_gap || text.starts_with('/') || text.ends_with('/') {
-        return Err(Wrong::NoModel { shown: excerpt(text) });
+        return Err(ValueError::NoModel { shown: excerpt(text) });
     }
     Ok(Value::Text(text.to_owned()))
 }
@@ -54,13 +54,17 @@ pub(crate) fn named(layers: &Layers, name: &str) -> Result<String, String> {
     checked.map_err(|wrong| wrong.to_string())
 }
 
-fn with_provider(model: &str, known: &[String], configured: &[String]) -> Result<String, Wrong> {
+fn with_provider(
+    model: &str,
+    known: &[String],
+    configured: &[String],
+) -> Result<String, ValueError> {
     if let Some((provider, _)) = model.split_once('/') {
         if known.iter().any(|name| name == provider) {
             return Ok(model.to_owned());
         }
         let suggestion = suggestion::for_name(provider, known.iter().map(String::as_str));
-        return Err(Wrong::UnknownProvider {
+        return Err(ValueError::UnknownProvider {
             shown: excerpt(provider),
             suggestion,
             known: known.join(", "),
@@ -72,7 +76,7 @@ fn with_provider(model: &str, known: &[String], configured: &[String]) -> Result
     match configured {
         [provider] => Ok(format!("{provider}/{model}")),
         [] | [_, ..] => {
-            Err(Wrong::UnclearProvider { shown: excerpt(model), known: known.join(", ") })
+            Err(ValueError::UnclearProvider { shown: excerpt(model), known: known.join(", ") })
         }
     }
 }

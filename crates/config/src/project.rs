@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{ConfigError, Fault, Wrong, no_faults};
+use crate::error::{ConfigError, Fault, ValueError, no_faults};
 use crate::file::{ConfigFile, Document};
 use crate::layers::{Entry, Layers};
 use crate::origin::Origin;
@@ -80,7 +80,7 @@ fn check_entry(
     below: &Layers,
     user_file: &ConfigFile,
     tools: &KnownTools,
-) -> Result<(), Wrong> {
+) -> Result<(), ValueError> {
     match entry.setting.project {
         // Refused while the file is read, or checked against the providers once all are known.
         ProjectMay::Nothing | ProjectMay::Choose => Ok(()),
@@ -89,14 +89,14 @@ fn check_entry(
     }
 }
 
-fn check_lower(entry: &Entry, below: &Layers, user_file: &ConfigFile) -> Result<(), Wrong> {
+fn check_lower(entry: &Entry, below: &Layers, user_file: &ConfigFile) -> Result<(), ValueError> {
     match (&entry.value, below.holding(&entry.key)) {
         (Value::Number(given), Some(Entry { value: Value::Number(limit), origin, .. })) => {
             if given <= limit {
                 Ok(())
             } else {
                 let (origin, user_file) = (origin.clone(), named(user_file));
-                Err(Wrong::Raised { limit: *limit, origin, given: *given, user_file })
+                Err(ValueError::Raised { limit: *limit, origin, given: *given, user_file })
             }
         }
         other => unreachable!("a limit is a number and has a default: {other:?}"),
@@ -108,7 +108,7 @@ fn check_narrow(
     below: &Layers,
     user_file: &ConfigFile,
     tools: &KnownTools,
-) -> Result<(), Wrong> {
+) -> Result<(), ValueError> {
     let Some(allowed) = tools.enabled(below) else { return Ok(()) };
     let Value::List(given) = &entry.value else {
         unreachable!("a list by its kind: {:?}", entry.value);
@@ -118,7 +118,7 @@ fn check_narrow(
         Some(tool) => {
             let origin =
                 below.holding(&entry.key).map_or(Origin::Default, |entry| entry.origin.clone());
-            Err(Wrong::Widened { tool, origin, user_file: named(user_file) })
+            Err(ValueError::Widened { tool, origin, user_file: named(user_file) })
         }
     }
 }

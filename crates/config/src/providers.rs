@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use crate::error::{ConfigError, Fault, Wrong, all_or_faults};
+use crate::error::{ConfigError, Fault, ValueError, all_or_faults};
 use crate::escape::excerpt;
 use crate::layers::{Entry, Layers};
 use crate::origin::Origin;
@@ -150,7 +150,7 @@ pub(crate) fn first_with_own_address(layers: &Layers) -> Option<String> {
 
 /// Checks the provider's name in a key, if there is one: it stands before a model and `/`, and with
 /// single underscores in a variable.
-pub(crate) fn check_key(key: &str) -> Result<(), Wrong> {
+pub(crate) fn check_key(key: &str) -> Result<(), ValueError> {
     let Some(name) = table::provider_of(key) else { return Ok(()) };
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
@@ -158,19 +158,19 @@ pub(crate) fn check_key(key: &str) -> Result<(), Wrong> {
     if name.split(['-', '_']).all(is_word) {
         Ok(())
     } else {
-        Err(Wrong::NoProviderName { shown: excerpt(name) })
+        Err(ValueError::NoProviderName { shown: excerpt(name) })
     }
 }
 
 /// Checks `api_key_env`. A wrong value is never shown, because it is probably the key itself.
-pub(crate) fn parse_variable_name(text: &str) -> Result<Value, Wrong> {
+pub(crate) fn parse_variable_name(text: &str) -> Result<Value, ValueError> {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
     let mut bytes = text.bytes();
     if !bytes.next().is_some_and(is_letter) || !bytes.all(|b| is_letter(b) || b.is_ascii_digit()) {
-        return Err(Wrong::NoVariableName);
+        return Err(ValueError::NoVariableName);
     }
     if text.starts_with("IKIGAI_") {
-        return Err(Wrong::ReservedVariableName);
+        return Err(ValueError::ReservedVariableName);
     }
     Ok(Value::Text(text.to_owned()))
 }
@@ -179,7 +179,7 @@ fn no_base_url(layers: &Layers, name: &str) -> Fault {
     let of_provider = |entry: &&Entry| table::provider_of(&entry.key) == Some(name);
     let origin =
         layers.iter().find(of_provider).map_or(Origin::Default, |entry| entry.origin.clone());
-    Fault::value(origin, &format!("providers.{name}"), Wrong::NoBaseUrl)
+    Fault::value(origin, &format!("providers.{name}"), ValueError::NoBaseUrl)
 }
 
 pub(crate) fn text(value: Option<&Value>) -> Option<&str> {

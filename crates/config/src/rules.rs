@@ -4,7 +4,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::Wrong;
+use crate::error::ValueError;
 use crate::escape::excerpt;
 use crate::lines::Lines;
 use crate::tools::KnownTools;
@@ -50,18 +50,18 @@ fn read_rule(
     };
     for name in table.keys() {
         if !["tool", "match", "decision"].contains(&name.get_ref().as_ref()) {
-            let wrong = Wrong::UnknownRuleField { shown: excerpt(name.get_ref()) };
+            let wrong = ValueError::UnknownRuleField { shown: excerpt(name.get_ref()) };
             return Err(WrongLine { line: lines.line(name.span().start), wrong });
         }
     }
     let tool = field(table, "tool", |name| tools.check_name(name), line, lines)?;
     let check_pattern = |pattern: &str| {
         let no_pattern =
-            |why: String| Wrong::NoPattern { shown: excerpt(pattern), why: excerpt(&why) };
+            |why: String| ValueError::NoPattern { shown: excerpt(pattern), why: excerpt(&why) };
         (tools.check_pattern)(&tool, pattern).map_err(no_pattern)
     };
     let check_decision = |text: &str| match text {
-        "network" if tool != "bash" => Err(Wrong::NoNetwork { tool: tool.clone() }),
+        "network" if tool != "bash" => Err(ValueError::NoNetwork { tool: tool.clone() }),
         text => choose(text, DECISIONS).map(drop),
     };
     Ok(RuleEntry {
@@ -75,25 +75,25 @@ fn read_rule(
 fn field(
     table: &DeTable<'_>,
     field: &'static str,
-    check: impl Fn(&str) -> Result<(), Wrong>,
+    check: impl Fn(&str) -> Result<(), ValueError>,
     rule_line: usize,
     lines: &Lines,
 ) -> Result<String, WrongLine> {
     let Some(value) = table.get(field) else {
-        return Err(WrongLine { line: rule_line, wrong: Wrong::MissingRuleField { field } });
+        return Err(WrongLine { line: rule_line, wrong: ValueError::MissingRuleField { field } });
     };
     let checked = match value.get_ref() {
         DeValue::String(text) => check(text).map(|()| text.clone().into_owned()),
-        other => Err(Wrong::Type { found: found(other), wanted: "a string".to_owned() }),
+        other => Err(ValueError::Type { found: found(other), wanted: "a string".to_owned() }),
     };
     checked.map_err(|wrong| WrongLine {
         line: lines.line(value.span().start),
-        wrong: Wrong::RuleField { field, wrong: Box::new(wrong) },
+        wrong: ValueError::RuleField { field, wrong: Box::new(wrong) },
     })
 }
 
-fn no_table(value: &DeValue<'_>) -> Wrong {
-    Wrong::Type { found: found(value), wanted: "a list of tables [[rules]]".to_owned() }
+fn no_table(value: &DeValue<'_>) -> ValueError {
+    ValueError::Type { found: found(value), wanted: "a list of tables [[rules]]".to_owned() }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::error::Wrong;
+use crate::error::ValueError;
 use crate::mask::mask;
 use crate::url::Parts;
 use crate::value::Value;
@@ -56,8 +56,8 @@ const TLS: &str = "TLS is required for another machine; leave out sslmode \
     or use require, verify-ca or verify-full";
 
 /// Parses the address of a provider's server, without a slash at the end.
-pub(crate) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
-    let refuse = |why| Err(Wrong::Url { masked: mask(text), why });
+pub(crate) fn parse_base_url(text: &str) -> Result<Value, ValueError> {
+    let refuse = |why| Err(ValueError::Url { masked: mask(text), why });
     if !text.starts_with("http://") && !text.starts_with("https://") {
         return refuse("it must begin with http:// or https://");
     }
@@ -75,8 +75,8 @@ pub(crate) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
 }
 
 /// Parses the address of the database.
-pub(crate) fn parse_database_url(text: &str) -> Result<Value, Wrong> {
-    let refuse = |why| Err(Wrong::Url { masked: mask(text), why });
+pub(crate) fn parse_database_url(text: &str) -> Result<Value, ValueError> {
+    let refuse = |why| Err(ValueError::Url { masked: mask(text), why });
     let is_postgres = text.starts_with("postgres://") || text.starts_with("postgresql://");
     if !is_postgres && !text.starts_with("sqlite:") {
         return refuse("it must begin with sqlite: or postgres://");
@@ -125,7 +125,11 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(parse: fn(&str) -> Result<Value, Wrong>, url: &str, expected: Result<&str, &str>) {
+    fn check(
+        parse: fn(&str) -> Result<Value, ValueError>,
+        url: &str,
+        expected: Result<&str, &str>,
+    ) {
         let found = match parse(url) {
             Ok(Value::Url(address)) => Ok(address.url),
             Ok(other) => panic!("{other:?}"),

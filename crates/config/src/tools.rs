@@ -1,6 +1,6 @@
 //! The tools that settings can name.
 
-use crate::error::Wrong;
+use crate::error::ValueError;
 use crate::escape::excerpt;
 use crate::layers::Layers;
 use crate::suggestion;
@@ -23,12 +23,12 @@ pub struct KnownTools {
 
 impl KnownTools {
     /// Checks an entry of `tools.enabled`.
-    pub(crate) fn check_entry(&self, name: &str) -> Result<(), Wrong> {
+    pub(crate) fn check_entry(&self, name: &str) -> Result<(), ValueError> {
         check(name, &[&[CORE], &self.names()[..]].concat())
     }
 
     /// Checks the name of one tool.
-    pub(crate) fn check_name(&self, name: &str) -> Result<(), Wrong> {
+    pub(crate) fn check_name(&self, name: &str) -> Result<(), ValueError> {
         check(name, &self.names())
     }
 
@@ -60,10 +60,10 @@ impl KnownTools {
     }
 }
 
-fn check(name: &str, known: &[&str]) -> Result<(), Wrong> {
+fn check(name: &str, known: &[&str]) -> Result<(), ValueError> {
     if known.contains(&name) {
         return Ok(());
     }
     let suggestion = suggestion::for_name(name, known.iter().copied());
-    Err(Wrong::NoTool { shown: excerpt(name), suggestion, known: known.join(", ") })
+    Err(ValueError::NoTool { shown: excerpt(name), suggestion, known: known.join(", ") })
 }

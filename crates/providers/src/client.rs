@@ -2,13 +2,13 @@
 //! retries where that may help.
 
 mod address;
-mod arriving;
+mod body;
 mod connector;
 mod limits;
 mod login;
 mod models;
-mod trouble;
-mod wish;
+mod retry_after;
+mod transport_fault;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -29,7 +29,7 @@ use crate::secret::Secret;
 use crate::sse::SseDecoder;
 
 use address::Address;
-use arriving::{Rest, each_chunk, read_document, read_error};
+use body::{Rest, each_chunk, read_document, read_error};
 use connector::Connector;
 pub use limits::Limits;
 
@@ -110,7 +110,7 @@ impl Client {
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .body(self.provider.encode(request))
             .build()
-            .map_err(|error| trouble::unreachable(self.shown(), &error))?;
+            .map_err(|error| transport_fault::unreachable(self.shown(), &error))?;
         let seed = RandomState::new().hash_one(0);
         let mut retries = Retries::new(self.limits.retries, self.limits.first_delay, seed);
         let mut attempt = 0;
@@ -159,13 +159,14 @@ impl Client {
     ) -> Result<Response, Fault> {
         let shown = self.shown();
         let answer = timeout(self.limits.first_byte, self.connector.send(shown, question)).await;
-        let answer = answer.map_err(|_| trouble::stalled(shown, self.limits.first_byte))??;
+        let answer =
+            answer.map_err(|_| transport_fault::stalled(shown, self.limits.first_byte))??;
         if !answer.status().is_success() {
             return Err(self.refusal(answer).await);
         }
         match media_type(answer.headers()).as_str() {
             "application/json" => self.read_whole(answer, on).await,
-            "text/html" => Err(trouble::web_page(shown)),
+            "text/html" => Err(transport_fault::web_page(shown)),
             // Some servers stream without saying so.
             _ => self.read_stream(answer, on).await,
         }
@@ -179,9 +180,9 @@ impl Client {
             let to = headers.get(LOCATION).and_then(|to| to.to_str().ok());
             return Fault::from_redirect(status.as_u16(), to.map(address::shown).as_deref());
         }
-        let wish = wish::retry_after(headers, SystemTime::now());
+        let wanted = retry_after::parse(headers, SystemTime::now());
         let body = read_error(answer).await;
-        Fault::from_status(status.as_u16(), &body, wish)
+        Fault::from_status(status.as_u16(), &body, wanted)
     }
 
     async fn read_stream(
@@ -194,9 +195,9 @@ impl Client {
         let mut room = STREAM_LIMIT;
         let mut on_text = |text: &str| on(Progress::Text(text));
         let mut on_chunk = |chunk: &[u8]| {
-            room = room.checked_sub(chunk.len()).ok_or_else(trouble::too_long)?;
+            room = room.checked_sub(chunk.len()).ok_or_else(transport_fault::too_long)?;
             events.feed(chunk, &mut |event| decode.event(event.name, event.data, &mut on_text))?;
-            Ok(if decode.is_over() { Rest::OfNoInterest } else { Rest::Wanted })
+            Ok(if decode.is_over() { Rest::Ignored } else { Rest::Needed })
         };
         let arrived = each_chunk(answer, self.shown(), self.limits, &mut on_chunk).await;
         let ended = arrived.and_then(|()| {

@@ -3,9 +3,9 @@
 
 use ikigai_conversation::{Extras, ResponseId, Seen, ToolCall};
 
-use crate::kept::{Piece, Placed};
 use crate::origin::is_foreign;
 use crate::request::Request;
+use crate::stored_blocks::{Piece, PlacedBlock};
 
 /// One entry to encode.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Answer<'a> {
 impl<'a> Answer<'a> {
     /// The parts in their original order, with `blocks` in their positions. `None` if a position is
     /// not in this answer: then the blocks do not belong to it.
-    pub(crate) fn split<B>(&self, blocks: Vec<Placed<B>>) -> Option<Vec<Piece<'a, B>>> {
+    pub(crate) fn split<B>(&self, blocks: Vec<PlacedBlock<B>>) -> Option<Vec<Piece<'a, B>>> {
         let mut pieces = Vec::new();
         let (mut text, mut calls) = (0, 0);
         for placed in blocks {

@@ -1,13 +1,13 @@
 //! What can go wrong between us and a model, classified by what to do about it.
 
 mod classify;
-mod complaint;
-mod words;
+mod sanitize;
+mod server_error;
 
 use std::fmt;
 use std::time::Duration;
 
-pub(crate) use words::scrub;
+pub(crate) use sanitize::scrub;
 
 /// A request without a response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -40,13 +40,13 @@ mod responses;
 mod bounds;
 mod call_ids;
 mod entries;
-mod given_ids;
 mod json;
-mod kept;
 mod origin;
 mod sse;
+mod stored_blocks;
 mod stream;
 mod surrogates;
+mod unique_ids;
 mod wire_call;
 
 mod client;

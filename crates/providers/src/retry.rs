@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::fault::Fault;
 
 /// A longer delay is not waited for: the user should know, and decide.
-const LONGEST_WISH: Duration = Duration::from_secs(5 * 60);
+const LONGEST_DELAY: Duration = Duration::from_secs(5 * 60);
 
 /// The retries of one request.
 #[derive(Debug)]
@@ -26,17 +26,17 @@ impl Retries {
         if !fault.category.is_passing() || self.left == 0 {
             return None;
         }
-        let wish = fault.retry_after.unwrap_or_default();
-        if wish > LONGEST_WISH {
+        let wanted = fault.retry_after.unwrap_or_default();
+        if wanted > LONGEST_DELAY {
             return None;
         }
         self.left -= 1;
         // Between 50 and 100 %, so that agents that failed together do not retry together.
         let jittered = self.delay / 2 + self.random.below(self.delay / 2);
         self.delay = self.delay.saturating_mul(2);
-        Some(match wish.is_zero() {
+        Some(match wanted.is_zero() {
             true => jittered,
-            false => wish + self.random.below(wish / 10),
+            false => wanted + self.random.below(wanted / 10),
         })
     }
 }

@@ -13,17 +13,17 @@ use serde_json::value::RawValue;
 
 /// The blocks of one response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept<B> {
+pub(crate) struct StoredBlocks<B> {
     /// The model that made them, if the server named it.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     /// In their original order.
-    pub(crate) blocks: Vec<Placed<B>>,
+    pub(crate) blocks: Vec<PlacedBlock<B>>,
 }
 
 /// A block and its position in the response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Placed<B> {
+pub(crate) struct PlacedBlock<B> {
     /// Bytes of text before it.
     pub(crate) text: usize,
     /// Calls before it.
@@ -40,7 +40,7 @@ pub(crate) enum Piece<'a, B> {
     Block(B),
 }
 
-impl<B: Serialize + DeserializeOwned> Kept<B> {
+impl<B: Serialize + DeserializeOwned> StoredBlocks<B> {
     /// The extras for the log; `None` without a block.
     pub(crate) fn into_extras(self, format: &str) -> Option<Extras> {
         if self.blocks.is_empty() {
@@ -51,7 +51,7 @@ impl<B: Serialize + DeserializeOwned> Kept<B> {
     }
 
     /// The blocks of a format in the extras of a log.
-    pub(crate) fn from_extras(extras: Option<&Extras>, format: &str) -> Option<Kept<B>> {
+    pub(crate) fn from_extras(extras: Option<&Extras>, format: &str) -> Option<StoredBlocks<B>> {
         let formats: HashMap<String, &RawValue> = serde_json::from_str(extras?.as_json()).ok()?;
         serde_json::from_str(formats.get(format)?.get()).ok()
     }
@@ -80,11 +80,11 @@ fn without_date(model: &str) -> &str {
 mod tests {
     use super::*;
 
-    type Blocks = Kept<String>;
+    type Blocks = StoredBlocks<String>;
 
     fn kept(model: Option<&str>) -> Blocks {
-        let blocks = vec![Placed { text: 2, calls: 1, block: "x".to_owned() }];
-        Kept { model: model.map(str::to_owned), blocks }
+        let blocks = vec![PlacedBlock { text: 2, calls: 1, block: "x".to_owned() }];
+        StoredBlocks { model: model.map(str::to_owned), blocks }
     }
 
     #[test]
@@ -98,7 +98,10 @@ mod tests {
         assert_eq!(found, Some(kept(Some("m"))));
         assert_eq!(Blocks::from_extras(Some(&extras), "google"), None);
         assert_eq!(Blocks::from_extras(None, "google"), None);
-        assert_eq!(Kept::<String> { model: None, blocks: Vec::new() }.into_extras("x"), None);
+        assert_eq!(
+            StoredBlocks::<String> { model: None, blocks: Vec::new() }.into_extras("x"),
+            None
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ impl Response {
     pub fn with_call_ids_not_in(mut self, taken: &HashSet<&str>) -> Response {
         let own = self.calls.iter().map(|call| call.id.as_str());
         let mut ids =
-            GivenIds { taken: taken.iter().copied().chain(own).map(str::to_owned).collect() };
+            UniqueIds { taken: taken.iter().copied().chain(own).map(str::to_owned).collect() };
         let mut renamed = BTreeMap::new();
         for call in &mut self.calls {
             if taken.contains(call.id.as_str()) {
@@ -33,11 +33,11 @@ impl Response {
 
 /// Makes the ids of a response's calls unique.
 #[derive(Debug, Default)]
-pub(crate) struct GivenIds {
+pub(crate) struct UniqueIds {
     taken: HashSet<String>,
 }
 
-impl GivenIds {
+impl UniqueIds {
     /// The id of the next call: the server's, if it is unique.
     pub(crate) fn next(&mut self, said: Option<&str>) -> ToolCallId {
         let said = said.filter(|id| !id.is_empty() && !self.taken.contains(*id));
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn each_call_of_a_response_has_a_unique_id() {
-        let mut ids = GivenIds::default();
+        let mut ids = UniqueIds::default();
         let said = [Some("call_2"), None, Some("a"), Some("a"), Some(""), Some("b")];
         let given = said.map(|said| ids.next(said).to_string());
         assert_eq!(given, ["call_2", "call_3", "a", "call_4", "call_5", "b"]);

@@ -3,7 +3,7 @@
 //! `cargo bench --bench store` prints a table for each database (`-- postgres` for one of them).
 //! The databases are in the target folder, so that the disk is a real one.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
-#![allow(missing_docs, reason = "nobody links against a bench")]
+#![allow(missing_docs, reason = "a bench has no API")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -46,7 +46,7 @@ pub(crate) fn of_mail(
     actor: Actor,
 ) -> Result<Option<i64>, StoreError> {
     match actor {
-        Actor::Person(_) => {
+        Actor::User(_) => {
             create(unit, sender.session, &format!("mail to {to}: {}", task_of(body))).map(Some)
         }
         Actor::Command | Actor::Model => Ok(sender.cause),

@@ -44,8 +44,11 @@ impl Changes {
         Ok(changes)
     }
 
-    pub(crate) fn heard(committed: watch::Receiver<u64>, heard: watch::Receiver<u64>) -> Changes {
-        Changes { committed, others: Others::Server(heard) }
+    pub(crate) fn of_server(
+        committed: watch::Receiver<u64>,
+        notified: watch::Receiver<u64>,
+    ) -> Changes {
+        Changes { committed, others: Others::Server(notified) }
     }
 
     /// Waits until something may have changed, for at most `limit`.
@@ -55,15 +58,15 @@ impl Changes {
     pub async fn wait(&mut self, limit: Duration) -> Result<(), StoreError> {
         let deadline = Instant::now() + limit;
         while !self.others_wrote()? && Instant::now() < deadline {
-            let (next_look, heard) = match &mut self.others {
+            let (next_look, notified) = match &mut self.others {
                 Others::File { .. } => (deadline.min(Instant::now() + POLL), None),
-                Others::Server(heard) => (deadline, Some(heard)),
+                Others::Server(notified) => (deadline, Some(notified)),
             };
             tokio::select! {
                 changed = self.committed.changed() => {
                     return changed.map_err(|_| StoreError::Closed);
                 }
-                () = change(heard) => return Ok(()),
+                () = change(notified) => return Ok(()),
                 () = sleep_until(next_look) => {}
             }
         }
@@ -82,9 +85,9 @@ impl Changes {
 }
 
 /// Waits for a notification from the server, if there is a server.
-async fn change(heard: Option<&mut watch::Receiver<u64>>) {
-    if let Some(heard) = heard
-        && heard.changed().await.is_ok()
+async fn change(notified: Option<&mut watch::Receiver<u64>>) {
+    if let Some(notified) = notified
+        && notified.changed().await.is_ok()
     {
         return;
     }

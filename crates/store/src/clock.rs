@@ -19,7 +19,7 @@ pub enum Clock {
 
 impl Clock {
     /// The time of a manual clock; `None` for the system clock.
-    pub(crate) fn turned(&self) -> Option<Time> {
+    pub(crate) fn manual_time(&self) -> Option<Time> {
         matches!(self, Clock::Manual(_)).then(|| self.now())
     }
 

@@ -23,11 +23,11 @@ use crate::unit::Unit;
 use crate::writer::Scope;
 
 /// How many rows may be in the channel. A row can contain a file of 10 MB twice.
-const ON_THEIR_WAY: usize = 4;
+const CHANNEL_SIZE: usize = 4;
 /// How many rows are read at once.
 const PAGE: usize = 8;
 /// A server ends a transaction that is idle for too long. This often it gets a statement.
-const BREATH: Duration = Duration::from_secs(5);
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 impl Store {
     /// Copies a session into another database. Refused while a live process runs one of its agents.
@@ -40,7 +40,7 @@ impl Store {
         to: &Store,
         by: Process,
     ) -> Result<(), StoreError> {
-        let (rows, arriving) = sync_channel(ON_THEIR_WAY);
+        let (rows, arriving) = sync_channel(CHANNEL_SIZE);
         let reading = self.read(move |unit| {
             let key = sessions::key_of(unit, &session)?;
             leases::require_none_alive(unit, key, &by)?;
@@ -169,18 +169,18 @@ fn write(unit: &Unit<'_>, session: SessionId, rows: &Receiver<Item>) -> Result<(
     if sessions::key_of(unit, &session).is_ok() {
         return Err(StoreError::SessionExists(session));
     }
-    unit.keep_numbers()?;
+    unit.lock_numbering()?;
     let mut shifts = Shifts::new();
-    let mut last_word = Instant::now();
+    let mut last_statement = Instant::now();
     loop {
-        let item = match rows.recv_timeout(BREATH) {
+        let item = match rows.recv_timeout(KEEP_ALIVE) {
             Ok(item) => Some(item),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return Err(StoreError::Closed),
         };
-        if last_word.elapsed() >= BREATH {
+        if last_statement.elapsed() >= KEEP_ALIVE {
             unit.row("SELECT 1", &[], |_| Ok(()))?;
-            last_word = Instant::now();
+            last_statement = Instant::now();
         }
         let Some(item) = item else { continue };
         match item {

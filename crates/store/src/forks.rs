@@ -137,7 +137,7 @@ fn last_inherited(
 ) -> Result<Option<MessageId>, StoreError> {
     let end = match actor {
         Actor::Model => start_of_response(unit, parent)?,
-        Actor::Command | Actor::Person(_) => {
+        Actor::Command | Actor::User(_) => {
             let sql = "SELECT turn_start FROM agents WHERE key = ?1 AND in_turn = 1";
             unit.row(sql, params![parent.key], |row| row.get(0))?.flatten()
         }

@@ -39,7 +39,7 @@ fn refusal(
     if victim.is_dead {
         return Ok(Some(Refusal::Dead(id())));
     }
-    if actor.is_person() {
+    if actor.is_user() {
         let is_last = living_top_level(unit, victim.session)? == [id()];
         return Ok(is_last.then(|| Refusal::LastTopLevel(id())));
     }

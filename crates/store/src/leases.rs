@@ -154,7 +154,7 @@ impl Store {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &lease.top)?;
             let sql = "UPDATE leases SET until = ?2 WHERE agent = ?1";
-            unit.run_untold(sql, params![agent.key, end_of_lease(unit)])
+            unit.run_silently(sql, params![agent.key, end_of_lease(unit)])
         })
         .await
     }
@@ -259,10 +259,10 @@ pub(crate) fn fence(
     let holder = match current {
         Some((epoch, ..)) if epoch == lease.epoch && agent.top() == lease.top => return Ok(row),
         // This lease was released, and the row still names its holder.
-        Some((epoch, _, false)) if epoch == lease.epoch + 1 => "nobody".to_owned(),
+        Some((epoch, _, false)) if epoch == lease.epoch + 1 => "released since".to_owned(),
         // Another process took over, and may have released its lease since.
         Some((_, holder, _)) => decode(&holder)?.to_string(),
-        None => "nobody".to_owned(),
+        None => "released since".to_owned(),
     };
     Err(StoreError::LeaseLost { agent: agent.clone(), holder })
 }

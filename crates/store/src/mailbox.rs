@@ -194,10 +194,10 @@ pub(crate) fn send(
     let id = unit.insert(sql, params![recipient.key, sender.key, body, sent_at, cause])?;
     unit.touch(sender.session);
     match actor {
-        Actor::Person(budget) => sessions::refill_wakes(unit, sender.session, budget)?,
+        Actor::User(budget) => sessions::refill_wakes(unit, sender.session, budget)?,
         // Any mail to the parent counts as the report.
         Actor::Model | Actor::Command if sender.id.parent().as_ref() == Some(&recipient.id) => {
-            reports::forgive(unit, sender.key)?;
+            reports::cancel(unit, sender.key)?;
         }
         Actor::Model | Actor::Command => {}
     }

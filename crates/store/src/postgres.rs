@@ -86,7 +86,7 @@ pub(crate) struct Postgres {
     commits: u64,
     notifier: Notifier,
     /// Changes that other processes have not been notified of.
-    news: Option<String>,
+    payload: Option<String>,
     /// Reports that a commit is in doubt.
     doubt: watch::Sender<Option<StoreError>>,
 }
@@ -106,7 +106,7 @@ impl Postgres {
         // Start at a random count: many processes end before they have made so many commits, and
         // then one in many cleans up.
         let commits = Uuid::now_v7().as_u128() as u64 % CLEANING;
-        Ok(Postgres { server, clock, locks, client, commits, notifier, news: None, doubt })
+        Ok(Postgres { server, clock, locks, client, commits, notifier, payload: None, doubt })
     }
 
     /// The connection, reopened if the old one was lost.
@@ -135,7 +135,7 @@ impl Postgres {
             transaction.clean_up();
         }
         let committed = transaction.commit(key, finished);
-        let (has_news, posted) = (transaction.has_news(), transaction.posted());
+        let (has_changes, posted) = (transaction.has_changes(), transaction.posted());
         self.commits += 1;
         let posted = match committed {
             Committed::Yes => {
@@ -152,8 +152,8 @@ impl Postgres {
                 Some(self.find_out(key, error).map_err(NotCommitted::Lost)?)
             }
         };
-        if has_news {
-            self.news = Some(notifier::news_of(scope));
+        if has_changes {
+            self.payload = Some(notifier::payload_of(scope));
         }
         Ok(posted)
     }
@@ -193,7 +193,7 @@ impl Postgres {
             false => Ok(()),
         };
         self.commits += 1;
-        let now = self.clock.turned();
+        let now = self.clock.manual_time();
         let failed = match cleaned.and_then(|()| post_alone(&mut client, key, letter, now)) {
             Ok(posted) => {
                 self.client = Some(client);
@@ -263,9 +263,9 @@ impl Postgres {
     }
 
     /// Notifies other processes that something changed.
-    fn say(&mut self, news: String) {
+    fn send_notification(&mut self, payload: String) {
         if let Some(client) = &mut self.client
-            && self.notifier.say(client, news).is_err()
+            && self.notifier.notify(client, payload).is_err()
         {
             self.client = None;
         }
@@ -309,7 +309,7 @@ impl Database for Postgres {
                 let posted = posted.and_then(|posted| ids_of(&posted, letters.len()));
                 let ids = posted.ok_or_else(|| self.uncertain())?;
                 if ids.iter().any(Option::is_some) {
-                    self.news = Some(notifier::news_of(&Scope::Session(*session)));
+                    self.payload = Some(notifier::payload_of(&Scope::Session(*session)));
                 }
                 Ok(ids)
             }
@@ -321,11 +321,11 @@ impl Database for Postgres {
         }
     }
 
-    fn say_news(&mut self) {
-        if let Some(news) = self.news.take() {
-            self.say(news);
+    fn notify(&mut self) {
+        if let Some(payload) = self.payload.take() {
+            self.send_notification(payload);
         }
     }
 
-    fn leave(self: Box<Self>) {}
+    fn close(self: Box<Self>) {}
 }

@@ -1,6 +1,6 @@
 //! The report that a child owes its parent when it first goes idle, so that no result is lost.
 //!
-//! The debt is a column of the child. It is paid by mail when the child goes idle. It is forgiven
+//! The debt is a column of the child. It is sent as mail when the child goes idle. It is cancelled
 //! if the child has written to its parent itself, if a wait has reported the child's answer to the
 //! parent, or if the child was interrupted or killed. While the parent waits for the child, or has
 //! no room for mail, the debt stays.
@@ -14,20 +14,20 @@ use crate::unit::Unit;
 
 /// How an agent's last turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LastWords {
+pub(crate) enum LastResult {
     Answer(String),
     Error(String),
 }
 
 /// The last answer of an agent in its last turn. Answers that a rewind or a new context removed do
 /// not count.
-pub(crate) fn last_words(unit: &Unit<'_>, agent: i64) -> Result<LastWords, StoreError> {
+pub(crate) fn last_result(unit: &Unit<'_>, agent: i64) -> Result<LastResult, StoreError> {
     let sql = "SELECT last_error, coalesce(turn_start, 0) FROM agents WHERE key = ?1";
     let turn =
         unit.row(sql, params![agent], |row| Ok((row.get::<Option<String>>(0)?, row.get(1)?)))?;
     let (error, start): (_, i64) = turn.unwrap_or((None, 0));
     if let Some(error) = error {
-        return Ok(LastWords::Error(error));
+        return Ok(LastResult::Error(error));
     }
     let sql = "SELECT kind, content FROM messages
         WHERE agent = ?1 AND id >= ?2 AND kind IN ('assistant', 'rewind', 'clear')
@@ -35,14 +35,14 @@ pub(crate) fn last_words(unit: &Unit<'_>, agent: i64) -> Result<LastWords, Store
     let last = unit.row(sql, params![agent, start], |row| {
         Ok((row.get::<String>(0)?, row.get::<String>(1)?))
     })?;
-    Ok(LastWords::Answer(match last {
+    Ok(LastResult::Answer(match last {
         Some((kind, text)) if kind == "assistant" => text,
         Some(_) | None => String::new(),
     }))
 }
 
 /// Sends the report of an idle child to its parent, if that is possible now.
-pub(crate) fn pay(unit: &Unit<'_>, child: &AgentRow) -> Result<(), StoreError> {
+pub(crate) fn send(unit: &Unit<'_>, child: &AgentRow) -> Result<(), StoreError> {
     let sql = "SELECT 1 FROM agents WHERE key = ?1 AND owes_report = 1";
     let Some(parent) = child.id.parent().filter(|_| !child.is_dead) else { return Ok(()) };
     if unit.row(sql, params![child.key], |_| Ok(()))?.is_none() {
@@ -56,9 +56,9 @@ pub(crate) fn pay(unit: &Unit<'_>, child: &AgentRow) -> Result<(), StoreError> {
     if is_awaited || parent.unread >= MAILBOX_LIMIT {
         return Ok(());
     }
-    let body = match last_words(unit, child.key)? {
-        LastWords::Answer(text) => body_of(&text),
-        LastWords::Error(error) => body_of(&format!("Error: {error}")),
+    let body = match last_result(unit, child.key)? {
+        LastResult::Answer(text) => body_of(&text),
+        LastResult::Error(error) => body_of(&format!("Error: {error}")),
     };
     unit.run(
         "INSERT INTO mail (recipient, sender, body, sent_at, sent_by, cause)
@@ -67,11 +67,11 @@ pub(crate) fn pay(unit: &Unit<'_>, child: &AgentRow) -> Result<(), StoreError> {
         params![parent.key, child.key, body, unit.now().as_millis()],
     )?;
     unit.touch(child.session);
-    forgive(unit, child.key)
+    cancel(unit, child.key)
 }
 
 /// Sends the reports of all idle children in the tree of an agent.
-pub(crate) fn pay_in_tree(unit: &Unit<'_>, root: &AgentRow) -> Result<(), StoreError> {
+pub(crate) fn send_in_tree(unit: &Unit<'_>, root: &AgentRow) -> Result<(), StoreError> {
     // There are rarely any, and then only the few rows of the session are read.
     let sql = "SELECT id FROM agents
         WHERE session = ?1 AND id LIKE ?2 || '_%' AND owes_report = 1 AND state = 'idle' ORDER BY key";
@@ -79,14 +79,14 @@ pub(crate) fn pay_in_tree(unit: &Unit<'_>, root: &AgentRow) -> Result<(), StoreE
     let owing: Vec<String> = unit.rows(sql, params, |row| row.get(0))?;
     for id in owing {
         if let Some(child) = find_agent(unit, root.session, &sessions::parse_agent(&id)?)? {
-            pay(unit, &child)?;
+            send(unit, &child)?;
         }
     }
     Ok(())
 }
 
 /// The child owes no report any more.
-pub(crate) fn forgive(unit: &Unit<'_>, child: i64) -> Result<(), StoreError> {
+pub(crate) fn cancel(unit: &Unit<'_>, child: i64) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET owes_report = 0 WHERE key = ?1 AND owes_report = 1";
     unit.run(sql, params![child])
 }

@@ -147,7 +147,7 @@ impl<'a> KnownRoots<'a> {
         let device = device.map(u64::cast_signed);
         let params =
             params![self.key, machine, host, path_bytes(&path), boot, device, inode.cast_signed()];
-        unit.run_untold(&sql, params)?;
+        unit.run_silently(&sql, params)?;
         self.folders.insert(path, found);
         Ok(())
     }

@@ -65,8 +65,8 @@ impl Database for Sqlite {
         Sharing::Everything
     }
 
-    fn leave(self: Box<Self>) {
-        open::leave(self.connection, &self.path);
+    fn close(self: Box<Self>) {
+        open::close(self.connection, &self.path);
     }
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct Transaction<'a> {
 
 impl Transaction<'_> {
     /// Rolls back to the savepoint. Returns whether that was possible.
-    pub(crate) fn take_back(&self) -> bool {
+    pub(crate) fn roll_back_to_savepoint(&self) -> bool {
         // If the disk is full, SQLite rolls back the whole transaction. Later statements would then
         // run outside of one, and be kept although their callers get an error.
         !self.connection.is_autocommit()

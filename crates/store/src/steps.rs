@@ -132,17 +132,17 @@ pub(crate) enum Actor {
     Command,
     /// The user, on the screen or the command line. Mail that only the user saw does not count as
     /// announced to the model. Sending mail refills the wake budget.
-    Person(Budget),
+    User(Budget),
 }
 
 impl Actor {
-    fn of_hand(refill: Option<Budget>) -> Actor {
-        refill.map_or(Actor::Command, Actor::Person)
+    fn with_refill(refill: Option<Budget>) -> Actor {
+        refill.map_or(Actor::Command, Actor::User)
     }
 
     /// Whether the actor may do more than an agent.
-    pub(crate) fn is_person(self) -> bool {
-        matches!(self, Actor::Person(_))
+    pub(crate) fn is_user(self) -> bool {
+        matches!(self, Actor::User(_))
     }
 }
 
@@ -176,7 +176,7 @@ impl Store {
         };
         self.commit(Scope::Session(session), move |unit| {
             let agent = agent_by_id(unit, &session, &agent)?;
-            Ok(perform(unit, &agent, step, Actor::of_hand(refill))?.outcome)
+            Ok(perform(unit, &agent, step, Actor::with_refill(refill))?.outcome)
         })
         .await
     }
@@ -192,7 +192,7 @@ impl Store {
     ) -> Result<Acted, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
-            let done = perform(unit, &agent, step, Actor::Person(budget))?;
+            let done = perform(unit, &agent, step, Actor::User(budget))?;
             Ok(Acted { messages: append_all(unit, &agent, done.notes)?, outcome: done.outcome })
         })
         .await

@@ -114,7 +114,7 @@ impl Store {
         match &self.reading {
             Reading::Sqlite(readers) => Changes::of_file(committed, readers.path()),
             Reading::Postgres { listener, .. } => {
-                Ok(Changes::heard(committed, listener.hear(session)?))
+                Ok(Changes::of_server(committed, listener.subscribe(session)?))
             }
         }
     }

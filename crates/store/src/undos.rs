@@ -87,9 +87,9 @@ pub enum Settled {
 }
 
 /// How many entries a list shows.
-const LISTED: u32 = 100;
+const LIST_LIMIT: u32 = 100;
 /// How many of the latest changes are searched for a call. A screen shows the latest calls.
-const LOOKED_AT: u32 = 1_000;
+const SEARCH_LIMIT: u32 = 1_000;
 
 impl Store {
     /// What can be undone, the latest first.
@@ -99,7 +99,7 @@ impl Store {
             let sql = "SELECT s.key, s.title, s.created_at FROM causes s WHERE s.session = ?1
                 AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
                 ORDER BY s.key DESC LIMIT ?2";
-            let causes = unit.rows(sql, params![session, LISTED], |row| {
+            let causes = unit.rows(sql, params![session, LIST_LIMIT], |row| {
                 Ok((row.get::<i64>(0)?, row.get(1)?, row.get(2)?))
             })?;
             let undoable = causes.into_iter().map(|(cause, title, said_at)| {
@@ -151,7 +151,7 @@ impl Store {
             let agent = agent_by_id(unit, &session, &agent)?;
             let sql = "SELECT c.key, m.data FROM changes c JOIN messages m ON m.id = c.message
                 WHERE c.agent = ?1 ORDER BY c.key DESC LIMIT ?2";
-            let newest = unit.rows(sql, params![agent.key, LOOKED_AT], |row| {
+            let newest = unit.rows(sql, params![agent.key, SEARCH_LIMIT], |row| {
                 Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
             })?;
             let Some((key, _)) = newest.iter().find(|(_, data)| is_about(data, &call)) else {

@@ -104,7 +104,7 @@ impl<'a> Unit<'a> {
             Ok(value) => Ok(value),
             Err(error) => {
                 self.written.replace(written_before);
-                Err(self.take_back(error))
+                Err(self.roll_back_to_savepoint(error))
             }
         }
     }
@@ -120,20 +120,20 @@ impl<'a> Unit<'a> {
         }
         match &self.connection {
             Connection::Postgres(transaction) => {
-                transaction.settle().map_err(|error| self.take_back(error))
+                transaction.settle().map_err(|error| self.roll_back_to_savepoint(error))
             }
             Connection::Sqlite(_) | Connection::None => Ok(()),
         }
     }
 
     /// Rolls back to the savepoint. If that fails, the whole transaction is lost.
-    fn take_back(&self, error: StoreError) -> StoreError {
-        let is_taken_back = match &self.connection {
-            Connection::Sqlite(transaction) => transaction.take_back(),
-            Connection::Postgres(transaction) => transaction.take_back_unit(),
+    fn roll_back_to_savepoint(&self, error: StoreError) -> StoreError {
+        let is_rolled_back = match &self.connection {
+            Connection::Sqlite(transaction) => transaction.roll_back_to_savepoint(),
+            Connection::Postgres(transaction) => transaction.roll_back_unit(),
             Connection::None => true,
         };
-        if !is_taken_back {
+        if !is_rolled_back {
             self.broken.replace(Some(error.clone()));
         }
         error
@@ -156,7 +156,7 @@ impl<'a> Unit<'a> {
     }
 
     /// Prevents others from assigning numbers to new rows until the commit.
-    pub(crate) fn keep_numbers(&self) -> Result<(), StoreError> {
+    pub(crate) fn lock_numbering(&self) -> Result<(), StoreError> {
         match &self.connection {
             Connection::Postgres(transaction) => {
                 let numbered = TABLES.iter().filter(|table| table.key.is_some());
@@ -179,9 +179,9 @@ impl<'a> Unit<'a> {
     }
 
     /// The same for a change that others do not need to know: other processes are not notified.
-    pub(crate) fn run_untold(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+    pub(crate) fn run_silently(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
         match &self.connection {
-            Connection::Postgres(transaction) => transaction.queue_untold(sql, params),
+            Connection::Postgres(transaction) => transaction.queue_silently(sql, params),
             Connection::Sqlite(_) | Connection::None => self.run(sql, params),
         }
     }

@@ -14,7 +14,7 @@ use crate::agents::{AgentRow, State, agent_by_id, find_agent, state_of};
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::refusal::Refusal;
-use crate::reports::{self, LastWords};
+use crate::reports::{self, LastResult};
 use crate::sessions;
 use crate::sql::params;
 use crate::steps::{Actor, Mark, Named, Outcome, Performed, resolve};
@@ -266,7 +266,7 @@ pub(crate) fn end(
         let status = status(unit, &agent)?;
         let is_told = matches!(status, Status::Answered(_) | Status::Failed(_));
         if is_told && actor == Actor::Model && id.parent().as_ref() == Some(&waiter.id) {
-            reports::forgive(unit, agent.key)?;
+            reports::cancel(unit, agent.key)?;
         }
         results.push(Awaited { agent: id.clone(), status });
     }
@@ -279,14 +279,14 @@ pub(crate) fn end(
             let untold: Vec<i64> = unit.rows(sql, params![waiter.key], |row| row.get(0))?;
             Ok(done.marking(untold.into_iter().map(|mail| (Mark::Told, mail))))
         }
-        Actor::Command | Actor::Person(_) => Ok(done),
+        Actor::Command | Actor::User(_) => Ok(done),
     }
 }
 
 /// Ends a wait without a report. A child that has finished meanwhile sends its report by mail.
 pub(crate) fn abandon(unit: &Unit<'_>, waiter: &AgentRow) -> Result<(), StoreError> {
     remove_edges(unit, waiter)?;
-    reports::pay_in_tree(unit, waiter)
+    reports::send_in_tree(unit, waiter)
 }
 
 /// The same for the whole tree of a top-level agent that another process takes over.
@@ -294,7 +294,7 @@ pub(crate) fn abandon_tree(unit: &Unit<'_>, top: &AgentRow) -> Result<(), StoreE
     let sql = "DELETE FROM waits WHERE waiter IN
         (SELECT key FROM agents WHERE session = ?1 AND id LIKE ?2 || '%')";
     unit.run(sql, params![top.session, top.id.to_string()])?;
-    reports::pay_in_tree(unit, top)
+    reports::send_in_tree(unit, top)
 }
 
 fn status(unit: &Unit<'_>, agent: &AgentRow) -> Result<Status, StoreError> {
@@ -304,9 +304,9 @@ fn status(unit: &Unit<'_>, agent: &AgentRow) -> Result<Status, StoreError> {
     if is_running(unit, agent)? {
         return Ok(Status::Running);
     }
-    Ok(match reports::last_words(unit, agent.key)? {
-        LastWords::Answer(text) => Status::Answered(text),
-        LastWords::Error(error) => Status::Failed(error),
+    Ok(match reports::last_result(unit, agent.key)? {
+        LastResult::Answer(text) => Status::Answered(text),
+        LastResult::Error(error) => Status::Failed(error),
     })
 }
 

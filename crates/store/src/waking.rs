@@ -86,7 +86,7 @@ pub struct Announced {
 }
 
 /// A notification shows this many messages. Of the others it only gives the number.
-const SHOWN: u32 = 5;
+const SHOWN_LIMIT: u32 = 5;
 
 pub(crate) const WOULD_WAKE: &str =
     "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0 AND s.requests_left > 0";
@@ -110,8 +110,8 @@ impl Store {
             }
             set_state(unit, &agent, State::Idle)?;
             match ending {
-                Ending::Answered | Ending::Failed(_) => reports::pay(unit, &agent)?,
-                Ending::Interrupted => reports::forgive(unit, agent.key)?,
+                Ending::Answered | Ending::Failed(_) => reports::send(unit, &agent)?,
+                Ending::Interrupted => reports::cancel(unit, agent.key)?,
             }
             Ok(Ended { messages, sleep: Sleep::Asleep, is_held: note_held(unit, &agent)? })
         })
@@ -131,7 +131,7 @@ impl Store {
                 return Ok(Sleep::MailWaits);
             }
             set_state(unit, &agent, State::Idle)?;
-            reports::pay(unit, &agent)?;
+            reports::send(unit, &agent)?;
             Ok(Sleep::Asleep)
         })
         .await
@@ -225,7 +225,7 @@ fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
     let sql = "SELECT m.id, s.id, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.recipient = ?1 AND m.unread = 1 AND m.told_by IS NULL ORDER BY m.id DESC LIMIT ?2";
     let new = unit
-        .rows(sql, params![agent.key, SHOWN], |row| {
+        .rows(sql, params![agent.key, SHOWN_LIMIT], |row| {
             Ok((row.get(0)?, row.get::<String>(1)?, row.get(2)?))
         })?
         .into_iter()

@@ -49,10 +49,10 @@ impl Store {
                 match (due.run_by(unit, &process, patience), due.state) {
                     (RunBy::This, State::Idle) => work.to_wake.push(due.id),
                     (RunBy::This, _) => work.at_work.push(due.id),
-                    (RunBy::Nobody, _) if due.place == place => {
+                    (RunBy::NoProcess, _) if due.place == place => {
                         work.to_take_up.push(due.id.top());
                     }
-                    (RunBy::Nobody | RunBy::Another, _) => {}
+                    (RunBy::NoProcess | RunBy::Another, _) => {}
                 }
             }
             for list in [&mut work.to_wake, &mut work.at_work, &mut work.to_take_up] {
@@ -99,7 +99,7 @@ struct Due {
 enum RunBy {
     This,
     Another,
-    Nobody,
+    NoProcess,
 }
 
 impl Due {
@@ -114,7 +114,7 @@ impl Due {
             {
                 RunBy::Another
             }
-            Some(_) | None => RunBy::Nobody,
+            Some(_) | None => RunBy::NoProcess,
         }
     }
 }

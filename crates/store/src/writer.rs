@@ -22,9 +22,9 @@ use crate::steps::Outcome;
 use crate::unit::Unit;
 
 /// How many units may wait. Callers wait while the queue is full.
-const QUEUE: usize = 1_024;
+const QUEUE_LIMIT: usize = 1_024;
 /// How many units may share a commit, so that the first does not wait for long.
-const SHARED: usize = 256;
+const MAX_SHARED: usize = 256;
 
 /// A database, as the writer's thread uses it.
 pub(crate) trait Database: Send {
@@ -51,10 +51,10 @@ pub(crate) trait Database: Send {
     }
 
     /// Called when all callers have their results.
-    fn say_news(&mut self) {}
+    fn notify(&mut self) {}
 
     /// Called last.
-    fn leave(self: Box<Self>);
+    fn close(self: Box<Self>);
 }
 
 /// What a unit is about. Nothing else writes there until it is committed.
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Job {
 
 impl Writer {
     pub(crate) fn start(database: Box<dyn Database>) -> Result<Writer, StoreError> {
-        let (queue, jobs) = mpsc::channel(QUEUE);
+        let (queue, jobs) = mpsc::channel(QUEUE_LIMIT);
         let (commits, committed) = watch::channel(0);
         let work = WriterThread { database, jobs, waiting: VecDeque::new(), commits };
         let thread = std::thread::Builder::new()
@@ -211,9 +211,9 @@ impl WriterThread {
                 _ => self.shared_commit(first),
             }
             self.commits.send_modify(|count| *count += 1);
-            self.database.say_news();
+            self.database.notify();
         }
-        self.database.leave();
+        self.database.close();
     }
 
     /// Runs `first`, and all waiting jobs that may share its transaction.
@@ -232,7 +232,7 @@ impl WriterThread {
         let (jobs, waiting) = (&mut self.jobs, &mut self.waiting);
         let mut first = Some(first);
         let next = || first.take().or_else(|| next_for(may_share, jobs, waiting));
-        let mut group = std::iter::from_fn(next).take(SHARED);
+        let mut group = std::iter::from_fn(next).take(MAX_SHARED);
         let outcome = self.database.transaction(&scope, &mut |unit| {
             let mut last: Option<Answer> = None;
             for job in group.by_ref() {
@@ -259,7 +259,7 @@ impl WriterThread {
         while let Some(Job { work: Work::Letter(letter, answer), .. }) = next {
             letters.push(letter);
             answers.push(answer);
-            let has_room = letters.len() < SHARED;
+            let has_room = letters.len() < MAX_SHARED;
             next =
                 has_room.then(|| next_for(may_share, &mut self.jobs, &mut self.waiting)).flatten();
         }
@@ -297,7 +297,7 @@ fn next_for(
     if let Some(at) = waiting.iter().position(&may_share) {
         return waiting.remove(at);
     }
-    while waiting.len() < QUEUE
+    while waiting.len() < QUEUE_LIMIT
         && let Ok(job) = jobs.try_recv()
     {
         if may_share(&job) {

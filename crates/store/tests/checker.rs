@@ -57,7 +57,7 @@ async fn m8_the_checker_notices_each_kind_of_damage() {
         ("UPDATE mail SET sent_by = 99 WHERE id = 2", "mail 2: was sent by 99, which is no such result"),
         ("UPDATE mail SET recipient = sender WHERE id = 2", "sent mail 2 to 1/, and its row says"),
         ("UPDATE mail SET unread = 1 WHERE id = 1", "mail 1: is unread although the row says who read it"),
-        ("UPDATE mail SET unread = 0 WHERE id = 2", "mail 2: is read, and nobody has read it"),
+        ("UPDATE mail SET unread = 0 WHERE id = 2", "mail 2: is read, but no log or user read it"),
         ("UPDATE mail SET unread = 1, read_by = NULL WHERE id = 1", "read mail 1, which is not marked"),
         (&format!("UPDATE mail SET read_by = {listed} WHERE id = 1"), "which does not say so"),
         (&format!("UPDATE mail SET told_by = {sent} WHERE id = 2"), "which does not say so"),

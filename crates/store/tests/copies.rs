@@ -8,7 +8,7 @@ use ikigai_store::{
 };
 use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
 
-use crate::support::{PATIENCE, agent, check_books};
+use crate::support::{PATIENCE, agent, check_database};
 
 /// Everything that can be seen of a session.
 #[derive(Debug, PartialEq)]
@@ -108,13 +108,13 @@ async fn there_and_back(from: Kind, over: Kind) {
     second.copy_session(session, &third, Process::current()).await.unwrap();
     assert_eq!(see(&third, session).await, seen);
     for store in [&first, &second, &third] {
-        check_books(store.database(), &[]);
+        check_database(store.database(), &[]);
     }
     // It continues there as it would have here.
     let mut again = ikigai_testkit::TestAgent::claim(&third, session, agent("1/")).await.unwrap();
     let newest = again.send(&third, &agent("0/"), "more").await;
     assert_eq!(newest.value(), third.number("SELECT max(id) FROM mail"));
-    check_books(third.database(), &[]);
+    check_database(third.database(), &[]);
     let again = second.copy_session(session, &third, Process::current()).await.unwrap_err();
     assert!(matches!(again, StoreError::SessionExists(id) if id == session), "{again}");
 }
@@ -160,7 +160,7 @@ async fn a_long_session_survives_a_round_trip_through_a_server() {
     first.copy_session(session, &second, Process::current()).await.unwrap();
     second.copy_session(session, &third, Process::current()).await.unwrap();
     assert!(see(&third, session).await == seen, "the session differs");
-    check_books(third.database(), &[]);
+    check_database(third.database(), &[]);
     third.remove_session(session, Process::current()).await.unwrap();
     second.remove_session(session, Process::current()).await.unwrap();
 }

@@ -8,7 +8,7 @@ use ikigai_store::{Options, Store};
 use ikigai_testkit::{Kind, PLENTY, Random, TestAgent, TestStore, place};
 use uuid::Uuid;
 
-use crate::support::{ROOM, Running, check_books, child};
+use crate::support::{ROOM, Running, check_database, child};
 
 const PROCESSES: u32 = 16;
 const AGENTS: u32 = 8;
@@ -78,5 +78,5 @@ async fn sixteen_processes_with_eight_agents_each_all_finish() {
     assert!(most <= i64::from(PROCESSES) * CONNECTIONS, "{most} connections");
     let sent = store.number("SELECT count(*) FROM mail");
     assert_eq!(sent, i64::from(PROCESSES * AGENTS * STEPS));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }

@@ -17,7 +17,7 @@ use ikigai_testkit::{
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::support::{Blockade, PATIENCE, ROOM, agent, check_books, free_agents, skip, submit};
+use crate::support::{Blockade, PATIENCE, ROOM, agent, check_database, free_agents, skip, submit};
 
 fn postgres() -> TestStore {
     TestStore::of(Kind::Postgres)
@@ -184,7 +184,7 @@ async fn letters_that_wait_together_are_counted_together_and_refused_separately(
     let bodies = store.raw().rows(bodies, |row| row.text(0).unwrap());
     assert_eq!(bodies, ["person 0", "person 2", "person 3", "person 5"]);
     assert_eq!(store.number("SELECT unread FROM agents WHERE id = '1/'"), 1_000);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn a_letter_that_the_server_refuses_fails_and_the_others_are_sent() {
     store.raw().allow("mail");
     let told = send_together(&store, &store, session, &["1/", "2/"]).await;
     assert!(told.iter().all(|told| told.parse::<i64>().is_ok()), "{told:?}");
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn m11_a_connection_cut_at_any_point_of_a_unit_duplicates_and_loses_nothin
         }
     }
     assert_eq!(store.number("SELECT count(*) FROM mail"), sent);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -306,7 +306,7 @@ async fn m11_letters_whose_answer_was_lost_each_get_their_own_result() {
     let ids = store.raw().rows("SELECT id FROM mail ORDER BY id", |row| row.integer(0).unwrap());
     let sent = [0, 1, 3].map(|number: usize| told[number].parse::<i64>().unwrap());
     assert_eq!(ids, sent);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 /// The lookup of the key used the same outcome as a commit, and found its own row.
@@ -351,7 +351,7 @@ async fn m6_behind_a_pooler_the_sweep_finds_mail_without_signals() {
     }
     let statements = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
         AND query LIKE 'LISTEN%'";
-    assert_eq!(store.number(statements), 0, "nobody listens through it");
+    assert_eq!(store.number(statements), 0, "no connection listens through it");
 }
 
 #[tokio::test]

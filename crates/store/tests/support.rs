@@ -102,7 +102,7 @@ pub(crate) fn verdict(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
 }
 
 #[track_caller]
-pub(crate) fn check_books(database: &str, acknowledged: &[PathBuf]) {
+pub(crate) fn check_database(database: &str, acknowledged: &[PathBuf]) {
     assert_eq!(verdict(database, acknowledged), Vec::<String>::new());
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn open(path: &Path) -> Store {
 pub(crate) fn submit<F: Future + ?Sized>(future: Pin<&mut F>) {
     // Unconstrained: tokio would make a task pause that polls more than a hundred of them.
     let polled = pin!(unconstrained(future)).poll(&mut Context::from_waker(Waker::noop()));
-    assert!(polled.is_pending(), "nobody can have answered yet");
+    assert!(polled.is_pending(), "there is no answer yet");
 }
 
 /// Blocks all writers until it is dropped.

@@ -13,7 +13,7 @@ use ikigai_testkit::{Kind, PLENTY, TestStore, place, send_to};
 use uuid::Uuid;
 
 use crate::support::{
-    Blockade, ROOM, Running, agent, check_books, child, driver_process, free_agents, open, skip,
+    Blockade, ROOM, Running, agent, check_database, child, driver_process, free_agents, open, skip,
     submit,
 };
 
@@ -186,7 +186,7 @@ async fn eight_processes_at_one_file_lose_nothing_and_are_never_locked_out() {
     };
     let promised: usize = files.iter().map(sent).sum();
     assert_eq!(usize::try_from(store.number("SELECT count(*) FROM mail")).unwrap(), promised);
-    check_books(store.database(), &files);
+    check_database(store.database(), &files);
 }
 
 /// On a small disk: fills it, shares a commit, makes room, shares another. Prints all results.
@@ -281,5 +281,5 @@ fn a_full_disk_in_a_shared_commit_keeps_nothing_and_promises_nothing() {
     ];
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(told, expected, "{stderr}");
-    check_books(folder.path().join("store.db").to_str().unwrap(), &[]);
+    check_database(folder.path().join("store.db").to_str().unwrap(), &[]);
 }

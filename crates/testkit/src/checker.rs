@@ -70,7 +70,7 @@ pub fn check_settled(database: &str) -> Vec<String> {
 /// With separate queries: those of the store are not used here.
 const UNDONE: [(&str, &str); 4] = [
     (
-        "mail that nobody was told of",
+        "unannounced mail",
         "SELECT m.id || ' to ' || a.id FROM mail m JOIN agents a ON a.key = m.recipient
             JOIN sessions s ON s.key = a.session
             WHERE m.unread = 1 AND m.told_by IS NULL AND a.state <> 'dead' AND a.mail_held = 0
@@ -369,7 +369,7 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
     match (mail.unread, mail.read_by, mail.read_by_person) {
         (true, None, false) | (false, None, true) | (false, Some(_), _) => {}
         (true, ..) => wrong("is unread although the row says who read it"),
-        (false, None, false) => wrong("is read, and nobody has read it"),
+        (false, None, false) => wrong("is read, but no log or user read it"),
     }
     if let Some(message) = mail.read_by {
         let kind = books.message(mail.recipient, message).map(Message::kind);
@@ -431,7 +431,7 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
         },
         Said::Read(mail) => match books.mail.get(mail) {
             Some(row) if row.recipient != claim.agent => {
-                wrong(format!("read mail {mail} of somebody else"));
+                wrong(format!("read mail {mail} of another agent"));
             }
             Some(row) if !claim.rewound_after && (row.unread || row.told_by.is_none()) => {
                 wrong(format!("read mail {mail}, which is not marked"));

@@ -201,7 +201,7 @@ fn say(line: &str) {
 
 fn die() -> ! {
     kill_process(getpid(), Signal::KILL).unwrap();
-    unreachable!("nobody outlives SIGKILL")
+    unreachable!("SIGKILL ends this process")
 }
 
 struct Driver<'a> {
@@ -220,7 +220,7 @@ impl Driver<'_> {
         let send = self.plan.fault != Fault::None || self.plan.pause == Some(self.step);
         match if send { 0 } else { self.random.below(20) } {
             0..8 => {
-                let (to, body) = (self.anybody(), self.body("agent"));
+                let (to, body) = (self.any_agent(), self.body("agent"));
                 self.call(send_to(&to, &body)).await
             }
             8..11 => self.call(everything()).await,
@@ -236,7 +236,7 @@ impl Driver<'_> {
         }
     }
 
-    fn anybody(&mut self) -> AgentId {
+    fn any_agent(&mut self) -> AgentId {
         AgentId::top_level(u32::try_from(self.random.below(self.plan.agents.into())).unwrap())
     }
 
@@ -376,7 +376,7 @@ impl Driver<'_> {
     }
 
     async fn person_sends(&mut self) -> Result<(), StoreError> {
-        let (to, body) = (self.anybody(), self.body("person"));
+        let (to, body) = (self.any_agent(), self.body("user"));
         let (session, me) = (self.plan.session, self.agent.id.clone());
         let outcome = self.store.perform(session, me, send_to(&to, &body), Some(PLENTY)).await?;
         if let Outcome::Sent { id, to } = outcome {

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::thinking::{FORMAT, ThinkingBlock};
 use crate::bounds::Bounds;
 use crate::fault::Fault;
-use crate::given_ids::GivenIds;
 use crate::json::parse;
-use crate::kept::{Kept, Placed};
 use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
 use crate::stream::{OnText, Progress, read_event, wrong_format};
+use crate::unique_ids::UniqueIds;
 
 /// The name of the format in errors.
 const FORMAT_NAME: &str = "the Messages format";
@@ -216,7 +216,7 @@ impl Decoder {
             stop,
             tokens: self.usage.as_ref().map(Usage::tokens),
         };
-        let mut ids = GivenIds::default();
+        let mut ids = UniqueIds::default();
         let mut thinking = Vec::new();
         for block in self.blocks {
             match block.content {
@@ -231,12 +231,12 @@ impl Decoder {
                 }
                 Content::Thinking(block) if block.is_complete() => {
                     let (text, calls) = (response.text.len(), response.calls.len());
-                    thinking.push(Placed { text, calls, block });
+                    thinking.push(PlacedBlock { text, calls, block });
                 }
                 Content::Thinking(_) | Content::Ignored => {}
             }
         }
-        response.extras = Kept { model: self.model, blocks: thinking }.into_extras(FORMAT);
+        response.extras = StoredBlocks { model: self.model, blocks: thinking }.into_extras(FORMAT);
         response
     }
 }

@@ -15,8 +15,8 @@ use super::thinking::{ThinkingBlock, thinking};
 use crate::call_ids::{CallIds, IdRule};
 use crate::entries::{Answer, Entry, entries, is_blank};
 use crate::json::{body, raw};
-use crate::kept::Piece;
 use crate::request::{Request, Tool, ToolUse};
+use crate::stored_blocks::Piece;
 use crate::wire_call::{wire_arguments, wire_name};
 
 /// Used where the API requires a user message and the log has none.

@@ -7,7 +7,7 @@ use ikigai_conversation::Extras;
 use serde::{Deserialize, Serialize};
 
 use crate::entries::is_blank;
-use crate::kept::{Kept, Placed};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
 
 /// The key of this format in the extras.
 pub(super) const FORMAT: &str = "anthropic";
@@ -38,8 +38,11 @@ impl ThinkingBlock {
 }
 
 /// The blocks in a response's extras that can be sent to `model`.
-pub(super) fn thinking(extras: Option<&Extras>, model: &str) -> Option<Vec<Placed<ThinkingBlock>>> {
-    let kept = Kept::<ThinkingBlock>::from_extras(extras, FORMAT)?;
+pub(super) fn thinking(
+    extras: Option<&Extras>,
+    model: &str,
+) -> Option<Vec<PlacedBlock<ThinkingBlock>>> {
+    let kept = StoredBlocks::<ThinkingBlock>::from_extras(extras, FORMAT)?;
     let is_taken = kept.is_of(model) && kept.blocks.iter().all(|placed| placed.block.is_complete());
     is_taken.then_some(kept.blocks)
 }

@@ -15,8 +15,8 @@ use super::extras::WantedCall;
 use super::object_end::ObjectEnd;
 use crate::bounds::Bounds;
 use crate::fault::Fault;
-use crate::given_ids::GivenIds;
 use crate::response::{Call, Stop};
+use crate::unique_ids::UniqueIds;
 use crate::wire_call::is_json;
 
 /// The calls of a response so far, in the order in which they started.
@@ -79,19 +79,19 @@ impl Calls {
     /// The calls of a response that ended with `stop`, with unique ids, and
     /// what is sent back with them.
     pub(super) fn finish(self, stop: Stop) -> (Vec<Call>, BTreeMap<String, WantedCall>) {
-        let mut ids = GivenIds::default();
-        let mut wanted = BTreeMap::new();
+        let mut ids = UniqueIds::default();
+        let mut kept = BTreeMap::new();
         let calls = self.calls.into_iter().map(|call| {
             let id = ids.next(call.id.as_deref());
             if call.extra_content.is_some() {
                 let extra_content = call.extra_content;
-                wanted.insert(id.to_string(), WantedCall { extra_content });
+                kept.insert(id.to_string(), WantedCall { extra_content });
             }
             let is_bare = call.arguments.trim_ascii().is_empty();
             let arguments = if is_bare { stop.no_arguments() } else { call.arguments };
             Call { id, name: call.name, arguments }
         });
-        (calls.collect(), wanted)
+        (calls.collect(), kept)
     }
 
     fn take(&mut self, piece: &Piece<'_>, bounds: &mut Bounds) -> Result<(), Fault> {

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::calls::Calls;
 use super::chunk::{Choice, Chunk, Part, content_of, strange, text_of};
-use super::extras::Wanted;
+use super::extras::ChatExtras;
 use super::reasoning::Reasoning;
 use crate::bounds::Bounds;
 use crate::fault::{Category, Fault};
@@ -205,14 +205,14 @@ impl Decoder {
     }
 
     fn into_response(self, stop: Stop) -> Response {
-        let mut wanted = Wanted::default();
+        let mut kept = ChatExtras::default();
         if !self.calls.is_empty() {
-            self.reasoning.move_into(&mut wanted);
+            self.reasoning.move_into(&mut kept);
         }
         let (calls, wanted_calls) = self.calls.finish(stop);
-        wanted.calls = wanted_calls;
+        kept.calls = wanted_calls;
         let Decoder { text, tokens, .. } = self;
-        Response { text, calls, extras: wanted.into_extras(), stop, tokens }
+        Response { text, calls, extras: kept.into_extras(), stop, tokens }
     }
 }
 

@@ -8,7 +8,7 @@ use ikigai_conversation::ToolCall;
 use serde::Serialize;
 use serde_json::json;
 
-use super::extras::Wanted;
+use super::extras::ChatExtras;
 use crate::call_ids::{CallIds, IdRule};
 use crate::entries::{Answer, Entry, entries, is_blank, prompt};
 use crate::request::{Request, Tool, ToolUse};
@@ -141,17 +141,17 @@ impl<'b> Messages<'b> {
         // Not null if there is no text: llama-cpp-python, for example, refuses that.
         self.body.raw(r#","content":"#);
         self.body.json(answer.text);
-        let wanted = answer.extras.map(Wanted::read).unwrap_or_default();
-        wanted.message_fields().for_each(|(field, json)| self.body.field(field, json));
+        let kept = answer.extras.map(ChatExtras::read).unwrap_or_default();
+        kept.message_fields().for_each(|(field, json)| self.body.field(field, json));
         self.body.raw(r#","tool_calls":["#);
         for (position, call) in answer.calls.iter().enumerate() {
             self.body.raw(if position > 0 { "," } else { "" });
-            self.call(call, &wanted);
+            self.call(call, &kept);
         }
         self.body.raw("]}");
     }
 
-    fn call(&mut self, call: &ToolCall, wanted: &Wanted) {
+    fn call(&mut self, call: &ToolCall, kept: &ChatExtras) {
         self.body.raw(r#"{"id":"#);
         self.body.json(self.ids.call(call.tool_call_id.as_str()));
         self.body.raw(r#","type":"function","function":{"name":"#);
@@ -159,9 +159,7 @@ impl<'b> Messages<'b> {
         self.body.raw(r#","arguments":"#);
         self.body.json(&*wire_arguments(&call.arguments));
         self.body.raw("}");
-        wanted
-            .call_fields(&call.tool_call_id)
-            .for_each(|(field, json)| self.body.field(field, json));
+        kept.call_fields(&call.tool_call_id).for_each(|(field, json)| self.body.field(field, json));
         self.body.raw("}");
     }
 

@@ -18,7 +18,7 @@ pub(super) const MAX_BYTES: usize = 1024 * 1024;
 /// The fields of a response's message, unchanged.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Wanted {
+pub(super) struct ChatExtras {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_content: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,19 +41,19 @@ pub(super) struct WantedCall {
 /// The extras of a response whose calls got new ids. `renamed` maps the old ids to the new ones.
 /// Extras of another format contain no ids.
 pub(crate) fn rename_calls(extras: Extras, renamed: &BTreeMap<String, String>) -> Extras {
-    let mut wanted = Wanted::read(&extras);
-    let calls = std::mem::take(&mut wanted.calls).into_iter();
+    let mut kept = ChatExtras::read(&extras);
+    let calls = std::mem::take(&mut kept.calls).into_iter();
     let rename = |id: String| renamed.get(&id).cloned().unwrap_or(id);
-    wanted.calls = calls.map(|(id, call)| (rename(id), call)).collect();
-    wanted.into_extras().unwrap_or(extras)
+    kept.calls = calls.map(|(id, call)| (rename(id), call)).collect();
+    kept.into_extras().unwrap_or(extras)
 }
 
 #[derive(Serialize, Deserialize)]
 struct Envelope {
-    chat_completions: Wanted,
+    chat_completions: ChatExtras,
 }
 
-impl Wanted {
+impl ChatExtras {
     /// The extras for the log, if there are any.
     pub(super) fn into_extras(self) -> Option<Extras> {
         let is_empty = self.message_fields().next().is_none() && self.calls.is_empty();
@@ -65,7 +65,7 @@ impl Wanted {
     }
 
     /// Empty for extras of another format.
-    pub(super) fn read(extras: &Extras) -> Wanted {
+    pub(super) fn read(extras: &Extras) -> ChatExtras {
         let envelope = serde_json::from_str::<Envelope>(extras.as_json());
         envelope.map(|envelope| envelope.chat_completions).unwrap_or_default()
     }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn extras_are_sent_back_byte_by_byte() {
         let json = r#"{"chat_completions":{"reasoning_content":"\u0061","calls":{"c":{"extra_content":{"n":1.10}}}}}"#;
-        let kept = Wanted::read(&extras(json));
+        let kept = ChatExtras::read(&extras(json));
         assert_eq!(
             kept.message_fields().collect::<Vec<_>>(),
             [("reasoning_content", r#""\u0061""#)]
@@ -121,7 +121,7 @@ mod tests {
             r#"{"chat_completions":{"calls":7}}"#,
             r#"{"chat_completions":{"reasoning":null}}"#,
         ] {
-            assert_eq!(Wanted::read(&extras(json)).into_extras(), None, "{json}");
+            assert_eq!(ChatExtras::read(&extras(json)).into_extras(), None, "{json}");
         }
     }
 
@@ -129,6 +129,6 @@ mod tests {
     fn long_extras_are_not_kept() {
         let json = serde_json::to_string(&"x".repeat(MAX_BYTES)).unwrap();
         let reasoning = RawValue::from_string(json).ok();
-        assert_eq!(Wanted { reasoning, ..Wanted::default() }.into_extras(), None);
+        assert_eq!(ChatExtras { reasoning, ..ChatExtras::default() }.into_extras(), None);
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::extras::{MAX_BYTES, Wanted};
+use super::extras::{ChatExtras, MAX_BYTES};
 
 /// The reasoning of one response so far. Servers name it differently, and some send it twice. The
 /// fields that arrived are sent back.
@@ -43,13 +43,13 @@ impl Reasoning {
     }
 
     /// Adds the fields to the extras.
-    pub(super) fn move_into(self, wanted: &mut Wanted) {
+    pub(super) fn move_into(self, kept: &mut ChatExtras) {
         if self.bytes > MAX_BYTES {
             return;
         }
-        wanted.reasoning_content = raw_unless(self.content.is_empty(), &self.content);
-        wanted.reasoning = raw_unless(self.plain.is_empty(), &self.plain);
-        wanted.reasoning_details = raw_unless(self.details.is_empty(), &self.details);
+        kept.reasoning_content = raw_unless(self.content.is_empty(), &self.content);
+        kept.reasoning = raw_unless(self.plain.is_empty(), &self.plain);
+        kept.reasoning_details = raw_unless(self.details.is_empty(), &self.details);
     }
 
     fn has_room(&mut self, bytes: usize) -> bool {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn kept(reasoning: Reasoning) -> [Option<String>; 3] {
-        let mut kept = Wanted::default();
+        let mut kept = ChatExtras::default();
         reasoning.move_into(&mut kept);
         [kept.reasoning_content, kept.reasoning, kept.reasoning_details]
             .map(|field| field.map(|json| json.get().to_owned()))

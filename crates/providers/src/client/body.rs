@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::fault::Fault;
 
 use super::limits::Limits;
-use super::trouble;
+use super::transport_fault;
 
 /// How much of a refusal is read. The useful part is a sentence; some servers append the request.
 const ERROR_LIMIT: usize = 64 << 10;
@@ -26,9 +26,9 @@ pub(super) type OnChunk<'a> = dyn FnMut(&[u8]) -> Result<Rest, Fault> + Send + '
 /// What is expected of the rest of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    Wanted,
+    Needed,
     /// The last event has arrived. Some servers keep the connection open after it.
-    OfNoInterest,
+    Ignored,
 }
 
 /// Passes a body on, piece by piece.
@@ -41,7 +41,7 @@ pub(super) async fn each_chunk(
     let mut limit = limits.first_byte;
     let mut last = Instant::now();
     let mut alarm = pin!(sleep_until(last + limit));
-    let mut rest = Rest::Wanted;
+    let mut rest = Rest::Needed;
     loop {
         tokio::select! {
             biased;
@@ -49,7 +49,7 @@ pub(super) async fn each_chunk(
                 Ok(Some(chunk)) => {
                     rest = on_chunk(&chunk)?;
                     last = Instant::now();
-                    if rest == Rest::OfNoInterest {
+                    if rest == Rest::Ignored {
                         limit = LAST_WORD;
                         alarm.as_mut().reset(last + limit);
                     } else if limit != limits.idle {
@@ -58,16 +58,16 @@ pub(super) async fn each_chunk(
                     }
                 }
                 Ok(None) => return Ok(()),
-                Err(error) => return Err(trouble::broken(shown, &error)),
+                Err(error) => return Err(transport_fault::broken(shown, &error)),
             },
             // The timer is not reset for each of thousands of pieces. When it fires, the time of
             // the latest piece tells how much longer to wait.
             () = &mut alarm => {
-                if rest == Rest::OfNoInterest {
+                if rest == Rest::Ignored {
                     return Ok(());
                 }
                 if last + limit <= Instant::now() {
-                    return Err(trouble::stalled(shown, limit));
+                    return Err(transport_fault::stalled(shown, limit));
                 }
                 alarm.as_mut().reset(last + limit);
             }
@@ -86,9 +86,9 @@ pub(super) async fn read_document(
     let mut on_chunk = |chunk: &[u8]| match body.len() + chunk.len() <= most {
         true => {
             body.extend_from_slice(chunk);
-            Ok(Rest::Wanted)
+            Ok(Rest::Needed)
         }
-        false => Err(trouble::too_long()),
+        false => Err(transport_fault::too_long()),
     };
     each_chunk(answer, shown, limits, &mut on_chunk).await?;
     Ok(body)

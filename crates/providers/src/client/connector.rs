@@ -19,7 +19,7 @@ use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 use crate::fault::{Category, Fault};
 
 use super::address::Address;
-use super::trouble;
+use super::transport_fault;
 
 /// Creates the HTTP client on first use, and another one if its certificates are not enough.
 pub(super) struct Connector {
@@ -36,7 +36,7 @@ pub(super) struct Connector {
 #[derive(Debug, Clone)]
 enum Trust {
     /// An unencrypted connection needs no certificates.
-    Nobody,
+    NotNeeded,
     BuiltIn,
     BuiltInAndFile(PathBuf),
 }
@@ -48,7 +48,7 @@ impl Connector {
         connect: Duration,
     ) -> Connector {
         let trust = match certificates {
-            _ if address.is_some_and(Address::is_plain) => Trust::Nobody,
+            _ if address.is_some_and(Address::is_plain) => Trust::NotNeeded,
             Some(file) => Trust::BuiltInAndFile(file),
             None => Trust::BuiltIn,
         };
@@ -80,13 +80,13 @@ impl Connector {
     ) -> Result<reqwest::Response, Fault> {
         let sent = self.http()?.execute(copy(request)).await;
         let sent = match sent {
-            Err(error) if trouble::is_unknown_issuer(&error) => match self.fall_back() {
+            Err(error) if transport_fault::is_unknown_issuer(&error) => match self.fall_back() {
                 Some(system) => system.execute(copy(request)).await,
                 None => Err(error),
             },
             sent => sent,
         };
-        sent.map_err(|error| trouble::unreachable(shown, &error))
+        sent.map_err(|error| transport_fault::unreachable(shown, &error))
     }
 
     /// A client that uses the machine's store, unless it was used already or the user chose
@@ -124,7 +124,7 @@ impl Trust {
     fn tls(&self) -> Result<ClientConfig, Fault> {
         let mut roots = RootCertStore::empty();
         match self {
-            Trust::Nobody => {}
+            Trust::NotNeeded => {}
             Trust::BuiltIn => add_built_in(&mut roots),
             Trust::BuiltInAndFile(file) => {
                 add_built_in(&mut roots);

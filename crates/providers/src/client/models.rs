@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use crate::fault::{Category, Fault, scrub};
 
-use super::arriving::read_document;
-use super::{Client, trouble};
+use super::body::read_document;
+use super::{Client, transport_fault};
 
 /// The user is waiting at the screen, so a timeout is an answer too.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ impl Client {
     /// If the server cannot be reached, refuses, or does not send a list.
     pub async fn models(&self) -> Result<Vec<String>, Fault> {
         let names = timeout(TIME, self.ask_for_models()).await;
-        let names = names.unwrap_or_else(|_| Err(trouble::stalled(self.shown(), TIME)));
+        let names = names.unwrap_or_else(|_| Err(transport_fault::stalled(self.shown(), TIME)));
         match names {
             Ok(names) => Ok(names.into_iter().map(|name| self.cut_secrets(name)).collect()),
             Err(fault) => Err(self.without_secrets(fault)),
@@ -38,7 +38,8 @@ impl Client {
         let connector = self.connector.with_patience(CONNECT);
         let path = self.provider.models_path();
         let request = self.request(&connector, Method::GET, path)?.build();
-        let request = request.map_err(|error| trouble::unreachable(self.shown(), &error))?;
+        let request =
+            request.map_err(|error| transport_fault::unreachable(self.shown(), &error))?;
         let answer = connector.send(self.shown(), &request).await?;
         if !answer.status().is_success() {
             return Err(self.refusal(answer).await);

@@ -6,7 +6,7 @@ use jiff::fmt::rfc2822;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 /// The delay in a response's headers: milliseconds from some providers, else seconds or a date.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(super) fn parse(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok();
     let exact = text("retry-after-ms").and_then(|value| seconds(value, 0.001));
     exact.or_else(|| {
@@ -39,7 +39,7 @@ mod tests {
         let headers: HeaderMap = headers.collect();
         // Sun, 06 Nov 1994 08:49:37 GMT, in the middle of the second.
         let now = UNIX_EPOCH + Duration::from_millis(784_111_777_500);
-        assert_eq!(retry_after(&headers, now), expected_ms.map(Duration::from_millis));
+        assert_eq!(parse(&headers, now), expected_ms.map(Duration::from_millis));
     }
 
     #[test]

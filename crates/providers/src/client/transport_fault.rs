@@ -10,7 +10,7 @@ use rustls::CertificateError;
 use crate::fault::{Category, Fault, scrub};
 
 /// The limit for a library's message where we have none.
-const WORDS: usize = 200;
+const MESSAGE_LIMIT: usize = 200;
 
 /// A request without a response.
 pub(super) fn unreachable(shown: &str, error: &reqwest::Error) -> Fault {
@@ -73,7 +73,7 @@ fn cause(error: &reqwest::Error) -> String {
         return "no answer in time".to_owned();
     }
     // The innermost error, because the outer ones contain the address.
-    chain(error).last().map_or_else(String::new, |error| scrub(&error.to_string(), WORDS))
+    chain(error).last().map_or_else(String::new, |error| scrub(&error.to_string(), MESSAGE_LIMIT))
 }
 
 fn io_cause(kind: ErrorKind) -> Option<&'static str> {
@@ -102,7 +102,7 @@ fn tls_cause(error: &rustls::Error) -> String {
             _ => "its certificate is not valid",
         }
         .to_owned(),
-        error => format!("TLS: {}", scrub(&error.to_string(), WORDS)),
+        error => format!("TLS: {}", scrub(&error.to_string(), MESSAGE_LIMIT)),
     }
 }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::complaint::Complaint;
-use super::words::{page_text, page_title, scrub};
+use super::sanitize::{page_text, page_title, scrub};
+use super::server_error::ServerError;
 use super::{Category, Fault};
 
 /// The limit for a server's message in characters. With the status and a hint around it, our
 /// message stays below 500.
-const WORDS: usize = 400;
+const MESSAGE_LIMIT: usize = 400;
 
 const WRONG_PATH: &str = " (is the provider's base_url right?)";
 
@@ -19,13 +19,13 @@ impl Fault {
     /// The fault for an error that the server sent as JSON: the body of a response with this
     /// status, or an event in a stream, which has no status.
     pub fn from_error(status: Option<u16>, body: &Value) -> Fault {
-        let complaint = Complaint::read(body);
-        let known_status = status.or(complaint.status);
-        let category = category_of(known_status, &complaint);
+        let server_error = ServerError::read(body);
+        let known_status = status.or(server_error.status);
+        let category = category_of(known_status, &server_error);
         let is_wrong_path = known_status == Some(404) && category == Category::Refused;
         let hint = if is_wrong_path { WRONG_PATH } else { "" };
-        let message = message(status, &complaint.message, hint);
-        Fault { category, message, retry_after: complaint.retry_after }
+        let message = message(status, &server_error.message, hint);
+        Fault { category, message, retry_after: server_error.retry_after }
     }
 
     /// The fault for an error status, whatever the body is.
@@ -62,7 +62,7 @@ fn from_text(status: u16, text: &str) -> Fault {
 }
 
 fn message(status: Option<u16>, words: &str, hint: &str) -> String {
-    let words = scrub(words, WORDS);
+    let words = scrub(words, MESSAGE_LIMIT);
     match status {
         Some(status) if words.is_empty() => format!("HTTP {status}{hint}"),
         Some(status) => format!("HTTP {status}: {words}{hint}"),
@@ -71,12 +71,12 @@ fn message(status: Option<u16>, words: &str, hint: &str) -> String {
     }
 }
 
-fn category_of(status: Option<u16>, complaint: &Complaint) -> Category {
-    let by_name = complaint.names.iter().find_map(|name| category_of_name(name));
+fn category_of(status: Option<u16>, server_error: &ServerError) -> Category {
+    let by_name = server_error.names.iter().find_map(|name| category_of_name(name));
     by_name
-        .or_else(|| category_of_words(status, &complaint.message.to_lowercase()))
+        .or_else(|| category_of_words(status, &server_error.message.to_lowercase()))
         .or_else(|| status.map(category_of_status))
-        .or_else(|| complaint.names.iter().find_map(|name| category_of_vague_name(name)))
+        .or_else(|| server_error.names.iter().find_map(|name| category_of_vague_name(name)))
         // In a stream: the request had been accepted, so the server failed.
         .unwrap_or(Category::Server)
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A server's error.
 #[derive(Debug, Default)]
-pub(super) struct Complaint {
+pub(super) struct ServerError {
     /// Its message; neither bounded nor sanitized.
     pub(super) message: String,
     /// Its types and codes in lower case, such as `invalid_request_error`.
@@ -17,30 +17,32 @@ pub(super) struct Complaint {
     pub(super) retry_after: Option<Duration>,
 }
 
-impl Complaint {
+impl ServerError {
     /// Parses any JSON. An unknown structure is its own message.
-    pub(super) fn read(body: &Value) -> Complaint {
+    pub(super) fn read(body: &Value) -> ServerError {
         match body {
-            Value::Null => Complaint::default(),
-            Value::String(message) => Complaint { message: message.clone(), ..Default::default() },
+            Value::Null => ServerError::default(),
+            Value::String(message) => {
+                ServerError { message: message.clone(), ..Default::default() }
+            }
             // Google answers a streaming request with a list of one error.
-            Value::Array(list) => list.first().map(Complaint::read).unwrap_or_default(),
+            Value::Array(list) => list.first().map(ServerError::read).unwrap_or_default(),
             Value::Object(fields) => match fields.get("error").or_else(|| fields.get("detail")) {
                 Some(error @ Value::Object(_)) => read_object(error),
-                Some(error @ Value::Array(_)) => Complaint::of_message(error.to_string()),
-                Some(error) => Complaint::read(error),
+                Some(error @ Value::Array(_)) => ServerError::of_message(error.to_string()),
+                Some(error) => ServerError::read(error),
                 None => read_object(body),
             },
-            Value::Bool(_) | Value::Number(_) => Complaint::of_message(body.to_string()),
+            Value::Bool(_) | Value::Number(_) => ServerError::of_message(body.to_string()),
         }
     }
 
-    fn of_message(message: String) -> Complaint {
-        Complaint { message, ..Default::default() }
+    fn of_message(message: String) -> ServerError {
+        ServerError { message, ..Default::default() }
     }
 }
 
-fn read_object(error: &Value) -> Complaint {
+fn read_object(error: &Value) -> ServerError {
     let names: Vec<String> = ["code", "type", "status"]
         .iter()
         .filter_map(|field| error[field].as_str())
@@ -54,7 +56,7 @@ fn read_object(error: &Value) -> Complaint {
         .as_u64()
         .and_then(|code| u16::try_from(code).ok())
         .filter(|code| (400..600).contains(code));
-    Complaint { message, names, status, retry_after: retry_delay(error) }
+    ServerError { message, names, status, retry_after: retry_delay(error) }
 }
 
 /// A router's own message only says that another server failed. That

@@ -6,12 +6,12 @@ use super::signatures::{FORMAT, Mark};
 use crate::bounds::Bounds;
 use crate::entries::is_blank;
 use crate::fault::{Category, Fault};
-use crate::given_ids::GivenIds;
 use crate::json::parse;
-use crate::kept::{Kept, Placed};
 use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
 use crate::stream::{OnText, Progress, read_data};
+use crate::unique_ids::UniqueIds;
 
 /// Assembles one response.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ pub(super) struct Decoder {
     progress: Progress,
     text: String,
     calls: Vec<Call>,
-    ids: GivenIds,
-    marks: Vec<Placed<Mark>>,
+    ids: UniqueIds,
+    marks: Vec<PlacedBlock<Mark>>,
     stop: Option<Stop>,
     tokens: Option<Tokens>,
     bounds: Bounds,
@@ -127,7 +127,7 @@ impl Decoder {
     fn mark(&mut self, block: Mark, bytes: usize) -> Result<(), Fault> {
         self.bounds.add_part()?;
         self.bounds.add_bytes(bytes)?;
-        self.marks.push(Placed { text: self.text.len(), calls: self.calls.len(), block });
+        self.marks.push(PlacedBlock { text: self.text.len(), calls: self.calls.len(), block });
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Decoder {
         Response {
             text: self.text,
             calls: self.calls,
-            extras: Kept { model: None, blocks: self.marks }.into_extras(FORMAT),
+            extras: StoredBlocks { model: None, blocks: self.marks }.into_extras(FORMAT),
             stop,
             tokens: self.tokens,
         }

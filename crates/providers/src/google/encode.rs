@@ -9,8 +9,8 @@ use super::signatures::{Mark, marks};
 use crate::call_ids::{CallIds, IdRule, is_word_byte};
 use crate::entries::{Answer, Entry, entries, is_blank, prompt};
 use crate::json::{body, raw};
-use crate::kept::Piece;
 use crate::request::{Request, Tool, ToolUse};
+use crate::stored_blocks::Piece;
 use crate::wire_call::{is_json, wire_arguments, wire_name};
 
 const ID_RULE: IdRule = IdRule { max_bytes: 64, allows: is_word_byte };

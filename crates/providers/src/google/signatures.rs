@@ -6,7 +6,7 @@
 use ikigai_conversation::Extras;
 use serde::{Deserialize, Serialize};
 
-use crate::kept::{Kept, Placed};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
 
 /// The key of this format in the extras.
 pub(super) const FORMAT: &str = "google";
@@ -23,6 +23,6 @@ pub(super) enum Mark {
     End,
 }
 
-pub(super) fn marks(extras: Option<&Extras>) -> Option<Vec<Placed<Mark>>> {
-    Kept::from_extras(extras, FORMAT).map(|kept| kept.blocks)
+pub(super) fn marks(extras: Option<&Extras>) -> Option<Vec<PlacedBlock<Mark>>> {
+    StoredBlocks::from_extras(extras, FORMAT).map(|kept| kept.blocks)
 }

@@ -6,12 +6,12 @@ use super::content::{Content, written};
 use super::items::{FORMAT, Mark};
 use crate::bounds::Bounds;
 use crate::fault::Fault;
-use crate::given_ids::GivenIds;
 use crate::json::parse;
-use crate::kept::{Kept, Placed};
 use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
 use crate::stream::{OnText, Progress, read_event, wrong_format};
+use crate::unique_ids::UniqueIds;
 
 /// The name of the format in errors.
 const FORMAT_NAME: &str = "the Responses format";
@@ -232,7 +232,7 @@ impl Decoder {
             stop,
             tokens: self.tokens,
         };
-        let mut ids = GivenIds::default();
+        let mut ids = UniqueIds::default();
         let mut blocks = Vec::new();
         for item in self.items {
             let (text, calls) = (response.text.len(), response.calls.len());
@@ -252,9 +252,9 @@ impl Decoder {
                 Content::Ignored => None,
             };
             let mark = mark.filter(Mark::is_complete);
-            blocks.extend(mark.map(|block| Placed { text, calls, block }));
+            blocks.extend(mark.map(|block| PlacedBlock { text, calls, block }));
         }
-        response.extras = Kept { model: self.model, blocks }.into_extras(FORMAT);
+        response.extras = StoredBlocks { model: self.model, blocks }.into_extras(FORMAT);
         response
     }
 }

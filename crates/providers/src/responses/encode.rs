@@ -8,8 +8,8 @@ use super::items::{Mark, Reasoning, marks};
 use crate::call_ids::{CallIds, IdRule};
 use crate::entries::{Answer, Entry, entries, is_blank, prompt};
 use crate::json::body;
-use crate::kept::Piece;
 use crate::request::{Request, Tool, ToolUse};
+use crate::stored_blocks::Piece;
 use crate::wire_call::{wire_arguments, wire_name};
 
 const ID_RULE: IdRule = IdRule { max_bytes: 64, allows: |byte| byte.is_ascii_graphic() };

@@ -41,7 +41,7 @@ impl Listener {
     }
 
     /// Changes when another process may have written to the session.
-    pub(crate) fn hear(&self, session: SessionId) -> Result<watch::Receiver<u64>, StoreError> {
+    pub(crate) fn subscribe(&self, session: SessionId) -> Result<watch::Receiver<u64>, StoreError> {
         let mut watches = self.ears.watches();
         if !self.ears.are_listening() {
             let (server, ears) = (Arc::clone(&self.server), Arc::clone(&self.ears));
@@ -152,16 +152,16 @@ mod tests {
         let ears = Ears::default();
         let sessions = [SessionId::new(Uuid::now_v7()), SessionId::new(Uuid::now_v7())];
         let watch = |session| {
-            let (tell, heard) = watch::channel(0);
+            let (tell, notified) = watch::channel(0);
             ears.watches().insert(session, tell);
-            heard
+            notified
         };
-        let mut heard = sessions.map(watch);
+        let mut notified = sessions.map(watch);
         let mut check = |text: &str, expected: [bool; 2]| {
             ears.tell(text);
-            let found = heard.each_mut().map(|heard| {
-                let has_changed = heard.has_changed().unwrap();
-                heard.mark_unchanged();
+            let found = notified.each_mut().map(|notified| {
+                let has_changed = notified.has_changed().unwrap();
+                notified.mark_unchanged();
                 has_changed
             });
             assert_eq!(found, expected, "{text}");

@@ -28,12 +28,12 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Server {
     address: Address,
     /// The backends of our writer and our notifier. Their notifications are ignored.
-    speakers: [AtomicI32; 2],
+    own_backends: [AtomicI32; 2],
 }
 
 impl Server {
     pub(crate) fn new(address: Address) -> Server {
-        Server { address, speakers: Default::default() }
+        Server { address, own_backends: Default::default() }
     }
 
     /// The address without its password.
@@ -77,7 +77,7 @@ impl Server {
         let row =
             reply.rows.first().ok_or_else(|| StoreError::internal("the server says nothing"))?;
         self.require_durable(&row.text(0).map_err(failed)?.unwrap_or_default())?;
-        self.speakers[0].store(client.process(), Ordering::Relaxed);
+        self.own_backends[0].store(client.process(), Ordering::Relaxed);
         let version = row.integer(1).map_err(failed)?.unwrap_or(0);
         if version < OLDEST {
             let reason = format!("it is PostgreSQL {}", version / 10_000);
@@ -103,14 +103,14 @@ impl Server {
 
     /// Whether a notification is our own. If the sender is unknown (0), it is not.
     pub(crate) fn is_own(&self, process: i32) -> bool {
-        let mut speakers = self.speakers.iter().map(|speaker| speaker.load(Ordering::Relaxed));
-        process != 0 && speakers.any(|speaker| speaker == process)
+        let mut own_backends = self.own_backends.iter().map(|own| own.load(Ordering::Relaxed));
+        process != 0 && own_backends.any(|own| own == process)
     }
 
     /// A connection for sending notifications.
     pub(crate) fn connect_notifier(&self) -> Result<Client, StoreError> {
         let client = self.connect()?;
-        self.speakers[1].store(client.process(), Ordering::Relaxed);
+        self.own_backends[1].store(client.process(), Ordering::Relaxed);
         Ok(client)
     }
 

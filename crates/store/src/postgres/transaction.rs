@@ -42,12 +42,12 @@ pub(super) struct Inner<'a> {
     pub(super) failed: Option<(StoreError, bool)>,
     pub(super) has_written: bool,
     /// Whether other processes should be notified of what was written.
-    has_news: bool,
+    has_changes: bool,
 }
 
 /// How long to retry locks that others hold, and the pause between attempts.
-const LOCKING: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(3);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+const LOCK_PAUSE: Duration = Duration::from_millis(3);
 
 /// The clock of the database. Units that wait for a lock read it afterwards.
 pub(super) const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -89,13 +89,13 @@ impl<'a> Transaction<'a> {
             unlocked: None,
             is_doubtful: true,
             clock_at: None,
-            now: clock.turned(),
+            now: clock.manual_time(),
             posted_at: None,
             posted: None,
             has_savepoint: false,
             failed: None,
             has_written: false,
-            has_news: false,
+            has_changes: false,
         };
         Transaction { server, inner: RefCell::new(inner) }
     }
@@ -167,11 +167,11 @@ impl<'a> Transaction<'a> {
     }
 
     /// Rolls back a unit. Returns whether that was possible.
-    pub(crate) fn take_back_unit(&self) -> bool {
+    pub(crate) fn roll_back_unit(&self) -> bool {
         let inner = self.inner.borrow();
         let is_untouched = !inner.has_savepoint && inner.failed.is_none();
         drop(inner);
-        is_untouched || self.take_back("unit")
+        is_untouched || self.roll_back_to_savepoint("unit")
     }
 
     /// Sets the savepoint of the unit, unless it has one.
@@ -191,12 +191,16 @@ impl<'a> Transaction<'a> {
 
     /// Queues a statement that changes something. A long queue is sent.
     pub(crate) fn queue(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
-        self.inner.borrow_mut().has_news = true;
-        self.queue_untold(sql, params)
+        self.inner.borrow_mut().has_changes = true;
+        self.queue_silently(sql, params)
     }
 
     /// The same for a change that others need no notification of.
-    pub(crate) fn queue_untold(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+    pub(crate) fn queue_silently(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+    ) -> Result<(), StoreError> {
         self.require_sound()?;
         self.will_write();
         self.set_savepoint();
@@ -237,8 +241,8 @@ impl<'a> Transaction<'a> {
     }
 
     /// Whether other processes should be notified after the commit.
-    pub(crate) fn has_news(&self) -> bool {
-        self.inner.borrow().has_news
+    pub(crate) fn has_changes(&self) -> bool {
+        self.inner.borrow().has_changes
     }
 
     fn will_write(&self) {
@@ -260,20 +264,22 @@ impl<'a> Transaction<'a> {
         loop {
             self.mark("SAVEPOINT locks")?;
             let Err(refused) = self.ask(sql, &[]) else { return self.mark("RELEASE locks") };
-            if !matches!(refused, StoreError::ServerBusy { .. }) || !self.take_back("locks") {
+            if !matches!(refused, StoreError::ServerBusy { .. })
+                || !self.roll_back_to_savepoint("locks")
+            {
                 return Err(refused);
             }
-            if started.elapsed() > LOCKING {
+            if started.elapsed() > LOCK_TIMEOUT {
                 let reason = "others write to it all the time".to_owned();
                 let server = self.server.shown();
                 return Err(StoreError::ServerBusy { server, reason, advice: "try again" });
             }
-            thread::sleep(PAUSE);
+            thread::sleep(LOCK_PAUSE);
         }
     }
 
     /// Rolls back to a savepoint. Returns whether that was possible.
-    fn take_back(&self, savepoint: &str) -> bool {
+    fn roll_back_to_savepoint(&self, savepoint: &str) -> bool {
         // The queued statements are sent first. If one of them fails, the server ignores the rest,
         // but then the second attempt is sent alone.
         for _ in 0..2 {
@@ -307,7 +313,7 @@ impl<'a> Transaction<'a> {
         // An insert or update that returns something is a query too.
         if !sql.trim_start().starts_with("SELECT") {
             self.will_write();
-            self.inner.borrow_mut().has_news = true;
+            self.inner.borrow_mut().has_changes = true;
         }
         self.set_savepoint();
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();

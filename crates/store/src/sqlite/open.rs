@@ -67,7 +67,7 @@ pub(crate) fn open_writer(
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
     // A short log stays when the last process exits: emptying it would cost a short command more
-    // flushes than its own commit. `leave` limits its size.
+    // flushes than its own commit. `close` limits its size.
     connection
         .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(failed)?;
@@ -87,7 +87,7 @@ pub(crate) fn open_writer(
 
 /// Closes the writer's connection. The last process empties a log that has grown: the next process
 /// reads all of it, and cannot tell how much of it was emptied before.
-pub(crate) fn leave(connection: Connection, path: &Path) {
+pub(crate) fn close(connection: Connection, path: &Path) {
     const SHORT_LOG: u64 = 256 * 1024;
     if fs::metadata(log_of(path)).is_ok_and(|log| log.len() > SHORT_LOG) {
         let keep_log = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;

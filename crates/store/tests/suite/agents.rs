@@ -4,7 +4,7 @@ use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage};
 use ikigai_store::{AgentLimits, Context, NewFork, Next, State};
 use ikigai_testkit::{TestAgent, TestStore, new_fork, place};
 
-use crate::support::{ROOM, agent, check_books, fork_by_hand, kill_by_hand};
+use crate::support::{ROOM, agent, check_database, fork_by_hand, kill_by_hand};
 
 /// A child that the user forks from an agent outside a turn.
 async fn fork(
@@ -50,7 +50,11 @@ async fn living_agents_and_levels_are_limited() {
     assert_eq!(one_more.to_string(), "Maximum agents (3) reached");
     let one_more = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap_err();
     assert_eq!(one_more, "Maximum agents (3) reached");
-    assert_eq!(store.sessions().await.unwrap()[0].updated_at, updated, "all of it was taken back");
+    assert_eq!(
+        store.sessions().await.unwrap()[0].updated_at,
+        updated,
+        "everything was rolled back"
+    );
     // The dead make room, and their numbers are not used again.
     kill(&store, &agents[0], "0/0/").await.unwrap();
     let next = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap();
@@ -89,7 +93,7 @@ async fn a_full_fork_sees_the_conversation_up_to_its_fork_and_a_fresh_one_nothin
     // By reference: its own log only has its own messages.
     let own = store.own_log(full.session(), full.id.clone(), None).await.unwrap();
     assert_eq!(own.len(), 2, "the fork and the prompt");
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -111,7 +115,7 @@ async fn a_chain_of_forks_reads_as_one_conversation() {
     assert_eq!(texts(&store, last).await, expected);
     let log = store.whole_log(last.session(), last.id.clone()).await.unwrap();
     assert!(log.is_sorted_by_key(|message| message.id));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ikigai_testkit::Random;
 use ikigai_testkit::driver::{Fault, Plan, Point};
 
-use crate::support::{Running, check_books, child, driver_process, free_agents, verdict};
+use crate::support::{Running, check_database, child, driver_process, free_agents, verdict};
 
 /// Agents that write to each other, each in its own process.
 const WRITERS: u32 = 3;
@@ -55,11 +55,11 @@ async fn crash_one_database(random: &mut Random, kills: u32) {
         writers.push((agent, start(agent, random)));
         if kill % BETWEEN_CHECKS == 0 {
             // Others continue to write meanwhile.
-            check_books(store.database(), std::slice::from_ref(&acknowledged));
+            check_database(store.database(), std::slice::from_ref(&acknowledged));
         }
     }
     writers.into_iter().for_each(|(_, writer)| drop(writer));
-    check_books(store.database(), &[acknowledged]);
+    check_database(store.database(), &[acknowledged]);
     assert!(store.number("SELECT count(*) FROM mail") > i64::from(kills) / 2);
 }
 
@@ -101,7 +101,7 @@ async fn m8_each_point_of_death_leaves_a_consistent_database() {
             (plan.seed, plan.death) = (seed, Some((3, point)));
             assert_eq!(driver_process(&plan, &acknowledged).end().signal(), Some(9));
         }
-        check_books(store.database(), &[acknowledged]);
+        check_database(store.database(), &[acknowledged]);
     }
 }
 

@@ -8,7 +8,7 @@ use ikigai_testkit::{
     PLENTY, TestAgent, TestStore, by_id, new_fork, output_of, place, said, wait_for,
 };
 
-use crate::support::{ROOM, agent, check_books, fork_by_hand, kill_by_hand};
+use crate::support::{ROOM, agent, check_database, fork_by_hand, kill_by_hand};
 
 fn named(name: &str) -> NewFork {
     NewFork { name: Some(name.to_owned()), ..new_fork(Context::Fresh, Some("task")) }
@@ -67,7 +67,7 @@ async fn a_refused_fork_says_why() {
     // The dead need no name.
     agents[0].kill(&store, &child.id).await.unwrap();
     agents[1].fork(&store, named("builder")).await.unwrap();
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn the_log_says_forked_if_and_only_if_the_child_is_there() {
     let (lease, id) = (root.lease.clone(), root.id.clone());
     let panics = |_: &Outcome| panic!("no result can be made");
     store.close_call(lease, id, step.clone(), panics, Next::Request).await.unwrap_err();
-    assert_eq!(store.agents(session).await.unwrap().len(), 1, "taken back with its result");
+    assert_eq!(store.agents(session).await.unwrap().len(), 1, "rolled back with its result");
     let result = root.close(&store, call, step).await.unwrap();
     assert_eq!(output_of(&result)["data"]["agent"], "0/0/");
     assert_eq!(store.agents(session).await.unwrap().len(), 2);
@@ -106,7 +106,7 @@ async fn a_fresh_child_begins_with_the_prompt_of_its_session_and_its_task() {
     assert_eq!(seen(&store, &second).await, ["made up", "task"]);
     let all = store.agents(session).await.unwrap();
     assert_eq!((all[1].state, all[1].task.as_str(), all[1].unread), (State::Waiting, "task", 0));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn a_full_fork_of_a_call_ends_before_the_response_that_called() {
     let output = output_of(&root.close(&store, call, step).await.unwrap());
     let child = root.child(agent(output["data"]["agent"].as_str().unwrap()));
     assert_eq!(seen(&store, &child).await, ["one", "call mail", "task"]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_child_inherits_the_parents_view_at_the_fork_even_three_levels_down() 
     say(&store, root, "one").await;
     root.answer(&store, "first").await;
     let mark = root.mark(&store).await;
-    say(&store, root, "taken back").await;
+    say(&store, root, "hidden").await;
     root.answer(&store, "second").await;
     root.rewind(&store, mark).await.unwrap();
     say(&store, root, "two").await;
@@ -186,7 +186,7 @@ async fn a_child_inherits_the_parents_view_at_the_fork_even_three_levels_down() 
     assert_eq!(seen(&store, root).await, ["one", "first", "three"]);
     // And it cannot rewind to before its start.
     last.rewind(&store, mark).await.unwrap_err();
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn a_users_fork_in_the_middle_of_a_turn_inherits_up_to_before_that_turn() 
     let of_child = fork_by_hand(&store, &child, full()).await.unwrap();
     let expected = ["one", "first", "two", "call mail", "and this", "second"];
     assert_eq!(seen(&store, &of_child).await, expected);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn a_model_may_not_kill_itself_nor_its_ancestors_nor_top_level_agents() {
     assert!(matches!(result.body, Body::ToolResult(_)));
     assert!(matches!(&kill.body, Body::Kill(kill) if kill.killed == dead));
     assert_eq!(agents[1].kill(&store, &agent("0/0/")).await.unwrap_err(), "Agent 0/0/ is dead");
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]

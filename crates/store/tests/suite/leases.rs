@@ -82,7 +82,7 @@ async fn a_released_lease_is_free_at_once_and_writes_no_more() {
     store.release(mine.lease.clone()).await.unwrap();
     let before = rows(&store);
     let refused = mine.append(&store, NewMessage::user("hi"), Next::Request).await.unwrap_err();
-    assert_eq!(refused.to_string(), "Agent 0/ was taken over by another process (nobody)");
+    assert_eq!(refused.to_string(), "Agent 0/ was taken over by another process (released since)");
     store.release(mine.lease).await.unwrap();
     assert_eq!(rows(&store), before);
     assert_eq!(store.holder(session, agent("0/")).await.unwrap(), None);

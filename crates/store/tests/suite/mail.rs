@@ -4,7 +4,7 @@ use ikigai_conversation::{AgentId, Body, Message};
 use ikigai_store::{Address, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step};
 use ikigai_testkit::{RawRow, TestStore, everything, new_fork, send_to};
 
-use crate::support::{agent, check_books, kill_by_hand};
+use crate::support::{agent, check_database, kill_by_hand};
 
 /// The log messages that sent, announced and read a mail, and whether it is unread.
 pub(crate) type Marks = (Option<i64>, Option<i64>, Option<i64>, bool);
@@ -33,7 +33,7 @@ async fn m2_the_result_and_the_mail_are_one_commit() {
     let result = agents[0].call(&store, send_to(&to, "hello")).await.unwrap();
     assert_eq!(output(&result), r#"{"sent":true,"to":"1/","id":1}"#);
     assert_eq!(marks(&store), [(Some(result.id.value()), None, None, true)]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn m2_a_result_that_cannot_be_written_rolls_back_the_mail() {
     assert_eq!(refused.to_string(), "Database error: refused");
     store.raw().allow("messages");
     assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn m2_a_refused_send_leaves_a_result_and_no_mail() {
     let result = agents[0].call(&store, send_to(&to, "one more")).await.unwrap();
     assert_eq!(output(&result), r#"{"error":"Mailbox of agent 1/ is full"}"#);
     assert_eq!(store.number("SELECT count(*) FROM mail"), i64::from(MAILBOX_LIMIT));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn m3_the_result_and_the_read_mark_are_one_commit() {
     let (read, again) = (Some(read.id.value()), reader.read(&store, mail).await);
     assert_eq!(output(&again), r#"{"id":1,"body":"hello"}"#);
     assert_eq!(marks(&store), [(sent, read, read, false)], "the first reading is the one");
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn m9_a_dead_agent_gets_no_mail_and_a_dead_senders_mail_stays_readable() {
     assert_eq!(outcome, Outcome::Dead(victim.id.clone()));
     assert_eq!(output(&killer.read(&store, mail).await), r#"{"id":1,"body":"last words"}"#);
     assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]

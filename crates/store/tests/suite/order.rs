@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ikigai_testkit::Raw;
 use ikigai_testkit::driver::Plan;
 
-use crate::support::{Running, check_books, driver_process, free_agents};
+use crate::support::{Running, check_database, driver_process, free_agents};
 
 /// Ids that appeared after a larger one had been seen. `looks` are the ids that each look found.
 fn latecomers(looks: &[Vec<i64>]) -> Vec<i64> {
@@ -50,7 +50,7 @@ async fn m7_no_smaller_id_appears_after_a_larger_one_with_4_writers() {
     assert_eq!((latecomers(&mail), latecomers(&messages)), (Vec::new(), Vec::new()));
     let different = mail.windows(2).filter(|looks| looks[0] != looks[1]).count();
     assert!(different > 10, "only {different} looks saw something new");
-    check_books(store.database(), &[acknowledged]);
+    check_database(store.database(), &[acknowledged]);
 }
 
 #[test]

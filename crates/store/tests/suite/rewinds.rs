@@ -5,7 +5,7 @@ use ikigai_store::{Context, Next, Step};
 use ikigai_testkit::{TestAgent, TestStore, new_fork};
 
 use super::mail::marks;
-use crate::support::{check_books, fork_by_hand};
+use crate::support::{check_database, fork_by_hand};
 
 /// Two agents, and a mail from the first to the second, which is announced and read.
 async fn story(store: &TestStore) -> (Vec<TestAgent>, ikigai_conversation::MailId) {
@@ -26,7 +26,7 @@ async fn m10_past_a_read_it_is_unread_and_untold() {
     assert_eq!(marks(&store)[0], (marks(&store)[0].0, None, None, true));
     let told = reader.announce(&store).await.unwrap().expect("it wakes again");
     assert_eq!(marks(&store)[0].1, Some(told.id.value()));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn m10_past_a_read_it_is_untold_even_if_the_notification_stays() {
     reader.rewind(&store, mark).await.unwrap();
     assert_eq!((marks(&store)[0].1, marks(&store)[0].3), (None, true));
     assert!(reader.announce(&store).await.unwrap().is_some());
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn m10_past_a_notification_it_is_untold() {
     reader.rewind(&store, mark).await.unwrap();
     assert_eq!(marks(&store)[0].1, None);
     assert!(reader.announce(&store).await.unwrap().is_some());
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn m10_past_a_list_it_is_untold() {
     assert!(reader.announce(&store).await.unwrap().is_none(), "a list announces");
     reader.rewind(&store, mark).await.unwrap();
     assert!(reader.announce(&store).await.unwrap().is_some());
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn m10_mail_read_before_the_target_stays_read() {
     reader.look(&store).await;
     reader.rewind(&store, mark).await.unwrap();
     assert_eq!(marks(&store), before);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -100,11 +100,11 @@ async fn m10_nested_rewinds_each_undo_their_own_part() {
     reader.read(&store, second).await;
     reader.rewind(&store, outer).await.unwrap();
     assert_eq!(unread(&store), [true, true]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
     // Into the hidden part: announcing mail twice is better than never.
     reader.rewind(&store, inner).await.unwrap();
     assert_eq!(unread(&store), [true, true]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn m10_what_the_user_read_stays_read() {
     model.read(&store, first).await;
     model.read(&store, second).await;
     person_reads(second).await.unwrap();
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
     model.rewind(&store, mark).await.unwrap();
     let after = marks(&store);
     assert_eq!(
@@ -131,7 +131,7 @@ async fn m10_what_the_user_read_stays_read() {
         [(None, None, false), (None, None, false)]
     );
     assert!(model.announce(&store).await.unwrap().is_none(), "read mail does not wake");
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -153,5 +153,5 @@ async fn m10_a_rewind_that_hides_nothing_changes_no_mail() {
     );
     assert_eq!(marks(&store), before);
     child.append(&store, NewMessage::user("go on"), Next::Request).await.unwrap();
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }

@@ -10,7 +10,7 @@ use ikigai_testkit::{
 };
 use serde_json::json;
 
-use crate::support::{agent, check_books, to_wake};
+use crate::support::{agent, check_database, to_wake};
 
 async fn begin(store: &TestStore, waiter: &TestAgent, wait: Wait) -> Result<Waiting, Refusal> {
     store.begin_wait(waiter.lease.clone(), waiter.id.clone(), wait).await.unwrap()
@@ -63,7 +63,7 @@ async fn a_wait_is_over_when_all_are_idle_or_dead() {
     assert!(!is_over(&store, &root, &waiting).await);
     let now = shown(&store, &root, &waiting).await;
     assert_eq!(statuses(&now), [Status::Answered("the answer".to_owned()), Status::Running]);
-    assert_eq!(edges(&store), 2, "a person's look ends nothing");
+    assert_eq!(edges(&store), 2, "a user command removes no edges");
     let (lease, id) = (root.lease.clone(), root.id.clone());
     store.act(lease, id, Step::Kill(by_id(&two.id)), PLENTY).await.unwrap();
     assert!(is_over(&store, &root, &waiting).await);
@@ -73,7 +73,7 @@ async fn a_wait_is_over_when_all_are_idle_or_dead() {
     assert_eq!(output_of(&result)["data"], expected);
     assert_eq!(edges(&store), 0);
     assert_eq!(mail(&store), [], "the wait told it");
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn unannounced_mail_ends_a_wait_and_is_announced_by_it() {
     // It is still unread, but was announced.
     let waiting = begin(&store, &root, wait_for(&[&one.id])).await.unwrap();
     assert!(!is_over(&store, &root, &waiting).await);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn taking_over_an_agent_removes_the_edges_of_its_waits() {
     assert_eq!(edges(&store), 0);
     // The wait will not report it any more, so it is mailed.
     assert_eq!(mail(&store), [("0/0/".to_owned(), "done".to_owned())]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn an_interrupted_wait_reports_nothing_and_loses_nothing() {
     assert_eq!((edges(&store), mail(&store).len()), (0, 1));
     two.answer(&store, "done, too").await;
     assert_eq!(mail(&store).len(), 2);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn a_report_is_sent_to_the_parent_exactly_once() {
     store.append_from_person(one.lease.clone(), one.id.clone(), again).await.unwrap();
     one.answer(&store, "more").await;
     assert_eq!(mail(&store).len(), 1);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn a_report_is_the_error_of_a_failed_turn_and_absent_after_an_interrupt() 
     store.resume(two.lease.clone(), two.id.clone(), Some(PLENTY)).await.unwrap();
     two.answer(&store, "later").await;
     assert_eq!(mail(&store).len(), 1, "an interrupt uses it up");
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -257,7 +257,7 @@ async fn a_child_that_wrote_to_its_parent_owes_no_report() {
     two.answer(&store, "the result").await;
     let last = mail(&store).pop().unwrap();
     assert_eq!(last, ("0/1/".to_owned(), "the result".to_owned()));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -281,7 +281,7 @@ async fn a_wait_that_ended_too_early_leaves_the_report_owed() {
     root.call(&store, Step::EndWait(waiting)).await.unwrap();
     two.answer(&store, "too late").await;
     assert_eq!(mail(&store), [("0/1/".to_owned(), "too late".to_owned())]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -324,5 +324,5 @@ async fn a_report_is_sent_when_the_child_is_idle_and_not_while_mail_keeps_it_awa
     one.announce(&store).await.unwrap().unwrap();
     assert_eq!(one.answer(&store, "second").await, Sleep::Asleep);
     assert_eq!(mail(&store).pop().unwrap(), ("0/0/".to_owned(), "second".to_owned()));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }

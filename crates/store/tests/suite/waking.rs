@@ -8,7 +8,7 @@ use ikigai_testkit::driver::Plan;
 use ikigai_testkit::{PLENTY, TestAgent, TestStore, said, send_to};
 
 use super::mail::marks;
-use crate::support::{PATIENCE, agent, check_books, child, free_agents, to_wake};
+use crate::support::{PATIENCE, agent, check_database, child, free_agents, to_wake};
 
 fn announced(message: &Message) -> Vec<i64> {
     match &message.body {
@@ -46,7 +46,7 @@ async fn m4_each_mail_is_announced_once_and_only_what_is_new() {
     let told: Vec<_> = marks(&store).iter().map(|mark| mark.1).collect();
     let expected = [vec![Some(first.id.value()); 7], vec![Some(second.id.value())]].concat();
     assert_eq!(told, expected);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -77,13 +77,13 @@ async fn m4_what_the_agent_saw_first_is_not_announced() {
     assert!(reader.announce(&store).await.unwrap().is_none());
     assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);
     // Mail that only the user listed is still new for the model. Mail that the user read is not.
-    sender.send(&store, &reader.id, "listed by a person").await;
-    let by_person = sender.send(&store, &reader.id, "read by a person").await;
-    for step in [ikigai_testkit::everything(), Step::Read(by_person.value())] {
+    sender.send(&store, &reader.id, "listed by the user").await;
+    let by_user = sender.send(&store, &reader.id, "read by the user").await;
+    for step in [ikigai_testkit::everything(), Step::Read(by_user.value())] {
         store.perform(session, reader.id.clone(), step, None).await.unwrap();
     }
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [3]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -229,7 +229,7 @@ async fn wakes_run_out_then_mail_is_held_until_the_user_speaks() {
     store.perform(session, sender.id.clone(), step, Some(two)).await.unwrap();
     assert_eq!(to_wake(&store, session).await, [agent("1/")]);
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [3]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ async fn mail_is_held_after_an_interrupted_turn_until_the_user_speaks_to_that_ag
     assert!(to_wake(&store, session).await.is_empty());
     assert!(reader.announce(&store).await.unwrap().is_none());
     person_says(&store, sender, PLENTY).await;
-    assert!(to_wake(&store, session).await.is_empty(), "that was somebody else");
+    assert!(to_wake(&store, session).await.is_empty(), "that was another agent");
     person_says(&store, reader, PLENTY).await;
     assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::MailWaits);
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [1]);

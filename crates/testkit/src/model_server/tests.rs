@@ -292,7 +292,7 @@ fn every_agent_has_its_own_script() {
     for (texts, error) in [
         ([parent].as_slice(), "agent 0/ has no line left"),
         (&["[You are agent 1/]\n\ngo"], "agent 1/ has no role"),
-        (&["go"], "nobody says who it is"),
+        (&["go"], "the request has no identity"),
     ] {
         let (status, body) = ask(texts);
         assert_eq!((&*status, body.contains(error)), ("400", true), "{body}");

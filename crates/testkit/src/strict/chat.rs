@@ -112,7 +112,7 @@ impl<'a> Conversation<'a> {
         match self.last_role {
             Some("user" | "tool") => {}
             Some("assistant") => return Err(format!("{place}: two answers in a row")),
-            Some(_) | None => return Err(format!("{place}: an answer to nobody")),
+            Some(_) | None => return Err(format!("{place}: an answer without a user message")),
         }
         let Some(calls) = message.get("tool_calls") else {
             return only(message, &["role", "content"], place);
@@ -262,7 +262,7 @@ mod tests {
             (vec![system.clone()], "the last message is nothing to answer"),
             (vec![user(), answer()], "the last message is nothing to answer"),
             (vec![user(), system.clone()], "message 1: the prompt is not at the beginning"),
-            (vec![system, answer(), user()], "message 1: an answer to nobody"),
+            (vec![system, answer(), user()], "message 1: an answer without a user message"),
             (vec![user(), answer(), answer(), user()], "message 2: two answers in a row"),
             (vec![user(), calls(&["a"]), user()], "message 2: call a has no result before it"),
             (vec![user(), calls(&["a", "b"]), result("a")], "call b has no result"),
