@@ -146,27 +146,23 @@ mod tests {
         check(
             "IKIGAI_MAX_AGENTS",
             "many",
-            "IKIGAI_MAX_AGENTS: 'many' is no whole number, allowed is 1 to 10000",
+            "IKIGAI_MAX_AGENTS: 'many' is not a whole number from 1 to 10000",
         );
-        check(
-            "IKIGAI_MAX_AGENTS",
-            "0",
-            "IKIGAI_MAX_AGENTS: 0 is out of range, allowed is 1 to 10000",
-        );
+        check("IKIGAI_MAX_AGENTS", "0", "IKIGAI_MAX_AGENTS: 0 is out of range (1 to 10000)");
         check(
             "IKIGAI_SANDBOX__NETWORK",
             "1",
-            "IKIGAI_SANDBOX__NETWORK: '1' is not allowed, use one of true, false",
+            "IKIGAI_SANDBOX__NETWORK: '1' is not allowed: use one of true, false",
         );
         check(
             "IKIGAI_SANDBOX__READ",
             "/a,b",
-            "IKIGAI_SANDBOX__READ: 'b' is no full path, it must begin with / or ~/",
+            "IKIGAI_SANDBOX__READ: 'b' is not an absolute path: it must start with / or ~/",
         );
         check(
             "OPENAI_BASE_URL",
             "me:hunter2@h",
-            "OPENAI_BASE_URL: '***' is not allowed, it must begin with http:// or https://",
+            "OPENAI_BASE_URL: '***' is not allowed: it must start with http:// or https://",
         );
         check(
             "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV",

@@ -41,7 +41,7 @@ pub(crate) enum Problem {
     NoSuchFile { path: PathBuf },
     #[error("{}: not a regular file", escape_path(.path))]
     NotRegular { path: PathBuf },
-    #[error("{}: larger than 1 MiB, so this is no configuration", escape_path(.path))]
+    #[error("{}: larger than 1 MiB, so it is not a configuration file", escape_path(.path))]
     TooLarge { path: PathBuf },
     #[error("{}:{line}: not UTF-8", escape_path(.path))]
     NotUtf8 { path: PathBuf, line: usize },
@@ -61,8 +61,8 @@ pub(crate) enum Problem {
 /// There is no folder for the database: no address is set, and no home directory is known.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "there is no place for the database, since neither XDG_DATA_HOME nor HOME names a folder: \
-     set one of them, or choose a place with --db sqlite://PATH"
+    "there is no folder for the database, because neither XDG_DATA_HOME nor HOME names a folder: \
+     set one of them, or choose a path with --db sqlite://PATH"
 )]
 pub struct NoDatabase;
 
@@ -78,7 +78,7 @@ pub(crate) enum Fault {
     #[error("{}: {wrong}", .origin.with_key(.key))]
     Value { origin: Origin, key: String, wrong: Box<ValueError> },
     #[error(
-        "{origin}: {key} may not be set by a project, whose file comes with a clone and is not \
+        "{origin}: {key} cannot be set in a project's file, which comes with a clone and is not \
          trusted; set it in {user_file}"
     )]
     Untrusted { origin: Origin, key: String, user_file: String },
@@ -98,38 +98,38 @@ pub(crate) enum ValueError {
     Type { found: &'static str, wanted: String },
     #[error("the value is not UTF-8")]
     NotUtf8,
-    #[error("'{shown}' is no whole number, allowed is {least} to {most}")]
+    #[error("'{shown}' is not a whole number from {least} to {most}")]
     NoNumber { shown: String, least: u64, most: u64 },
-    #[error("{shown} is out of range, allowed is {least} to {most}")]
+    #[error("{shown} is out of range ({least} to {most})")]
     OutOfRange { shown: String, least: u64, most: u64 },
-    #[error("'{shown}' is not allowed, use one of {}", .allowed.join(", "))]
+    #[error("'{shown}' is not allowed: use one of {}", .allowed.join(", "))]
     NoChoice { shown: String, allowed: &'static [&'static str] },
-    #[error("'{shown}' is no tool{} (known are {known})", did_you_mean(.suggestion))]
+    #[error("'{shown}' is not a tool{} (known: {known})", did_you_mean(.suggestion))]
     NoTool { shown: String, suggestion: Option<String>, known: String },
-    #[error("'{shown}' is no full path, it must begin with / or ~/")]
+    #[error("'{shown}' is not an absolute path: it must start with / or ~/")]
     NoFullPath { shown: String },
     /// The value is not shown, because it may be the key itself.
     #[error(
-        "this is no name of a variable; write the name of the variable that holds the key, \
+        "this is not a variable name; write the name of the variable that holds the key, \
          never the key"
     )]
     NoVariableName,
     #[error(
-        "a variable whose name begins with IKIGAI_ is a setting of its own, \
+        "variables that start with IKIGAI_ are settings, \
          use another name for the key's"
     )]
     ReservedVariableName,
-    #[error("'{masked}' is not allowed, {why}")]
+    #[error("'{masked}' is not allowed: {why}")]
     Url { masked: String, why: &'static str },
     #[error(
-        "'{shown}' is no name for a provider, use lower-case letters, digits and single '-' or '_'"
+        "'{shown}' is not a valid provider name: use lower-case letters, digits and single '-' or '_'"
     )]
     NoProviderName { shown: String },
     #[error("a provider that is not built in needs a base_url, the address of its server")]
     NoBaseUrl,
-    #[error("'{shown}' is no model, write provider/name")]
+    #[error("'{shown}' is not a model: write provider/name")]
     NoModel { shown: String },
-    #[error("'{shown}' is no provider{} (known are {known})", did_you_mean(.suggestion))]
+    #[error("'{shown}' is not a provider{} (known: {known})", did_you_mean(.suggestion))]
     UnknownProvider { shown: String, suggestion: Option<String>, known: String },
     #[error(
         "it is not clear whose model '{shown}' is, write provider/{shown}; \
@@ -140,7 +140,7 @@ pub(crate) enum ValueError {
     RulesBelongInAFile,
     #[error("{field}: {wrong}")]
     RuleField { field: &'static str, wrong: Box<ValueError> },
-    #[error("'{shown}' is no pattern: {why}")]
+    #[error("'{shown}' is not a valid pattern: {why}")]
     NoPattern { shown: String, why: String },
     #[error("'network' is only for bash, {tool} can have allow or trust")]
     NoNetwork { tool: String },

@@ -146,7 +146,7 @@ mod tests {
         std::fs::write(&path, vec![b'#'; limit]).unwrap();
         assert_eq!(Document::read(&path).unwrap().unwrap().text.len(), limit);
         std::fs::write(&path, vec![b'#'; limit + 1]).unwrap();
-        check_error(&path, ": larger than 1 MiB, so this is no configuration");
+        check_error(&path, ": larger than 1 MiB, so it is not a configuration file");
     }
 
     #[test]

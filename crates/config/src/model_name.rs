@@ -108,13 +108,13 @@ mod tests {
             "opnai/gpt-5",
             &[],
             Err(
-                "'opnai' is no provider; did you mean 'openai'? (known are openai, anthropic, google)",
+                "'opnai' is not a provider; did you mean 'openai'? (known: openai, anthropic, google)",
             ),
         );
         check(
             "meta-llama/llama-3",
             &["local"],
-            Err("'meta-llama' is no provider (known are openai, anthropic, google, local)"),
+            Err("'meta-llama' is not a provider (known: openai, anthropic, google, local)"),
         );
     }
 
@@ -148,7 +148,7 @@ mod tests {
     fn a_malformed_model_is_refused() {
         for model in ["", "/", "openai/", "/gpt-5", "gpt 5", "gpt-5\n"] {
             let shown = excerpt(model);
-            check(model, &[], Err(&format!("'{shown}' is no model, write provider/name")));
+            check(model, &[], Err(&format!("'{shown}' is not a model: write provider/name")));
         }
     }
 }

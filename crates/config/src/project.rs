@@ -155,7 +155,7 @@ mod tests {
             ("history_size = 1", 1, "history_size"),
         ] {
             let expected = format!(
-                "PROJECT:{line}: {key} may not be set by a project, whose file comes with a clone and is not \
+                "PROJECT:{line}: {key} cannot be set in a project's file, which comes with a clone and is not \
                  trusted; set it in USER"
             );
             check("", text, &expected);
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn without_a_folder_for_the_users_file_its_name_is_shown() {
         world().without_variable("HOME").project("mode = 'full'").refused(
-            "PROJECT:1: mode may not be set by a project, whose file comes with a clone and is not trusted; \
+            "PROJECT:1: mode cannot be set in a project's file, which comes with a clone and is not trusted; \
              set it in $XDG_CONFIG_HOME/ikigai/config.toml",
         );
     }
@@ -178,11 +178,7 @@ mod tests {
             "\nmax_agnets = 1",
             "PROJECT:2: unknown setting 'max_agnets'; did you mean 'max_agents'? ('ikigai config' lists all settings)",
         );
-        check(
-            "",
-            "max_agents = 0",
-            "PROJECT:1: max_agents: 0 is out of range, allowed is 1 to 10000",
-        );
+        check("", "max_agents = 0", "PROJECT:1: max_agents: 0 is out of range (1 to 10000)");
     }
 
     #[test]
@@ -252,7 +248,7 @@ mod tests {
         check(
             "",
             "\nmodel = 'evil/x'",
-            "PROJECT:2: model: 'evil' is no provider (known are openai, anthropic, google)",
+            "PROJECT:2: model: 'evil' is not a provider (known: openai, anthropic, google)",
         );
     }
 

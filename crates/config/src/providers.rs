@@ -207,7 +207,7 @@ mod tests {
             "IKIGAI_PROVIDERS__LOCAL__KIND: a provider that is not built in needs a base_url, the address of its server",
         );
         world().user("providers.openai.kind = 'gemini'").refused(
-            "USER:1: providers.openai.kind: 'gemini' is not allowed, use one of openai, openai-responses, anthropic, google",
+            "USER:1: providers.openai.kind: 'gemini' is not allowed: use one of openai, openai-responses, anthropic, google",
         );
     }
 
@@ -230,7 +230,7 @@ mod tests {
         ] {
             let key = format!("providers.{shown}.base_url");
             world().user(&format!("providers.{bad}.base_url = 'http://h'")).refused(&format!(
-                "USER:1: {key}: '{shown}' is no name for a provider, use lower-case letters, digits and single '-' or '_'"
+                "USER:1: {key}: '{shown}' is not a valid provider name: use lower-case letters, digits and single '-' or '_'"
             ));
         }
     }
@@ -244,7 +244,7 @@ mod tests {
             );
         }
         world().user("providers.openai.api_key_env = 'IKIGAI_KEY'").refused(
-            "USER:1: providers.openai.api_key_env: a variable whose name begins with IKIGAI_ is a setting of its own, \
+            "USER:1: providers.openai.api_key_env: variables that start with IKIGAI_ are settings, \
              use another name for the key's",
         );
         world().user("providers.openai.api_key_env = '_my_Key2'").shows(&[
@@ -257,7 +257,7 @@ mod tests {
         world()
             .user("\nmodel = 'opnai/gpt-5'")
             .flag("--model", "model", "gpt-5")
-            .refused("USER:2: model: 'opnai' is no provider; did you mean 'openai'? (known are openai, anthropic, google)");
+            .refused("USER:2: model: 'opnai' is not a provider; did you mean 'openai'? (known: openai, anthropic, google)");
         world().flag("--model", "model", "llama3").refused(
             "--model: it is not clear whose model 'llama3' is, write provider/llama3; \
              known providers are openai, anthropic, google",

@@ -122,12 +122,12 @@ mod tests {
     fn a_wrong_rule_is_named_with_the_line_of_its_field() {
         check(
             "[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'ask'\n[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'alow'",
-            "USER:8: rules: decision: 'alow' is not allowed, use one of deny, ask, allow, network, trust",
+            "USER:8: rules: decision: 'alow' is not allowed: use one of deny, ask, allow, network, trust",
         );
         check(
             "[[rules]]\nmatch = '*'\ndecision = 'ask'\ntool = 'bsh'",
-            "USER:4: rules: tool: 'bsh' is no tool; did you mean 'bash'? \
-             (known are glob, file_read, grep, file_write, bash, mail, file_edit, fork, wait, kill, agents)",
+            "USER:4: rules: tool: 'bsh' is not a tool; did you mean 'bash'? \
+             (known: glob, file_read, grep, file_write, bash, mail, file_edit, fork, wait, kill, agents)",
         );
         check(
             "[[rules]]\ntool = 'file_read'\nmatch = '*'\ndecision = 'network'",
@@ -151,7 +151,7 @@ mod tests {
         );
         check(
             "[[rules]]\ntool = 'bash'\nmatch = 'a; b'\ndecision = 'deny'",
-            "USER:3: rules: match: 'a; b' is no pattern: commands are judged part by part, write a \
+            "USER:3: rules: match: 'a; b' is not a valid pattern: commands are judged part by part, write a \
              rule for each part",
         );
         check(

@@ -59,7 +59,7 @@ const TLS: &str = "TLS is required for another machine; leave out sslmode \
 pub(crate) fn parse_base_url(text: &str) -> Result<Value, ValueError> {
     let refuse = |why| Err(ValueError::Url { masked: mask(text), why });
     if !text.starts_with("http://") && !text.starts_with("https://") {
-        return refuse("it must begin with http:// or https://");
+        return refuse("it must start with http:// or https://");
     }
     let Some(parts) = Parts::split(text) else { return refuse(ENCODE) };
     if parts.hosts.is_empty() || parts.hosts.contains(',') {
@@ -79,7 +79,7 @@ pub(crate) fn parse_database_url(text: &str) -> Result<Value, ValueError> {
     let refuse = |why| Err(ValueError::Url { masked: mask(text), why });
     let is_postgres = text.starts_with("postgres://") || text.starts_with("postgresql://");
     if !is_postgres && !text.starts_with("sqlite:") {
-        return refuse("it must begin with sqlite: or postgres://");
+        return refuse("it must start with sqlite: or postgres://");
     }
     let Some(parts) = Parts::split(text) else { return refuse(ENCODE) };
     if parts.fragment.is_some() {
@@ -146,24 +146,24 @@ mod tests {
         check("https://me:pw@h//", Ok("https://me:pw@h"));
         check(
             "localhost:11434",
-            Err("'***' is not allowed, it must begin with http:// or https://"),
+            Err("'***' is not allowed: it must start with http:// or https://"),
         );
         check(
             "ftp://me:pw@h",
-            Err("'ftp://me:***@h' is not allowed, it must begin with http:// or https://"),
+            Err("'ftp://me:***@h' is not allowed: it must start with http:// or https://"),
         );
         check("https://", Err("'https://' is not allowed, it must name one host"));
         check("https:///v1", Err("'https:///v1' is not allowed, it must name one host"));
         check(
             "https://h/v1?key=pw",
-            Err("'https://h/v1?key=***' is not allowed, it must have no query and no fragment"),
+            Err("'https://h/v1?key=***' is not allowed: it must have no query and no fragment"),
         );
         check(
             "https://h/v1#pw",
-            Err("'https://h/v1#***' is not allowed, it must have no query and no fragment"),
+            Err("'https://h/v1#***' is not allowed: it must have no query and no fragment"),
         );
         check("https://h/v 1", Err("'https://h/v 1' is not allowed, it must have no space"));
-        check("https://me:p/w@h", Err(&format!("'https://***' is not allowed, {ENCODE}")));
+        check("https://me:p/w@h", Err(&format!("'https://***' is not allowed: {ENCODE}")));
     }
 
     #[test]
@@ -182,17 +182,17 @@ mod tests {
         }
         check(
             "mysql://me:pw@h/db",
-            Err("'mysql://me:***@h/db' is not allowed, it must begin with sqlite: or postgres://"),
+            Err("'mysql://me:***@h/db' is not allowed: it must start with sqlite: or postgres://"),
         );
-        check("/a/b.db", Err("'***' is not allowed, it must begin with sqlite: or postgres://"));
+        check("/a/b.db", Err("'***' is not allowed: it must start with sqlite: or postgres://"));
         for url in ["sqlite:", "sqlite://", "sqlite://?mode=rw"] {
             let why = "it must name a file, as in sqlite:///home/me/ikigai.db";
             check(url, Err(&format!("'{url}' is not allowed, {why}")));
         }
-        check("postgres://me:p/w@h/db", Err(&format!("'postgres://***' is not allowed, {ENCODE}")));
+        check("postgres://me:p/w@h/db", Err(&format!("'postgres://***' is not allowed: {ENCODE}")));
         check(
             "postgres://h/db#pw",
-            Err(&format!("'postgres://h/db#***' is not allowed, {ENCODE}")),
+            Err(&format!("'postgres://h/db#***' is not allowed: {ENCODE}")),
         );
     }
 

@@ -251,7 +251,7 @@ mod tests {
         world.shows(&["max_agents = 11 # ROOT/repo/src/other.toml:1", "max_depth = 4 # default"]);
         let world = world.project("mode = 'full'");
         world.refused(
-            "PROJECT:1: mode may not be set by a project, whose file comes with a clone and is not trusted; \
+            "PROJECT:1: mode cannot be set in a project's file, which comes with a clone and is not trusted; \
              set it in ROOT/repo/src/other.toml",
         );
         world
@@ -278,9 +278,9 @@ mod tests {
     fn flags_are_checked_like_other_layers() {
         world()
             .flag("--mode", "mode", "wrok")
-            .refused("--mode: 'wrok' is not allowed, use one of read, work, full");
+            .refused("--mode: 'wrok' is not allowed: use one of read, work, full");
         world().flag("--db", "database_url", "mysql://me:hunter2@h/db").refused(
-            "--db: 'mysql://me:***@h/db' is not allowed, it must begin with sqlite: or postgres://",
+            "--db: 'mysql://me:***@h/db' is not allowed: it must start with sqlite: or postgres://",
         );
     }
 

@@ -281,5 +281,5 @@ fn another_model_answers_from_the_next_request_on() {
     screen.asks("/model other", "openai/other answers agent 0/ from the next request on");
     screen.wait_until("the status", |shown| shown.lines().last().unwrap().contains("openai/other"));
     screen.asks("and now?", "● I am other.");
-    screen.asks("/model nobody/x", "Error: 'nobody' is no provider");
+    screen.asks("/model nobody/x", "Error: 'nobody' is not a provider");
 }

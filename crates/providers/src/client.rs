@@ -134,7 +134,7 @@ impl Client {
         path: &str,
     ) -> Result<reqwest::RequestBuilder, Fault> {
         let base = self.base.as_ref().ok_or_else(|| {
-            Fault::new(Category::Network, "the provider's base_url is no http address")
+            Fault::new(Category::Network, "the provider's base_url is not an HTTP address")
         })?;
         // A name and password in the address are sent as a header too. The key replaces them.
         Ok(connector.http()?.request(method, base.join(path)).headers(self.headers()?))

@@ -83,11 +83,11 @@ impl Category {
             Category::KeyRefused => {
                 "check the key, and that its variable is the one the provider uses"
             }
-            Category::RateLimit => "wait a little, or use another model",
+            Category::RateLimit => "wait a moment, or use another model",
             Category::Quota => "add credit at the provider, or use another model",
             Category::ModelUnknown => "check the model's name, given by --model or `model`",
             Category::ContextTooLong => "start a new session, or use a model with a larger context",
-            Category::Blocked => "say it differently, or use another model",
+            Category::Blocked => "rephrase the message, or use another model",
             Category::Refused => "check the model and its provider's settings",
             Category::Server => "try again later, or use another model",
             Category::Network => "check the connection and the provider's base_url",

@@ -11,9 +11,7 @@ use crate::surrogates::mend;
 pub(crate) fn parse(json: &[u8]) -> Result<Value, Fault> {
     let parsed = serde_json::from_slice(json);
     parsed.or_else(|error| serde_json::from_slice(&mend(json)).map_err(|_| error)).map_err(
-        |error| {
-            Fault::new(Category::Unreadable, format!("what the server sent is no JSON: {error}"))
-        },
+        |error| Fault::new(Category::Unreadable, format!("the server did not send JSON: {error}")),
     )
 }
 

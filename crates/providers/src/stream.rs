@@ -47,7 +47,7 @@ impl Progress {
 
 /// The error for a server that speaks another format.
 pub(crate) fn wrong_format(format: &str) -> Fault {
-    Fault::new(Category::Unreadable, format!("what the server sent is not of {format}"))
+    Fault::new(Category::Unreadable, format!("the server's response is not in {format}"))
 }
 
 /// The data of an event; `None` if there is none in it. Only Chat Completions end a stream with `[DONE]`, but gateways

@@ -36,7 +36,7 @@ async fn a_server_without_a_list_is_an_error() {
         // There is no retry, because the user is waiting.
         Fault::new(Category::Server, "HTTP 500: scripted"),
         Fault::new(Category::Unreadable, none),
-        Fault::new(Category::Unreadable, "it is longer than any answer"),
+        Fault::new(Category::Unreadable, "the response is too long"),
     ] {
         assert_eq!(client.models().await.unwrap_err(), expected);
     }

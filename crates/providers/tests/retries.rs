@@ -89,7 +89,7 @@ async fn check_stall(stall: Reply, limits: Limits) {
     });
     let (response, said) = ask(&client(&server, limits)).await;
     assert_eq!(response.unwrap().text, "Awake");
-    let message = format!("nothing came from {} for 0.1 s", server.url());
+    let message = format!("no data from {} for 0.1 s", server.url());
     assert_eq!(retries(&said)[0], &Fault::new(Category::Network, message));
 }
 
@@ -227,7 +227,7 @@ async fn an_impossible_host_is_unknown() {
 async fn an_invalid_address_is_reported_at_once() {
     for base_url in ["", "nonsense", "ftp://127.0.0.1/v1"] {
         let (response, said) = ask(&client_at(base_url, EAGER)).await;
-        let message = "the provider's base_url is no http address";
+        let message = "the provider's base_url is not an HTTP address";
         assert_eq!(response.unwrap_err(), Fault::new(Category::Network, message));
         assert_eq!(said, []);
     }

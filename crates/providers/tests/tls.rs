@@ -72,7 +72,7 @@ async fn a_certificate_is_trusted_if_its_issuer_is_in_the_file() {
 async fn a_certificate_of_an_unknown_issuer_is_not_trusted() {
     let base_url = format!("https://localhost:{}", serve("127.0.0.1"));
     let fault = client(&base_url, None).models().await.unwrap_err();
-    let message = format!("cannot reach {base_url} (its certificate is of an unknown issuer)");
+    let message = format!("cannot reach {base_url} (its certificate has an unknown issuer)");
     assert_eq!(fault, Fault::new(Category::NotTrusted, message));
 }
 

@@ -12,27 +12,25 @@ use crate::refusal::Refusal;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The address is not supported.
-    #[error(
-        "{address} is no address of a database that this version can use: use sqlite://PATH or postgres://…"
-    )]
+    #[error("{address} is not a supported database address: use sqlite://PATH or postgres://…")]
     Address {
         /// The given address, without a password.
         address: String,
     },
     /// The file is not a database.
-    #[error("{} is not a database: move it away, or choose another place with --db sqlite://PATH", path.display())]
+    #[error("{} is not a database: move it, or choose another path with --db sqlite://PATH", path.display())]
     NotADatabase {
         /// The file.
         path: PathBuf,
     },
     /// The file is damaged.
-    #[error("The database {} is damaged: copy it away and restore a backup, or rescue what is left with 'sqlite3 FILE .recover'", path.display())]
+    #[error("The database {} is damaged: make a copy and restore a backup, or rescue what is left with 'sqlite3 FILE .recover'", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
     },
     /// The file is gone, but its log still has the latest changes.
-    #[error("The database {} is not there or empty, but its log {} is, and mail may be in it: put the database back, or move the log away", path.display(), log.display())]
+    #[error("The database {} is not there or empty, but its log {} is, and mail may be in it: put the database back, or move the log", path.display(), log.display())]
     LogWithoutDatabase {
         /// The file.
         path: PathBuf,
@@ -58,7 +56,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The disk is full.
-    #[error("No space left for the database {}: free some, nothing was lost", path.display())]
+    #[error("No space left for the database {}: free some space; nothing was lost", path.display())]
     Full {
         /// The file.
         path: PathBuf,
@@ -72,13 +70,13 @@ pub enum StoreError {
         kind: String,
     },
     /// The file was deleted or replaced while it was in use.
-    #[error("The database {} was moved or deleted while it was in use: put it back, or start again", path.display())]
+    #[error("The database {} was moved or deleted while it was in use: put it back, or restart", path.display())]
     Vanished {
         /// The file.
         path: PathBuf,
     },
     /// Other processes kept it locked for too long.
-    #[error("The database {} is kept busy by another process: try again, or find it with 'fuser {}'", path.display(), path.display())]
+    #[error("The database {} is locked by another process: try again, or find the process with 'fuser {}'", path.display(), path.display())]
     Busy {
         /// The file.
         path: PathBuf,
@@ -97,7 +95,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The server is overloaded.
-    #[error("The database {server} is kept busy ({reason}): {advice}")]
+    #[error("The database {server} is busy ({reason}): {advice}")]
     ServerBusy {
         /// Its address, without a password.
         server: String,
@@ -118,17 +116,17 @@ pub enum StoreError {
     },
     /// The connection was lost during a commit, and the server did not come back.
     #[error(
-        "The database server {server} went away during a commit, and it is not known whether what was last done is kept: look with 'ikigai log' or 'ikigai mail inbox' when it is back"
+        "The database server {server} went away during a commit, so it is unknown whether the last action was saved: check with 'ikigai log' or 'ikigai mail inbox' when it is back"
     )]
     Uncertain {
         /// Its address, without a password.
         server: String,
     },
     /// Waiting for it was given up.
-    #[error("The database could not be reached in time; what was last done is not in the log")]
+    #[error("The database could not be reached in time; the last action is not in the log")]
     Unreachable,
     /// The folder or the file cannot be created or opened.
-    #[error("Cannot open the database {}: {reason}; choose another place with --db sqlite://PATH", path.display())]
+    #[error("Cannot open the database {}: {reason}; choose another path with --db sqlite://PATH", path.display())]
     Open {
         /// The file.
         path: PathBuf,

@@ -30,7 +30,7 @@ impl Store {
             let sql = "SELECT count(*) FROM queued_inputs WHERE agent = ?1";
             let waiting: u32 = unit.row(sql, params![agent.key], |row| row.get(0))?.unwrap_or(0);
             if waiting >= QUEUE_LIMIT {
-                let text = format!("Too many messages wait for agent {} ({waiting})", agent.id);
+                let text = format!("Too many queued messages for agent {} ({waiting})", agent.id);
                 return Err(StoreError::Limit(text));
             }
             let sql = "INSERT INTO queued_inputs (agent, content, created_at) VALUES (?1, ?2, ?3)";

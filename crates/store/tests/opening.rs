@@ -157,7 +157,7 @@ fn the_database_of_another_program_is_refused_and_not_changed() {
     drop(raw);
     let before = fs::read(&path).unwrap();
     let text = format!(
-        "{} is not a database: move it away, or choose another place with --db sqlite://PATH",
+        "{} is not a database: move it, or choose another path with --db sqlite://PATH",
         path.display()
     );
     assert_eq!(refusal(&path, Options::default()), text);
@@ -173,7 +173,7 @@ fn other_files_are_refused() {
     assert!(refusal(&path, Options::default()).contains(" is not a database: "));
     assert!(refusal(folder.path(), Options::default()).contains(" is not a database: "));
     let refused = Store::open("mysql://me:secret@host/db", Options::default()).unwrap_err();
-    let text = "mysql:… is no address of a database that this version can use: use sqlite://PATH or postgres://…";
+    let text = "mysql:… is not a supported database address: use sqlite://PATH or postgres://…";
     assert_eq!(refused.to_string(), text, "a password is not repeated");
 }
 
@@ -185,7 +185,7 @@ async fn a_file_that_vanished_or_was_replaced_accepts_no_writes_until_it_is_back
     send().await.unwrap();
     let (path, away) = (store.path(), store.folder().join("away.db"));
     let text = format!(
-        "The database {} was moved or deleted while it was in use: put it back, or start again",
+        "The database {} was moved or deleted while it was in use: put it back, or restart",
         path.display()
     );
     fs::rename(&path, &away).unwrap();

@@ -270,7 +270,7 @@ fn a_full_disk_in_a_shared_commit_keeps_nothing_and_promises_nothing() {
     let text = String::from_utf8(output.stdout).unwrap();
     let told: Vec<_> = text.lines().filter(|line| line.contains(" unread, ")).collect();
     let full = format!(
-        r#"["No space left for the database {}/store.db: free some, nothing was lost"]"#,
+        r#"["No space left for the database {}/store.db: free some space; nothing was lost"]"#,
         disk.display()
     );
     let expected = [

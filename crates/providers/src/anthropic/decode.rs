@@ -448,9 +448,9 @@ mod tests {
         let nothing = "the server ended its stream without an answer";
         check_fault(&Anthropic, &[], Category::Server, nothing);
         let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;
-        let strange = "what the server sent is not of the Messages format";
+        let strange = "the server's response is not in the Messages format";
         check_fault(&Anthropic, &[chat, "[1]", "7"], Category::Unreadable, strange);
-        let no_json = "what the server sent is no JSON: expected value at line 1 column 1";
+        let no_json = "the server did not send JSON: expected value at line 1 column 1";
         check_fault(&Anthropic, &["x"], Category::Unreadable, no_json);
     }
 
@@ -483,8 +483,8 @@ mod tests {
         };
         assert_eq!(received_whole(&Anthropic, body), Ok(expected));
         for (body, message) in [
-            ("{}", "what the server sent is not of the Messages format"),
-            ("<html>", "what the server sent is no JSON: expected value at line 1 column 1"),
+            ("{}", "the server's response is not in the Messages format"),
+            ("<html>", "the server did not send JSON: expected value at line 1 column 1"),
         ] {
             let fault = Fault::new(Category::Unreadable, message);
             assert_eq!(received_whole(&Anthropic, body), Err(fault));

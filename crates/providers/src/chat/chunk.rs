@@ -90,7 +90,7 @@ impl<'a> Chunk<'a> {
             let message = if error.is_data() {
                 strange_message().to_owned()
             } else {
-                format!("what the server sent is no JSON: {error}")
+                format!("the server did not send JSON: {error}")
             };
             Fault::new(Category::Unreadable, message)
         })
@@ -108,7 +108,7 @@ pub(super) fn strange() -> Fault {
 }
 
 fn strange_message() -> &'static str {
-    "what the server sent is not in the form of Chat Completions"
+    "the server's response is not in the Chat Completions format"
 }
 
 impl<'a> Choice<'a> {

@@ -324,14 +324,13 @@ mod tests {
 
     #[test]
     fn another_format_is_unreadable() {
-        let strange = "what the server sent is not in the form of Chat Completions";
+        let strange = "the server's response is not in the Chat Completions format";
         for event in ["{}", "7", "[]", r#"{"choices":"a"}"#, r#"{"type":"message_start"}"#] {
             check_fault(&[event], Category::Unreadable, strange);
         }
-        let message = "what the server sent is no JSON: expected value at line 1 column 1";
+        let message = "the server did not send JSON: expected value at line 1 column 1";
         check_fault(&["<html>"], Category::Unreadable, message);
-        let message =
-            "what the server sent is no JSON: EOF while parsing a list at line 1 column 12";
+        let message = "the server did not send JSON: EOF while parsing a list at line 1 column 12";
         check_fault(&[r#"{"choices":["#], Category::Unreadable, message);
     }
 

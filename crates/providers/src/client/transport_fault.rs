@@ -33,7 +33,7 @@ pub(super) fn broken(shown: &str, error: &reqwest::Error) -> Fault {
 
 /// A response that stalled.
 pub(super) fn stalled(shown: &str, limit: Duration) -> Fault {
-    let message = format!("nothing came from {shown} for {} s", limit.as_secs_f32());
+    let message = format!("no data from {shown} for {} s", limit.as_secs_f32());
     Fault::new(Category::Network, message)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn web_page(shown: &str) -> Fault {
 
 /// A response that is too long.
 pub(super) fn too_long() -> Fault {
-    Fault::new(Category::Unreadable, "it is longer than any answer")
+    Fault::new(Category::Unreadable, "the response is too long")
 }
 
 /// Whether the server's certificate was signed by an unknown issuer.
@@ -83,7 +83,7 @@ fn io_cause(kind: ErrorKind) -> Option<&'static str> {
             "connection reset"
         }
         ErrorKind::UnexpectedEof => "connection closed",
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "no way to this host",
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "no route to host",
         ErrorKind::TimedOut => "no answer in time",
         _ => return None,
     })
@@ -92,7 +92,7 @@ fn io_cause(kind: ErrorKind) -> Option<&'static str> {
 fn tls_cause(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(error) => match error {
-            CertificateError::UnknownIssuer => "its certificate is of an unknown issuer",
+            CertificateError::UnknownIssuer => "its certificate has an unknown issuer",
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "its certificate has expired"
             }

@@ -274,7 +274,7 @@ mod tests {
         check_fault(&Google, &[HI], Category::Network, "the stream broke off");
         let nothing = "the server ended its stream without an answer";
         check_fault(&Google, &[], Category::Server, nothing);
-        let strange = "what the server sent is not of Google's format";
+        let strange = "the server's response is not in Google's format";
         check_fault(&Google, &[r#"{"choices":[]}"#, "[1]"], Category::Unreadable, strange);
         let error = r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#;
         check_fault(&Google, &[HI, error], Category::Server, "Overloaded");

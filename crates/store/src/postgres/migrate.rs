@@ -55,7 +55,7 @@ fn bring_up_to_date(client: &mut Client, server: &Server) -> Result<(), StoreErr
     let (is_new, has_others) = (flag(0), flag(1));
     if is_new && has_others {
         let reason = "it has tables of another program";
-        return Err(server.refuses(reason, "give ikigai a database of its own: createdb NAME"));
+        return Err(server.refuses(reason, "give ikigai its own database: createdb NAME"));
     }
     if is_new {
         let sql = "CREATE TABLE ikigai (version BIGINT NOT NULL); INSERT INTO ikigai VALUES (0)";

@@ -125,7 +125,8 @@ fn send(server: &Server, kept: &mut Option<Client>, payloads: &BTreeSet<String>)
         None => server.connect_notifier(),
     };
     let Ok(mut client) = client else { return };
-    let mut queued = payloads.iter().map(|payload| client.queue(NOTIFY, &[Value::Text(Some(payload))]));
+    let mut queued =
+        payloads.iter().map(|payload| client.queue(NOTIFY, &[Value::Text(Some(payload))]));
     if queued.all(|queued| queued.is_ok()) && client.run().is_ok() {
         *kept = Some(client);
     }

@@ -137,7 +137,7 @@ async fn the_queue_is_limited() {
     }
     let refused = queue().await.unwrap_err();
     assert!(
-        matches!(&refused, StoreError::Limit(text) if text == "Too many messages wait for agent 0/ (1000)")
+        matches!(&refused, StoreError::Limit(text) if text == "Too many queued messages for agent 0/ (1000)")
     );
 }
 
