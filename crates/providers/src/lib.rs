@@ -11,6 +11,7 @@
 //! | type | is | lives in |
 //! | --- | --- | --- |
 //! | [`Request`], [`Response`] | a request to a model, and its response | `request.rs`, `response.rs` |
+//! | [`ModelFacts`] | what is known about a model by its name | `model_facts.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
 //! | [`Anthropic`], [`ChatCompletions`], [`Google`], [`Responses`] | the wire formats | `anthropic.rs`, `chat.rs`, `google.rs`, `responses.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
@@ -28,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+mod model_facts;
 mod provider;
 mod request;
 mod response;
@@ -63,6 +65,7 @@ pub use chat::ChatCompletions;
 pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
 pub use google::Google;
+pub use model_facts::ModelFacts;
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};

@@ -3,7 +3,18 @@
 use ikigai_conversation::Seen;
 use serde_json::Value;
 
-/// What a model is asked.
+/// A request to a model: for an agent's turn, or beside it, such as for a summary or a title.
+///
+/// ```
+/// use ikigai_conversation::Seen;
+/// use ikigai_providers::{Client, Fault, Request};
+///
+/// async fn title(client: &Client, model: &str, conversation: &str) -> Result<String, Fault> {
+///     let view = [Seen::System("Write a title of at most five words."), Seen::User(conversation)];
+///     let request = Request::without_tools(model, "anthropic", &view);
+///     Ok(client.ask(&request, &mut |_| {}).await?.text)
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The model's name, as its provider knows it.
@@ -16,6 +27,13 @@ pub struct Request<'a> {
     pub tools: &'a [Tool],
     /// Whether the model may call them.
     pub tool_use: ToolUse,
+}
+
+impl<'a> Request<'a> {
+    /// A request that offers no tools.
+    pub fn without_tools(model: &'a str, origin: &'a str, view: &'a [Seen<'a>]) -> Request<'a> {
+        Request { model, origin, view, tools: &[], tool_use: ToolUse::None }
+    }
 }
 
 /// A tool, as the model sees it.

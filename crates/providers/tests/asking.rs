@@ -6,7 +6,7 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, Log, Message, MessageId, NewMessage, Time};
 use ikigai_providers::{
     Anthropic, ChatCompletions, Client, Endpoint, Fault, Limits, Progress, Provider, Request,
-    Response, Secret, ToolUse,
+    Response, Secret,
 };
 use ikigai_testkit::ModelServer;
 
@@ -71,8 +71,7 @@ pub(crate) async fn ask(client: &Client) -> (Result<Response, Fault>, Vec<Said>)
     let mut said = Vec::new();
     let log = question();
     let view = Log::new(&log).view();
-    let request =
-        Request { model: "m", origin: "", view: &view, tools: &[], tool_use: ToolUse::Auto };
+    let request = Request::without_tools("m", "", &view);
     let result = client.ask(&request, &mut |progress| said.push(progress.into())).await;
     (result, said)
 }

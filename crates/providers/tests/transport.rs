@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_providers::{Limits, Stop, Tokens};
+use ikigai_conversation::Seen;
+use ikigai_providers::{Limits, Request, Stop, Tokens};
 use ikigai_testkit::{ModelServer, Point, Reply};
 use serde_json::{Value, json};
 
@@ -117,4 +118,21 @@ async fn a_request_can_be_sent_from_any_thread() {
     let client = Arc::new(client(&server, ONCE));
     let task = tokio::spawn(async move { ask(&client).await.0 });
     assert_eq!(task.await.unwrap().unwrap().text, "one");
+}
+
+#[tokio::test]
+async fn a_request_beside_a_turn_needs_neither_a_log_nor_tools() {
+    let server = ModelServer::choosing(|_| Reply::text("Parser fixes"));
+    for (provider, base_url) in formats(&server) {
+        let client = client_of(provider, base_url, EAGER);
+        let view = [Seen::System("Write a title."), Seen::User("Fix the parser")];
+        let request = Request::without_tools("m", "", &view);
+        let response = client.ask(&request, &mut |_| {}).await.unwrap();
+        assert_eq!((response.text.as_str(), response.calls.len()), ("Parser fixes", 0));
+    }
+    for request in server.requests() {
+        assert_eq!(request.system().as_deref(), Some("Write a title."));
+        assert_eq!(request.last_user_text().as_deref(), Some("Fix the parser"));
+        assert!(request.tool_names().is_empty() && request.tool_choice().is_null());
+    }
 }
