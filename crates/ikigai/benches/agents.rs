@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    Address, AgentLimits, Budget, Context, NewFork, Options, Outcome, Place, Process, Step, Store,
+    Address, AgentLimits, Budget, Context, Location, NewFork, Options, Outcome, Process, Step,
+    Store,
 };
 use ikigai_testkit::{Captured, ModelServer, Reply};
 use rusqlite::Connection;
@@ -170,7 +171,7 @@ impl Bench {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let directory = folder.path().canonicalize().expect("it is there");
-        let place = Place {
+        let place = Location {
             machine: Process::current().machine,
             directory: directory.to_string_lossy().into_owned(),
         };

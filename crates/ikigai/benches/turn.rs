@@ -19,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{NewMessage, ResponseId, SessionId, ToolCallId};
-use ikigai_store::{Budget, Ending, Input, Next, Options, Place, Process, Store};
+use ikigai_store::{Budget, Ending, Input, Location, Next, Options, Process, Store};
 use ikigai_testkit::{Captured, ModelServer, Reply};
 use measure::{Measure, run};
 use serde_json::{Value, json};
@@ -228,7 +228,7 @@ impl Bench<'_> {
 
     /// `-c` on a session of 10,000 messages. Each run adds two.
     fn long_session(&self, server: &Server) {
-        let place = Place {
+        let place = Location {
             machine: Process::current().machine,
             directory: self
                 .folder
@@ -292,7 +292,7 @@ fn calling(
 }
 
 /// A session of `count` messages: prompts, calls with results, answers.
-async fn fill(database: &Path, place: Place, count: usize) {
+async fn fill(database: &Path, place: Location, count: usize) {
     let address = format!("sqlite://{}", database.display());
     let store = Store::open(&address, Options::default()).expect("it opens");
     let budget = Budget { wakes: 32, requests: 300 };

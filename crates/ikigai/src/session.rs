@@ -5,7 +5,7 @@ use std::future::Future;
 use ikigai_agents::{SeatError, until_over};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    Agent, Outcome, Place, Process, Refusal, State, Step, Store, StoreError, Wait, Waiting,
+    Agent, Location, Outcome, Process, Refusal, State, Step, Store, StoreError, Wait, Waiting,
 };
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -186,8 +186,8 @@ pub(crate) fn explain(error: StoreError) -> anyhow::Error {
 }
 
 /// Where the person is.
-pub(crate) fn place(environment: &Environment) -> Place {
-    Place {
+pub(crate) fn place(environment: &Environment) -> Location {
+    Location {
         machine: Process::current().machine,
         directory: environment.directory.to_string_lossy().into_owned(),
     }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, Log, NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{
-    Address, AgentLimits, Budget, Changes, Context, InboxFilter, Lease, NewFork, Next, Options,
-    Place, Process, Step, Store,
+    Address, AgentLimits, Budget, Changes, Context, InboxFilter, Lease, Location, NewFork, Next,
+    Options, Process, Step, Store,
 };
 use ikigai_testkit::{PostgresServer, Raw};
 use rusqlite::{Connection, params};
@@ -39,8 +39,8 @@ fn main() {
         long_log();
     }
     if wanted("postgres") {
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let ground = Ground::Postgres(PostgresServer::start_on_disk(place));
+        let location = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let ground = Ground::Postgres(PostgresServer::start_on_disk(location));
         table("PostgreSQL");
         rates(&ground);
         wake_up(&ground);
@@ -208,7 +208,7 @@ fn disk_use() {
 fn crowd(ground: &Ground) -> World {
     let world = World::on(ground, "many");
     for _ in 0..SENDERS {
-        let added = world.store.add_agent(world.session, None, place(), LIMITS);
+        let added = world.store.add_agent(world.session, None, location(), LIMITS);
         world.wait(added).expect("there is room");
     }
     world
@@ -323,8 +323,8 @@ impl World {
         let store = Arc::new(Store::open(&address, Options::default()).expect("it opens"));
         let session = SessionId::new(Uuid::now_v7());
         let lease = runtime.block_on(async {
-            store.create_session(place(), session, BUDGET).await.expect("it is made");
-            store.add_agent(session, None, place(), LIMITS).await.expect("there is room");
+            store.create_session(location(), session, BUDGET).await.expect("it is made");
+            store.add_agent(session, None, location(), LIMITS).await.expect("there is room");
             store
                 .claim(session, AgentId::top_level(0), Process::current())
                 .await
@@ -367,8 +367,8 @@ impl World {
     }
 }
 
-fn place() -> Place {
-    Place { machine: "bench".to_owned(), directory: "/bench".to_owned() }
+fn location() -> Location {
+    Location { machine: "bench".to_owned(), directory: "/bench".to_owned() }
 }
 
 fn mail_to(to: &AgentId) -> Step {

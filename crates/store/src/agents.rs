@@ -4,7 +4,7 @@ use ikigai_conversation::{AgentId, SessionId};
 
 use crate::error::StoreError;
 use crate::refusal::Refusal;
-use crate::sessions::{self, Place};
+use crate::sessions::{self, Location};
 use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
@@ -122,13 +122,13 @@ impl Store {
         &self,
         session: SessionId,
         name: Option<String>,
-        place: Place,
+        location: Location,
         limits: AgentLimits,
     ) -> Result<AgentId, StoreError> {
         self.commit(Scope::Session(session), move |unit| {
             let session = sessions::key_of(unit, &session)?;
             unit.touch(session);
-            create_top_level(unit, session, name.as_deref(), &place, &limits)
+            create_top_level(unit, session, name.as_deref(), &location, &limits)
         })
         .await
     }
@@ -138,7 +138,7 @@ pub(crate) fn create_top_level(
     unit: &Unit<'_>,
     session: i64,
     name: Option<&str>,
-    place: &Place,
+    location: &Location,
     limits: &AgentLimits,
 ) -> Result<AgentId, StoreError> {
     let named = name.map_or(Ok(None), |name| name_refusal(unit, session, name))?;
@@ -158,8 +158,8 @@ pub(crate) fn create_top_level(
             session,
             id.to_string(),
             name,
-            place.machine,
-            place.directory,
+            location.machine,
+            location.directory,
             unit.now().as_millis()
         ],
     )?;

@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::log::{Input, Recorded};
 use crate::process::Process;
 use crate::roots::{self, RootFolder};
-use crate::sessions::{self, Place};
+use crate::sessions::{self, Location};
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -67,11 +67,11 @@ impl Store {
     }
 
     /// Claims the first top-level agent of a session that no live process runs. If there is none,
-    /// creates one for `place`.
+    /// creates one for `location`.
     pub async fn claim_free(
         &self,
         session: SessionId,
-        place: Place,
+        location: Location,
         process: Process,
         limits: AgentLimits,
     ) -> Result<Lease, StoreError> {
@@ -83,29 +83,29 @@ impl Store {
                     claimed => return claimed,
                 }
             }
-            claim_new(unit, session, &place, &process, &limits)
+            claim_new(unit, session, &location, &process, &limits)
         })
         .await
     }
 
-    /// Creates a top-level agent for `place`, and claims it.
+    /// Creates a top-level agent for `location`, and claims it.
     pub async fn claim_new(
         &self,
         session: SessionId,
-        place: Place,
+        location: Location,
         process: Process,
         limits: AgentLimits,
     ) -> Result<Lease, StoreError> {
         self.commit(Scope::Session(session), move |unit| {
-            claim_new(unit, session, &place, &process, &limits)
+            claim_new(unit, session, &location, &process, &limits)
         })
         .await
     }
 
-    /// The most recently used session of `place` in which a live process runs an agent.
+    /// The most recently used session of `location` in which a live process runs an agent.
     pub async fn running_session(
         &self,
-        place: Place,
+        location: Location,
         by: Process,
     ) -> Result<Option<SessionId>, StoreError> {
         self.read(move |unit| {
@@ -113,7 +113,7 @@ impl Store {
                     JOIN leases l ON l.agent = a.key
                 WHERE s.machine = ?1 AND s.directory = ?2 AND l.until > ?3
                 ORDER BY s.updated_at DESC, s.key DESC";
-            let params = params![place.machine, place.directory, unit.now().as_millis()];
+            let params = params![location.machine, location.directory, unit.now().as_millis()];
             let held =
                 unit.rows(sql, params, |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)))?;
             for (session, holder) in held {
@@ -130,14 +130,14 @@ impl Store {
     /// first message.
     pub async fn begin_session(
         &self,
-        place: Place,
+        location: Location,
         new: SessionId,
         process: Process,
         roots: Vec<RootFolder>,
         input: Input,
     ) -> Result<(Lease, Recorded), StoreError> {
         self.commit(Scope::Own, move |unit| {
-            sessions::create(unit, &place, new, input.budget)?;
+            sessions::create(unit, &location, new, input.budget)?;
             roots::keep(unit, new, &process, roots)?;
             let lease = claim(unit, new, &AgentId::top_level(0), &process)?;
             let recorded = input.append(unit, &fence(unit, &lease, lease.top())?)?;
@@ -185,13 +185,13 @@ impl Store {
 fn claim_new(
     unit: &Unit<'_>,
     session: SessionId,
-    place: &Place,
+    location: &Location,
     process: &Process,
     limits: &AgentLimits,
 ) -> Result<Lease, StoreError> {
     let key = sessions::key_of(unit, &session)?;
     unit.touch(key);
-    let top = agents::create_top_level(unit, key, None, place, limits)?;
+    let top = agents::create_top_level(unit, key, None, location, limits)?;
     claim(unit, session, &top, process)
 }
 

@@ -78,7 +78,7 @@ pub use postgres::Locks;
 pub use process::Process;
 pub use refusal::Refusal;
 pub use roots::RootFolder;
-pub use sessions::{Budget, Place, Session};
+pub use sessions::{Budget, Location, Session};
 pub use steps::{Acted, Address, Named, Outcome, Step};
 pub use store::{Options, Store};
 pub use undos::{Begun, ChangeId, Direction, KeptChange, Settled, Undo, Undoable};

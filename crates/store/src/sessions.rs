@@ -15,7 +15,7 @@ use crate::writer::Scope;
 
 /// A machine and a working directory on it, by which sessions are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The machine, as [`Process`] names it.
     pub machine: String,
     /// Absolute.
@@ -37,7 +37,7 @@ pub struct Session {
     /// Its id.
     pub id: SessionId,
     /// Its location.
-    pub place: Place,
+    pub location: Location,
     /// The first line of the user's first message.
     pub title: String,
     /// When it was created.
@@ -63,24 +63,27 @@ impl Store {
         .await
     }
 
-    /// The most recently used session of `place`.
-    pub async fn newest_session(&self, place: Place) -> Result<Option<SessionId>, StoreError> {
-        self.read(move |unit| newest(unit, &place)).await
+    /// The most recently used session of `location`.
+    pub async fn newest_session(
+        &self,
+        location: Location,
+    ) -> Result<Option<SessionId>, StoreError> {
+        self.read(move |unit| newest(unit, &location)).await
     }
 
-    /// The most recently used session of `place`. If there is none, creates it with the id `new`
+    /// The most recently used session of `location`. If there is none, creates it with the id `new`
     /// and agent `0/`.
     pub async fn session_at(
         &self,
-        place: Place,
+        location: Location,
         new: SessionId,
         budget: Budget,
     ) -> Result<SessionId, StoreError> {
         // On the writer from the start: a unit that finds a session writes nothing and costs no
         // flush, and a short command then needs no reader.
-        self.commit(Scope::Place(place.clone()), move |unit| match newest(unit, &place)? {
+        self.commit(Scope::Location(location.clone()), move |unit| match newest(unit, &location)? {
             Some(session) => Ok(session),
-            None => create(unit, &place, new, budget),
+            None => create(unit, &location, new, budget),
         })
         .await
     }
@@ -88,11 +91,11 @@ impl Store {
     /// Creates a session with agent `0/`.
     pub async fn create_session(
         &self,
-        place: Place,
+        location: Location,
         new: SessionId,
         budget: Budget,
     ) -> Result<SessionId, StoreError> {
-        self.commit(Scope::Own, move |unit| create(unit, &place, new, budget)).await
+        self.commit(Scope::Own, move |unit| create(unit, &location, new, budget)).await
     }
 
     /// The system prompt of the session, once it has one.
@@ -116,17 +119,17 @@ impl Store {
     }
 }
 
-fn newest(unit: &Unit<'_>, place: &Place) -> Result<Option<SessionId>, StoreError> {
+fn newest(unit: &Unit<'_>, location: &Location) -> Result<Option<SessionId>, StoreError> {
     let sql = "SELECT id FROM sessions WHERE machine = ?1 AND directory = ?2
         ORDER BY updated_at DESC, key DESC LIMIT 1";
     let id: Option<String> =
-        unit.row(sql, params![place.machine, place.directory], |row| row.get(0))?;
+        unit.row(sql, params![location.machine, location.directory], |row| row.get(0))?;
     id.map(|id| parse_id(&id)).transpose()
 }
 
 pub(crate) fn create(
     unit: &Unit<'_>,
-    place: &Place,
+    location: &Location,
     id: SessionId,
     budget: Budget,
 ) -> Result<SessionId, StoreError> {
@@ -134,9 +137,9 @@ pub(crate) fn create(
     let session = unit.insert(
         "INSERT INTO sessions (id, machine, directory, created_at, updated_at, wakes_left, requests_left)
             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6) RETURNING key",
-        params![id.to_string(), place.machine, place.directory, now, budget.wakes, budget.requests],
+        params![id.to_string(), location.machine, location.directory, now, budget.wakes, budget.requests],
     )?;
-    agents::create_top_level(unit, session, None, place, &AgentLimits::NONE)?;
+    agents::create_top_level(unit, session, None, location, &AgentLimits::NONE)?;
     Ok(id)
 }
 
@@ -198,7 +201,7 @@ fn read_session(row: &Row<'_>) -> Result<Session, StoreError> {
     let read = || -> Result<_, StoreError> {
         Ok((
             row.get::<String>(0)?,
-            Place { machine: row.get(1)?, directory: row.get(2)? },
+            Location { machine: row.get(1)?, directory: row.get(2)? },
             row.get(3)?,
             Time::from_millis(row.get(4)?),
             Time::from_millis(row.get(5)?),
@@ -206,9 +209,9 @@ fn read_session(row: &Row<'_>) -> Result<Session, StoreError> {
             row.get(7)?,
         ))
     };
-    let (id, place, title, created_at, updated_at, agents, messages) = read()?;
+    let (id, location, title, created_at, updated_at, agents, messages) = read()?;
     let id = parse_id(&id)?;
-    Ok(Session { id, place, title, created_at, updated_at, agents, messages })
+    Ok(Session { id, location, title, created_at, updated_at, agents, messages })
 }
 
 impl State {

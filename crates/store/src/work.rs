@@ -6,7 +6,7 @@ use crate::agents::{State, find_agent};
 use crate::error::StoreError;
 use crate::leases::decode;
 use crate::process::Process;
-use crate::sessions::{self, Place};
+use crate::sessions::{self, Location};
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -39,7 +39,7 @@ impl Store {
     pub async fn work(
         &self,
         session: SessionId,
-        place: Place,
+        location: Location,
         process: Process,
         patience: Patience,
     ) -> Result<Work, StoreError> {
@@ -49,7 +49,7 @@ impl Store {
                 match (due.run_by(unit, &process, patience), due.state) {
                     (RunBy::This, State::Idle) => work.to_wake.push(due.id),
                     (RunBy::This, _) => work.at_work.push(due.id),
-                    (RunBy::NoProcess, _) if due.place == place => {
+                    (RunBy::NoProcess, _) if due.location == location => {
                         work.to_take_up.push(due.id.top());
                     }
                     (RunBy::NoProcess | RunBy::Another, _) => {}
@@ -91,7 +91,7 @@ struct Due {
     id: AgentId,
     state: State,
     /// The location of its top-level agent.
-    place: Place,
+    location: Location,
     /// The latest holder of the lease, and when the lease ends.
     lease: Option<(Process, i64)>,
 }
@@ -133,15 +133,15 @@ fn due(unit: &Unit<'_>, session: i64) -> Result<Vec<Due>, StoreError> {
         Ok((
             row.get::<String>(0)?,
             row.get::<String>(1)?,
-            Place { machine: row.get(2)?, directory: row.get(3)? },
+            Location { machine: row.get(2)?, directory: row.get(3)? },
             row.get::<Option<String>>(4)?,
             row.get::<Option<i64>>(5)?,
         ))
     })?;
-    let read = |(id, state, place, holder, until): (
+    let read = |(id, state, location, holder, until): (
         String,
         String,
-        Place,
+        Location,
         Option<String>,
         Option<i64>,
     )| {
@@ -149,7 +149,7 @@ fn due(unit: &Unit<'_>, session: i64) -> Result<Vec<Due>, StoreError> {
             (Some(holder), Some(until)) => Some((decode(&holder)?, until)),
             _ => None,
         };
-        Ok(Due { id: sessions::parse_agent(&id)?, state: State::parse(&state)?, place, lease })
+        Ok(Due { id: sessions::parse_agent(&id)?, state: State::parse(&state)?, location, lease })
     };
     rows.into_iter().map(read).collect()
 }

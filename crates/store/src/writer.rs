@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::StoreError;
 use crate::letters::Letter;
-use crate::sessions::Place;
+use crate::sessions::Location;
 use crate::steps::Outcome;
 use crate::unit::Unit;
 
@@ -63,7 +63,7 @@ pub(crate) enum Scope {
     /// A session with everything that belongs to it.
     Session(SessionId),
     /// Which sessions a location has.
-    Place(Place),
+    Location(Location),
     /// Something that no other unit uses, or that a single statement does.
     Own,
 }

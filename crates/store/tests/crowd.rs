@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{Options, Store};
-use ikigai_testkit::{Kind, PLENTY, Random, TestAgent, TestStore, place};
+use ikigai_testkit::{Kind, PLENTY, Random, TestAgent, TestStore, location};
 use uuid::Uuid;
 
 use crate::support::{ROOM, Running, check_database, child};
@@ -51,9 +51,9 @@ async fn sixteen_processes_with_eight_agents_each_all_finish() {
     let mut sessions = Vec::new();
     for _ in 0..2 {
         let session = SessionId::new(Uuid::now_v7());
-        store.create_session(place(), session, PLENTY).await.unwrap();
+        store.create_session(location(), session, PLENTY).await.unwrap();
         for _ in 1..PROCESSES * AGENTS / 2 {
-            store.add_agent(session, None, place(), ROOM).await.unwrap();
+            store.add_agent(session, None, location(), ROOM).await.unwrap();
         }
         sessions.push(session.to_string());
     }

@@ -6,7 +6,7 @@ use std::process::{ExitCode, Stdio};
 
 use ikigai_conversation::SessionId;
 use ikigai_store::{Options, Process, RootFolder, Sight, Store, StoreError};
-use ikigai_testkit::{Kind, PLENTY, TestStore, place, send_to};
+use ikigai_testkit::{Kind, PLENTY, TestStore, location, send_to};
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -219,7 +219,7 @@ pub(crate) fn open_as_child(arguments: &[String]) -> ExitCode {
     let store = open(&PathBuf::from(&arguments[0]));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let new = SessionId::new(Uuid::now_v7());
-    runtime.block_on(store.create_session(place(), new, PLENTY)).unwrap();
+    runtime.block_on(store.create_session(location(), new, PLENTY)).unwrap();
     ExitCode::SUCCESS
 }
 

@@ -11,7 +11,7 @@ use ikigai_store::{
     Changes, Lease, Locks, Options, Outcome, Process, Sleep, Step, Store, StoreError,
 };
 use ikigai_testkit::{
-    Cut, Kind, PLENTY, Pooler, PostgresServer, Proxy, Raw, TestAgent, TestStore, checker, place,
+    Cut, Kind, PLENTY, Pooler, PostgresServer, Proxy, Raw, TestAgent, TestStore, checker, location,
     said, send_to,
 };
 use tokio::runtime::Runtime;
@@ -142,12 +142,12 @@ async fn a_letter_that_waited_for_the_lock_sees_commits_made_meanwhile() {
 /// Sends letters from `0/` while nothing can write, so that all wait
 /// together. Returns their results.
 async fn send_together(
-    place: &TestStore,
+    location: &TestStore,
     store: &Store,
     session: SessionId,
     to: &[&str],
 ) -> Vec<String> {
-    let blockade = Blockade::of(place);
+    let blockade = Blockade::of(location);
     let mut sends = Vec::new();
     for (number, to) in to.iter().enumerate() {
         let step = send_to(&agent(to), &format!("person {number}"));
@@ -367,7 +367,7 @@ async fn others_are_notified_of_changes_that_concern_them_only() {
     let quiet = Store::open(&address, Options::default()).unwrap();
     quiet.renew(lease).await.unwrap();
     let new = SessionId::new(Uuid::now_v7());
-    assert_eq!(quiet.session_at(place(), new, PLENTY).await.unwrap(), session);
+    assert_eq!(quiet.session_at(location(), new, PLENTY).await.unwrap(), session);
     drop(quiet);
     listening.script("NOTIFY ikigai").unwrap();
     let heard = listening.notified(PATIENCE).unwrap().unwrap();
@@ -394,9 +394,9 @@ async fn pgbouncer_in_transaction_mode_keeps_every_guarantee() {
         .map(|_| Store::open(&pooler.address("postgres"), Options::default()).unwrap())
         .collect();
     let session = SessionId::new(Uuid::now_v7());
-    stores[0].create_session(place(), session, PLENTY).await.unwrap();
+    stores[0].create_session(location(), session, PLENTY).await.unwrap();
     for _ in 1..4 {
-        stores[0].add_agent(session, None, place(), ROOM).await.unwrap();
+        stores[0].add_agent(session, None, location(), ROOM).await.unwrap();
     }
     let mut changes = stores[3].changes(session).unwrap();
     for round in 0..20 {
@@ -551,9 +551,9 @@ impl Outage {
         let store = Store::open(&server.address("postgres"), Options::default()).unwrap();
         let session = SessionId::new(Uuid::now_v7());
         runtime().block_on(async {
-            store.create_session(place(), session, PLENTY).await.unwrap();
+            store.create_session(location(), session, PLENTY).await.unwrap();
             for _ in 1..4 {
-                store.add_agent(session, None, place(), ROOM).await.unwrap();
+                store.add_agent(session, None, location(), ROOM).await.unwrap();
             }
         });
         Outage { server, session, is_over: Arc::default(), sent: Arc::default() }

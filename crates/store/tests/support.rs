@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{NewFork, Options, Outcome, Patience, Process, Step, Store};
 use ikigai_testkit::driver::Plan;
-use ikigai_testkit::{PLENTY, Raw, TestAgent, TestStore, by_id, checker, driver, place};
+use ikigai_testkit::{PLENTY, Raw, TestAgent, TestStore, by_id, checker, driver, location};
 use tokio::task::unconstrained;
 
 /// The time limit of all tests: what takes this long hangs.
@@ -110,7 +110,7 @@ pub(crate) fn check_database(database: &str, acknowledged: &[PathBuf]) {
 pub(crate) async fn free_agents(store: &TestStore, agents: u32) -> SessionId {
     let session = store.session_with(ikigai_testkit::PLENTY).await;
     for _ in 1..agents {
-        store.add_agent(session, None, place(), ROOM).await.unwrap();
+        store.add_agent(session, None, location(), ROOM).await.unwrap();
     }
     session
 }
@@ -147,7 +147,7 @@ pub(crate) async fn fork_by_hand(
 
 /// The idle agents with mail that would wake them, as a process finds them.
 pub(crate) async fn to_wake(store: &Store, session: SessionId) -> Vec<AgentId> {
-    let work = store.work(session, place(), Process::current(), Patience::None).await.unwrap();
+    let work = store.work(session, location(), Process::current(), Patience::None).await.unwrap();
     let mut found = [work.to_wake, work.to_take_up].concat();
     found.sort();
     found

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 use ikigai_conversation::{NewMessage, SessionId};
 use ikigai_store::{Next, Outcome, StoreError};
 use ikigai_testkit::driver::Plan;
-use ikigai_testkit::{Kind, PLENTY, TestStore, place, send_to};
+use ikigai_testkit::{Kind, PLENTY, TestStore, location, send_to};
 use uuid::Uuid;
 
 use crate::support::{
@@ -83,7 +83,7 @@ async fn a_unit_that_fails_between_31_good_ones_fails_alone() {
     let mut units = sends(&store, session, 31);
     units.insert(
         15,
-        Box::pin(async { store.add_agent(other, None, place(), ROOM).await.map(drop) }),
+        Box::pin(async { store.add_agent(other, None, location(), ROOM).await.map(drop) }),
     );
     let (mut outcomes, commits) = share(&store, units).await;
     assert_eq!(outcomes.remove(15), Err("Database error: poisoned".to_owned()));
@@ -195,7 +195,7 @@ pub(crate) fn fill_disk_as_child(arguments: &[String]) -> ExitCode {
     let store = open(&folder.join("store.db"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let new = SessionId::new(Uuid::now_v7());
-    let session = runtime.block_on(store.create_session(place(), new, PLENTY)).unwrap();
+    let session = runtime.block_on(store.create_session(location(), new, PLENTY)).unwrap();
     let send_all = |what: &str, large: usize, small: usize| {
         let count = async || {
             let agents = store.agents(session).await.unwrap();

@@ -44,5 +44,5 @@ pub use raw::{Raw, RawRow};
 pub use test_agent::{
     ROOM, TestAgent, by_id, everything, new_fork, output_of, said, send_to, wait_for,
 };
-pub use test_store::{Kind, PLENTY, TestDatabase, TestStore, place};
+pub use test_store::{Kind, PLENTY, TestDatabase, TestStore, location};
 pub use view::fault_of_view;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{AgentLimits, Budget, Clock, Options, Place, Store};
+use ikigai_store::{AgentLimits, Budget, Clock, Location, Options, Store};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -161,7 +161,7 @@ impl TestStore {
         for number in 0..agents {
             if number > 0 {
                 let limits = AgentLimits { agents: 1_000, depth: 64 };
-                self.add_agent(session, None, place(), limits).await.unwrap();
+                self.add_agent(session, None, location(), limits).await.unwrap();
             }
             all.push(TestAgent::claim(self, session, AgentId::top_level(number)).await.unwrap());
         }
@@ -171,7 +171,7 @@ impl TestStore {
     /// A new session with agent `0/`, which no process runs.
     pub async fn session_with(&self, budget: Budget) -> SessionId {
         let new = SessionId::new(Uuid::now_v7());
-        self.create_session(place(), new, budget).await.unwrap()
+        self.create_session(location(), new, budget).await.unwrap()
     }
 }
 
@@ -190,8 +190,8 @@ impl Deref for TestStore {
 }
 
 /// A location that does not exist.
-pub fn place() -> Place {
-    Place { machine: "machine".to_owned(), directory: "/work".to_owned() }
+pub fn location() -> Location {
+    Location { machine: "machine".to_owned(), directory: "/work".to_owned() }
 }
 
 fn open(address: &str, clock: &Arc<AtomicI64>) -> Store {

@@ -33,7 +33,7 @@ const MAX_SESSIONS: usize = 8;
 pub(crate) fn payload_of(scope: &Scope) -> String {
     match scope {
         Scope::Session(session) => session.to_string(),
-        Scope::Place(_) | Scope::Own => String::new(),
+        Scope::Location(_) | Scope::Own => String::new(),
     }
 }
 

@@ -120,10 +120,10 @@ impl<'a> Transaction<'a> {
                 let sql = "SELECT 1 FROM sessions WHERE id = ?1 FOR NO KEY UPDATE";
                 self.queue_now(sql, &[Value::Text(Some(&session.to_string()))]);
             }
-            Scope::Place(place) => {
+            Scope::Location(location) => {
                 let sql = "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(?1, 0))";
-                let place = format!("{}\n{}", place.machine, place.directory);
-                self.queue_now(sql, &[Value::Text(Some(&place))]);
+                let location = format!("{}\n{}", location.machine, location.directory);
+                self.queue_now(sql, &[Value::Text(Some(&location))]);
             }
             Scope::Own => {}
         }

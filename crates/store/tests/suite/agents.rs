@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage};
 use ikigai_store::{AgentLimits, Context, NewFork, Next, State};
-use ikigai_testkit::{TestAgent, TestStore, new_fork, place};
+use ikigai_testkit::{TestAgent, TestStore, location, new_fork};
 
 use crate::support::{ROOM, agent, check_database, fork_by_hand, kill_by_hand};
 
@@ -43,10 +43,10 @@ async fn living_agents_and_levels_are_limited() {
     let child = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap();
     let deeper = fork(&store, &child, Context::Fresh, None, limits).await.unwrap_err();
     assert_eq!(deeper, "Maximum agent depth (2) exceeded");
-    store.add_agent(session, None, place(), limits).await.unwrap();
+    store.add_agent(session, None, location(), limits).await.unwrap();
     let updated = store.sessions().await.unwrap()[0].updated_at;
     store.advance(std::time::Duration::from_secs(1));
-    let one_more = store.add_agent(session, None, place(), limits).await.unwrap_err();
+    let one_more = store.add_agent(session, None, location(), limits).await.unwrap_err();
     assert_eq!(one_more.to_string(), "Maximum agents (3) reached");
     let one_more = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap_err();
     assert_eq!(one_more, "Maximum agents (3) reached");
@@ -133,7 +133,7 @@ async fn later_messages_of_the_parent_do_not_affect_the_child() {
     say(&store, parent, "another way").await;
     assert_eq!(store.whole_log(session, child.id.clone()).await.unwrap(), before);
     // Not even its death does.
-    let other = store.add_agent(session, None, place(), ROOM).await.unwrap();
+    let other = store.add_agent(session, None, location(), ROOM).await.unwrap();
     let other = TestAgent::claim(&store, session, other).await.unwrap();
     kill(&store, &other, "0/").await.unwrap();
     assert_eq!(store.whole_log(session, child.id).await.unwrap(), before);

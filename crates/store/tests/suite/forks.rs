@@ -5,7 +5,7 @@ use ikigai_store::{
     Address, AgentLimits, Context, Ending, Named, NewFork, Next, Outcome, State, Step,
 };
 use ikigai_testkit::{
-    PLENTY, TestAgent, TestStore, by_id, new_fork, output_of, place, said, wait_for,
+    PLENTY, TestAgent, TestStore, by_id, location, new_fork, output_of, said, wait_for,
 };
 
 use crate::support::{ROOM, agent, check_database, fork_by_hand, kill_by_hand};
@@ -62,7 +62,7 @@ async fn a_refused_fork_says_why() {
     let child = agents[0].fork(&store, named("builder")).await.unwrap();
     let taken = "Agent 0/0/ is already called 'builder'";
     assert_eq!(agents[1].fork(&store, named("builder")).await.unwrap_err(), taken);
-    let added = store.add_agent(session, Some("builder".to_owned()), place(), ROOM).await;
+    let added = store.add_agent(session, Some("builder".to_owned()), location(), ROOM).await;
     assert_eq!(added.unwrap_err().to_string(), taken);
     // The dead need no name.
     agents[0].kill(&store, &child.id).await.unwrap();
@@ -264,7 +264,7 @@ async fn the_user_may_kill_any_but_the_last_top_level_agent() {
     let refused = kill_by_hand(&store, &agents[0], &agent("0/")).await.unwrap_err();
     assert_eq!(refused, "Agent 0/ is the last top-level agent");
     // A kill from the command line is in no log. A third agent replaces the last one.
-    store.add_agent(session, None, place(), ROOM).await.unwrap();
+    store.add_agent(session, None, location(), ROOM).await.unwrap();
     let before = store.number("SELECT count(*) FROM messages");
     let step = Step::Kill(by_id(&agent("0/")));
     let outcome = store.perform(session, agent("0/"), step, Some(PLENTY)).await.unwrap();

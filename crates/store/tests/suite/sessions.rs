@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_conversation::{NewMessage, SessionId};
 use ikigai_store::{Lease, Next, Outcome, Process, RootFolder};
-use ikigai_testkit::{Kind, place, send_to};
+use ikigai_testkit::{Kind, location, send_to};
 use uuid::Uuid;
 
 use crate::support::agent;
@@ -72,16 +72,16 @@ async fn a_session_is_found_by_machine_and_directory_and_created_once() {
     let store = super::store();
     let budget = ikigai_testkit::PLENTY;
     let new = || SessionId::new(Uuid::now_v7());
-    let first = store.session_at(place(), new(), budget).await.unwrap();
-    assert_eq!(store.session_at(place(), new(), budget).await.unwrap(), first);
-    let elsewhere = ikigai_store::Place { machine: "another".to_owned(), ..place() };
+    let first = store.session_at(location(), new(), budget).await.unwrap();
+    assert_eq!(store.session_at(location(), new(), budget).await.unwrap(), first);
+    let elsewhere = ikigai_store::Location { machine: "another".to_owned(), ..location() };
     let other = store.session_at(elsewhere, new(), budget).await.unwrap();
     assert_ne!(other, first);
     store.advance(Duration::from_secs(1));
-    let newer = store.create_session(place(), new(), budget).await.unwrap();
-    assert_eq!(store.newest_session(place()).await.unwrap(), Some(newer));
+    let newer = store.create_session(location(), new(), budget).await.unwrap();
+    assert_eq!(store.newest_session(location()).await.unwrap(), Some(newer));
     store.advance(Duration::from_secs(1));
     let step = send_to(&agent("0/"), "person");
     store.perform(first, agent("0/"), step, None).await.unwrap();
-    assert_eq!(store.newest_session(place()).await.unwrap(), Some(first), "the last written to");
+    assert_eq!(store.newest_session(location()).await.unwrap(), Some(first), "the last written to");
 }

@@ -7,7 +7,7 @@ use ikigai_conversation::{
     AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Begun, Change, ChangedBy, Content, Context, Direction, Kept, Next, Outcome, Place, Process,
+    Begun, Change, ChangedBy, Content, Context, Direction, Kept, Location, Next, Outcome, Process,
     Settled, Sight, Step, StoreError, Touched, Undo,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
@@ -279,7 +279,7 @@ async fn a_path_of_4000_characters_works() {
     let mut random = Random::new(7);
     let letters: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
     let path: String = (0..4_000).map(|_| *random.one_of(&letters)).collect();
-    let long = Place { machine: "m".to_owned(), directory: format!("/{path}") };
+    let long = Location { machine: "m".to_owned(), directory: format!("/{path}") };
     let new = SessionId::new(Uuid::now_v7());
     assert_eq!(store.session_at(long.clone(), new, PLENTY).await.unwrap(), new);
     assert_eq!(store.newest_session(long).await.unwrap(), Some(new));

@@ -6,7 +6,7 @@ use ikigai_store::{
     Waiting,
 };
 use ikigai_testkit::{
-    PLENTY, TestAgent, TestStore, by_id, new_fork, output_of, place, said, wait_for,
+    PLENTY, TestAgent, TestStore, by_id, location, new_fork, output_of, said, wait_for,
 };
 use serde_json::json;
 
@@ -172,7 +172,7 @@ async fn a_cycle_is_seen_across_processes_and_dead_processes_do_not_count() {
     let (session, agents) = store.session_of(1).await;
     let root = &agents[0];
     let other = store.open_again();
-    let added = other.add_agent(session, None, place(), crate::support::ROOM).await.unwrap();
+    let added = other.add_agent(session, None, location(), crate::support::ROOM).await.unwrap();
     let stranger = Process { machine: "elsewhere".to_owned(), pid: 1, ..Process::current() };
     let lease = other.claim(session, added.clone(), stranger).await.unwrap();
     other.begin_wait(lease, added.clone(), wait_for(&[&root.id])).await.unwrap().unwrap();

@@ -1,8 +1,8 @@
 //! The pending work of a process: which agents to wake, and which to take over.
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Context, Lease, Patience, Place, Process, Store, Work};
-use ikigai_testkit::{TestAgent, TestStore, new_fork, place, send_to};
+use ikigai_store::{Context, Lease, Location, Patience, Process, Store, Work};
+use ikigai_testkit::{TestAgent, TestStore, location, new_fork, send_to};
 
 use crate::support::{ROOM, agent, fork_by_hand};
 
@@ -12,7 +12,7 @@ fn stranger() -> Process {
 }
 
 async fn work(store: &Store, session: ikigai_conversation::SessionId) -> Work {
-    store.work(session, place(), Process::current(), Patience::None).await.unwrap()
+    store.work(session, location(), Process::current(), Patience::None).await.unwrap()
 }
 
 fn take_up(agents: &[&str]) -> Work {
@@ -28,8 +28,8 @@ async fn person_writes(store: &TestStore, to: &AgentId, session: ikigai_conversa
 async fn m6_a_free_agent_with_mail_is_pending_for_a_process_at_its_location() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
-    let free = store.add_agent(session, None, place(), ROOM).await.unwrap();
-    let elsewhere = Place { directory: "/other".to_owned(), ..place() };
+    let free = store.add_agent(session, None, location(), ROOM).await.unwrap();
+    let elsewhere = Location { directory: "/other".to_owned(), ..location() };
     let far = store.add_agent(session, None, elsewhere, ROOM).await.unwrap();
     assert_eq!(work(&store, session).await, Work::default());
     for to in [&agents[0].id, &free, &far] {
@@ -48,14 +48,14 @@ async fn m6_a_free_agent_with_mail_is_pending_for_a_process_at_its_location() {
 async fn a_turn_of_a_dead_process_is_pending_after_its_lease_if_so_chosen() {
     let store = super::store();
     let (session, _) = store.session_of(1).await;
-    let left = store.add_agent(session, None, place(), ROOM).await.unwrap();
+    let left = store.add_agent(session, None, location(), ROOM).await.unwrap();
     // A number that no process has.
     let dead = Process { pid: 4_194_304, ..Process::current() };
     let lease = store.claim(session, left.clone(), dead).await.unwrap();
     let said = ikigai_testkit::said("hello", ikigai_testkit::PLENTY);
     store.append_from_person(lease, left.clone(), said).await.unwrap();
     assert_eq!(work(&store, session).await, take_up(&["1/"]));
-    let patient = || store.work(session, place(), Process::current(), Patience::UntilLeaseEnds);
+    let patient = || store.work(session, location(), Process::current(), Patience::UntilLeaseEnds);
     assert_eq!(patient().await.unwrap(), Work::default());
     store.advance(Lease::DURATION);
     assert_eq!(patient().await.unwrap(), take_up(&["1/"]));
@@ -70,7 +70,7 @@ async fn a_turn_of_a_dead_process_is_pending_after_its_lease_if_so_chosen() {
 async fn a_child_forked_by_the_user_is_pending_for_the_process_of_its_top_level_agent() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
-    let free = store.add_agent(session, None, place(), ROOM).await.unwrap();
+    let free = store.add_agent(session, None, location(), ROOM).await.unwrap();
     let task = || new_fork(Context::Fresh, Some("task"));
     let of_ours = fork_by_hand(&store, &agents[0], task()).await.unwrap();
     let of_free = agents[0].child(free);
