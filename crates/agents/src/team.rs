@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Changes, Patience, StoreError, Work};
+use ikigai_store::{Changes, Patience, PendingWork, StoreError};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
@@ -185,7 +185,8 @@ impl Team {
             FreeAgents::TakenUp | FreeAgents::Left => Patience::None,
             FreeAgents::TakenUpLater => Patience::UntilLeaseEnds,
         };
-        let found = store.work(seat.session(), seat.place(), seat.process(), patience).await;
+        let found =
+            store.pending_work(seat.session(), seat.place(), seat.process(), patience).await;
         let work = match found {
             Err(error) if error.is_passing() => return Ok(false),
             found => found?,
@@ -212,7 +213,7 @@ impl Team {
     }
 
     /// Ends the work of those that were killed, their commands with it.
-    async fn end_killed(&mut self, seat: &Seat, work: &Work) -> Result<(), StoreError> {
+    async fn end_killed(&mut self, seat: &Seat, work: &PendingWork) -> Result<(), StoreError> {
         // Whoever the registry has at work was not killed; of the others most have just become idle.
         let doubtful = self.at_work.keys().filter(|id| work.at_work.binary_search(id).is_err());
         let doubtful: Vec<AgentId> = doubtful.cloned().collect();
@@ -302,7 +303,7 @@ impl Team {
 
     /// Gives top-level agents back that were taken up, once nobody in their trees is at work or has anything to do;
     /// also those for which somebody else had done it before we came to it.
-    async fn give_back_idle(&mut self, work: &Work) {
+    async fn give_back_idle(&mut self, work: &PendingWork) {
         let due = work.to_wake.iter().chain(&work.at_work);
         let busy: BTreeSet<AgentId> =
             self.at_work.keys().chain(due).chain([&self.own]).map(AgentId::top).collect();

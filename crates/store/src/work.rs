@@ -14,7 +14,7 @@ use crate::waking::WOULD_WAKE;
 
 /// The agents of a session that need a process, each list in the order of ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct PendingWork {
     /// Its idle agents with mail that would wake them.
     pub to_wake: Vec<AgentId>,
     /// Agents under its lease that are at work according to the registry. A child that another
@@ -36,15 +36,15 @@ pub enum Patience {
 
 impl Store {
     /// The work that is pending for `process` in a session.
-    pub async fn work(
+    pub async fn pending_work(
         &self,
         session: SessionId,
         location: Location,
         process: Process,
         patience: Patience,
-    ) -> Result<Work, StoreError> {
+    ) -> Result<PendingWork, StoreError> {
         self.read(move |unit| {
-            let mut work = Work::default();
+            let mut work = PendingWork::default();
             for due in due(unit, sessions::key_of(unit, &session)?)? {
                 match (due.run_by(unit, &process, patience), due.state) {
                     (RunBy::This, State::Idle) => work.to_wake.push(due.id),

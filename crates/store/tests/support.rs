@@ -147,7 +147,8 @@ pub(crate) async fn fork_by_hand(
 
 /// The idle agents with mail that would wake them, as a process finds them.
 pub(crate) async fn to_wake(store: &Store, session: SessionId) -> Vec<AgentId> {
-    let work = store.work(session, location(), Process::current(), Patience::None).await.unwrap();
+    let work =
+        store.pending_work(session, location(), Process::current(), Patience::None).await.unwrap();
     let mut found = [work.to_wake, work.to_take_up].concat();
     found.sort();
     found

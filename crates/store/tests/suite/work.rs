@@ -1,7 +1,7 @@
 //! The pending work of a process: which agents to wake, and which to take over.
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Context, Lease, Location, Patience, Process, Store, Work};
+use ikigai_store::{Context, Lease, Location, Patience, PendingWork, Process, Store};
 use ikigai_testkit::{TestAgent, TestStore, location, new_fork, send_to};
 
 use crate::support::{ROOM, agent, fork_by_hand};
@@ -11,13 +11,13 @@ fn stranger() -> Process {
     Process { machine: "elsewhere".to_owned(), ..Process::current() }
 }
 
-async fn work(store: &Store, session: ikigai_conversation::SessionId) -> Work {
-    store.work(session, location(), Process::current(), Patience::None).await.unwrap()
+async fn work(store: &Store, session: ikigai_conversation::SessionId) -> PendingWork {
+    store.pending_work(session, location(), Process::current(), Patience::None).await.unwrap()
 }
 
-fn take_up(agents: &[&str]) -> Work {
+fn take_up(agents: &[&str]) -> PendingWork {
     let to_take_up = agents.iter().map(|id| agent(id)).collect();
-    Work { to_take_up, ..Work::default() }
+    PendingWork { to_take_up, ..PendingWork::default() }
 }
 
 async fn person_writes(store: &TestStore, to: &AgentId, session: ikigai_conversation::SessionId) {
@@ -31,12 +31,12 @@ async fn m6_a_free_agent_with_mail_is_pending_for_a_process_at_its_location() {
     let free = store.add_agent(session, None, location(), ROOM).await.unwrap();
     let elsewhere = Location { directory: "/other".to_owned(), ..location() };
     let far = store.add_agent(session, None, elsewhere, ROOM).await.unwrap();
-    assert_eq!(work(&store, session).await, Work::default());
+    assert_eq!(work(&store, session).await, PendingWork::default());
     for to in [&agents[0].id, &free, &far] {
         person_writes(&store, to, session).await;
     }
     let found = work(&store, session).await;
-    assert_eq!(found, Work { to_wake: vec![agent("0/")], ..take_up(&["1/"]) });
+    assert_eq!(found, PendingWork { to_wake: vec![agent("0/")], ..take_up(&["1/"]) });
     // Once a process that may be alive runs it, it is not pending for others.
     store.claim(session, free.clone(), stranger()).await.unwrap();
     assert_eq!(work(&store, session).await.to_take_up, []);
@@ -55,15 +55,16 @@ async fn a_turn_of_a_dead_process_is_pending_after_its_lease_if_so_chosen() {
     let said = ikigai_testkit::said("hello", ikigai_testkit::PLENTY);
     store.append_from_person(lease, left.clone(), said).await.unwrap();
     assert_eq!(work(&store, session).await, take_up(&["1/"]));
-    let patient = || store.work(session, location(), Process::current(), Patience::UntilLeaseEnds);
-    assert_eq!(patient().await.unwrap(), Work::default());
+    let patient =
+        || store.pending_work(session, location(), Process::current(), Patience::UntilLeaseEnds);
+    assert_eq!(patient().await.unwrap(), PendingWork::default());
     store.advance(Lease::DURATION);
     assert_eq!(patient().await.unwrap(), take_up(&["1/"]));
     // The process that takes it over resumes it.
     let taken = TestAgent::claim(&store, session, left).await.unwrap();
     assert_eq!(work(&store, session).await.at_work, [agent("1/")]);
     taken.sleep(&store).await.unwrap();
-    assert_eq!(work(&store, session).await, Work::default());
+    assert_eq!(work(&store, session).await, PendingWork::default());
 }
 
 #[tokio::test]
@@ -77,5 +78,5 @@ async fn a_child_forked_by_the_user_is_pending_for_the_process_of_its_top_level_
     let child = fork_by_hand(&store, &of_free, task()).await.unwrap();
     fork_by_hand(&store, &child, task()).await.unwrap();
     let found = work(&store, session).await;
-    assert_eq!(found, Work { at_work: vec![of_ours.id], ..take_up(&["1/"]) });
+    assert_eq!(found, PendingWork { at_work: vec![of_ours.id], ..take_up(&["1/"]) });
 }
