@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Changes, Patience, PendingWork, StoreError};
+use ikigai_store::{Changes, PendingWork, StoreError, TakeoverPolicy};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
@@ -182,8 +182,8 @@ impl Team {
             self.changes = Some(store.changes(seat.session())?);
         }
         let patience = match self.equipment.limits.free_agents {
-            FreeAgents::TakenUp | FreeAgents::Left => Patience::None,
-            FreeAgents::TakenUpLater => Patience::UntilLeaseEnds,
+            FreeAgents::TakenUp | FreeAgents::Left => TakeoverPolicy::Immediate,
+            FreeAgents::TakenUpLater => TakeoverPolicy::AfterLease,
         };
         let found =
             store.pending_work(seat.session(), seat.place(), seat.process(), patience).await;

@@ -84,4 +84,4 @@ pub use store::{Options, Store};
 pub use undos::{Begun, ChangeId, Direction, KeptChange, Settled, Undo, Undoable};
 pub use waits::{Awaited, Status, Wait, Waited, Waiting};
 pub use waking::{Announced, Ended, Ending, Sleep, Unread};
-pub use work::{Patience, PendingWork};
+pub use work::{PendingWork, TakeoverPolicy};

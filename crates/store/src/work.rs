@@ -27,11 +27,11 @@ pub struct PendingWork {
 
 /// When to take over the agents of a process that has died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum TakeoverPolicy {
     /// At once.
     None,
     /// When its lease has expired. Until then they are left for the user to resume.
-    UntilLeaseEnds,
+    AfterLease,
 }
 
 impl Store {
@@ -41,7 +41,7 @@ impl Store {
         session: SessionId,
         location: Location,
         process: Process,
-        patience: Patience,
+        patience: TakeoverPolicy,
     ) -> Result<PendingWork, StoreError> {
         self.read(move |unit| {
             let mut work = PendingWork::default();
@@ -103,14 +103,14 @@ enum RunBy {
 }
 
 impl Due {
-    fn run_by(&self, unit: &Unit<'_>, process: &Process, patience: Patience) -> RunBy {
+    fn run_by(&self, unit: &Unit<'_>, process: &Process, patience: TakeoverPolicy) -> RunBy {
         match &self.lease {
             // Its own lease may have expired while the machine slept. Until another process takes
             // over the agent, it can be renewed.
             Some((holder, until)) if holder == process && *until > 0 => RunBy::This,
             Some((holder, until))
                 if *until > unit.now().as_millis()
-                    && (patience == Patience::UntilLeaseEnds || !process.sees_dead(holder)) =>
+                    && (patience == TakeoverPolicy::AfterLease || !process.sees_dead(holder)) =>
             {
                 RunBy::Another
             }

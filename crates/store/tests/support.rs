@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{NewFork, Options, Outcome, Patience, Process, Step, Store};
+use ikigai_store::{NewFork, Options, Outcome, Process, Step, Store, TakeoverPolicy};
 use ikigai_testkit::driver::Plan;
 use ikigai_testkit::{PLENTY, Raw, TestAgent, TestStore, by_id, checker, driver, location};
 use tokio::task::unconstrained;
@@ -147,8 +147,10 @@ pub(crate) async fn fork_by_hand(
 
 /// The idle agents with mail that would wake them, as a process finds them.
 pub(crate) async fn to_wake(store: &Store, session: SessionId) -> Vec<AgentId> {
-    let work =
-        store.pending_work(session, location(), Process::current(), Patience::None).await.unwrap();
+    let work = store
+        .pending_work(session, location(), Process::current(), TakeoverPolicy::Immediate)
+        .await
+        .unwrap();
     let mut found = [work.to_wake, work.to_take_up].concat();
     found.sort();
     found

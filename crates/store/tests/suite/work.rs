@@ -1,7 +1,7 @@
 //! The pending work of a process: which agents to wake, and which to take over.
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Context, Lease, Location, Patience, PendingWork, Process, Store};
+use ikigai_store::{Context, Lease, Location, PendingWork, Process, Store, TakeoverPolicy};
 use ikigai_testkit::{TestAgent, TestStore, location, new_fork, send_to};
 
 use crate::support::{ROOM, agent, fork_by_hand};
@@ -12,7 +12,10 @@ fn stranger() -> Process {
 }
 
 async fn work(store: &Store, session: ikigai_conversation::SessionId) -> PendingWork {
-    store.pending_work(session, location(), Process::current(), Patience::None).await.unwrap()
+    store
+        .pending_work(session, location(), Process::current(), TakeoverPolicy::Immediate)
+        .await
+        .unwrap()
 }
 
 fn take_up(agents: &[&str]) -> PendingWork {
@@ -56,7 +59,7 @@ async fn a_turn_of_a_dead_process_is_pending_after_its_lease_if_so_chosen() {
     store.append_from_person(lease, left.clone(), said).await.unwrap();
     assert_eq!(work(&store, session).await, take_up(&["1/"]));
     let patient =
-        || store.pending_work(session, location(), Process::current(), Patience::UntilLeaseEnds);
+        || store.pending_work(session, location(), Process::current(), TakeoverPolicy::AfterLease);
     assert_eq!(patient().await.unwrap(), PendingWork::default());
     store.advance(Lease::DURATION);
     assert_eq!(patient().await.unwrap(), take_up(&["1/"]));
