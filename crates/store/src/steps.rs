@@ -148,7 +148,7 @@ impl Actor {
 
 /// What a user command did in view of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acted {
+pub struct StepRecord {
     /// The outcome of the step.
     pub outcome: Outcome,
     /// The messages that were appended to the agent's log.
@@ -189,11 +189,14 @@ impl Store {
         agent: AgentId,
         step: Step,
         budget: Budget,
-    ) -> Result<Acted, StoreError> {
+    ) -> Result<StepRecord, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let done = perform(unit, &agent, step, Actor::User(budget))?;
-            Ok(Acted { messages: append_all(unit, &agent, done.notes)?, outcome: done.outcome })
+            Ok(StepRecord {
+                messages: append_all(unit, &agent, done.notes)?,
+                outcome: done.outcome,
+            })
         })
         .await
     }
