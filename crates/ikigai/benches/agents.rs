@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    Address, AgentLimits, Budget, Context, Location, NewFork, Options, Outcome, Process, Step,
+    AgentAddress, AgentLimits, Budget, Context, Location, NewFork, Options, Outcome, Process, Step,
     Store,
 };
 use ikigai_testkit::{Captured, ModelServer, Reply};
@@ -222,7 +222,7 @@ impl Bench {
     fn send(&self, to: &str, body: &str) {
         let agent = AgentId::parse(to).expect("an id");
         let step =
-            Step::Send { to: Address::Id(agent), given: to.to_owned(), body: body.to_owned() };
+            Step::Send { to: AgentAddress::Id(agent), given: to.to_owned(), body: body.to_owned() };
         let sent = self.store.perform(self.session, AgentId::top_level(0), step, Some(BUDGET));
         let sent = self.runtime.block_on(sent);
         assert!(matches!(sent, Ok(Outcome::Sent { .. })), "{sent:?}");

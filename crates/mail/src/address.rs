@@ -1,7 +1,7 @@
 //! How a model refers to an agent.
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Address, Named, Step};
+use ikigai_store::{AgentAddress, Named, Step};
 
 /// Parses an id. The last slash may be missing.
 pub(crate) fn parse_agent(text: &str) -> Option<AgentId> {
@@ -14,9 +14,9 @@ pub fn parse_named(text: &str) -> Named {
     let text = text.trim();
     let given = || text.to_owned();
     match parse_agent(text) {
-        Some(id) => Named { given: id.to_string(), address: Address::Id(id) },
-        None if text == "parent" => Named { given: given(), address: Address::Parent },
-        None => Named { given: given(), address: Address::Name(given()) },
+        Some(id) => Named { given: id.to_string(), address: AgentAddress::Id(id) },
+        None if text == "parent" => Named { given: given(), address: AgentAddress::Parent },
+        None => Named { given: given(), address: AgentAddress::Name(given()) },
     }
 }
 
@@ -31,13 +31,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(to: &str, address: Address, given: &str) {
+    fn check(to: &str, address: AgentAddress, given: &str) {
         let expected = Step::Send { to: address, given: given.to_owned(), body: "x".to_owned() };
         assert_eq!(send(to, "x".to_owned()), expected);
     }
 
-    fn id(text: &str) -> Address {
-        Address::Id(AgentId::parse(text).unwrap())
+    fn id(text: &str) -> AgentAddress {
+        AgentAddress::Id(AgentId::parse(text).unwrap())
     }
 
     #[test]
@@ -50,10 +50,10 @@ mod tests {
 
     #[test]
     fn other_text_is_the_parent_or_a_name() {
-        check("parent", Address::Parent, "parent");
+        check("parent", AgentAddress::Parent, "parent");
         for name in ["reviewer", "Parent", "1//", "01", "-1", "+1", "", "1/a", "00/"] {
-            check(name, Address::Name(name.to_owned()), name);
+            check(name, AgentAddress::Name(name.to_owned()), name);
         }
-        check(" reviewer ", Address::Name("reviewer".to_owned()), "reviewer");
+        check(" reviewer ", AgentAddress::Name("reviewer".to_owned()), "reviewer");
     }
 }

@@ -144,7 +144,7 @@ fn without_quotes(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::MailId;
-    use ikigai_store::{Address, InboxPage, Listed, Mail};
+    use ikigai_store::{AgentAddress, InboxPage, Listed, Mail};
 
     use super::*;
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn sent(to: &str, body: &str) -> Step {
-        Step::Send { to: Address::Id(agent(to)), given: to.to_owned(), body: body.to_owned() }
+        Step::Send { to: AgentAddress::Id(agent(to)), given: to.to_owned(), body: body.to_owned() }
     }
 
     #[track_caller]

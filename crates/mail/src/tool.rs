@@ -124,7 +124,7 @@ fn parse_send(arguments: &Arguments) -> Result<Step, MailError> {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::AgentId;
-    use ikigai_store::Address;
+    use ikigai_store::AgentAddress;
     use ikigai_tools::{Dispatcher, Prepared};
 
     use super::*;
@@ -271,7 +271,7 @@ mod tests {
             given: given.to_owned(),
             body: body.to_owned(),
         };
-        let one = Address::Id(AgentId::top_level(1));
+        let one = AgentAddress::Id(AgentId::top_level(1));
         check(
             r#"{"action":"send","to":"1/","body":" a\nb\n"}"#,
             Ok(step(one.clone(), "1/", "a\nb")),
@@ -280,9 +280,9 @@ mod tests {
             r#"{"action":"send","to":"1","body":"x","from":"9/","timestamp":"1970","id":1}"#,
             Ok(step(one, "1/", "x")),
         );
-        let parent = step(Address::Parent, "parent", "x");
+        let parent = step(AgentAddress::Parent, "parent", "x");
         check(r#"{"action":"send","to":"parent","body":"x"}"#, Ok(parent));
-        let name = step(Address::Name("reviewer".to_owned()), "reviewer", "x");
+        let name = step(AgentAddress::Name("reviewer".to_owned()), "reviewer", "x");
         check(r#"{"action":"send","to":"reviewer","body":"x"}"#, Ok(name));
     }
 

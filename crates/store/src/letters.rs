@@ -6,7 +6,7 @@ use ikigai_conversation::{AgentId, SessionId};
 use crate::agents::agent_by_id;
 use crate::error::StoreError;
 use crate::mailbox::{mail_id, send};
-use crate::steps::{Actor, Address, Outcome};
+use crate::steps::{Actor, AgentAddress, Outcome};
 use crate::unit::Unit;
 
 /// Mail to send.
@@ -30,7 +30,7 @@ impl Letter {
     /// Sends it as a unit, which checks everything that can prevent that.
     pub(crate) fn send(self, unit: &Unit<'_>) -> Result<Outcome, StoreError> {
         let sender = agent_by_id(unit, &self.session, &self.from)?;
-        let to = Address::Id(self.to);
+        let to = AgentAddress::Id(self.to);
         Ok(send(unit, &sender, &to, self.given, &self.body, Actor::Command)?.outcome)
     }
 

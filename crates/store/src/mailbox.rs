@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::reports;
 use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, Address, Mark, Outcome, Performed, resolve};
+use crate::steps::{Actor, AgentAddress, Mark, Outcome, Performed, resolve};
 use crate::unit::Unit;
 
 /// The maximum number of unread messages in a mailbox, so that an agent that never reads stops
@@ -169,7 +169,7 @@ pub(crate) fn make_unread(
 pub(crate) fn send(
     unit: &Unit<'_>,
     sender: &AgentRow,
-    to: &Address,
+    to: &AgentAddress,
     given: String,
     body: &str,
     actor: Actor,

@@ -32,7 +32,7 @@ pub enum Step {
     /// Send mail to an agent. The body was checked and trimmed.
     Send {
         /// The recipient.
-        to: Address,
+        to: AgentAddress,
         /// The address as given, for messages.
         given: String,
         /// The text.
@@ -66,7 +66,7 @@ impl Step {
 
 /// How an agent is addressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum AgentAddress {
     /// By id.
     Id(AgentId),
     /// The parent of the acting agent.
@@ -79,7 +79,7 @@ pub enum Address {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// The agent.
-    pub address: Address,
+    pub address: AgentAddress,
     /// The name as given, for messages.
     pub given: String,
 }
@@ -167,7 +167,7 @@ impl Store {
         refill: Option<Budget>,
     ) -> Result<Outcome, StoreError> {
         let step = match step {
-            Step::Send { to: Address::Id(to), given, body }
+            Step::Send { to: AgentAddress::Id(to), given, body }
                 if refill.is_none() && Letter::is_all(&agent, &to) =>
             {
                 return self.post(Letter { session, from: agent, to, given, body }).await;
@@ -281,15 +281,15 @@ pub(crate) fn perform(
 pub(crate) fn resolve(
     unit: &Unit<'_>,
     actor: &AgentRow,
-    address: &Address,
+    address: &AgentAddress,
 ) -> Result<Option<AgentRow>, StoreError> {
     match address {
-        Address::Id(id) => find_agent(unit, actor.session, id),
-        Address::Parent => match actor.id.parent() {
+        AgentAddress::Id(id) => find_agent(unit, actor.session, id),
+        AgentAddress::Parent => match actor.id.parent() {
             Some(parent) => find_agent(unit, actor.session, &parent),
             None => Ok(None),
         },
-        Address::Name(name) => {
+        AgentAddress::Name(name) => {
             let sql = "SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND state <> 'dead' LIMIT 2";
             let named: Vec<String> =
                 unit.rows(sql, params![actor.session, name], |row| row.get(0))?;

@@ -7,7 +7,7 @@ use ikigai_conversation::{
     ToolCallId,
 };
 use ikigai_store::{
-    Address, AgentLimits, Awaited, Budget, Context, Ending, InboxFilter, Input, Lease, Named,
+    AgentAddress, AgentLimits, Awaited, Budget, Context, Ending, InboxFilter, Input, Lease, Named,
     NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError, Unread, Wait,
 };
 use serde_json::{Value, json};
@@ -202,7 +202,7 @@ pub fn new_fork(context: Context, prompt: Option<&str>) -> NewFork {
 
 /// An agent named by its id.
 pub fn by_id(id: &AgentId) -> Named {
-    Named { address: Address::Id(id.clone()), given: id.to_string() }
+    Named { address: AgentAddress::Id(id.clone()), given: id.to_string() }
 }
 
 /// A wait without a time limit for these agents, or for all children.
@@ -212,7 +212,7 @@ pub fn wait_for(agents: &[&AgentId]) -> Wait {
 
 /// The step that sends `body` to an agent.
 pub fn send_to(to: &AgentId, body: &str) -> Step {
-    Step::Send { to: Address::Id(to.clone()), given: to.to_string(), body: body.to_owned() }
+    Step::Send { to: AgentAddress::Id(to.clone()), given: to.to_string(), body: body.to_owned() }
 }
 
 /// The step that lists a whole mailbox, up to the limit of a page.

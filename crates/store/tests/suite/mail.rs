@@ -1,7 +1,7 @@
 //! M2, M3, M9: the logs and the mailboxes agree about mail.
 
 use ikigai_conversation::{AgentId, Body, Message};
-use ikigai_store::{Address, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step};
+use ikigai_store::{AgentAddress, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step};
 use ikigai_testkit::{RawRow, TestStore, everything, new_fork, send_to};
 
 use crate::support::{agent, check_database, kill_by_hand};
@@ -137,7 +137,7 @@ async fn mail_is_sent_by_id_to_the_parent_or_to_the_only_living_agent_with_a_nam
         let fork = NewFork { name: Some(name.to_owned()), ..new_fork(Context::Fresh, None) };
         children.push(root.fork(&store, fork).await.unwrap());
     }
-    let send = async |from: &AgentId, to: Address| {
+    let send = async |from: &AgentId, to: AgentAddress| {
         let step = Step::Send { to, given: "given".to_owned(), body: "person".to_owned() };
         match store.perform(session, from.clone(), step, None).await.unwrap() {
             Outcome::Sent { to, .. } => to.to_string(),
@@ -145,10 +145,10 @@ async fn mail_is_sent_by_id_to_the_parent_or_to_the_only_living_agent_with_a_nam
             other => panic!("{other:?}"),
         }
     };
-    let name = |name: &str| Address::Name(name.to_owned());
-    assert_eq!(send(&children[0].id, Address::Parent).await, "0/");
-    assert_eq!(send(&root.id, Address::Parent).await, "no agent given");
-    assert_eq!(send(&root.id, Address::Id(agent("0/2/"))).await, "0/2/");
+    let name = |name: &str| AgentAddress::Name(name.to_owned());
+    assert_eq!(send(&children[0].id, AgentAddress::Parent).await, "0/");
+    assert_eq!(send(&root.id, AgentAddress::Parent).await, "no agent given");
+    assert_eq!(send(&root.id, AgentAddress::Id(agent("0/2/"))).await, "0/2/");
     assert_eq!(send(&root.id, name("single")).await, "0/2/");
     assert_eq!(send(&root.id, name("nobody")).await, "no agent given");
     // The name of a dead agent is free, and means the agent that has it now.
