@@ -1,7 +1,7 @@
 //! How a model refers to an agent.
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{AgentAddress, Named, Step};
+use ikigai_store::{AgentAddress, NamedAgent, Step};
 
 /// Parses an id. The last slash may be missing.
 pub(crate) fn parse_agent(text: &str) -> Option<AgentId> {
@@ -10,19 +10,19 @@ pub(crate) fn parse_agent(text: &str) -> Option<AgentId> {
 }
 
 /// The agent that `text` refers to: an id, the parent, or a name.
-pub fn parse_named(text: &str) -> Named {
+pub fn parse_named(text: &str) -> NamedAgent {
     let text = text.trim();
     let given = || text.to_owned();
     match parse_agent(text) {
-        Some(id) => Named { given: id.to_string(), address: AgentAddress::Id(id) },
-        None if text == "parent" => Named { given: given(), address: AgentAddress::Parent },
-        None => Named { given: given(), address: AgentAddress::Name(given()) },
+        Some(id) => NamedAgent { given: id.to_string(), address: AgentAddress::Id(id) },
+        None if text == "parent" => NamedAgent { given: given(), address: AgentAddress::Parent },
+        None => NamedAgent { given: given(), address: AgentAddress::Name(given()) },
     }
 }
 
 /// The step that sends `body`, already checked, to the agent that `to` refers to.
 pub(crate) fn send(to: &str, body: String) -> Step {
-    let Named { address, given } = parse_named(to);
+    let NamedAgent { address, given } = parse_named(to);
     Step::Send { to: address, given, body }
 }
 

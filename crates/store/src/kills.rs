@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::refusal::Refusal;
 use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, Named, Outcome, Performed, resolve};
+use crate::steps::{Actor, NamedAgent, Outcome, Performed, resolve};
 use crate::unit::Unit;
 
 /// Kills an agent and its descendants: from this commit on nothing writes to their logs, and they
@@ -15,7 +15,7 @@ use crate::unit::Unit;
 pub(crate) fn kill(
     unit: &Unit<'_>,
     killer: &AgentRow,
-    victim: &Named,
+    victim: &NamedAgent,
     actor: Actor,
 ) -> Result<Performed, StoreError> {
     let Some(found) = resolve(unit, killer, &victim.address)? else {

@@ -79,7 +79,7 @@ pub use process::Process;
 pub use refusal::Refusal;
 pub use roots::RootFolder;
 pub use sessions::{Budget, Location, Session};
-pub use steps::{AgentAddress, Named, Outcome, Step, StepRecord};
+pub use steps::{AgentAddress, NamedAgent, Outcome, Step, StepRecord};
 pub use store::{Options, Store};
 pub use undos::{Begun, ChangeId, Direction, KeptChange, Settled, Undo, Undoable};
 pub use waits::{Awaited, Status, Wait, Waited, Waiting};

@@ -41,7 +41,7 @@ pub enum Step {
     /// Fork a child.
     Fork(NewFork),
     /// Kill an agent and its descendants.
-    Kill(Named),
+    Kill(NamedAgent),
     /// List the living agents.
     Agents,
     /// Report the agents to wait for. Waiting takes more than one step: a caller that can wait
@@ -77,7 +77,7 @@ pub enum AgentAddress {
 
 /// An agent as it was named in a call or command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedAgent {
     /// The agent.
     pub address: AgentAddress,
     /// The name as given, for messages.

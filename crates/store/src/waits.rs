@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::reports::{self, LastResult};
 use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, Mark, Named, Outcome, Performed, resolve};
+use crate::steps::{Actor, Mark, NamedAgent, Outcome, Performed, resolve};
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::waking::would_wake;
@@ -26,7 +26,7 @@ use crate::waking::would_wake;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
     /// These, or all living children if it is empty.
-    pub agents: Vec<Named>,
+    pub agents: Vec<NamedAgent>,
     /// For how long. The caller watches the clock.
     pub limit: Duration,
 }

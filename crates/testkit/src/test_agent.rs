@@ -7,8 +7,9 @@ use ikigai_conversation::{
     ToolCallId,
 };
 use ikigai_store::{
-    AgentAddress, AgentLimits, Awaited, Budget, Context, Ending, InboxFilter, Input, Lease, Named,
-    NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError, Unread, Wait,
+    AgentAddress, AgentLimits, Awaited, Budget, Context, Ending, InboxFilter, Input, Lease,
+    NamedAgent, NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError, Unread,
+    Wait,
 };
 use serde_json::{Value, json};
 
@@ -201,8 +202,8 @@ pub fn new_fork(context: Context, prompt: Option<&str>) -> NewFork {
 }
 
 /// An agent named by its id.
-pub fn by_id(id: &AgentId) -> Named {
-    Named { address: AgentAddress::Id(id.clone()), given: id.to_string() }
+pub fn by_id(id: &AgentId) -> NamedAgent {
+    NamedAgent { address: AgentAddress::Id(id.clone()), given: id.to_string() }
 }
 
 /// A wait without a time limit for these agents, or for all children.

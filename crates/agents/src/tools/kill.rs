@@ -22,14 +22,15 @@ fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::AgentId;
-    use ikigai_store::{AgentAddress, Named};
+    use ikigai_store::{AgentAddress, NamedAgent};
 
     use super::*;
     use crate::tools::testing::check;
 
     #[test]
     fn an_agent_is_named_as_in_mail() {
-        let named = |address, given: &str| Step::Kill(Named { address, given: given.to_owned() });
+        let named =
+            |address, given: &str| Step::Kill(NamedAgent { address, given: given.to_owned() });
         let id = || AgentAddress::Id(AgentId::parse("0/1/").unwrap());
         check("kill", r#"{"agent":"0/1/"}"#, Ok(named(id(), "0/1/")));
         check("kill", r#"{"agent":" 0/1 "}"#, Ok(named(id(), "0/1/")));

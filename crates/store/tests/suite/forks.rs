@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{AgentId, Body, Log, NewMessage, ResponseId, Seen, ToolCallId};
 use ikigai_store::{
-    AgentAddress, AgentLimits, Context, Ending, Named, NewFork, Next, Outcome, State, Step,
+    AgentAddress, AgentLimits, Context, Ending, NamedAgent, NewFork, Next, Outcome, State, Step,
 };
 use ikigai_testkit::{
     PLENTY, TestAgent, TestStore, by_id, location, new_fork, output_of, said, wait_for,
@@ -235,7 +235,7 @@ async fn a_model_may_not_kill_itself_nor_its_ancestors_nor_top_level_agents() {
     check("0/", "Agent 0/ cannot be killed by its descendant").await;
     check("1/", "Agent 1/ is a top-level agent: only a person can kill it").await;
     check("7/", "Agent 7/ not found").await;
-    let parent = Named { address: AgentAddress::Parent, given: "parent".to_owned() };
+    let parent = NamedAgent { address: AgentAddress::Parent, given: "parent".to_owned() };
     let result = grandchild.call(&store, Step::Kill(parent)).await.unwrap();
     let text = "Agent 0/0/ cannot be killed by its descendant";
     assert_eq!(output_of(&result)["error"], text);
