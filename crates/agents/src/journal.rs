@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message, MessageId, NewMessage};
 use ikigai_store::{
-    Budget, Ending, Input, Lease, Next, Outcome, Recorded, Refusal, Requests, Sleep, Step,
+    AppendOutcome, Budget, Ending, Input, Lease, Next, Outcome, Refusal, Requests, Sleep, Step,
     StoreError, Touched, Wait, Waiting,
 };
 
@@ -279,7 +279,7 @@ impl Agent {
         self.equipment().models.of(self.id()).label
     }
 
-    fn keep(&mut self, recorded: Recorded) -> Requests {
+    fn keep(&mut self, recorded: AppendOutcome) -> Requests {
         recorded.messages.into_iter().for_each(|message| self.log_message(message));
         recorded.requests
     }

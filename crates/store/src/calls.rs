@@ -5,7 +5,7 @@ use ikigai_conversation::{AgentId, Message, NewMessage};
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::{Next, Recorded, append, append_all};
+use crate::log::{AppendOutcome, Next, append, append_all};
 use crate::steps::{Actor, Outcome, Step, perform};
 use crate::store::Store;
 use crate::unit::Unit;
@@ -22,11 +22,11 @@ impl Store {
         step: Step,
         render: impl FnOnce(&Outcome) -> NewMessage + Send + 'static,
         next: Next,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = close(unit, &agent, step, render)?;
-            Ok(Recorded { messages, requests: next.note(unit, &agent)? })
+            Ok(AppendOutcome { messages, requests: next.note(unit, &agent)? })
         })
         .await
     }

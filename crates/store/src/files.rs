@@ -15,7 +15,7 @@ use crate::agents::{AgentRow, agent_by_id};
 use crate::causes;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::{Next, Recorded, append};
+use crate::log::{AppendOutcome, Next, append};
 use crate::sessions;
 use crate::sql::params;
 use crate::store::Store;
@@ -98,7 +98,7 @@ impl Store {
         result: NewMessage,
         touched: Option<Touched>,
         next: Next,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let message = append(unit, &agent, result)?;
@@ -107,7 +107,7 @@ impl Store {
                 Some(Touched::Changed(change)) => note_change(unit, &agent, change, message.id)?,
                 None => {}
             }
-            Ok(Recorded { messages: vec![message], requests: next.note(unit, &agent)? })
+            Ok(AppendOutcome { messages: vec![message], requests: next.note(unit, &agent)? })
         })
         .await
     }

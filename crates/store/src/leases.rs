@@ -11,7 +11,7 @@ use ikigai_conversation::{AgentId, SessionId};
 
 use crate::agents::{self, AgentLimits, AgentRow, agent_by_id, find_agent};
 use crate::error::StoreError;
-use crate::log::{Input, Recorded};
+use crate::log::{AppendOutcome, Input};
 use crate::process::Process;
 use crate::roots::{self, RootFolder};
 use crate::sessions::{self, Location};
@@ -135,7 +135,7 @@ impl Store {
         process: Process,
         roots: Vec<RootFolder>,
         input: Input,
-    ) -> Result<(Lease, Recorded), StoreError> {
+    ) -> Result<(Lease, AppendOutcome), StoreError> {
         self.commit(Scope::Own, move |unit| {
             sessions::create(unit, &location, new, input.budget)?;
             roots::keep(unit, new, &process, roots)?;

@@ -72,7 +72,7 @@ pub use error::StoreError;
 pub use files::{Change, ChangedBy, Content, Kept, SIGHTS, Sight, Touched};
 pub use forks::{Context, NewFork};
 pub use leases::Lease;
-pub use log::{Input, Next, Recorded, Requests};
+pub use log::{AppendOutcome, Input, Next, Requests};
 pub use mailbox::{BODY_LIMIT, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail};
 pub use postgres::Locks;
 pub use process::Process;

@@ -20,11 +20,11 @@ impl Store {
         agent: AgentId,
         messages: Vec<NewMessage>,
         next: Next,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = append_all(unit, &agent, messages)?;
-            Ok(Recorded { messages, requests: next.note(unit, &agent)? })
+            Ok(AppendOutcome { messages, requests: next.note(unit, &agent)? })
         })
         .await
     }
@@ -36,7 +36,7 @@ impl Store {
         lease: Lease,
         agent: AgentId,
         input: Input,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| input.append(unit, &fence(unit, &lease, &agent)?))
             .await
     }
@@ -126,7 +126,11 @@ pub struct Input {
 }
 
 impl Input {
-    pub(crate) fn append(self, unit: &Unit<'_>, agent: &AgentRow) -> Result<Recorded, StoreError> {
+    pub(crate) fn append(
+        self,
+        unit: &Unit<'_>,
+        agent: &AgentRow,
+    ) -> Result<AppendOutcome, StoreError> {
         sessions::refill(unit, agent.session, self.budget)?;
         let task = &self.messages.last().map_or_else(String::new, |last| task_of(&last.content));
         let sql = "UPDATE sessions SET title = ?2 WHERE key = ?1 AND title = ''";
@@ -139,7 +143,7 @@ impl Input {
         if let Some(first) = messages.iter().find(|message| message.body != Body::System) {
             begin_turn(unit, agent, first.id)?;
         }
-        Ok(Recorded { messages, requests: Next::Request.note(unit, agent)? })
+        Ok(AppendOutcome { messages, requests: Next::Request.note(unit, agent)? })
     }
 }
 
@@ -169,7 +173,7 @@ impl Next {
 
 /// What was appended, and whether the next request is within the budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct AppendOutcome {
     /// In the order in which they were given.
     pub messages: Vec<Message>,
     /// Always granted if no request follows.

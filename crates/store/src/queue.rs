@@ -5,7 +5,7 @@ use ikigai_conversation::{AgentId, NewMessage};
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::{Input, Recorded, Requests};
+use crate::log::{AppendOutcome, Input, Requests};
 use crate::sessions::{self, Budget};
 use crate::sql::params;
 use crate::store::Store;
@@ -48,7 +48,7 @@ impl Store {
         agent: AgentId,
         budget: Budget,
         model: String,
-    ) -> Result<Option<Recorded>, StoreError> {
+    ) -> Result<Option<AppendOutcome>, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = take_queued(unit, &agent)?;
