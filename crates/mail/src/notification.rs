@@ -21,16 +21,16 @@ pub fn notification(unread: &Unread) -> NewMessage {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::{AgentId, MailId};
-    use ikigai_store::Announced;
+    use ikigai_store::Announcement;
 
     use super::*;
 
     fn unread(count: u32, bodies: &[&str]) -> Unread {
         let id = |number| MailId::new(number).unwrap();
-        let new: Vec<Announced> = bodies
+        let new: Vec<Announcement> = bodies
             .iter()
             .zip((1..).map(|back| 10 - back))
-            .map(|(body, number)| Announced {
+            .map(|(body, number)| Announcement {
                 id: id(number),
                 from: AgentId::top_level(1),
                 body: (*body).to_owned(),

@@ -69,14 +69,14 @@ pub struct Unread {
     /// The number of unread messages in the mailbox.
     pub count: u32,
     /// The latest messages that have not been announced, at most a few.
-    pub new: Vec<Announced>,
+    pub new: Vec<Announcement>,
     /// The ids of all messages that have not been announced.
     pub all_new: Vec<MailId>,
 }
 
 /// A message in a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Announced {
+pub struct Announcement {
     /// Its id.
     pub id: MailId,
     /// Who sent it.
@@ -230,7 +230,7 @@ fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
         })?
         .into_iter()
         .map(|(id, from, body)| {
-            Ok(Announced { id: mail_id(id)?, from: sessions::parse_agent(&from)?, body })
+            Ok(Announcement { id: mail_id(id)?, from: sessions::parse_agent(&from)?, body })
         })
         .collect::<Result<_, StoreError>>()?;
     Ok(Unread { count: agent.unread, new, all_new })

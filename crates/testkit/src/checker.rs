@@ -303,7 +303,7 @@ enum Said {
     },
     Read(i64),
     Listed(Vec<i64>),
-    Announced(Vec<i64>),
+    Announcement(Vec<i64>),
     /// A wait only reports the number of unread messages.
     Counted(u64),
 }
