@@ -83,5 +83,5 @@ pub use steps::{AgentAddress, NamedAgent, Outcome, Step, StepRecord};
 pub use store::{Options, Store};
 pub use undos::{Begun, ChangeId, Direction, KeptChange, Settled, Undo, Undoable};
 pub use waits::{Awaited, Status, Wait, Waited, Waiting};
-pub use waking::{Announcement, Ended, Ending, Sleep, Unread};
+pub use waking::{Announcement, EndedTurn, Ending, Sleep, Unread};
 pub use work::{PendingWork, TakeoverPolicy};

@@ -44,7 +44,7 @@ impl Ending {
 
 /// The result of ending a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedTurn {
     /// What was appended.
     pub messages: Vec<Message>,
     /// Whether the agent is idle now.
@@ -100,20 +100,20 @@ impl Store {
         agent: AgentId,
         messages: Vec<NewMessage>,
         ending: Ending,
-    ) -> Result<Ended, StoreError> {
+    ) -> Result<EndedTurn, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = append_all(unit, &agent, messages)?;
             note_end(unit, &agent, &ending)?;
             if would_wake(unit, &agent)? {
-                return Ok(Ended { messages, sleep: Sleep::MailWaits, is_held: false });
+                return Ok(EndedTurn { messages, sleep: Sleep::MailWaits, is_held: false });
             }
             set_state(unit, &agent, State::Idle)?;
             match ending {
                 Ending::Answered | Ending::Failed(_) => reports::send(unit, &agent)?,
                 Ending::Interrupted => reports::cancel(unit, agent.key)?,
             }
-            Ok(Ended { messages, sleep: Sleep::Asleep, is_held: note_held(unit, &agent)? })
+            Ok(EndedTurn { messages, sleep: Sleep::Asleep, is_held: note_held(unit, &agent)? })
         })
         .await
     }
