@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use ikigai_conversation::{AgentId, SessionId, Time};
 use ikigai_store::{
-    Begun, Change, ChangeId, Direction, Kept, KeptChange, Process, Settled, Store, StoreError, Undo,
+    Change, ChangeId, Direction, Kept, KeptChange, Process, Settled, Store, StoreError, Undo,
+    UndoStart,
 };
 use ikigai_tools::{ContentHash, Found, Restored, Wanted, find, restore};
 
@@ -75,9 +76,9 @@ pub async fn undo(
     direction: Direction,
 ) -> Result<Undone, StoreError> {
     let undo = match store.begin_undo(session, direction, Process::current()).await? {
-        Begun::Undo(undo) => undo,
-        Begun::Nothing => return Ok(Undone::Nothing),
-        Begun::AtWork(agent) => return Ok(Undone::AtWork(agent)),
+        UndoStart::Undo(undo) => undo,
+        UndoStart::Nothing => return Ok(Undone::Nothing),
+        UndoStart::AtWork(agent) => return Ok(Undone::AtWork(agent)),
     };
     let mut files = Files::default();
     for id in &undo.changes {

@@ -41,7 +41,7 @@ pub enum Direction {
 
 /// The result of starting an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Begun {
+pub enum UndoStart {
     /// There are changes to settle.
     Undo(Undo),
     /// There is nothing to do.
@@ -118,18 +118,18 @@ impl Store {
         session: SessionId,
         direction: Direction,
         by: Process,
-    ) -> Result<Begun, StoreError> {
+    ) -> Result<UndoStart, StoreError> {
         self.commit(Scope::Session(session), move |unit| {
             let session = sessions::key_of(unit, &session)?;
             if let Some(agent) = leases::at_work(unit, session, &by)? {
-                return Ok(Begun::AtWork(agent));
+                return Ok(UndoStart::AtWork(agent));
             }
             let undo = match direction {
                 Direction::Undo => begin(unit, session)?,
                 Direction::Redo => last_undo(unit, session)?,
             };
-            undo.map_or(Ok(Begun::Nothing), |undo| {
-                read_undo(unit, undo, direction).map(Begun::Undo)
+            undo.map_or(Ok(UndoStart::Nothing), |undo| {
+                read_undo(unit, undo, direction).map(UndoStart::Undo)
             })
         })
         .await

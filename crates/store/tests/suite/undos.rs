@@ -7,8 +7,8 @@ use ikigai_conversation::{
     AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Begun, Change, ChangedBy, Content, Context, Direction, Kept, Location, Next, Outcome, Process,
-    Settled, Sight, Step, StoreError, Touched, Undo,
+    Change, ChangedBy, Content, Context, Direction, Kept, Location, Next, Outcome, Process,
+    Settled, Sight, Step, StoreError, Touched, Undo, UndoStart,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
 
@@ -83,14 +83,14 @@ async fn sleep_all(store: &TestStore, agents: &[&TestAgent]) {
 }
 
 #[track_caller]
-fn begun(begun: Begun) -> Undo {
+fn begun(begun: UndoStart) -> Undo {
     match begun {
-        Begun::Undo(undo) => undo,
+        UndoStart::Undo(undo) => undo,
         other => panic!("{other:?}"),
     }
 }
 
-async fn begin(store: &TestStore, session: SessionId, direction: Direction) -> Begun {
+async fn begin(store: &TestStore, session: SessionId, direction: Direction) -> UndoStart {
     store.begin_undo(session, direction, Process::current()).await.unwrap()
 }
 
@@ -180,7 +180,7 @@ async fn an_interrupted_undo_continues_and_can_be_redone() {
         }
     }
     sleep_all(&store, &[&agents[0]]).await;
-    assert_eq!(begin(&store, session, Direction::Redo).await, Begun::Nothing);
+    assert_eq!(begin(&store, session, Direction::Redo).await, UndoStart::Nothing);
     let undo = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!((&*undo.title, undo.changes.len()), ("second", 2));
     // The latest first.
@@ -198,7 +198,7 @@ async fn an_interrupted_undo_continues_and_can_be_redone() {
     assert_eq!(store.change(redo.changes[0]).await.unwrap().after, Some(taken));
     settle_all(&store, &redo, Settled::Redone).await;
     store.end_redo(&redo).await.unwrap();
-    assert_eq!(begin(&store, session, Direction::Redo).await, Begun::Nothing);
+    assert_eq!(begin(&store, session, Direction::Redo).await, UndoStart::Nothing);
     // All of it, including what was left.
     let whole = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(whole.changes, undo.changes);
@@ -206,7 +206,7 @@ async fn an_interrupted_undo_continues_and_can_be_redone() {
     let first = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(&*first.title, "first");
     settle_all(&store, &first, Settled::Undone).await;
-    assert_eq!(begin(&store, session, Direction::Undo).await, Begun::Nothing);
+    assert_eq!(begin(&store, session, Direction::Undo).await, UndoStart::Nothing);
     // What was undone last is redone first.
     assert_eq!(&*begun(begin(&store, session, Direction::Redo).await).title, "first");
 }
@@ -221,7 +221,7 @@ async fn nothing_is_undone_while_a_live_process_works() {
     agents[0].sleep(&store).await.unwrap();
     // The child is at work under the lease of its top-level agent.
     let refused = begin(&store, session, Direction::Undo).await;
-    assert_eq!(refused, Begun::AtWork(child.id.clone()));
+    assert_eq!(refused, UndoStart::AtWork(child.id.clone()));
     // A process that is gone does not work, whatever the registry says.
     store.advance(Duration::from_secs(16));
     begun(begin(&store, session, Direction::Undo).await);
