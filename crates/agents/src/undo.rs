@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ikigai_conversation::{AgentId, SessionId, Time};
 use ikigai_store::{
-    Change, ChangeId, Direction, Kept, KeptChange, Process, Settled, Store, StoreError, Undo,
+    Change, ChangeId, ChangeOutcome, Direction, Kept, KeptChange, Process, Store, StoreError, Undo,
     UndoStart,
 };
 use ikigai_tools::{ContentHash, Found, Restored, Wanted, find, restore};
@@ -172,9 +172,9 @@ async fn settle(
 ) -> Result<(), StoreError> {
     let settled = match (direction, fate) {
         (_, Fate::Failed(_)) => return Ok(()),
-        (Direction::Undo, Fate::Restored | Fate::Removed) => Settled::Undone,
-        (Direction::Undo, Fate::Left(_) | Fate::InPart(_)) => Settled::Left,
-        (Direction::Redo, Fate::Restored | Fate::Removed) => Settled::Redone,
+        (Direction::Undo, Fate::Restored | Fate::Removed) => ChangeOutcome::Undone,
+        (Direction::Undo, Fate::Left(_) | Fate::InPart(_)) => ChangeOutcome::Left,
+        (Direction::Redo, Fate::Restored | Fate::Removed) => ChangeOutcome::Redone,
         // It is taken back still.
         (Direction::Redo, Fate::Left(_) | Fate::InPart(_)) => return Ok(()),
     };

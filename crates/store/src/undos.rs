@@ -77,7 +77,7 @@ pub struct KeptChange {
 
 /// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
+pub enum ChangeOutcome {
     /// It was undone.
     Undone,
     /// It cannot be undone.
@@ -183,12 +183,12 @@ impl Store {
         &self,
         undo: &Undo,
         id: ChangeId,
-        settled: Settled,
+        settled: ChangeOutcome,
     ) -> Result<(), StoreError> {
         let (state, undo) = match settled {
-            Settled::Undone => ("undone", Some(undo.key)),
-            Settled::Left => ("left", Some(undo.key)),
-            Settled::Redone => ("made", None),
+            ChangeOutcome::Undone => ("undone", Some(undo.key)),
+            ChangeOutcome::Left => ("left", Some(undo.key)),
+            ChangeOutcome::Redone => ("made", None),
         };
         self.commit(Scope::Own, move |unit| {
             let sql = "UPDATE changes SET state = ?2, undo = ?3 WHERE key = ?1";

@@ -7,8 +7,8 @@ use ikigai_conversation::{
     AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Change, ChangedBy, Content, Context, Direction, Kept, Location, Next, Outcome, Process,
-    Settled, Sight, Step, StoreError, Touched, Undo, UndoStart,
+    Change, ChangeOutcome, ChangedBy, Content, Context, Direction, Kept, Location, Next, Outcome,
+    Process, Sight, Step, StoreError, Touched, Undo, UndoStart,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
 
@@ -94,7 +94,7 @@ async fn begin(store: &TestStore, session: SessionId, direction: Direction) -> U
     store.begin_undo(session, direction, Process::current()).await.unwrap()
 }
 
-async fn settle_all(store: &TestStore, undo: &Undo, settled: Settled) {
+async fn settle_all(store: &TestStore, undo: &Undo, settled: ChangeOutcome) {
     for id in &undo.changes {
         store.settle(undo, *id, settled).await.unwrap();
     }
@@ -188,24 +188,24 @@ async fn an_interrupted_undo_continues_and_can_be_redone() {
     assert_eq!(newest.change.path, PathBuf::from("/w/c"));
     let taken = Kept::Content(Content { bytes: b"taken".to_vec(), mode: 0o600 });
     store.keep_after(undo.changes[0], taken.clone()).await.unwrap();
-    store.settle(&undo, undo.changes[0], Settled::Undone).await.unwrap();
+    store.settle(&undo, undo.changes[0], ChangeOutcome::Undone).await.unwrap();
     let again = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(again.changes, undo.changes[1..]);
-    store.settle(&again, again.changes[0], Settled::Left).await.unwrap();
+    store.settle(&again, again.changes[0], ChangeOutcome::Left).await.unwrap();
     assert_eq!(undoable(&store, session).await, [entry("first", &["/w/a", "/w/b"])]);
     let redo = begun(begin(&store, session, Direction::Redo).await);
     assert_eq!(redo.changes, undo.changes[..1]);
     assert_eq!(store.change(redo.changes[0]).await.unwrap().after, Some(taken));
-    settle_all(&store, &redo, Settled::Redone).await;
+    settle_all(&store, &redo, ChangeOutcome::Redone).await;
     store.end_redo(&redo).await.unwrap();
     assert_eq!(begin(&store, session, Direction::Redo).await, UndoStart::Nothing);
     // All of it, including what was left.
     let whole = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(whole.changes, undo.changes);
-    settle_all(&store, &whole, Settled::Undone).await;
+    settle_all(&store, &whole, ChangeOutcome::Undone).await;
     let first = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(&*first.title, "first");
-    settle_all(&store, &first, Settled::Undone).await;
+    settle_all(&store, &first, ChangeOutcome::Undone).await;
     assert_eq!(begin(&store, session, Direction::Undo).await, UndoStart::Nothing);
     // What was undone last is redone first.
     assert_eq!(&*begun(begin(&store, session, Direction::Redo).await).title, "first");
@@ -303,7 +303,7 @@ async fn a_deleted_session_leaves_no_rows_about_files() {
     agents[0].send(&store, &agent("1/"), "mail").await;
     sleep_all(&store, &[&agents[0], &agents[1]]).await;
     let undo = begun(begin(&store, session, Direction::Undo).await);
-    settle_all(&store, &undo, Settled::Undone).await;
+    settle_all(&store, &undo, ChangeOutcome::Undone).await;
     for agent in agents {
         store.release(agent.lease).await.unwrap();
     }
