@@ -21,7 +21,7 @@ use crate::writer::Scope;
 
 /// A user message whose changes can be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undoable {
+pub struct UndoEntry {
     /// The first line of the message.
     pub title: String,
     /// When it was sent.
@@ -93,7 +93,7 @@ const SEARCH_LIMIT: u32 = 1_000;
 
 impl Store {
     /// What can be undone, the latest first.
-    pub async fn undoable(&self, session: SessionId) -> Result<Vec<Undoable>, StoreError> {
+    pub async fn undoable(&self, session: SessionId) -> Result<Vec<UndoEntry>, StoreError> {
         self.read(move |unit| {
             let session = sessions::key_of(unit, &session)?;
             let sql = "SELECT s.key, s.title, s.created_at FROM causes s WHERE s.session = ?1
@@ -104,7 +104,7 @@ impl Store {
             })?;
             let undoable = causes.into_iter().map(|(cause, title, said_at)| {
                 let said_at = Time::from_millis(said_at);
-                Ok(Undoable { title, said_at, files: files(unit, cause)? })
+                Ok(UndoEntry { title, said_at, files: files(unit, cause)? })
             });
             undoable.collect()
         })

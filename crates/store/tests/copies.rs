@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
 use ikigai_store::{
-    Change, Content, Kept, Next, Process, RootFolder, Session, Sight, StoreError, Touched, Undoable,
+    Change, Content, Kept, Next, Process, RootFolder, Session, Sight, StoreError, Touched,
+    UndoEntry,
 };
 use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
 
@@ -17,7 +18,7 @@ struct Seen {
     agents: Vec<ikigai_store::Agent>,
     logs: Vec<Vec<Message>>,
     sights: Vec<Vec<Sight>>,
-    undoable: Vec<Undoable>,
+    undoable: Vec<UndoEntry>,
     mail: Vec<String>,
     roots: Vec<String>,
 }

@@ -68,7 +68,7 @@ async fn undoable(store: &TestStore, session: SessionId) -> Vec<(String, Vec<Str
     let name = |path: PathBuf| path.to_str().unwrap().to_owned();
     let list = store.undoable(session).await.unwrap();
     let entry =
-        |entry: ikigai_store::Undoable| (entry.title, entry.files.into_iter().map(name).collect());
+        |entry: ikigai_store::UndoEntry| (entry.title, entry.files.into_iter().map(name).collect());
     list.into_iter().map(entry).collect()
 }
 
