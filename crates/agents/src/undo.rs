@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use ikigai_conversation::{AgentId, SessionId, Time};
 use ikigai_store::{
-    Change, ChangeId, ChangeOutcome, Direction, Kept, KeptChange, Process, Store, StoreError, Undo,
-    UndoStart,
+    Change, ChangeId, ChangeOutcome, Direction, Kept, Process, Store, StoreError, StoredChange,
+    Undo, UndoStart,
 };
 use ikigai_tools::{ContentHash, Found, Restored, Wanted, find, restore};
 
@@ -82,7 +82,7 @@ pub async fn undo(
     };
     let mut files = Files::default();
     for id in &undo.changes {
-        let KeptChange { change, after } = store.change(*id).await?;
+        let StoredChange { change, after } = store.change(*id).await?;
         let path = change.path.clone();
         let fate = match files.obstacle(&path) {
             Some(obstacle) => obstacle,

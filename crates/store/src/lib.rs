@@ -81,7 +81,7 @@ pub use roots::RootFolder;
 pub use sessions::{Budget, Location, Session};
 pub use steps::{AgentAddress, NamedAgent, Outcome, Step, StepRecord};
 pub use store::{Options, Store};
-pub use undos::{ChangeId, ChangeOutcome, Direction, KeptChange, Undo, UndoEntry, UndoStart};
+pub use undos::{ChangeId, ChangeOutcome, Direction, StoredChange, Undo, UndoEntry, UndoStart};
 pub use waits::{Awaited, Status, Wait, Waited, Waiting};
 pub use waking::{Announcement, EndedTurn, Ending, Sleep, Unread};
 pub use work::{PendingWork, TakeoverPolicy};

@@ -68,7 +68,7 @@ pub struct ChangeId(i64);
 
 /// A change with its kept contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptChange {
+pub struct StoredChange {
     /// The change.
     pub change: Change,
     /// The content that an undo removed; `None` before the first undo.
@@ -136,7 +136,7 @@ impl Store {
     }
 
     /// A change with its contents. They are large, so read them one by one.
-    pub async fn change(&self, id: ChangeId) -> Result<KeptChange, StoreError> {
+    pub async fn change(&self, id: ChangeId) -> Result<StoredChange, StoreError> {
         self.read(move |unit| read_change(unit, id)).await
     }
 
@@ -266,7 +266,7 @@ fn read_undo(unit: &Unit<'_>, undo: i64, direction: Direction) -> Result<Undo, S
     Ok(Undo { title, said_at: Time::from_millis(said_at), changes, key: undo })
 }
 
-fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<KeptChange, StoreError> {
+fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<StoredChange, StoreError> {
     let sql = "SELECT path, looks, hash, new_folders, before_is, before_mode, before, after_is,
             after_mode, after FROM changes WHERE key = ?1";
     let read = unit.row(sql, params![id.0], |row| {
@@ -279,5 +279,5 @@ fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<KeptChange, StoreError> 
     let before = Kept::from_columns(&before.0, before.1, before.2)?;
     let kept_after = |is: String| Kept::from_columns(&is, after.1, after.2);
     let after = after.0.map(kept_after).transpose()?;
-    Ok(KeptChange { change: Change { path, before, looks, hash, new_folders }, after })
+    Ok(StoredChange { change: Change { path, before, looks, hash, new_folders }, after })
 }
