@@ -80,9 +80,9 @@ fn to_store(touched: Touched) -> Option<store::Touched> {
         }
         Touched::Changed(tools::Change { path, before, looks, hash, new_folders }) => {
             let before = match before {
-                tools::Before::Absent => store::Kept::Absent,
-                tools::Before::Content(content) => store::Kept::Content(to_kept(content)),
-                tools::Before::NotKept => store::Kept::NotKept,
+                tools::Before::Absent => store::StoredContent::Absent,
+                tools::Before::Content(content) => store::StoredContent::Content(to_kept(content)),
+                tools::Before::NotKept => store::StoredContent::NotKept,
             };
             let (looks, hash) = (looks.to_string(), hash.to_string());
             Some(store::Touched::Changed(store::Change { path, before, looks, hash, new_folders }))

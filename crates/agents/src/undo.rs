@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use ikigai_conversation::{AgentId, SessionId, Time};
 use ikigai_store::{
-    Change, ChangeId, ChangeOutcome, Direction, Kept, Process, Store, StoreError, StoredChange,
-    Undo, UndoStart,
+    Change, ChangeId, ChangeOutcome, Direction, Process, Store, StoreError, StoredChange,
+    StoredContent, Undo, UndoStart,
 };
 use ikigai_tools::{ContentHash, Found, Restored, Wanted, find, restore};
 
@@ -103,9 +103,9 @@ pub async fn undo(
 
 async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, StoreError> {
     let wanted = match change.before {
-        Kept::Absent => Wanted::Absent { folders: change.new_folders },
-        Kept::Content(content) => Wanted::Content(from_kept(content)),
-        Kept::NotKept => return Ok(Fate::Left(Reason::NotKept)),
+        StoredContent::Absent => Wanted::Absent { folders: change.new_folders },
+        StoredContent::Content(content) => Wanted::Content(from_kept(content)),
+        StoredContent::NotKept => return Ok(Fate::Left(Reason::NotKept)),
     };
     let expected = ContentHash::from(change.hash);
     let looked = change.path.clone();
@@ -118,22 +118,25 @@ async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, 
     if let Ok(Found::File { content, .. }) = found
         && has_expected
     {
-        let after = content.map_or(Kept::NotKept, |content| Kept::Content(to_kept(content)));
+        let after = content
+            .map_or(StoredContent::NotKept, |content| StoredContent::Content(to_kept(content)));
         store.keep_after(id, after).await?;
     }
     let gone = if is_absent { Reason::Gone } else { Reason::ChangedSince };
     Ok(exchange(change.path, Some(expected), wanted, gone).await)
 }
 
-async fn make_again(change: Change, after: Option<Kept>) -> Result<Fate, StoreError> {
+async fn make_again(change: Change, after: Option<StoredContent>) -> Result<Fate, StoreError> {
     let wanted = match after {
-        Some(Kept::Content(content)) => Wanted::Content(from_kept(content)),
-        Some(Kept::Absent | Kept::NotKept) | None => return Ok(Fate::Left(Reason::NotKept)),
+        Some(StoredContent::Content(content)) => Wanted::Content(from_kept(content)),
+        Some(StoredContent::Absent | StoredContent::NotKept) | None => {
+            return Ok(Fate::Left(Reason::NotKept));
+        }
     };
     let expected = match change.before {
-        Kept::Absent => None,
-        Kept::Content(content) => Some(ContentHash::of_content(&from_kept(content))),
-        Kept::NotKept => return Ok(Fate::Left(Reason::NotKept)),
+        StoredContent::Absent => None,
+        StoredContent::Content(content) => Some(ContentHash::of_content(&from_kept(content))),
+        StoredContent::NotKept => return Ok(Fate::Left(Reason::NotKept)),
     };
     Ok(exchange(change.path, expected, wanted, Reason::ChangedSince).await)
 }

@@ -49,7 +49,7 @@ pub struct Change {
     /// An absolute path without links.
     pub path: PathBuf,
     /// The content that the change has replaced.
-    pub before: Kept,
+    pub before: StoredContent,
     /// The fingerprint of the file right after the change.
     pub looks: String,
     /// The hash of the content right after the change.
@@ -60,7 +60,7 @@ pub struct Change {
 
 /// The earlier content of a file, as far as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
+pub enum StoredContent {
     /// There was no file.
     Absent,
     /// All of it.
@@ -192,13 +192,13 @@ fn note_change(
     note_sight(unit, agent, &Sight { path, looks }, message)
 }
 
-impl Kept {
+impl StoredContent {
     /// As two columns: the kind, and the content.
     pub(crate) fn into_columns(self) -> (&'static str, Option<Content>) {
         match self {
-            Kept::Absent => ("absent", None),
-            Kept::Content(content) => ("content", Some(content)),
-            Kept::NotKept => ("not kept", None),
+            StoredContent::Absent => ("absent", None),
+            StoredContent::Content(content) => ("content", Some(content)),
+            StoredContent::NotKept => ("not kept", None),
         }
     }
 
@@ -206,11 +206,13 @@ impl Kept {
         is: &str,
         mode: Option<u32>,
         bytes: Option<Vec<u8>>,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<StoredContent, StoreError> {
         match (is, mode, bytes) {
-            ("absent", ..) => Ok(Kept::Absent),
-            ("content", Some(mode), Some(bytes)) => Ok(Kept::Content(Content { bytes, mode })),
-            ("not kept", ..) => Ok(Kept::NotKept),
+            ("absent", ..) => Ok(StoredContent::Absent),
+            ("content", Some(mode), Some(bytes)) => {
+                Ok(StoredContent::Content(Content { bytes, mode }))
+            }
+            ("not kept", ..) => Ok(StoredContent::NotKept),
             _ => Err(StoreError::internal(format!("no content of a file: {is}"))),
         }
     }

@@ -10,7 +10,7 @@ use ikigai_conversation::{AgentId, SessionId, Time, ToolCallId};
 
 use crate::agents::agent_by_id;
 use crate::error::StoreError;
-use crate::files::{Change, Kept, path_from};
+use crate::files::{Change, StoredContent, path_from};
 use crate::leases;
 use crate::process::Process;
 use crate::sessions;
@@ -72,7 +72,7 @@ pub struct StoredChange {
     /// The change.
     pub change: Change,
     /// The content that an undo removed; `None` before the first undo.
-    pub after: Option<Kept>,
+    pub after: Option<StoredContent>,
 }
 
 /// The outcome of a change.
@@ -146,7 +146,7 @@ impl Store {
         session: SessionId,
         agent: AgentId,
         call: ToolCallId,
-    ) -> Result<Option<Kept>, StoreError> {
+    ) -> Result<Option<StoredContent>, StoreError> {
         self.read(move |unit| {
             let agent = agent_by_id(unit, &session, &agent)?;
             let sql = "SELECT c.key, m.data FROM changes c JOIN messages m ON m.id = c.message
@@ -161,13 +161,13 @@ impl Store {
             let found = unit.row(sql, params![*key], |row| {
                 Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?))
             })?;
-            found.map(|(is, mode, bytes)| Kept::from_columns(&is, mode, bytes)).transpose()
+            found.map(|(is, mode, bytes)| StoredContent::from_columns(&is, mode, bytes)).transpose()
         })
         .await
     }
 
     /// Keeps the content that an undo is about to remove.
-    pub async fn keep_after(&self, id: ChangeId, after: Kept) -> Result<(), StoreError> {
+    pub async fn keep_after(&self, id: ChangeId, after: StoredContent) -> Result<(), StoreError> {
         self.commit(Scope::Own, move |unit| {
             let (is, content) = after.into_columns();
             let (mode, bytes) = content.map(|content| (content.mode, content.bytes)).unzip();
@@ -276,8 +276,8 @@ fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<StoredChange, StoreError
     })?;
     let (path, looks, hash, new_folders, before, after) =
         read.ok_or_else(|| StoreError::internal("the change is gone"))?;
-    let before = Kept::from_columns(&before.0, before.1, before.2)?;
-    let kept_after = |is: String| Kept::from_columns(&is, after.1, after.2);
+    let before = StoredContent::from_columns(&before.0, before.1, before.2)?;
+    let kept_after = |is: String| StoredContent::from_columns(&is, after.1, after.2);
     let after = after.0.map(kept_after).transpose()?;
     Ok(StoredChange { change: Change { path, before, looks, hash, new_folders }, after })
 }

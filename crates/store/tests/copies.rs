@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
 use ikigai_store::{
-    Change, Content, Kept, Next, Process, RootFolder, Session, Sight, StoreError, Touched,
+    Change, Content, Next, Process, RootFolder, Session, Sight, StoreError, StoredContent, Touched,
     UndoEntry,
 };
 use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
@@ -65,7 +65,7 @@ async fn full_session(store: &TestStore) -> SessionId {
         )
         .await
         .unwrap();
-    let before = Kept::Content(Content { bytes: vec![0, 255, 7], mode: 0o644 });
+    let before = StoredContent::Content(Content { bytes: vec![0, 255, 7], mode: 0o644 });
     let change = Change {
         path: "/w/\u{e4}".into(),
         before,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_agents::{Command, Model, Order};
 use ikigai_conversation::{AgentId, ToolCall};
-use ikigai_store::{Content, Direction, Kept};
+use ikigai_store::{Content, Direction, StoredContent};
 use ikigai_tui::{Before, Drafting, Effect, Feed, Listing, News, RECALLED, Slash, Status, When};
 use tokio::sync::mpsc;
 
@@ -237,13 +237,13 @@ impl Desk<'_> {
     async fn kept(&self, agent: &AgentId, call: &ToolCall) -> Before {
         let Hand { store, session, .. } = &self.hand;
         match store.before_call(*session, agent.clone(), call.tool_call_id.clone()).await {
-            Ok(Some(Kept::Content(Content { bytes, .. }))) => match bytes.len() as u64 {
+            Ok(Some(StoredContent::Content(Content { bytes, .. }))) => match bytes.len() as u64 {
                 length if length > SHOWN_BYTES => Before::NotShown { bytes: length },
                 length => String::from_utf8(bytes)
                     .map_or(Before::NotShown { bytes: length }, Before::Text),
             },
-            Ok(Some(Kept::Absent)) => Before::Nothing,
-            Ok(Some(Kept::NotKept) | None) | Err(_) => Before::Unknown,
+            Ok(Some(StoredContent::Absent)) => Before::Nothing,
+            Ok(Some(StoredContent::NotKept) | None) | Err(_) => Before::Unknown,
         }
     }
 

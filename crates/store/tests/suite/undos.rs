@@ -7,8 +7,8 @@ use ikigai_conversation::{
     AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Change, ChangeOutcome, ChangedBy, Content, Context, Direction, Kept, Location, Next, Outcome,
-    Process, Sight, Step, StoreError, Touched, Undo, UndoStart,
+    Change, ChangeOutcome, ChangedBy, Content, Context, Direction, Location, Next, Outcome,
+    Process, Sight, Step, StoreError, StoredContent, Touched, Undo, UndoStart,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
 
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::support::agent;
 
-fn change(path: &str, before: Kept) -> Touched {
+fn change(path: &str, before: StoredContent) -> Touched {
     Touched::Changed(Change {
         path: PathBuf::from(path),
         before,
@@ -46,7 +46,7 @@ async fn touch(
 }
 
 async fn write(store: &TestStore, agent: &TestAgent, path: &str) -> MessageId {
-    touch(store, agent, change(path, Kept::Absent)).await.unwrap()
+    touch(store, agent, change(path, StoredContent::Absent)).await.unwrap()
 }
 
 async fn say(store: &TestStore, agent: &TestAgent, text: &str) {
@@ -105,7 +105,7 @@ async fn a_result_and_its_change_are_one_commit() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "go").await;
-    let content = Kept::Content(Content { bytes: vec![0, 255, 10], mode: 0o4755 });
+    let content = StoredContent::Content(Content { bytes: vec![0, 255, 10], mode: 0o4755 });
     let message = touch(&store, &agents[0], change("/w/a", content.clone())).await.unwrap();
     assert_eq!(store.number("SELECT message FROM changes"), message.value());
     assert_eq!(store.number("SELECT message FROM sights"), message.value());
@@ -119,7 +119,7 @@ async fn a_result_and_its_change_are_one_commit() {
     let count = "SELECT (SELECT count(*) FROM messages) * 1000000
         + (SELECT count(*) FROM changes) * 1000 + (SELECT count(*) FROM sights)";
     let before = store.number(count);
-    let lost = touch(&store, &agents[0], change("/w/b", Kept::Absent)).await;
+    let lost = touch(&store, &agents[0], change("/w/b", StoredContent::Absent)).await;
     assert!(matches!(lost, Err(StoreError::LeaseLost { .. })), "{lost:?}");
     assert_eq!(store.number(count), before);
     write(&store, &newer, "/w/b").await;
@@ -186,7 +186,7 @@ async fn an_interrupted_undo_continues_and_can_be_redone() {
     // The latest first.
     let newest = store.change(undo.changes[0]).await.unwrap();
     assert_eq!(newest.change.path, PathBuf::from("/w/c"));
-    let taken = Kept::Content(Content { bytes: b"taken".to_vec(), mode: 0o600 });
+    let taken = StoredContent::Content(Content { bytes: b"taken".to_vec(), mode: 0o600 });
     store.keep_after(undo.changes[0], taken.clone()).await.unwrap();
     store.settle(&undo, undo.changes[0], ChangeOutcome::Undone).await.unwrap();
     let again = begun(begin(&store, session, Direction::Undo).await);
