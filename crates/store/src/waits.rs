@@ -42,14 +42,14 @@ pub struct Waiting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waited {
     /// One for each awaited agent.
-    pub results: Vec<Awaited>,
+    pub results: Vec<AwaitedAgent>,
     /// The number of unread messages of the waiting agent.
     pub unread: u32,
 }
 
 /// The status of an awaited agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Awaited {
+pub struct AwaitedAgent {
     /// The agent.
     pub agent: AgentId,
     /// Its status.
@@ -268,7 +268,7 @@ pub(crate) fn end(
         if is_told && actor == Actor::Model && id.parent().as_ref() == Some(&waiter.id) {
             reports::cancel(unit, agent.key)?;
         }
-        results.push(Awaited { agent: id.clone(), status });
+        results.push(AwaitedAgent { agent: id.clone(), status });
     }
     let waited = Waited { results, unread: waiter.unread };
     let done = Performed::new(Outcome::Waited(waited));

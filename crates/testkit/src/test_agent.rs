@@ -7,7 +7,7 @@ use ikigai_conversation::{
     ToolCallId,
 };
 use ikigai_store::{
-    AgentAddress, AgentLimits, Awaited, Budget, Context, Ending, InboxFilter, Input, Lease,
+    AgentAddress, AgentLimits, AwaitedAgent, Budget, Context, Ending, InboxFilter, Input, Lease,
     NamedAgent, NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError, Unread,
     Wait,
 };
@@ -255,7 +255,7 @@ pub(crate) fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
     NewMessage::tool_result(call, output.to_string())
 }
 
-fn awaited(awaited: &Awaited) -> Value {
+fn awaited(awaited: &AwaitedAgent) -> Value {
     let status = match &awaited.status {
         Status::Answered(text) => format!("idle: {text}"),
         Status::Failed(error) => format!("idle: error: {error}"),

@@ -1,7 +1,7 @@
 //! What a model is told of a step's outcome, in the envelope of all tools.
 
 use ikigai_mail::render_result;
-use ikigai_store::{Agent, Awaited, Outcome, Status, Step, Waited};
+use ikigai_store::{Agent, AwaitedAgent, Outcome, Status, Step, Waited};
 use ikigai_tools::{OutputSize, ToolResult, cut};
 use serde_json::{Map, Value, json};
 
@@ -86,14 +86,14 @@ fn render_wait(waited: &Waited, size: OutputSize) -> Value {
     data
 }
 
-fn text_of(result: &Awaited) -> Option<&str> {
+fn text_of(result: &AwaitedAgent) -> Option<&str> {
     match &result.status {
         Status::Answered(text) | Status::Failed(text) => Some(text),
         Status::Running | Status::Dead => None,
     }
 }
 
-fn told(result: &Awaited, bounded: &mut impl FnMut(&str) -> String) -> Value {
+fn told(result: &AwaitedAgent, bounded: &mut impl FnMut(&str) -> String) -> Value {
     let mut fields = Map::new();
     fields.insert("agent".to_owned(), json!(result.agent));
     let mut tell = |name: &str, value: String| fields.insert(name.to_owned(), Value::from(value));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn waited(results: Vec<(&str, Status)>, unread: u32) -> Outcome {
-        let result = |(agent, status)| Awaited { agent: id(agent), status };
+        let result = |(agent, status)| AwaitedAgent { agent: id(agent), status };
         Outcome::Waited(Waited { results: results.into_iter().map(result).collect(), unread })
     }
 
