@@ -110,7 +110,7 @@ impl Command {
             | Outcome::Forked(_)
             | Outcome::Killed(_)
             | Outcome::Agents(_)
-            | Outcome::Waited(_)
+            | Outcome::WaitEnded(_)
             | Outcome::Abandoned
             | Outcome::Refused(_) => {
                 unreachable!("a failure was told above")

@@ -62,7 +62,7 @@ impl MailError {
             Outcome::Forked(_)
             | Outcome::Killed(_)
             | Outcome::Agents(_)
-            | Outcome::Waited(_)
+            | Outcome::WaitEnded(_)
             | Outcome::Abandoned
             | Outcome::Refused(_) => Some(MailError::Database),
             Outcome::NoMail(id) => Some(MailError::NoMail(i128::from(*id))),

@@ -51,7 +51,7 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
         | Outcome::Forked(_)
         | Outcome::Killed(_)
         | Outcome::Agents(_)
-        | Outcome::Waited(_)
+        | Outcome::WaitEnded(_)
         | Outcome::Abandoned
         | Outcome::Refused(_) => {
             unreachable!("a failure was told above")

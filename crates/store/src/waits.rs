@@ -271,7 +271,7 @@ pub(crate) fn end(
         results.push(AwaitedAgent { agent: id.clone(), status });
     }
     let waited = Waited { results, unread: waiter.unread };
-    let done = Performed::new(Outcome::Waited(waited));
+    let done = Performed::new(Outcome::WaitEnded(waited));
     match actor {
         Actor::Model => {
             remove_edges(unit, waiter)?;

@@ -245,7 +245,7 @@ pub(crate) fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
         Outcome::Forked(agent) => json!({"success": true, "data": {"agent": agent}}),
         Outcome::Killed(killed) => json!({"success": true, "data": {"killed": killed}}),
         Outcome::Agents(agents) => json!({"success": true, "data": {"agents": agents.len()}}),
-        Outcome::Waited(waited) => {
+        Outcome::WaitEnded(waited) => {
             let results: Vec<Value> = waited.results.iter().map(awaited).collect();
             json!({"success": true, "data": {"results": results, "unread": waited.unread}})
         }

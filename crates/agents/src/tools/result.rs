@@ -33,7 +33,7 @@ fn render(outcome: Option<&Outcome>, size: OutputSize) -> ToolResult {
         Outcome::Agents(agents) => {
             success(json!({"agents": agents.iter().map(listed).collect::<Value>()}))
         }
-        Outcome::Waited(waited) => success(render_wait(waited, size)),
+        Outcome::WaitEnded(waited) => success(render_wait(waited, size)),
         Outcome::Abandoned => {
             ToolResult::failure("Interrupted: the wait was ended, the agents go on")
         }
@@ -145,7 +145,7 @@ mod tests {
 
     fn waited(results: Vec<(&str, Status)>, unread: u32) -> Outcome {
         let result = |(agent, status)| AwaitedAgent { agent: id(agent), status };
-        Outcome::Waited(Waited { results: results.into_iter().map(result).collect(), unread })
+        Outcome::WaitEnded(Waited { results: results.into_iter().map(result).collect(), unread })
     }
 
     #[test]

@@ -25,7 +25,7 @@ async fn shown(store: &TestStore, waiter: &TestAgent, waiting: &Waiting) -> Wait
     let (session, id) = (waiter.session(), waiter.id.clone());
     let step = Step::EndWait(waiting.clone());
     match store.perform(session, id, step, Some(PLENTY)).await.unwrap() {
-        Outcome::Waited(waited) => waited,
+        Outcome::WaitEnded(waited) => waited,
         other => panic!("{other:?}"),
     }
 }
