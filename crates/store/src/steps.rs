@@ -17,7 +17,7 @@ use crate::sessions::{self, Budget};
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
-use crate::waits::{self, Wait, Waited, Waiting};
+use crate::waits::{self, Wait, WaitReport, Waiting};
 use crate::writer::Scope;
 
 /// A step on behalf of an agent.
@@ -115,7 +115,7 @@ pub enum Outcome {
     /// The living agents, parents before children.
     Agents(Vec<Agent>),
     /// The report of a wait.
-    Waited(Waited),
+    WaitEnded(WaitReport),
     /// A wait was ended without a report.
     Abandoned,
     /// Nothing was forked, killed or waited for.

@@ -40,7 +40,7 @@ pub struct Waiting {
 
 /// The report of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waited {
+pub struct WaitReport {
     /// One for each awaited agent.
     pub results: Vec<AwaitedAgent>,
     /// The number of unread messages of the waiting agent.
@@ -270,7 +270,7 @@ pub(crate) fn end(
         }
         results.push(AwaitedAgent { agent: id.clone(), status });
     }
-    let waited = Waited { results, unread: waiter.unread };
+    let waited = WaitReport { results, unread: waiter.unread };
     let done = Performed::new(Outcome::WaitEnded(waited));
     match actor {
         Actor::Model => {

@@ -1,7 +1,7 @@
 //! What a model is told of a step's outcome, in the envelope of all tools.
 
 use ikigai_mail::render_result;
-use ikigai_store::{Agent, AwaitedAgent, Outcome, Status, Step, Waited};
+use ikigai_store::{Agent, AwaitedAgent, Outcome, Status, Step, WaitReport};
 use ikigai_tools::{OutputSize, ToolResult, cut};
 use serde_json::{Map, Value, json};
 
@@ -67,7 +67,7 @@ fn listed(agent: &Agent) -> Value {
 }
 
 /// All answers together have the room of one output.
-fn render_wait(waited: &Waited, size: OutputSize) -> Value {
+fn render_wait(waited: &WaitReport, size: OutputSize) -> Value {
     let lengths = waited.results.iter().filter_map(|result| text_of(result).map(str::len));
     let share = fair_share(lengths.collect(), size.bytes());
     let mut truncated = false;
@@ -145,7 +145,10 @@ mod tests {
 
     fn waited(results: Vec<(&str, Status)>, unread: u32) -> Outcome {
         let result = |(agent, status)| AwaitedAgent { agent: id(agent), status };
-        Outcome::WaitEnded(Waited { results: results.into_iter().map(result).collect(), unread })
+        Outcome::WaitEnded(WaitReport {
+            results: results.into_iter().map(result).collect(),
+            unread,
+        })
     }
 
     #[test]

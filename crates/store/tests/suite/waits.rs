@@ -2,7 +2,7 @@
 
 use ikigai_conversation::NewMessage;
 use ikigai_store::{
-    Context, Ending, Lease, Next, Outcome, Process, Refusal, Sleep, Status, Step, Wait, Waited,
+    Context, Ending, Lease, Next, Outcome, Process, Refusal, Sleep, Status, Step, Wait, WaitReport,
     Waiting,
 };
 use ikigai_testkit::{
@@ -21,7 +21,7 @@ async fn is_over(store: &TestStore, waiter: &TestAgent, waiting: &Waiting) -> bo
 }
 
 /// What the user sees of a wait.
-async fn shown(store: &TestStore, waiter: &TestAgent, waiting: &Waiting) -> Waited {
+async fn shown(store: &TestStore, waiter: &TestAgent, waiting: &Waiting) -> WaitReport {
     let (session, id) = (waiter.session(), waiter.id.clone());
     let step = Step::EndWait(waiting.clone());
     match store.perform(session, id, step, Some(PLENTY)).await.unwrap() {
@@ -30,7 +30,7 @@ async fn shown(store: &TestStore, waiter: &TestAgent, waiting: &Waiting) -> Wait
     }
 }
 
-fn statuses(waited: &Waited) -> Vec<Status> {
+fn statuses(waited: &WaitReport) -> Vec<Status> {
     waited.results.iter().map(|result| result.status.clone()).collect()
 }
 
