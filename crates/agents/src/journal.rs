@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message, MessageId, NewMessage};
 use ikigai_store::{
-    AppendOutcome, Budget, Ending, Input, Lease, Next, Outcome, Refusal, Requests, Sleep, Step,
-    StoreError, Touched, Wait, Waiting,
+    AppendOutcome, Budget, Ending, Input, Lease, Next, Outcome, Refusal, Requests, Sleep,
+    StartedWait, Step, StoreError, Touched, Wait,
 };
 
 use tokio::sync::mpsc;
@@ -134,7 +134,7 @@ impl Agent {
     pub(crate) async fn begin_wait(
         &mut self,
         wait: Wait,
-    ) -> Result<Result<Waiting, Refusal>, StoreError> {
+    ) -> Result<Result<StartedWait, Refusal>, StoreError> {
         self.insist(|agent| {
             let (lease, id) = agent.right()?;
             let (store, wait) = (agent.seat.store.clone(), wait.clone());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, NewMessage, SessionId};
-use ikigai_store::{Changes, Next, Outcome, Requests, Step, Store, StoreError, Wait, Waiting};
+use ikigai_store::{Changes, Next, Outcome, Requests, StartedWait, Step, Store, StoreError, Wait};
 use tokio::time::{Instant, timeout_at};
 
 use crate::agent::Agent;
@@ -19,7 +19,7 @@ pub async fn until_over(
     store: &Store,
     session: SessionId,
     waiter: &AgentId,
-    waiting: &Waiting,
+    waiting: &StartedWait,
     limit: Duration,
 ) -> Result<(), StoreError> {
     let looking = async {

@@ -5,7 +5,7 @@ use std::future::Future;
 use ikigai_agents::{SeatError, until_over};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    Agent, Location, Outcome, Process, Refusal, State, Step, Store, StoreError, Wait, Waiting,
+    Agent, Location, Outcome, Process, Refusal, StartedWait, State, Step, Store, StoreError, Wait,
 };
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -109,7 +109,7 @@ impl<'a> OpenSession<'a> {
     pub(crate) fn wait_for_agents(
         &self,
         wait: Wait,
-    ) -> anyhow::Result<Option<Result<Waiting, Refusal>>> {
+    ) -> anyhow::Result<Option<Result<StartedWait, Refusal>>> {
         self.wait(async {
             let limit = wait.limit;
             let watched = self.store().watch(self.id, self.agent.clone(), wait).await;

@@ -82,6 +82,6 @@ pub use sessions::{Budget, Location, Session};
 pub use steps::{AgentAddress, NamedAgent, Outcome, Step, StepRecord};
 pub use store::{Options, Store};
 pub use undos::{ChangeId, ChangeOutcome, Direction, StoredChange, Undo, UndoEntry, UndoStart};
-pub use waits::{AwaitedAgent, Status, Wait, WaitReport, Waiting};
+pub use waits::{AwaitedAgent, StartedWait, Status, Wait, WaitReport};
 pub use waking::{Announcement, EndedTurn, Ending, Sleep, Unread};
 pub use work::{PendingWork, TakeoverPolicy};

@@ -17,7 +17,7 @@ use crate::sessions::{self, Budget};
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
-use crate::waits::{self, Wait, WaitReport, Waiting};
+use crate::waits::{self, StartedWait, Wait, WaitReport};
 use crate::writer::Scope;
 
 /// A step on behalf of an agent.
@@ -48,7 +48,7 @@ pub enum Step {
     /// [starts](Store::start_wait), checks repeatedly, and ends with [`EndWait`](Step::EndWait).
     Wait(Wait),
     /// End a wait, and report the awaited agents.
-    EndWait(Waiting),
+    EndWait(StartedWait),
     /// End an interrupted wait without a report.
     AbandonWait,
 }

@@ -33,7 +33,7 @@ pub struct Wait {
 
 /// A wait that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct StartedWait {
     /// Each once, in the order in which they were named.
     awaited: Vec<AgentId>,
 }
@@ -76,7 +76,7 @@ impl Store {
         lease: Lease,
         waiter: AgentId,
         wait: Wait,
-    ) -> Result<Result<Waiting, Refusal>, StoreError> {
+    ) -> Result<Result<StartedWait, Refusal>, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let waiter = fence(unit, &lease, &waiter)?;
             remove_edges(unit, &waiter)?;
@@ -96,7 +96,7 @@ impl Store {
         session: SessionId,
         waiter: AgentId,
         wait: Wait,
-    ) -> Result<Result<Waiting, Refusal>, StoreError> {
+    ) -> Result<Result<StartedWait, Refusal>, StoreError> {
         self.read(move |unit| find_awaited(unit, &agent_by_id(unit, &session, &waiter)?, &wait))
             .await
     }
@@ -107,7 +107,7 @@ impl Store {
         &self,
         session: SessionId,
         waiter: AgentId,
-        waiting: Waiting,
+        waiting: StartedWait,
     ) -> Result<bool, StoreError> {
         self.read(move |unit| {
             let waiter = agent_by_id(unit, &session, &waiter)?;
@@ -133,7 +133,7 @@ pub(crate) fn find_awaited(
     unit: &Unit<'_>,
     waiter: &AgentRow,
     wait: &Wait,
-) -> Result<Result<Waiting, Refusal>, StoreError> {
+) -> Result<Result<StartedWait, Refusal>, StoreError> {
     if waiter.is_dead {
         return Ok(Err(Refusal::Dead(waiter.id.clone())));
     }
@@ -153,7 +153,7 @@ pub(crate) fn find_awaited(
             awaited.push(agent.id);
         }
     }
-    let waiting = Waiting { awaited };
+    let waiting = StartedWait { awaited };
     Ok(match cycle(unit, waiter, &waiting)? {
         Some(cycle) => Err(Refusal::Cycle(cycle)),
         None => Ok(waiting),
@@ -177,7 +177,7 @@ fn living_children(unit: &Unit<'_>, parent: &AgentRow) -> Result<Vec<AgentId>, S
 fn cycle(
     unit: &Unit<'_>,
     waiter: &AgentRow,
-    waiting: &Waiting,
+    waiting: &StartedWait,
 ) -> Result<Option<Vec<AgentId>>, StoreError> {
     let edges = live_edges(unit, waiter.session)?;
     // Each reached agent, with the agent before it on the path.
@@ -239,7 +239,7 @@ fn live_edges(
     Ok(edges)
 }
 
-fn add_edges(unit: &Unit<'_>, waiter: &AgentRow, waiting: &Waiting) -> Result<(), StoreError> {
+fn add_edges(unit: &Unit<'_>, waiter: &AgentRow, waiting: &StartedWait) -> Result<(), StoreError> {
     for id in &waiting.awaited {
         let sql = "INSERT INTO waits (waiter, awaited)
             SELECT ?1, key FROM agents WHERE session = ?2 AND id = ?3";
@@ -257,7 +257,7 @@ fn remove_edges(unit: &Unit<'_>, waiter: &AgentRow) -> Result<(), StoreError> {
 pub(crate) fn end(
     unit: &Unit<'_>,
     waiter: &AgentRow,
-    waiting: &Waiting,
+    waiting: &StartedWait,
     actor: Actor,
 ) -> Result<Performed, StoreError> {
     let mut results = Vec::new();

@@ -2,8 +2,8 @@
 
 use ikigai_conversation::NewMessage;
 use ikigai_store::{
-    Context, Ending, Lease, Next, Outcome, Process, Refusal, Sleep, Status, Step, Wait, WaitReport,
-    Waiting,
+    Context, Ending, Lease, Next, Outcome, Process, Refusal, Sleep, StartedWait, Status, Step,
+    Wait, WaitReport,
 };
 use ikigai_testkit::{
     PLENTY, TestAgent, TestStore, by_id, location, new_fork, output_of, said, wait_for,
@@ -12,16 +12,16 @@ use serde_json::json;
 
 use crate::support::{agent, check_database, to_wake};
 
-async fn begin(store: &TestStore, waiter: &TestAgent, wait: Wait) -> Result<Waiting, Refusal> {
+async fn begin(store: &TestStore, waiter: &TestAgent, wait: Wait) -> Result<StartedWait, Refusal> {
     store.begin_wait(waiter.lease.clone(), waiter.id.clone(), wait).await.unwrap()
 }
 
-async fn is_over(store: &TestStore, waiter: &TestAgent, waiting: &Waiting) -> bool {
+async fn is_over(store: &TestStore, waiter: &TestAgent, waiting: &StartedWait) -> bool {
     store.wait_is_over(waiter.session(), waiter.id.clone(), waiting.clone()).await.unwrap()
 }
 
 /// What the user sees of a wait.
-async fn shown(store: &TestStore, waiter: &TestAgent, waiting: &Waiting) -> WaitReport {
+async fn shown(store: &TestStore, waiter: &TestAgent, waiting: &StartedWait) -> WaitReport {
     let (session, id) = (waiter.session(), waiter.id.clone());
     let step = Step::EndWait(waiting.clone());
     match store.perform(session, id, step, Some(PLENTY)).await.unwrap() {
