@@ -144,7 +144,7 @@ fn without_quotes(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::MailId;
-    use ikigai_store::{AgentAddress, InboxPage, Listed, Mail};
+    use ikigai_store::{AgentAddress, InboxEntry, InboxPage, Mail};
 
     use super::*;
 
@@ -231,8 +231,13 @@ mod tests {
         assert_eq!(shown, expected.map(str::to_owned).map_err(str::to_owned));
     }
 
-    fn listed(id: i64, from: &str, unread: bool, body: &str) -> Listed {
-        Listed { id: MailId::new(id).unwrap(), from: agent(from), unread, body: body.to_owned() }
+    fn listed(id: i64, from: &str, unread: bool, body: &str) -> InboxEntry {
+        InboxEntry {
+            id: MailId::new(id).unwrap(),
+            from: agent(from),
+            unread,
+            body: body.to_owned(),
+        }
     }
 
     #[test]

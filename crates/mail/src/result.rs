@@ -66,7 +66,7 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::{AgentId, MailId, Time};
-    use ikigai_store::{InboxPage, Listed, Mail};
+    use ikigai_store::{InboxEntry, InboxPage, Mail};
 
     use super::*;
 
@@ -79,8 +79,8 @@ mod tests {
         MailId::new(number).unwrap()
     }
 
-    fn listed(number: i64, unread: bool, body: &str) -> Listed {
-        Listed { id: id(number), from: AgentId::top_level(1), unread, body: body.to_owned() }
+    fn listed(number: i64, unread: bool, body: &str) -> InboxEntry {
+        InboxEntry { id: id(number), from: AgentId::top_level(1), unread, body: body.to_owned() }
     }
 
     #[test]

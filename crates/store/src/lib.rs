@@ -73,7 +73,7 @@ pub use files::{Change, ChangedBy, Content, SIGHTS, Sight, StoredContent, Touche
 pub use forks::{Context, NewFork};
 pub use leases::Lease;
 pub use log::{AppendOutcome, Input, Next, Requests};
-pub use mailbox::{BODY_LIMIT, InboxFilter, InboxPage, Listed, MAILBOX_LIMIT, Mail};
+pub use mailbox::{BODY_LIMIT, InboxEntry, InboxFilter, InboxPage, MAILBOX_LIMIT, Mail};
 pub use postgres::Locks;
 pub use process::Process;
 pub use refusal::Refusal;

@@ -37,7 +37,7 @@ pub struct InboxFilter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxPage {
     /// The messages of the page.
-    pub mail: Vec<Listed>,
+    pub mail: Vec<InboxEntry>,
     /// How many unread messages the whole mailbox has.
     pub unread: u32,
     /// How many more messages match the filter, counted up to 1,000.
@@ -46,7 +46,7 @@ pub struct InboxPage {
 
 /// A message in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct InboxEntry {
     /// Its id.
     pub id: MailId,
     /// Who sent it.
@@ -108,7 +108,7 @@ fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Inbox
         })?
         .into_iter()
         .map(|(id, from, unread, body)| {
-            Ok(Listed { id: mail_id(id)?, from: sessions::parse_agent(&from)?, unread, body })
+            Ok(InboxEntry { id: mail_id(id)?, from: sessions::parse_agent(&from)?, unread, body })
         })
         .collect::<Result<_, StoreError>>()?;
     let sql = format!(

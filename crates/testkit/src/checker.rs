@@ -302,7 +302,7 @@ enum Said {
         to: String,
     },
     Read(i64),
-    Listed(Vec<i64>),
+    InboxEntry(Vec<i64>),
     Announcement(Vec<i64>),
     /// A wait only reports the number of unread messages.
     Counted(u64),
