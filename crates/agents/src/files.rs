@@ -73,10 +73,10 @@ fn sight_of(touched: &Touched) -> Option<tools::Sight> {
     }
 }
 
-fn to_store(touched: Touched) -> Option<store::Touched> {
+fn to_store(touched: Touched) -> Option<store::FileAccess> {
     match touched {
         Touched::Saw(tools::Sight { path, looks }) => {
-            Some(store::Touched::Saw(store::Sight { path, looks: looks.to_string() }))
+            Some(store::FileAccess::Saw(store::Sight { path, looks: looks.to_string() }))
         }
         Touched::Changed(tools::Change { path, before, looks, hash, new_folders }) => {
             let before = match before {
@@ -85,7 +85,13 @@ fn to_store(touched: Touched) -> Option<store::Touched> {
                 tools::Before::NotKept => store::StoredContent::NotKept,
             };
             let (looks, hash) = (looks.to_string(), hash.to_string());
-            Some(store::Touched::Changed(store::Change { path, before, looks, hash, new_folders }))
+            Some(store::FileAccess::Changed(store::Change {
+                path,
+                before,
+                looks,
+                hash,
+                new_folders,
+            }))
         }
         Touched::Stale(_) => None,
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, Message, MessageId, NewMessage};
 use ikigai_store::{
-    AppendOutcome, Budget, Ending, Input, Lease, Next, Outcome, Refusal, Requests, Sleep,
-    StartedWait, Step, StoreError, Touched, Wait,
+    AppendOutcome, Budget, Ending, FileAccess, Input, Lease, Next, Outcome, Refusal, Requests,
+    Sleep, StartedWait, Step, StoreError, Wait,
 };
 
 use tokio::sync::mpsc;
@@ -98,7 +98,7 @@ impl Agent {
     pub(crate) async fn record_result(
         &mut self,
         result: NewMessage,
-        touched: Option<Touched>,
+        touched: Option<FileAccess>,
         next: Next,
     ) -> Result<Requests, StoreError> {
         let recorded = self

@@ -27,7 +27,7 @@ pub const SIGHTS: u32 = 10_000;
 
 /// What a call did to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Touched {
+pub enum FileAccess {
     /// It read the file.
     Saw(Sight),
     /// It created or changed the file.
@@ -96,15 +96,15 @@ impl Store {
         lease: Lease,
         agent: AgentId,
         result: NewMessage,
-        touched: Option<Touched>,
+        touched: Option<FileAccess>,
         next: Next,
     ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let message = append(unit, &agent, result)?;
             match touched {
-                Some(Touched::Saw(sight)) => note_sight(unit, &agent, &sight, message.id)?,
-                Some(Touched::Changed(change)) => note_change(unit, &agent, change, message.id)?,
+                Some(FileAccess::Saw(sight)) => note_sight(unit, &agent, &sight, message.id)?,
+                Some(FileAccess::Changed(change)) => note_change(unit, &agent, change, message.id)?,
                 None => {}
             }
             Ok(AppendOutcome { messages: vec![message], requests: next.note(unit, &agent)? })

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
 use ikigai_store::{
-    Change, Content, Next, Process, RootFolder, Session, Sight, StoreError, StoredContent, Touched,
-    UndoEntry,
+    Change, Content, FileAccess, Next, Process, RootFolder, Session, Sight, StoreError,
+    StoredContent, UndoEntry,
 };
 use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
 
@@ -74,7 +74,7 @@ async fn full_session(store: &TestStore) -> SessionId {
         new_folders: 1,
     };
     let result = NewMessage::user("changed");
-    let touched = Some(Touched::Changed(change));
+    let touched = Some(FileAccess::Changed(change));
     store
         .append_result(one.lease.clone(), one.id.clone(), result, touched, Next::Request)
         .await

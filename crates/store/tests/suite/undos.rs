@@ -7,8 +7,8 @@ use ikigai_conversation::{
     AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Change, ChangeOutcome, ChangedBy, Content, Context, Direction, Location, Next, Outcome,
-    Process, Sight, Step, StoreError, StoredContent, Touched, Undo, UndoStart,
+    Change, ChangeOutcome, ChangedBy, Content, Context, Direction, FileAccess, Location, Next,
+    Outcome, Process, Sight, Step, StoreError, StoredContent, Undo, UndoStart,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
 
@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use crate::support::agent;
 
-fn change(path: &str, before: StoredContent) -> Touched {
-    Touched::Changed(Change {
+fn change(path: &str, before: StoredContent) -> FileAccess {
+    FileAccess::Changed(Change {
         path: PathBuf::from(path),
         before,
         looks: format!("{path} looks"),
@@ -38,7 +38,7 @@ fn result() -> NewMessage {
 async fn touch(
     store: &TestStore,
     agent: &TestAgent,
-    touched: Touched,
+    touched: FileAccess,
 ) -> Result<MessageId, StoreError> {
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
     let recorded = store.append_result(lease, id, result(), Some(touched), Next::Tool).await?;
@@ -112,7 +112,7 @@ async fn a_result_and_its_change_are_one_commit() {
     agents[0].sleep(&store).await.unwrap();
     let undo = begun(begin(&store, session, Direction::Undo).await);
     let kept = store.change(undo.changes[0]).await.unwrap();
-    let Touched::Changed(expected) = change("/w/a", content) else { unreachable!() };
+    let FileAccess::Changed(expected) = change("/w/a", content) else { unreachable!() };
     assert_eq!((kept.change, kept.after), (expected, None));
     // A process that has lost the agent writes neither.
     let newer = TestAgent::claim(&store, session, agent("0/")).await.unwrap();
@@ -249,7 +249,7 @@ async fn seen_files_are_remembered_and_inherited_by_a_full_fork() {
     let (session, agents) = store.session_of(2).await;
     let sight =
         |path: &str, looks: &str| Sight { path: PathBuf::from(path), looks: looks.to_owned() };
-    let saw = |path, looks| Touched::Saw(sight(path, looks));
+    let saw = |path, looks| FileAccess::Saw(sight(path, looks));
     touch(&store, &agents[0], saw("/w/a", "old")).await.unwrap();
     touch(&store, &agents[0], saw("/w/a", "new")).await.unwrap();
     let full = fork(&store, &agents[0], Context::Full).await;
@@ -285,8 +285,8 @@ async fn a_path_of_4000_characters_works() {
     assert_eq!(store.newest_session(long).await.unwrap(), Some(new));
     let (session, agents) = store.session_of(2).await;
     let sight = |looks: &str| Sight { path: PathBuf::from(&path), looks: looks.to_owned() };
-    touch(&store, &agents[0], Touched::Saw(sight("old"))).await.unwrap();
-    touch(&store, &agents[0], Touched::Saw(sight("new"))).await.unwrap();
+    touch(&store, &agents[0], FileAccess::Saw(sight("old"))).await.unwrap();
+    touch(&store, &agents[0], FileAccess::Saw(sight("new"))).await.unwrap();
     assert_eq!(store.sights(session, agent("0/")).await.unwrap(), [sight("new")]);
     write(&store, &agents[0], &path).await;
     let looks = format!("{path} looks");
