@@ -17,7 +17,7 @@ impl Agent {
                 Ok(async move { store.sights(session, id).await })
             })
             .await?;
-        for store::Sight { path, looks } in sights {
+        for store::SeenFile { path, looks } in sights {
             self.memory.note(tools::Sight { path, looks: Fingerprint::from(looks) });
         }
         Ok(())
@@ -47,7 +47,8 @@ impl Agent {
     /// reason to end the turn.
     async fn who_changed(&self, stale: &Stale) -> Option<String> {
         let (session, id) = (self.seat.session, self.seat.agent.clone());
-        let now = store::Sight { path: stale.now.path.clone(), looks: stale.now.looks.to_string() };
+        let now =
+            store::SeenFile { path: stale.now.path.clone(), looks: stale.now.looks.to_string() };
         let change = self.seat.store.changed_by(session, id, now).await.ok()??;
         Some(format!("by agent {}, {}", change.agent, ago(change.at, change.now)))
     }
@@ -76,7 +77,7 @@ fn sight_of(touched: &Touched) -> Option<tools::Sight> {
 fn to_store(touched: Touched) -> Option<store::FileAccess> {
     match touched {
         Touched::Saw(tools::Sight { path, looks }) => {
-            Some(store::FileAccess::Saw(store::Sight { path, looks: looks.to_string() }))
+            Some(store::FileAccess::Saw(store::SeenFile { path, looks: looks.to_string() }))
         }
         Touched::Changed(tools::Change { path, before, looks, hash, new_folders }) => {
             let before = match before {

@@ -29,14 +29,14 @@ pub const SIGHTS: u32 = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileAccess {
     /// It read the file.
-    Saw(Sight),
+    Saw(SeenFile),
     /// It created or changed the file.
     Changed(Change),
 }
 
 /// A file in the state that an agent has last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
+pub struct SeenFile {
     /// An absolute path without links.
     pub path: PathBuf,
     /// Its fingerprint at that time.
@@ -118,7 +118,7 @@ impl Store {
         &self,
         session: SessionId,
         agent: AgentId,
-    ) -> Result<Vec<Sight>, StoreError> {
+    ) -> Result<Vec<SeenFile>, StoreError> {
         self.read(move |unit| sights(unit, agent_by_id(unit, &session, &agent)?.key)).await
     }
 
@@ -127,7 +127,7 @@ impl Store {
         &self,
         session: SessionId,
         agent: AgentId,
-        now: Sight,
+        now: SeenFile,
     ) -> Result<Option<ChangedBy>, StoreError> {
         self.read(move |unit| {
             let agent = agent_by_id(unit, &session, &agent)?;
@@ -149,7 +149,7 @@ impl Store {
 fn note_sight(
     unit: &Unit<'_>,
     agent: &AgentRow,
-    sight: &Sight,
+    sight: &SeenFile,
     message: MessageId,
 ) -> Result<(), StoreError> {
     let sql = format!(
@@ -189,7 +189,7 @@ fn note_change(
             bytes,
         ],
     )?;
-    note_sight(unit, agent, &Sight { path, looks }, message)
+    note_sight(unit, agent, &SeenFile { path, looks }, message)
 }
 
 impl StoredContent {
@@ -219,14 +219,14 @@ impl StoredContent {
 }
 
 /// Follows the chain of full forks: the closest entry for a file counts.
-fn sights(unit: &Unit<'_>, agent: i64) -> Result<Vec<Sight>, StoreError> {
+fn sights(unit: &Unit<'_>, agent: i64) -> Result<Vec<SeenFile>, StoreError> {
     let (mut sights, mut known) = (Vec::new(), HashSet::new());
     let (mut key, mut up_to) = (agent, i64::MAX);
     loop {
         let sql = "SELECT path, looks FROM sights WHERE agent = ?1 AND message <= ?2
             ORDER BY message DESC LIMIT ?3";
         let own = unit.rows(sql, params![key, up_to, SIGHTS], |row| {
-            Ok(Sight { path: path_from(row.get(0)?), looks: row.get(1)? })
+            Ok(SeenFile { path: path_from(row.get(0)?), looks: row.get(1)? })
         })?;
         sights.extend(own.into_iter().filter(|sight| known.insert(sight.path.clone())));
         let sql = "SELECT inherits, inherits_up_to FROM agents

@@ -69,7 +69,7 @@ pub use agents::{Agent, AgentLimits, State, Tokens};
 pub use changes::Changes;
 pub use clock::Clock;
 pub use error::StoreError;
-pub use files::{Change, ChangedBy, Content, FileAccess, SIGHTS, Sight, StoredContent};
+pub use files::{Change, ChangedBy, Content, FileAccess, SIGHTS, SeenFile, StoredContent};
 pub use forks::{Context, NewFork};
 pub use leases::Lease;
 pub use log::{AppendOutcome, Input, Next, Requests};

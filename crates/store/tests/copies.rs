@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
 use ikigai_store::{
-    Change, Content, FileAccess, Next, Process, RootFolder, Session, Sight, StoreError,
+    Change, Content, FileAccess, Next, Process, RootFolder, SeenFile, Session, StoreError,
     StoredContent, UndoEntry,
 };
 use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
@@ -17,7 +17,7 @@ struct Seen {
     session: Session,
     agents: Vec<ikigai_store::Agent>,
     logs: Vec<Vec<Message>>,
-    sights: Vec<Vec<Sight>>,
+    sights: Vec<Vec<SeenFile>>,
     undoable: Vec<UndoEntry>,
     mail: Vec<String>,
     roots: Vec<String>,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
 use ikigai_conversation::SessionId;
-use ikigai_store::{Options, Process, RootFolder, Sight, Store, StoreError};
+use ikigai_store::{Options, Process, RootFolder, SeenFile, Store, StoreError};
 use ikigai_testkit::{Kind, PLENTY, TestStore, location, send_to};
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -102,7 +102,7 @@ async fn a_servers_database_of_the_third_version_is_migrated_with_its_contents()
     let updated = store.open_again();
     let session = SessionId::parse("0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b").unwrap();
     let seen = updated.sights(session, agent("0/")).await.unwrap();
-    assert_eq!(seen, [Sight { path: "/w/a".into(), looks: "old".to_owned() }]);
+    assert_eq!(seen, [SeenFile { path: "/w/a".into(), looks: "old".to_owned() }]);
     keep_root(&updated).await;
     assert_eq!(raw.number("SELECT version FROM ikigai"), known_version());
 }

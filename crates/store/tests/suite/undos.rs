@@ -8,7 +8,7 @@ use ikigai_conversation::{
 };
 use ikigai_store::{
     Change, ChangeOutcome, ChangedBy, Content, Context, Direction, FileAccess, Location, Next,
-    Outcome, Process, Sight, Step, StoreError, StoredContent, Undo, UndoStart,
+    Outcome, Process, SeenFile, Step, StoreError, StoredContent, Undo, UndoStart,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
 
@@ -234,7 +234,7 @@ async fn agents_can_see_which_agent_changed_a_file() {
     write(&store, &agents[0], "/w/a").await;
     store.advance(Duration::from_secs(40));
     let who = |id: &str, looks: &str| {
-        let sight = Sight { path: PathBuf::from("/w/a"), looks: looks.to_owned() };
+        let sight = SeenFile { path: PathBuf::from("/w/a"), looks: looks.to_owned() };
         store.changed_by(session, agent(id), sight)
     };
     let ChangedBy { agent: by, at, now } = who("1/", "/w/a looks").await.unwrap().unwrap();
@@ -248,7 +248,7 @@ async fn seen_files_are_remembered_and_inherited_by_a_full_fork() {
     let store = super::store();
     let (session, agents) = store.session_of(2).await;
     let sight =
-        |path: &str, looks: &str| Sight { path: PathBuf::from(path), looks: looks.to_owned() };
+        |path: &str, looks: &str| SeenFile { path: PathBuf::from(path), looks: looks.to_owned() };
     let saw = |path, looks| FileAccess::Saw(sight(path, looks));
     touch(&store, &agents[0], saw("/w/a", "old")).await.unwrap();
     touch(&store, &agents[0], saw("/w/a", "new")).await.unwrap();
@@ -284,7 +284,7 @@ async fn a_path_of_4000_characters_works() {
     assert_eq!(store.session_at(long.clone(), new, PLENTY).await.unwrap(), new);
     assert_eq!(store.newest_session(long).await.unwrap(), Some(new));
     let (session, agents) = store.session_of(2).await;
-    let sight = |looks: &str| Sight { path: PathBuf::from(&path), looks: looks.to_owned() };
+    let sight = |looks: &str| SeenFile { path: PathBuf::from(&path), looks: looks.to_owned() };
     touch(&store, &agents[0], FileAccess::Saw(sight("old"))).await.unwrap();
     touch(&store, &agents[0], FileAccess::Saw(sight("new"))).await.unwrap();
     assert_eq!(store.sights(session, agent("0/")).await.unwrap(), [sight("new")]);
