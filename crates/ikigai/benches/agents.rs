@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    AgentAddress, AgentLimits, Budget, Context, Location, NewFork, Options, Outcome, Process, Step,
-    Store,
+    AgentAddress, AgentLimits, Budget, ForkContext, Location, NewFork, Options, Outcome, Process,
+    Step, Store,
 };
 use ikigai_testkit::{Captured, ModelServer, Reply};
 use rusqlite::Connection;
@@ -256,7 +256,7 @@ fn address(folder: &Path) -> String {
 
 fn idle_child() -> NewFork {
     let (prompt, name, system) = (None, None, None);
-    NewFork { prompt, name, context: Context::Fresh, limits: LIMITS, system }
+    NewFork { prompt, name, context: ForkContext::Fresh, limits: LIMITS, system }
 }
 
 /// Plays all agents; what they are told says what they do.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, Log, NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{
-    AgentAddress, AgentLimits, Budget, Changes, Context, InboxFilter, Lease, Location, NewFork,
+    AgentAddress, AgentLimits, Budget, Changes, ForkContext, InboxFilter, Lease, Location, NewFork,
     Next, Options, Process, Step, Store,
 };
 use ikigai_testkit::{PostgresServer, Raw};
@@ -267,7 +267,7 @@ fn long_log() {
             let fork = NewFork {
                 prompt: Some("go".to_owned()),
                 name: None,
-                context: Context::Full,
+                context: ForkContext::Full,
                 limits: LIMITS,
                 system: None,
             };

@@ -13,7 +13,7 @@ use crate::unit::Unit;
 
 /// What a child inherits of its parent's conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Context {
+pub enum ForkContext {
     /// Nothing.
     Fresh,
     /// What its parent sees at this moment, by reference, so the length of the log does not matter.
@@ -30,7 +30,7 @@ pub struct NewFork {
     /// Its name, if any.
     pub name: Option<String>,
     /// What it inherits.
-    pub context: Context,
+    pub context: ForkContext,
     /// The limits of the session.
     pub limits: AgentLimits,
     /// The prompt for a session that has none yet.
@@ -49,8 +49,8 @@ pub(crate) fn fork(
         return Ok(Performed::refused(refusal));
     }
     let up_to = match fork.context {
-        Context::Fresh => None,
-        Context::Full => last_inherited(unit, parent, actor)?,
+        ForkContext::Fresh => None,
+        ForkContext::Full => last_inherited(unit, parent, actor)?,
     };
     let child = create_child(unit, parent, fork, up_to)?;
     append(unit, &child, NewMessage::fork(Fork { parent: parent.id.clone(), up_to }))?;

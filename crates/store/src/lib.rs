@@ -70,7 +70,7 @@ pub use changes::Changes;
 pub use clock::Clock;
 pub use error::StoreError;
 pub use files::{Change, ChangedBy, Content, FileAccess, SIGHTS, SeenFile, StoredContent};
-pub use forks::{Context, NewFork};
+pub use forks::{ForkContext, NewFork};
 pub use leases::Lease;
 pub use log::{AppendOutcome, Input, Next, Requests};
 pub use mailbox::{BODY_LIMIT, InboxEntry, InboxFilter, InboxPage, MAILBOX_LIMIT, Mail};

@@ -86,7 +86,7 @@ async fn full_session(store: &TestStore) -> SessionId {
     one.send(store, &two.id, "unread").await;
     two.look(store).await;
     two.rewind(store, mark).await.unwrap();
-    let full = new_fork(ikigai_store::Context::Full, Some("a task"));
+    let full = new_fork(ikigai_store::ForkContext::Full, Some("a task"));
     let child = one.fork(store, full).await.unwrap();
     store.queue_input(one.lease.clone(), one.id.clone(), "later".to_owned()).await.unwrap();
     child.answer(store, "done").await;

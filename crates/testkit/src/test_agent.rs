@@ -7,9 +7,9 @@ use ikigai_conversation::{
     ToolCallId,
 };
 use ikigai_store::{
-    AgentAddress, AgentLimits, AwaitedAgent, Budget, Context, Ending, InboxFilter, Input, Lease,
-    NamedAgent, NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError, Unread,
-    Wait,
+    AgentAddress, AgentLimits, AwaitedAgent, Budget, Ending, ForkContext, InboxFilter, Input,
+    Lease, NamedAgent, NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError,
+    Unread, Wait,
 };
 use serde_json::{Value, json};
 
@@ -196,7 +196,7 @@ pub fn said(text: &str, budget: Budget) -> Input {
 pub const ROOM: AgentLimits = AgentLimits { agents: 1_000, depth: 64 };
 
 /// A child to fork, with this context and task.
-pub fn new_fork(context: Context, prompt: Option<&str>) -> NewFork {
+pub fn new_fork(context: ForkContext, prompt: Option<&str>) -> NewFork {
     let prompt = prompt.map(str::to_owned);
     NewFork { prompt, name: None, context, limits: ROOM, system: None }
 }

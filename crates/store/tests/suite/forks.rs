@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{AgentId, Body, Log, NewMessage, ResponseId, Seen, ToolCallId};
 use ikigai_store::{
-    AgentAddress, AgentLimits, Context, Ending, NamedAgent, NewFork, Next, Outcome, State, Step,
+    AgentAddress, AgentLimits, Ending, ForkContext, NamedAgent, NewFork, Next, Outcome, State, Step,
 };
 use ikigai_testkit::{
     PLENTY, TestAgent, TestStore, by_id, location, new_fork, output_of, said, wait_for,
@@ -11,7 +11,7 @@ use ikigai_testkit::{
 use crate::support::{ROOM, agent, check_database, fork_by_hand, kill_by_hand};
 
 fn named(name: &str) -> NewFork {
-    NewFork { name: Some(name.to_owned()), ..new_fork(Context::Fresh, Some("task")) }
+    NewFork { name: Some(name.to_owned()), ..new_fork(ForkContext::Fresh, Some("task")) }
 }
 
 async fn say(store: &TestStore, agent: &TestAgent, text: &str) {
@@ -47,7 +47,7 @@ async fn a_refused_fork_says_why() {
         assert_eq!(root.fork(&store, fork).await.unwrap_err(), text);
         assert_eq!(store.number(rows), before);
     };
-    let task = || new_fork(Context::Fresh, Some("task"));
+    let task = || new_fork(ForkContext::Fresh, Some("task"));
     let limits = AgentLimits { agents: 2, depth: 4 };
     check(NewFork { limits, ..task() }, "Maximum agents (2) reached").await;
     let limits = AgentLimits { agents: 20, depth: 1 };
@@ -76,7 +76,7 @@ async fn the_log_says_forked_if_and_only_if_the_child_is_there() {
     let (session, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
     let call = root.open(&store).await.unwrap();
-    let step = Step::Fork(new_fork(Context::Fresh, Some("task")));
+    let step = Step::Fork(new_fork(ForkContext::Fresh, Some("task")));
     let (lease, id) = (root.lease.clone(), root.id.clone());
     let panics = |_: &Outcome| panic!("no result can be made");
     store.close_call(lease, id, step.clone(), panics, Next::Request).await.unwrap_err();
@@ -90,7 +90,7 @@ async fn the_log_says_forked_if_and_only_if_the_child_is_there() {
 async fn a_fresh_child_begins_with_the_prompt_of_its_session_and_its_task() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
-    let first = new_fork(Context::Fresh, Some("task"));
+    let first = new_fork(ForkContext::Fresh, Some("task"));
     let limits = AgentLimits::DEFAULT;
     let Step::Fork(first) = Step::Fork(first).within(limits, || "made up".to_owned()) else {
         panic!()
@@ -114,7 +114,7 @@ async fn a_child_uses_the_model_of_its_parent() {
     let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     say(&store, &agents[0], "hello").await;
-    agents[0].fork(&store, new_fork(Context::Fresh, None)).await.unwrap();
+    agents[0].fork(&store, new_fork(ForkContext::Fresh, None)).await.unwrap();
     let all = store.agents(session).await.unwrap();
     assert_eq!(all[1].model.as_deref(), Some("test/model"));
     assert_eq!(all[1].state, State::Idle);
@@ -154,7 +154,7 @@ async fn a_full_fork_of_a_call_ends_before_the_response_that_called() {
     let Body::ToolCall(call) = root.append(&store, call, Next::Tool).await.unwrap().body else {
         panic!()
     };
-    let step = Step::Fork(new_fork(Context::Full, Some("task")));
+    let step = Step::Fork(new_fork(ForkContext::Full, Some("task")));
     let output = output_of(&root.close(&store, call, step).await.unwrap());
     let child = root.child(agent(output["data"]["agent"].as_str().unwrap()));
     assert_eq!(seen(&store, &child).await, ["one", "call mail", "task"]);
@@ -173,9 +173,10 @@ async fn a_child_inherits_the_parents_view_at_the_fork_even_three_levels_down() 
     root.answer(&store, "second").await;
     root.rewind(&store, mark).await.unwrap();
     say(&store, root, "two").await;
-    let mut child = root.fork(&store, new_fork(Context::Full, Some("task 1"))).await.unwrap();
-    let mut grandchild = child.fork(&store, new_fork(Context::Full, Some("task 2"))).await.unwrap();
-    let last = grandchild.fork(&store, new_fork(Context::Full, Some("task 3"))).await.unwrap();
+    let mut child = root.fork(&store, new_fork(ForkContext::Full, Some("task 1"))).await.unwrap();
+    let mut grandchild =
+        child.fork(&store, new_fork(ForkContext::Full, Some("task 2"))).await.unwrap();
+    let last = grandchild.fork(&store, new_fork(ForkContext::Full, Some("task 3"))).await.unwrap();
     let expected = ["one", "first", "two", "task 1", "task 2", "task 3"];
     assert_eq!(seen(&store, &last).await, expected);
     // Whatever happens above later.
@@ -196,7 +197,7 @@ async fn a_users_fork_in_the_middle_of_a_turn_inherits_up_to_before_that_turn() 
     let root = &mut agents[0];
     say(&store, root, "one").await;
     root.answer(&store, "first").await;
-    let full = || new_fork(Context::Full, None);
+    let full = || new_fork(ForkContext::Full, None);
     say(&store, root, "two").await;
     root.call(&store, ikigai_testkit::everything()).await.unwrap();
     // Typed meanwhile: it belongs to the same turn.
@@ -214,7 +215,7 @@ async fn a_users_fork_in_the_middle_of_a_turn_inherits_up_to_before_that_turn() 
     let after = fork_by_hand(&store, root, full()).await.unwrap();
     assert_eq!(seen(&store, &after).await.last().unwrap(), "second");
     // A child in its first turn has no earlier messages yet.
-    let child = root.fork(&store, new_fork(Context::Full, Some("task"))).await.unwrap();
+    let child = root.fork(&store, new_fork(ForkContext::Full, Some("task"))).await.unwrap();
     let of_child = fork_by_hand(&store, &child, full()).await.unwrap();
     let expected = ["one", "first", "two", "call mail", "and this", "second"];
     assert_eq!(seen(&store, &of_child).await, expected);
@@ -225,8 +226,8 @@ async fn a_users_fork_in_the_middle_of_a_turn_inherits_up_to_before_that_turn() 
 async fn a_model_may_not_kill_itself_nor_its_ancestors_nor_top_level_agents() {
     let store = super::store();
     let (_, mut agents) = store.session_of(2).await;
-    let mut child = agents[0].fork(&store, new_fork(Context::Fresh, None)).await.unwrap();
-    let mut grandchild = child.fork(&store, new_fork(Context::Fresh, None)).await.unwrap();
+    let mut child = agents[0].fork(&store, new_fork(ForkContext::Fresh, None)).await.unwrap();
+    let mut grandchild = child.fork(&store, new_fork(ForkContext::Fresh, None)).await.unwrap();
     let mut check = async |victim: &str, text: &str| {
         assert_eq!(grandchild.kill(&store, &agent(victim)).await.unwrap_err(), text);
     };
@@ -258,7 +259,7 @@ async fn a_model_may_not_kill_itself_nor_its_ancestors_nor_top_level_agents() {
 async fn the_user_may_kill_any_but_the_last_top_level_agent() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
-    let child = agents[1].fork(&store, new_fork(Context::Fresh, Some("task"))).await.unwrap();
+    let child = agents[1].fork(&store, new_fork(ForkContext::Fresh, Some("task"))).await.unwrap();
     let dead = kill_by_hand(&store, &agents[0], &agent("1/")).await.unwrap();
     assert_eq!(dead, [child.id, agent("1/")]);
     let refused = kill_by_hand(&store, &agents[0], &agent("0/")).await.unwrap_err();
@@ -277,8 +278,8 @@ async fn killed_agents_have_nothing_that_only_the_living_have() {
     let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     let root = &mut agents[0];
-    let mut child = root.fork(&store, new_fork(Context::Fresh, Some("task"))).await.unwrap();
-    let grandchild = child.fork(&store, new_fork(Context::Fresh, Some("task"))).await.unwrap();
+    let mut child = root.fork(&store, new_fork(ForkContext::Fresh, Some("task"))).await.unwrap();
+    let grandchild = child.fork(&store, new_fork(ForkContext::Fresh, Some("task"))).await.unwrap();
     for (waiter, awaited) in [(&child, &grandchild.id), (root, &child.id)] {
         let wait = wait_for(&[awaited]);
         let (lease, id) = (waiter.lease.clone(), waiter.id.clone());
@@ -292,7 +293,7 @@ async fn killed_agents_have_nothing_that_only_the_living_have() {
     assert_eq!(store.number("SELECT count(*) FROM agents WHERE owes_report = 1"), 0);
     // Commands that a dead agent left running can neither fork nor kill.
     let steps = [
-        Step::Fork(new_fork(Context::Fresh, None)),
+        Step::Fork(new_fork(ForkContext::Fresh, None)),
         Step::Kill(by_id(&grandchild.id)),
         Step::Wait(wait_for(&[])),
     ];
@@ -309,7 +310,7 @@ async fn the_registry_lists_the_living() {
     let store = super::store();
     let (session, mut agents) = store.session_of(1).await;
     agents[0].fork(&store, named("builder")).await.unwrap();
-    let dead = agents[0].fork(&store, new_fork(Context::Fresh, None)).await.unwrap();
+    let dead = agents[0].fork(&store, new_fork(ForkContext::Fresh, None)).await.unwrap();
     agents[0].kill(&store, &dead.id).await.unwrap();
     let outcome = store.perform(session, agent("0/"), Step::Agents, None).await.unwrap();
     let Outcome::Agents(living) = outcome else { panic!("{outcome:?}") };

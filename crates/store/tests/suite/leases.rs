@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ikigai_conversation::{MessageId, NewMessage};
-use ikigai_store::{Context, Ending, Lease, Next, Outcome, Process, Step, StoreError};
+use ikigai_store::{Ending, ForkContext, Lease, Next, Outcome, Process, Step, StoreError};
 use ikigai_testkit::{TestAgent, TestStore, by_id, new_fork, send_to, wait_for};
 
 use crate::support::{Running, agent, free_agents, kill_by_hand};
@@ -146,7 +146,7 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
     let steps = [
         step(),
         Step::Read(1),
-        Step::Fork(new_fork(Context::Full, Some("task"))),
+        Step::Fork(new_fork(ForkContext::Full, Some("task"))),
         Step::Kill(by_id(&agent("1/"))),
         Step::Wait(wait()),
         Step::AbandonWait,

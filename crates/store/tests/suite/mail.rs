@@ -1,7 +1,7 @@
 //! M2, M3, M9: the logs and the mailboxes agree about mail.
 
 use ikigai_conversation::{AgentId, Body, Message};
-use ikigai_store::{AgentAddress, Context, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step};
+use ikigai_store::{AgentAddress, ForkContext, InboxFilter, MAILBOX_LIMIT, NewFork, Outcome, Step};
 use ikigai_testkit::{RawRow, TestStore, everything, new_fork, send_to};
 
 use crate::support::{agent, check_database, kill_by_hand};
@@ -134,7 +134,7 @@ async fn mail_is_sent_by_id_to_the_parent_or_to_the_only_living_agent_with_a_nam
     let root = &mut agents[0];
     let mut children = Vec::new();
     for name in ["builder", "reviewer", "single"] {
-        let fork = NewFork { name: Some(name.to_owned()), ..new_fork(Context::Fresh, None) };
+        let fork = NewFork { name: Some(name.to_owned()), ..new_fork(ForkContext::Fresh, None) };
         children.push(root.fork(&store, fork).await.unwrap());
     }
     let send = async |from: &AgentId, to: AgentAddress| {
@@ -154,7 +154,7 @@ async fn mail_is_sent_by_id_to_the_parent_or_to_the_only_living_agent_with_a_nam
     // The name of a dead agent is free, and means the agent that has it now.
     root.kill(&store, &agent("0/0/")).await.unwrap();
     assert_eq!(send(&root.id, name("builder")).await, "no agent given");
-    let fork = NewFork { name: Some("builder".to_owned()), ..new_fork(Context::Fresh, None) };
+    let fork = NewFork { name: Some("builder".to_owned()), ..new_fork(ForkContext::Fresh, None) };
     root.fork(&store, fork).await.unwrap();
     assert_eq!(send(&root.id, name("builder")).await, "0/3/");
 }

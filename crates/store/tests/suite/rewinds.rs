@@ -1,7 +1,7 @@
 //! M10: rewinding makes mail unread and unannounced again, in the same commit.
 
 use ikigai_conversation::NewMessage;
-use ikigai_store::{Context, Next, Step};
+use ikigai_store::{ForkContext, Next, Step};
 use ikigai_testkit::{TestAgent, TestStore, new_fork};
 
 use super::mail::marks;
@@ -140,7 +140,7 @@ async fn m10_a_rewind_that_hides_nothing_changes_no_mail() {
     let (mut agents, _) = story(&store).await;
     let [sender, parent] = &mut agents[..] else { panic!() };
     let inherited = parent.mark(&store).await;
-    let mut child = fork_by_hand(&store, parent, new_fork(Context::Full, None)).await.unwrap();
+    let mut child = fork_by_hand(&store, parent, new_fork(ForkContext::Full, None)).await.unwrap();
     let mail = sender.send(&store, &child.id, "for the child").await;
     child.read(&store, mail).await;
     let before = marks(&store);

@@ -37,7 +37,7 @@ async fn removing_frees_everything_and_no_id_is_used_again() {
     let kept = store.session_with(ikigai_testkit::PLENTY).await;
     let to = agents[1].id.clone();
     let mail = agents[0].send(&store, &to, "hello").await;
-    let fork = ikigai_testkit::new_fork(ikigai_store::Context::Full, Some("task"));
+    let fork = ikigai_testkit::new_fork(ikigai_store::ForkContext::Full, Some("task"));
     let child = agents[0].fork(&store, fork).await.unwrap();
     let wait = ikigai_testkit::wait_for(&[&child.id]);
     let (lease, id) = (agents[0].lease.clone(), agents[0].id.clone());

@@ -7,7 +7,7 @@ use ikigai_conversation::{
     AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Change, ChangeOutcome, ChangedBy, Content, Context, Direction, FileAccess, Location, Next,
+    Change, ChangeOutcome, ChangedBy, Content, Direction, FileAccess, ForkContext, Location, Next,
     Outcome, Process, SeenFile, Step, StoreError, StoredContent, Undo, UndoStart,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
@@ -54,7 +54,7 @@ async fn say(store: &TestStore, agent: &TestAgent, text: &str) {
     store.append_from_person(lease, id, said(text, PLENTY)).await.unwrap();
 }
 
-async fn fork(store: &TestStore, parent: &TestAgent, context: Context) -> TestAgent {
+async fn fork(store: &TestStore, parent: &TestAgent, context: ForkContext) -> TestAgent {
     let step = Step::Fork(new_fork(context, Some("work")));
     let forked = store.perform(parent.session(), parent.id.clone(), step, None).await;
     match forked.unwrap() {
@@ -132,8 +132,8 @@ async fn forks_and_mail_pass_on_the_message_that_caused_them() {
     let (session, mut agents) = store.session_of(3).await;
     say(&store, &agents[0], "first").await;
     write(&store, &agents[0], "/w/a").await;
-    let child = fork(&store, &agents[0], Context::Fresh).await;
-    let grandchild = fork(&store, &child, Context::Fresh).await;
+    let child = fork(&store, &agents[0], ForkContext::Fresh).await;
+    let grandchild = fork(&store, &child, ForkContext::Fresh).await;
     agents[0].send(&store, &agent("1/"), "please").await;
     // The user's next message does not affect agents that are already at work.
     say(&store, &agents[0], "\n  second\nmore").await;
@@ -217,7 +217,7 @@ async fn nothing_is_undone_while_a_live_process_works() {
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "go").await;
     write(&store, &agents[0], "/w/a").await;
-    let child = fork(&store, &agents[0], Context::Fresh).await;
+    let child = fork(&store, &agents[0], ForkContext::Fresh).await;
     agents[0].sleep(&store).await.unwrap();
     // The child is at work under the lease of its top-level agent.
     let refused = begin(&store, session, Direction::Undo).await;
@@ -252,8 +252,8 @@ async fn seen_files_are_remembered_and_inherited_by_a_full_fork() {
     let saw = |path, looks| FileAccess::Saw(sight(path, looks));
     touch(&store, &agents[0], saw("/w/a", "old")).await.unwrap();
     touch(&store, &agents[0], saw("/w/a", "new")).await.unwrap();
-    let full = fork(&store, &agents[0], Context::Full).await;
-    let fresh = fork(&store, &agents[0], Context::Fresh).await;
+    let full = fork(&store, &agents[0], ForkContext::Full).await;
+    let fresh = fork(&store, &agents[0], ForkContext::Fresh).await;
     // After the fork, so the child does not inherit it.
     write(&store, &agents[0], "/w/b").await;
     touch(&store, &full, saw("/w/c", "own")).await.unwrap();

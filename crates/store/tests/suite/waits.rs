@@ -2,7 +2,7 @@
 
 use ikigai_conversation::NewMessage;
 use ikigai_store::{
-    Context, Ending, Lease, Next, Outcome, Process, Refusal, Sleep, StartedWait, Status, Step,
+    Ending, ForkContext, Lease, Next, Outcome, Process, Refusal, Sleep, StartedWait, Status, Step,
     Wait, WaitReport,
 };
 use ikigai_testkit::{
@@ -46,7 +46,7 @@ fn mail(store: &TestStore) -> Vec<(String, String)> {
 async fn family(store: &TestStore) -> (TestAgent, TestAgent, TestAgent) {
     let (_, mut agents) = store.session_of(1).await;
     let mut root = agents.remove(0);
-    let task = || new_fork(Context::Fresh, Some("task"));
+    let task = || new_fork(ForkContext::Fresh, Some("task"));
     let one = root.fork(store, task()).await.unwrap();
     let two = root.fork(store, task()).await.unwrap();
     (root, one, two)
@@ -264,7 +264,7 @@ async fn a_child_that_wrote_to_its_parent_owes_no_report() {
 async fn a_child_without_a_task_owes_no_report() {
     let store = super::store();
     let (_, mut agents) = store.session_of(1).await;
-    let child = agents[0].fork(&store, new_fork(Context::Full, None)).await.unwrap();
+    let child = agents[0].fork(&store, new_fork(ForkContext::Full, None)).await.unwrap();
     let hello = said("hello", PLENTY);
     store.append_from_person(child.lease.clone(), child.id.clone(), hello).await.unwrap();
     child.answer(&store, "hello").await;

@@ -1,7 +1,7 @@
 //! The pending work of a process: which agents to wake, and which to take over.
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Context, Lease, Location, PendingWork, Process, Store, TakeoverPolicy};
+use ikigai_store::{ForkContext, Lease, Location, PendingWork, Process, Store, TakeoverPolicy};
 use ikigai_testkit::{TestAgent, TestStore, location, new_fork, send_to};
 
 use crate::support::{ROOM, agent, fork_by_hand};
@@ -75,7 +75,7 @@ async fn a_child_forked_by_the_user_is_pending_for_the_process_of_its_top_level_
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let free = store.add_agent(session, None, location(), ROOM).await.unwrap();
-    let task = || new_fork(Context::Fresh, Some("task"));
+    let task = || new_fork(ForkContext::Fresh, Some("task"));
     let of_ours = fork_by_hand(&store, &agents[0], task()).await.unwrap();
     let of_free = agents[0].child(free);
     let child = fork_by_hand(&store, &of_free, task()).await.unwrap();
