@@ -39,7 +39,7 @@ impl Agent {
                     let Some(lease) = lease else {
                         return store.begin_session(place, session, process, roots, input).await;
                     };
-                    let recorded = store.append_from_person(lease.clone(), id, input).await?;
+                    let recorded = store.append_user_input(lease.clone(), id, input).await?;
                     Ok((lease, recorded))
                 })
             })
@@ -131,14 +131,14 @@ impl Agent {
     }
 
     /// Begins a wait for other agents; a refusal is for the model.
-    pub(crate) async fn begin_wait(
+    pub(crate) async fn start_wait(
         &mut self,
         wait: Wait,
     ) -> Result<Result<StartedWait, Refusal>, StoreError> {
         self.insist(|agent| {
             let (lease, id) = agent.right()?;
             let (store, wait) = (agent.seat.store.clone(), wait.clone());
-            Ok(async move { store.begin_wait(lease, id, wait).await })
+            Ok(async move { store.start_wait(lease, id, wait).await })
         })
         .await
     }

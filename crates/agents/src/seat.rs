@@ -109,7 +109,7 @@ impl Seat {
             Which::New => None,
             Which::Named(session) | Which::Beside(session) => Some(session),
             Which::Newest => {
-                let newest = store.newest_session(place.clone()).await?;
+                let newest = store.latest_session(place.clone()).await?;
                 Some(newest.ok_or_else(|| SeatError::NoSession(place.directory.clone()))?)
             }
             Which::Running => store.running_session(place.clone(), Process::current()).await?,

@@ -75,7 +75,7 @@ pub async fn undo(
     session: SessionId,
     direction: Direction,
 ) -> Result<Undone, StoreError> {
-    let undo = match store.begin_undo(session, direction, Process::current()).await? {
+    let undo = match store.start_undo(session, direction, Process::current()).await? {
         UndoStart::Undo(undo) => undo,
         UndoStart::Nothing => return Ok(Undone::Nothing),
         UndoStart::AtWork(agent) => return Ok(Undone::AtWork(agent)),

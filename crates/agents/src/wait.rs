@@ -49,7 +49,7 @@ impl Agent {
         next: Next,
     ) -> Result<Requests, StoreError> {
         let limit = wait.limit;
-        let waiting = match self.begin_wait(wait).await? {
+        let waiting = match self.start_wait(wait).await? {
             Ok(waiting) => waiting,
             Err(refusal) => {
                 return self.record(vec![render(&Outcome::Refused(refusal))], next).await;

@@ -222,7 +222,7 @@ async fn existing_session(
     match &environment.chosen.session {
         Some(named) => find_session(store, named).await.map(Some),
         None if environment.chosen.new => Ok(None),
-        None => Ok(store.newest_session(place(environment)).await?),
+        None => Ok(store.latest_session(place(environment)).await?),
     }
 }
 
@@ -251,7 +251,7 @@ pub(crate) async fn last_model(environment: &Environment) -> Option<String> {
     let store = database::open(environment).ok()?;
     let session = match chosen.session.as_deref() {
         Some(named) => find_session(&store, named).await.ok()?,
-        None => store.newest_session(place(environment)).await.ok()??,
+        None => store.latest_session(place(environment)).await.ok()??,
     };
     let named = match chosen.agent.as_deref() {
         Some(named) => Some(find_agent(&store, Some(session), named).await.ok()?),

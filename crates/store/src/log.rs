@@ -31,7 +31,7 @@ impl Store {
 
     /// Appends user input, preceded by the first messages of a new log. It starts a turn: budgets
     /// are refilled, held mail is released, and a request follows.
-    pub async fn append_from_person(
+    pub async fn append_user_input(
         &self,
         lease: Lease,
         agent: AgentId,
@@ -87,7 +87,7 @@ impl Store {
     }
 
     /// The latest of an agent's own messages, at most `most`.
-    pub async fn newest_messages(
+    pub async fn latest_messages(
         &self,
         session: SessionId,
         agent: AgentId,

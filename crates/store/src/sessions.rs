@@ -64,7 +64,7 @@ impl Store {
     }
 
     /// The most recently used session of `location`.
-    pub async fn newest_session(
+    pub async fn latest_session(
         &self,
         location: Location,
     ) -> Result<Option<SessionId>, StoreError> {

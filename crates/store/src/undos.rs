@@ -113,7 +113,7 @@ impl Store {
 
     /// Starts to undo the latest message that is not undone yet, or to redo what was undone last.
     /// `by` checks whether agents are at work.
-    pub async fn begin_undo(
+    pub async fn start_undo(
         &self,
         session: SessionId,
         direction: Direction,

@@ -71,7 +71,7 @@ pub enum Status {
 
 impl Store {
     /// Starts a wait of an agent that this process runs. A refusal is a value: nothing was started.
-    pub async fn begin_wait(
+    pub async fn start_wait(
         &self,
         lease: Lease,
         waiter: AgentId,

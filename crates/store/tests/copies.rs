@@ -58,7 +58,7 @@ async fn full_session(store: &TestStore) -> SessionId {
     let (session, mut agents) = store.session_of(2).await;
     let [one, two] = &mut agents[..] else { panic!() };
     store
-        .append_from_person(
+        .append_user_input(
             one.lease.clone(),
             one.id.clone(),
             said("do a\0b \u{10FFFD}0 it", PLENTY),

@@ -40,7 +40,7 @@ async fn sleep_while_mail_is_under_way(locks: Locks) -> Sleep {
     let store = postgres();
     let (session, agents) = store.session_of(2).await;
     let (lease, id) = (agents[1].lease.clone(), agents[1].id.clone());
-    store.append_from_person(lease.clone(), id.clone(), said("go on", PLENTY)).await.unwrap();
+    store.append_user_input(lease.clone(), id.clone(), said("go on", PLENTY)).await.unwrap();
     let sleeper = store.open_with(Options { locks, ..Options::default() });
     let sender = store.raw();
     sender.script("BEGIN");

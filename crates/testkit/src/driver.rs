@@ -359,7 +359,7 @@ impl Driver<'_> {
             }
             Sleep::Asleep => {
                 let (lease, agent) = (self.agent.lease.clone(), self.agent.id.clone());
-                self.store.append_from_person(lease, agent, said("go on", PLENTY)).await?;
+                self.store.append_user_input(lease, agent, said("go on", PLENTY)).await?;
             }
         }
         say("ack step");

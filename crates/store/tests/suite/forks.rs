@@ -16,7 +16,7 @@ fn named(name: &str) -> NewFork {
 
 async fn say(store: &TestStore, agent: &TestAgent, text: &str) {
     let input = said(text, PLENTY);
-    store.append_from_person(agent.lease.clone(), agent.id.clone(), input).await.unwrap();
+    store.append_user_input(agent.lease.clone(), agent.id.clone(), input).await.unwrap();
 }
 
 /// What a model sees of an agent's conversation, as text.
@@ -283,7 +283,7 @@ async fn killed_agents_have_nothing_that_only_the_living_have() {
     for (waiter, awaited) in [(&child, &grandchild.id), (root, &child.id)] {
         let wait = wait_for(&[awaited]);
         let (lease, id) = (waiter.lease.clone(), waiter.id.clone());
-        store.begin_wait(lease, id, wait).await.unwrap().unwrap();
+        store.start_wait(lease, id, wait).await.unwrap().unwrap();
     }
     store.queue_input(child.lease.clone(), child.id.clone(), "wait!".to_owned()).await.unwrap();
     root.kill(&store, &child.id.clone()).await.unwrap();

@@ -137,7 +137,7 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
     errors.extend(store.append(lease.clone(), id.clone(), vec![hi()], Next::Tool).await.err());
     let budget = ikigai_testkit::PLENTY;
     let input = ikigai_testkit::said("hi", budget);
-    errors.extend(store.append_from_person(lease.clone(), id.clone(), input).await.err());
+    errors.extend(store.append_user_input(lease.clone(), id.clone(), input).await.err());
     errors.extend(store.queue_input(lease.clone(), id.clone(), "hi".to_owned()).await.err());
     let model = "test/model".to_owned();
     errors.extend(store.append_queued(lease.clone(), id.clone(), budget, model).await.err());
@@ -156,7 +156,7 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
         errors.extend(closed.await.err());
     }
     errors.extend(stale.rewind(store, to).await.err());
-    errors.extend(store.begin_wait(lease.clone(), id.clone(), wait()).await.err());
+    errors.extend(store.start_wait(lease.clone(), id.clone(), wait()).await.err());
     let kill = Step::Kill(by_id(&agent("1/")));
     errors.extend(store.act(lease.clone(), id.clone(), kill, budget).await.err());
     for ending in [Ending::Answered, Ending::Interrupted, Ending::Failed("no".to_owned())] {

@@ -41,7 +41,7 @@ async fn removing_frees_everything_and_no_id_is_used_again() {
     let child = agents[0].fork(&store, fork).await.unwrap();
     let wait = ikigai_testkit::wait_for(&[&child.id]);
     let (lease, id) = (agents[0].lease.clone(), agents[0].id.clone());
-    store.begin_wait(lease.clone(), id.clone(), wait).await.unwrap().unwrap();
+    store.start_wait(lease.clone(), id.clone(), wait).await.unwrap().unwrap();
     let render = |_: &Outcome| NewMessage::mark(None);
     let step = send_to(&to, "once");
     store.close_call(lease, id, step, render, Next::Request).await.unwrap();
@@ -79,9 +79,9 @@ async fn a_session_is_found_by_machine_and_directory_and_created_once() {
     assert_ne!(other, first);
     store.advance(Duration::from_secs(1));
     let newer = store.create_session(location(), new(), budget).await.unwrap();
-    assert_eq!(store.newest_session(location()).await.unwrap(), Some(newer));
+    assert_eq!(store.latest_session(location()).await.unwrap(), Some(newer));
     store.advance(Duration::from_secs(1));
     let step = send_to(&agent("0/"), "person");
     store.perform(first, agent("0/"), step, None).await.unwrap();
-    assert_eq!(store.newest_session(location()).await.unwrap(), Some(first), "the last written to");
+    assert_eq!(store.latest_session(location()).await.unwrap(), Some(first), "the last written to");
 }

@@ -71,7 +71,7 @@ async fn requests_are_granted_until_the_budget_is_used_up_and_the_user_refills_i
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
     let two = Budget { wakes: 5, requests: 2 };
-    let say = || store.append_from_person(lease.clone(), id.clone(), said("go", two));
+    let say = || store.append_user_input(lease.clone(), id.clone(), said("go", two));
     let ask =
         || store.append(lease.clone(), id.clone(), vec![NewMessage::mark(None)], Next::Request);
 
@@ -101,7 +101,7 @@ async fn running_a_tool_takes_no_request() {
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
     let one = Budget { wakes: 5, requests: 1 };
-    store.append_from_person(lease.clone(), id.clone(), said("go", one)).await.unwrap();
+    store.append_user_input(lease.clone(), id.clone(), said("go", one)).await.unwrap();
     let call = vec![NewMessage::mark(None)];
     let recorded = store.append(lease, id, call, Next::Tool).await.unwrap();
     assert_eq!(recorded.requests, Requests::Granted);
@@ -150,11 +150,11 @@ async fn the_end_of_a_log_is_its_latest_messages_in_order() {
         for agent in &mut agents {
             let said = said(&format!("{number}"), PLENTY);
             let (lease, id) = (agent.lease.clone(), agent.id.clone());
-            store.append_from_person(lease, id, said).await.unwrap();
+            store.append_user_input(lease, id, said).await.unwrap();
         }
     }
     for (most, expected) in [(0, vec![]), (2, vec!["1", "2"]), (9, vec!["0", "1", "2"])] {
-        let newest = store.newest_messages(session, agents[0].id.clone(), most).await.unwrap();
+        let newest = store.latest_messages(session, agents[0].id.clone(), most).await.unwrap();
         let texts: Vec<&str> = newest.iter().map(|message| message.content.as_str()).collect();
         assert_eq!(texts, expected, "{most}");
     }

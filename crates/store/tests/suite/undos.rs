@@ -51,7 +51,7 @@ async fn write(store: &TestStore, agent: &TestAgent, path: &str) -> MessageId {
 
 async fn say(store: &TestStore, agent: &TestAgent, text: &str) {
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
-    store.append_from_person(lease, id, said(text, PLENTY)).await.unwrap();
+    store.append_user_input(lease, id, said(text, PLENTY)).await.unwrap();
 }
 
 async fn fork(store: &TestStore, parent: &TestAgent, context: ForkContext) -> TestAgent {
@@ -91,7 +91,7 @@ fn begun(begun: UndoStart) -> Undo {
 }
 
 async fn begin(store: &TestStore, session: SessionId, direction: Direction) -> UndoStart {
-    store.begin_undo(session, direction, Process::current()).await.unwrap()
+    store.start_undo(session, direction, Process::current()).await.unwrap()
 }
 
 async fn settle_all(store: &TestStore, undo: &Undo, settled: ChangeOutcome) {
@@ -282,7 +282,7 @@ async fn a_path_of_4000_characters_works() {
     let long = Location { machine: "m".to_owned(), directory: format!("/{path}") };
     let new = SessionId::new(Uuid::now_v7());
     assert_eq!(store.session_at(long.clone(), new, PLENTY).await.unwrap(), new);
-    assert_eq!(store.newest_session(long).await.unwrap(), Some(new));
+    assert_eq!(store.latest_session(long).await.unwrap(), Some(new));
     let (session, agents) = store.session_of(2).await;
     let sight = |looks: &str| SeenFile { path: PathBuf::from(&path), looks: looks.to_owned() };
     touch(&store, &agents[0], FileAccess::Saw(sight("old"))).await.unwrap();

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::support::{agent, check_database, to_wake};
 
 async fn begin(store: &TestStore, waiter: &TestAgent, wait: Wait) -> Result<StartedWait, Refusal> {
-    store.begin_wait(waiter.lease.clone(), waiter.id.clone(), wait).await.unwrap()
+    store.start_wait(waiter.lease.clone(), waiter.id.clone(), wait).await.unwrap()
 }
 
 async fn is_over(store: &TestStore, waiter: &TestAgent, waiting: &StartedWait) -> bool {
@@ -85,7 +85,7 @@ async fn a_failed_turn_is_reported_by_its_error_until_the_next_one() {
     one.end(&store, Vec::new(), Ending::Failed("no model".to_owned())).await.unwrap();
     assert_eq!(status().await, Status::Failed("no model".to_owned()));
     let again =
-        || store.append_from_person(one.lease.clone(), one.id.clone(), said("again", PLENTY));
+        || store.append_user_input(one.lease.clone(), one.id.clone(), said("again", PLENTY));
     again().await.unwrap();
     one.end(&store, Vec::new(), Ending::Interrupted).await.unwrap();
     assert_eq!(status().await, Status::Failed("Interrupted".to_owned()));
@@ -175,7 +175,7 @@ async fn a_cycle_is_seen_across_processes_and_dead_processes_do_not_count() {
     let added = other.add_agent(session, None, location(), crate::support::ROOM).await.unwrap();
     let stranger = Process { machine: "elsewhere".to_owned(), pid: 1, ..Process::current() };
     let lease = other.claim(session, added.clone(), stranger).await.unwrap();
-    other.begin_wait(lease, added.clone(), wait_for(&[&root.id])).await.unwrap().unwrap();
+    other.start_wait(lease, added.clone(), wait_for(&[&root.id])).await.unwrap().unwrap();
     let refused = begin(&store, root, wait_for(&[&added])).await.unwrap_err();
     assert_eq!(refused.to_string(), "Waiting cycle: 0/ waits for 1/ waits for 0/");
     // The stranger's lease is not renewed, so what it left behind does not block waits.
@@ -224,7 +224,7 @@ async fn a_report_is_sent_to_the_parent_exactly_once() {
     root.announce(&store).await.unwrap().expect("it is told");
     // Not again.
     let again = said("again", PLENTY);
-    store.append_from_person(one.lease.clone(), one.id.clone(), again).await.unwrap();
+    store.append_user_input(one.lease.clone(), one.id.clone(), again).await.unwrap();
     one.answer(&store, "more").await;
     assert_eq!(mail(&store).len(), 1);
     check_database(store.database(), &[]);
@@ -266,7 +266,7 @@ async fn a_child_without_a_task_owes_no_report() {
     let (_, mut agents) = store.session_of(1).await;
     let child = agents[0].fork(&store, new_fork(ForkContext::Full, None)).await.unwrap();
     let hello = said("hello", PLENTY);
-    store.append_from_person(child.lease.clone(), child.id.clone(), hello).await.unwrap();
+    store.append_user_input(child.lease.clone(), child.id.clone(), hello).await.unwrap();
     child.answer(&store, "hello").await;
     assert_eq!(mail(&store), []);
 }

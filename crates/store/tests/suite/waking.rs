@@ -26,7 +26,7 @@ async fn end_turn(store: &TestStore, agent: &TestAgent, ending: Ending) -> Sleep
 
 async fn person_says(store: &TestStore, agent: &TestAgent, budget: Budget) {
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
-    store.append_from_person(lease, id, said("go on", budget)).await.unwrap();
+    store.append_user_input(lease, id, said("go on", budget)).await.unwrap();
 }
 
 #[tokio::test]

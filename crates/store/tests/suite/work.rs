@@ -56,7 +56,7 @@ async fn a_turn_of_a_dead_process_is_pending_after_its_lease_if_so_chosen() {
     let dead = Process { pid: 4_194_304, ..Process::current() };
     let lease = store.claim(session, left.clone(), dead).await.unwrap();
     let said = ikigai_testkit::said("hello", ikigai_testkit::PLENTY);
-    store.append_from_person(lease, left.clone(), said).await.unwrap();
+    store.append_user_input(lease, left.clone(), said).await.unwrap();
     assert_eq!(work(&store, session).await, take_up(&["1/"]));
     let patient =
         || store.pending_work(session, location(), Process::current(), TakeoverPolicy::AfterLease);
