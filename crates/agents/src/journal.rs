@@ -60,7 +60,7 @@ impl Agent {
             while let Some(text) = texts.recv().await {
                 let write = || store.queue_input(lease.clone(), id.clone(), text.clone());
                 let mut written = write().await;
-                while written.as_ref().is_err_and(StoreError::is_passing) {
+                while written.as_ref().is_err_and(StoreError::is_transient) {
                     sleep(TRY_AGAIN).await;
                     written = write().await;
                 }
@@ -318,7 +318,7 @@ impl Agent {
                 }
             };
             match done {
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_transient() => {
                     if !std::mem::replace(&mut is_told, true) {
                         self.emit(Happening::StoreWaits(error.to_string()));
                     }

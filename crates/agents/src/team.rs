@@ -188,7 +188,7 @@ impl Team {
         let found =
             store.pending_work(seat.session(), seat.place(), seat.process(), patience).await;
         let work = match found {
-            Err(error) if error.is_passing() => return Ok(false),
+            Err(error) if error.is_transient() => return Ok(false),
             found => found?,
         };
         self.end_killed(&seat, &work).await?;
@@ -222,7 +222,7 @@ impl Team {
         }
         let found = seat.store().dead_among(seat.session(), doubtful).await;
         let dead = match found {
-            Err(error) if error.is_passing() => return Ok(()),
+            Err(error) if error.is_transient() => return Ok(()),
             found => found?,
         };
         for dead in dead {
@@ -243,7 +243,7 @@ impl Team {
                 Ok(true)
             }
             Err(StoreError::LeaseHeld { .. } | StoreError::AgentDead(_)) => Ok(false),
-            Err(error) if error.is_passing() => Ok(false),
+            Err(error) if error.is_transient() => Ok(false),
             Err(error) => Err(error),
         }
     }

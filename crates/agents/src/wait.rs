@@ -30,7 +30,7 @@ pub async fn until_over(
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 // It goes on when the database is back.
-                Err(error) if error.is_passing() => {}
+                Err(error) if error.is_transient() => {}
                 Err(error) => return Err(error),
             }
             changes.wait(Changes::SWEEP).await?;
@@ -60,7 +60,7 @@ impl Agent {
         let step = match self.interrupt.run_until_cancelled(over).await {
             Some(Ok(())) => Step::EndWait(waiting),
             // Ending the wait finds out whether the database is back.
-            Some(Err(error)) if error.is_passing() => Step::EndWait(waiting),
+            Some(Err(error)) if error.is_transient() => Step::EndWait(waiting),
             Some(Err(error)) => return Err(error),
             None => Step::AbandonWait,
         };

@@ -68,7 +68,7 @@ pub enum Category {
 
 impl Category {
     /// Whether the same request may succeed a moment later.
-    pub fn is_passing(self) -> bool {
+    pub fn is_transient(self) -> bool {
         match self {
             Category::RateLimit | Category::Server | Category::Network => true,
             Category::KeyRefused | Category::Quota | Category::ModelUnknown => false,

@@ -23,7 +23,7 @@ impl Retries {
 
     /// How long to wait before the next attempt; `None` if there is none.
     pub(crate) fn next(&mut self, fault: &Fault) -> Option<Duration> {
-        if !fault.category.is_passing() || self.left == 0 {
+        if !fault.category.is_transient() || self.left == 0 {
             return None;
         }
         let wanted = fault.retry_after.unwrap_or_default();

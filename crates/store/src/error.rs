@@ -190,7 +190,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// Whether a retry may succeed a little later.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(
             self,
             StoreError::Busy { .. }

@@ -314,7 +314,7 @@ impl Database for Postgres {
                 Ok(ids)
             }
             // Units will find out which of them are refused, and why.
-            Err(NotCommitted::Refused(error)) if !error.is_passing() => {
+            Err(NotCommitted::Refused(error)) if !error.is_transient() => {
                 Ok(vec![None; letters.len()])
             }
             Err(error) => Err(error.into_error()),

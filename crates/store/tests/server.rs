@@ -236,7 +236,7 @@ async fn insist<T>(mut work: impl AsyncFnMut() -> Result<T, StoreError>) -> T {
     loop {
         match work().await {
             Ok(value) => return value,
-            Err(error) if error.is_passing() && started.elapsed() < PATIENCE => {
+            Err(error) if error.is_transient() && started.elapsed() < PATIENCE => {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             Err(error) => panic!("{error}"),
