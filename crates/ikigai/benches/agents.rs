@@ -21,7 +21,7 @@ use ikigai_store::{
     AgentAddress, AgentLimits, Budget, ForkContext, Location, NewFork, Options, Outcome, Process,
     Step, Store,
 };
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
@@ -260,7 +260,7 @@ fn idle_child() -> NewFork {
 }
 
 /// Plays all agents; what they are told says what they do.
-fn model(request: &Captured) -> Reply {
+fn model(request: &CapturedRequest) -> Reply {
     let said = request.last_user_text().unwrap_or_default();
     let done = request.results_since_user();
     let told = |what: &str| said.contains("[Notification") && said.contains(what);

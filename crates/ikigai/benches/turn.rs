@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{Budget, Ending, Input, Location, Next, Options, Process, Store};
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use measure::{Measure, run};
 use serde_json::{Value, json};
 
@@ -284,7 +284,7 @@ fn calling(
     count: usize,
     name: &'static str,
     arguments: Value,
-) -> impl Fn(&Captured) -> Reply + Send + Sync + 'static {
+) -> impl Fn(&CapturedRequest) -> Reply + Send + Sync + 'static {
     move |request| match request.results_since_user() {
         done if done < count => Reply::call(&format!("call_{done}"), name, arguments.clone()),
         _ => Reply::text("Done."),

@@ -1,6 +1,6 @@
 //! What a child knows and who it is, and how many there may be.
 
-use ikigai_testkit::{Captured, Cast, ModelServer, Reply, assert_prefix};
+use ikigai_testkit::{CapturedRequest, Cast, ModelServer, Reply, assert_prefix};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -9,7 +9,7 @@ use crate::support::scene::{Scene, fork, forks, of_agent, send, stop};
 use crate::support::story::{kinds, of_type};
 
 /// The texts of the user's messages.
-fn user_texts(request: &Captured) -> Vec<String> {
+fn user_texts(request: &CapturedRequest) -> Vec<String> {
     let text = |content: &Value| match content {
         Value::String(text) => vec![text.clone()],
         blocks => {

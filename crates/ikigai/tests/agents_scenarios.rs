@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ikigai_testkit::{Captured, Cast, Gate, Reply};
+use ikigai_testkit::{CapturedRequest, Cast, Gate, Reply};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -194,7 +194,7 @@ fn m5_mail_in_the_moment_of_going_idle_is_never_missed() {
     let sent = Arc::new(AtomicUsize::new(0));
     let play = |to: &'static str, first: Option<Reply>| {
         let (sent, first) = (Arc::clone(&sent), Mutex::new(first));
-        move |request: &Captured| {
+        move |request: &CapturedRequest| {
             if let Some(first) = first.lock().unwrap().take() {
                 return first;
             }
@@ -228,7 +228,7 @@ fn m5_mail_in_the_moment_of_going_idle_is_never_missed() {
 fn agents_that_thank_each_other_stop_by_the_budget_and_the_person_frees_what_is_held() {
     let thank = |to: &'static str, first: Option<Reply>| {
         let first = Mutex::new(first);
-        move |request: &Captured| {
+        move |request: &CapturedRequest| {
             if let Some(first) = first.lock().unwrap().take() {
                 return first;
             }

@@ -1,6 +1,6 @@
 //! Two processes on one session: who is who, and mail that wakes the other.
 
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_strict};
@@ -14,7 +14,7 @@ fn send(id: &str, to: &str, body: &str) -> Reply {
 }
 
 /// Writes to somebody first, then says that it did.
-fn writes(request: &Captured, to: &str, body: &str) -> Reply {
+fn writes(request: &CapturedRequest, to: &str, body: &str) -> Reply {
     match request.results_since_user() {
         0 => send(&format!("c{}", request.messages().len()), to, body),
         _ => Reply::text(&format!("Wrote {body}.")),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ikigai_testkit::{Captured, ModelServer, Point, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Point, Reply};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::support::terminal::{Terminal, start_talking, talking};
 use crate::support::{Workspace, wait_for, wait_for_pid, wait_until_gone};
 
 /// The first thing that a person said to an agent. Before it stands what every conversation begins with.
-fn first_said(request: &Captured) -> String {
+fn first_said(request: &CapturedRequest) -> String {
     let messages = request.messages();
     let user = messages.iter().find(|message| message["role"] == "user").unwrap();
     let text = user["content"].as_str().unwrap();
@@ -22,7 +22,7 @@ fn first_said(request: &Captured) -> String {
 }
 
 /// A leader with three children: one in a stream, one in a command, one in a wait, and then it waits for all.
-fn family(request: &Captured) -> Reply {
+fn family(request: &CapturedRequest) -> Reply {
     let fork = |id: &str, prompt: &str| Reply::call(id, "fork", json!({ "prompt": prompt }));
     match (&*first_said(request), request.results_since_user()) {
         ("lead", 0) => fork("f1", "stream"),

@@ -34,7 +34,7 @@ mod test_store;
 mod view;
 
 pub use model_server::{
-    Captured, Cast, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model,
+    CapturedRequest, Cast, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model,
 };
 pub use pooler::Pooler;
 pub use postgres_server::{PostgresServer, SERVER_VARIABLE, drop_database, fresh_database};

@@ -36,7 +36,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-pub use captured::{Captured, assert_prefix};
+pub use captured::{CapturedRequest, assert_prefix};
 pub use cast::Cast;
 pub use gate::Gate;
 pub use program::main as scripted_model;
@@ -58,7 +58,9 @@ impl ModelServer {
     }
 
     /// A server that chooses a reply for each request, for example by agent.
-    pub fn choosing(choose: impl Fn(&Captured) -> Reply + Send + Sync + 'static) -> ModelServer {
+    pub fn choosing(
+        choose: impl Fn(&CapturedRequest) -> Reply + Send + Sync + 'static,
+    ) -> ModelServer {
         ModelServer::on_port(0, Script::Choice(Box::new(choose)))
     }
 
@@ -89,12 +91,12 @@ impl ModelServer {
     }
 
     /// The requests so far, in order.
-    pub fn requests(&self) -> Vec<Arc<Captured>> {
+    pub fn requests(&self) -> Vec<Arc<CapturedRequest>> {
         self.shared.seen.lock().unwrap().requests.clone()
     }
 
     /// The requests of this agent so far, in order.
-    pub fn requests_of(&self, agent: &str) -> Vec<Arc<Captured>> {
+    pub fn requests_of(&self, agent: &str) -> Vec<Arc<CapturedRequest>> {
         let mut requests = self.requests();
         requests.retain(|request| request.agent().as_deref() == Some(agent));
         requests
@@ -106,7 +108,7 @@ impl ModelServer {
     }
 
     /// Blocks until there are `count` requests, and returns all of them.
-    pub fn wait_for_requests(&self, count: usize) -> Vec<Arc<Captured>> {
+    pub fn wait_for_requests(&self, count: usize) -> Vec<Arc<CapturedRequest>> {
         self.shared.wait_until("requests", count, |seen| seen.requests.len());
         self.requests()
     }
@@ -164,7 +166,7 @@ enum Script {
     Choice(Box<Choose>),
 }
 
-type Choose = dyn Fn(&Captured) -> Reply + Send + Sync;
+type Choose = dyn Fn(&CapturedRequest) -> Reply + Send + Sync;
 
 impl Script {
     fn hangs_up_on_connect(&self) -> bool {
@@ -183,7 +185,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Seen {
-    requests: Vec<Arc<Captured>>,
+    requests: Vec<Arc<CapturedRequest>>,
     stalls: usize,
     departures: usize,
     accepted: usize,
@@ -210,7 +212,7 @@ impl Shared {
 
     /// Records a request and returns its reply. One lock for both, so that requests and replies
     /// have the same order.
-    fn answer(&self, captured: Captured) -> (Arc<Captured>, Reply) {
+    fn answer(&self, captured: CapturedRequest) -> (Arc<CapturedRequest>, Reply) {
         let captured = Arc::new(captured);
         let mut seen = self.seen.lock().unwrap();
         let scripted = match &self.script {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::captured::Captured;
+use super::captured::CapturedRequest;
 use super::{anthropic, chat};
 
 /// The content of an answer, in no format.
@@ -60,7 +60,7 @@ impl Answer {
         self.finish.as_deref().unwrap_or(fitting)
     }
 
-    pub(super) fn render(&self, format: Format, captured: &Captured) -> Rendered {
+    pub(super) fn render(&self, format: Format, captured: &CapturedRequest) -> Rendered {
         let request = captured.json();
         let is_whole = self.is_whole || request["stream"] != true;
         match (format, is_whole) {

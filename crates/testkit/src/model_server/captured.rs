@@ -10,7 +10,7 @@ use super::answer::Format;
 
 /// A captured request.
 #[derive(Debug, Clone)]
-pub struct Captured {
+pub struct CapturedRequest {
     /// Such as `POST`.
     pub method: String,
     /// With its query, such as `/v1/chat/completions`.
@@ -21,7 +21,7 @@ pub struct Captured {
     pub body: Vec<u8>,
 }
 
-impl Captured {
+impl CapturedRequest {
     /// The first header with this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let (_, value) = self.headers.iter().find(|(header, _)| header == name)?;
@@ -123,7 +123,7 @@ impl Captured {
 /// by byte, as a provider's cache requires. Anthropic's messages may get more blocks of the same
 /// role, so there it is the end of the last block.
 #[track_caller]
-pub fn assert_prefix(older: &Captured, newer: &Captured) {
+pub fn assert_prefix(older: &CapturedRequest, newer: &CapturedRequest) {
     let mut prefix = older.up_to_last_message();
     if Format::of_path(&older.path) == Format::Anthropic {
         prefix = prefix.strip_suffix(b"]}").unwrap_or(prefix);

@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
-use super::captured::Captured;
+use super::captured::CapturedRequest;
 use super::reply::Reply;
 use super::{ModelServer, Script};
 
@@ -27,7 +27,7 @@ pub struct Cast {
 
 enum Role {
     Script(Mutex<VecDeque<Reply>>),
-    Choice(Box<dyn Fn(&Captured) -> Reply + Send + Sync>),
+    Choice(Box<dyn Fn(&CapturedRequest) -> Reply + Send + Sync>),
 }
 
 impl Cast {
@@ -47,7 +47,7 @@ impl Cast {
     pub fn choosing(
         self,
         agent: &str,
-        choose: impl Fn(&Captured) -> Reply + Send + Sync + 'static,
+        choose: impl Fn(&CapturedRequest) -> Reply + Send + Sync + 'static,
     ) -> Cast {
         self.with(agent, Role::Choice(Box::new(choose)))
     }
@@ -63,7 +63,7 @@ impl Cast {
         ModelServer::on_port(0, Script::Choice(Box::new(move |captured| self.reply(captured))))
     }
 
-    fn reply(&self, captured: &Captured) -> Reply {
+    fn reply(&self, captured: &CapturedRequest) -> Reply {
         // A status that clients do not retry.
         let missing = |what: &str| Reply::error(400, what);
         let Some(agent) = captured.agent() else { return missing("the request has no identity") };

@@ -2,14 +2,14 @@
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-use super::captured::Captured;
+use super::captured::CapturedRequest;
 
 /// The head of a request has some hundred bytes, and the body at most a long conversation.
 const HEAD_LIMIT: u64 = 64 << 10;
 const BODY_LIMIT: usize = 64 << 20;
 
 /// The next request of a connection; `None` at its end.
-pub(super) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Captured>> {
+pub(super) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<CapturedRequest>> {
     let mut head = reader.by_ref().take(HEAD_LIMIT);
     let first = read_line(&mut head)?;
     if first.is_empty() {
@@ -25,12 +25,12 @@ pub(super) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Captu
         let Some((name, value)) = line.split_once(':') else { break };
         headers.push((name.to_lowercase(), value.trim().to_owned()));
     }
-    let mut captured = Captured { method, path, headers, body: Vec::new() };
+    let mut captured = CapturedRequest { method, path, headers, body: Vec::new() };
     captured.body = read_body(&captured, reader)?;
     Ok(Some(captured))
 }
 
-fn read_body(captured: &Captured, reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
+fn read_body(captured: &CapturedRequest, reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     if captured.header("transfer-encoding").is_some_and(|coding| coding.contains("chunked")) {
         return read_chunks(reader);
     }

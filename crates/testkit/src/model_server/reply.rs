@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Call, Format, Rendered};
-use super::captured::Captured;
+use super::captured::CapturedRequest;
 use super::gate::Gate;
 
 /// A reply. Its methods change it.
@@ -246,7 +246,7 @@ impl Reply {
     }
 
     /// The body for this request.
-    pub(super) fn render(&self, captured: &Captured) -> Rendered {
+    pub(super) fn render(&self, captured: &CapturedRequest) -> Rendered {
         let format = Format::of_path(&captured.path);
         let rendered = match &self.content {
             Content::Answer(answer) => answer.render(format, captured),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::captured::Captured;
+use super::captured::CapturedRequest;
 use super::reply::Reply;
 
 /// A model whose answers only depend on the request, so that any number of agents can use it.
@@ -30,7 +30,7 @@ impl Scenario {
         }
     }
 
-    pub(super) fn reply(self, captured: &Captured) -> Reply {
+    pub(super) fn reply(self, captured: &CapturedRequest) -> Reply {
         match self {
             Scenario::Text => Reply::text("Hello from the scripted model."),
             Scenario::Bash(calls) => call(captured, calls, "bash", json!({"command": "true"})),
@@ -42,7 +42,7 @@ impl Scenario {
     }
 }
 
-fn call(captured: &Captured, calls: usize, name: &str, arguments: Value) -> Reply {
+fn call(captured: &CapturedRequest, calls: usize, name: &str, arguments: Value) -> Reply {
     let done = captured.results_since_user();
     match done < calls {
         true => Reply::call(&format!("call_{}_{done}", captured.messages().len()), name, arguments),

@@ -3,7 +3,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::{Captured, Cast, Gate, ModelServer, Point, Reply, assert_prefix};
+use super::{CapturedRequest, Cast, Gate, ModelServer, Point, Reply, assert_prefix};
 
 const CHAT: &str = "/v1/chat/completions";
 const ANTHROPIC: &str = "/v1/messages";
@@ -209,9 +209,9 @@ fn a_request_in_chunks_is_read() {
     assert_eq!(server.requests()[0].body, b"{} ");
 }
 
-fn captured(path: &str, body: &Value) -> Captured {
+fn captured(path: &str, body: &Value) -> CapturedRequest {
     let (method, path) = ("POST".to_owned(), path.to_owned());
-    Captured { method, path, headers: Vec::new(), body: body.to_string().into_bytes() }
+    CapturedRequest { method, path, headers: Vec::new(), body: body.to_string().into_bytes() }
 }
 
 #[test]
