@@ -7,7 +7,7 @@
 //! - [`TestAgent`]: an agent that handles its mail like a real one: call, step, result.
 //! - [`driver`]: a process that writes like an agent, prints what was accepted, and can be made to
 //!   die at a chosen point or to misbehave.
-//! - [`ModelServer`]: a model server that follows a script, including faults. [`Cast`]: scripts for
+//! - [`ModelServer`]: a model server that follows a script, including faults. [`AgentScripts`]: scripts for
 //!   several agents.
 //! - [`strict`]: checks requests by the rules of their APIs.
 //! - [`checker`]: a process that opens the database after a crash, and accounts for every message.
@@ -34,7 +34,7 @@ mod test_store;
 mod view;
 
 pub use model_server::{
-    CapturedRequest, Cast, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model,
+    AgentScripts, CapturedRequest, Gate, ModelServer, Point, Reply, assert_prefix, scripted_model,
 };
 pub use pooler::Pooler;
 pub use postgres_server::{PostgresServer, SERVER_VARIABLE, drop_database, fresh_database};

@@ -37,7 +37,7 @@ use std::thread;
 use std::time::Duration;
 
 pub use captured::{CapturedRequest, assert_prefix};
-pub use cast::Cast;
+pub use cast::AgentScripts;
 pub use gate::Gate;
 pub use program::main as scripted_model;
 pub use reply::{Point, Reply};

@@ -1,10 +1,10 @@
 //! A model server with a separate script for each agent.
 //!
 //! ```
-//! use ikigai_testkit::{Cast, Reply};
+//! use ikigai_testkit::{AgentScripts, Reply};
 //! use serde_json::json;
 //!
-//! let server = Cast::new()
+//! let server = AgentScripts::new()
 //!     .role("0/", [Reply::call("c1", "fork", json!({"prompt": "count"})), Reply::text("forked")])
 //!     .role("0/0/", [Reply::text("three")])
 //!     .start();
@@ -21,7 +21,7 @@ use super::{ModelServer, Script};
 /// The scripts of agents. An agent that has no script, or has used all its replies, gets an error
 /// that says so.
 #[derive(Default)]
-pub struct Cast {
+pub struct AgentScripts {
     roles: BTreeMap<String, Role>,
 }
 
@@ -30,15 +30,15 @@ enum Role {
     Choice(Box<dyn Fn(&CapturedRequest) -> Reply + Send + Sync>),
 }
 
-impl Cast {
+impl AgentScripts {
     /// Without scripts.
-    pub fn new() -> Cast {
-        Cast::default()
+    pub fn new() -> AgentScripts {
+        AgentScripts::default()
     }
 
     /// This agent gets these replies, one per request.
     #[must_use]
-    pub fn role(self, agent: &str, script: impl IntoIterator<Item = Reply>) -> Cast {
+    pub fn role(self, agent: &str, script: impl IntoIterator<Item = Reply>) -> AgentScripts {
         self.with(agent, Role::Script(Mutex::new(script.into_iter().collect())))
     }
 
@@ -48,11 +48,11 @@ impl Cast {
         self,
         agent: &str,
         choose: impl Fn(&CapturedRequest) -> Reply + Send + Sync + 'static,
-    ) -> Cast {
+    ) -> AgentScripts {
         self.with(agent, Role::Choice(Box::new(choose)))
     }
 
-    fn with(mut self, agent: &str, role: Role) -> Cast {
+    fn with(mut self, agent: &str, role: Role) -> AgentScripts {
         let earlier = self.roles.insert(agent.to_owned(), role);
         assert!(earlier.is_none(), "agent {agent} has a role already");
         self

@@ -3,7 +3,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::{CapturedRequest, Cast, Gate, ModelServer, Point, Reply, assert_prefix};
+use super::{AgentScripts, CapturedRequest, Gate, ModelServer, Point, Reply, assert_prefix};
 
 const CHAT: &str = "/v1/chat/completions";
 const ANTHROPIC: &str = "/v1/messages";
@@ -273,7 +273,7 @@ fn a_request_that_only_adds_messages_keeps_the_prefix() {
 
 #[test]
 fn every_agent_has_its_own_script() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("parent")])
         .choosing("0/0/", |_| Reply::text("child"))
         .start();
