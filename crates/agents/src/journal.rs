@@ -37,7 +37,7 @@ impl Agent {
                 let (roots, lease) = (roots.to_vec(), agent.seat.lease());
                 Ok(async move {
                     let Some(lease) = lease else {
-                        return store.begin_session(place, session, process, roots, input).await;
+                        return store.start_session(place, session, process, roots, input).await;
                     };
                     let recorded = store.append_user_input(lease.clone(), id, input).await?;
                     Ok((lease, recorded))

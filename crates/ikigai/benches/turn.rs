@@ -299,7 +299,7 @@ async fn fill(database: &Path, place: Location, count: usize) {
     let messages = vec![NewMessage::system("be good"), NewMessage::user("begin")];
     let input = Input { messages, budget, model: "openai/gpt-5".to_owned() };
     let session = SessionId::new(uuid::Uuid::now_v7());
-    let begun = store.begin_session(place, session, Process::current(), Vec::new(), input).await;
+    let begun = store.start_session(place, session, Process::current(), Vec::new(), input).await;
     let (lease, _) = begun.expect("it begins");
     let mut messages = Vec::new();
     for number in 0..count / 4 {

@@ -191,7 +191,7 @@ fn a_name_means_one_living_agent_also_for_a_run() {
     let (code, events) =
         workspace.run_json(&server, Format::Chat, ["-c", "--agent", "reviewer", "hi"]);
     assert_eq!((code, &events[0]["agent"]), (0, &json!("2/")));
-    workspace.print(["mail", "send", "reviewer", "person: hello"]);
+    workspace.print(["mail", "send", "reviewer", "user: hello"]);
     let inbox = workspace.json(["mail", "inbox", "--json", "--agent", "reviewer"]);
     assert_eq!(inbox["unread_count"], 1);
     workspace.open().kill("2/");

@@ -169,7 +169,7 @@ impl Village {
     /// The person writes, too.
     fn write_by_hand(&mut self) {
         let (to, body) = (format!("{}/", self.random.below(AGENTS as u64)), self.started);
-        let body = format!("person {body}");
+        let body = format!("user {body}");
         let sent = self.workspace.json(["mail", "send", "--json", &to, &body]);
         assert_eq!(sent["sent"], true);
         self.promise(&format!("ack sent {} {to} {body}\n", sent["id"]));

@@ -16,7 +16,7 @@ use crate::steps::Actor;
 use crate::unit::Unit;
 
 /// The user has sent a message to an agent.
-pub(crate) fn begin(unit: &Unit<'_>, agent: &AgentRow, title: &str) -> Result<(), StoreError> {
+pub(crate) fn start(unit: &Unit<'_>, agent: &AgentRow, title: &str) -> Result<(), StoreError> {
     let cause = create(unit, agent.session, title)?;
     unit.run("UPDATE agents SET cause = ?2 WHERE key = ?1", params![agent.key, cause])
 }
@@ -30,7 +30,7 @@ pub(crate) fn of_agent(unit: &Unit<'_>, agent: &AgentRow) -> Result<i64, StoreEr
     match found {
         Some((Some(cause), _)) => Ok(cause),
         Some((None, task)) => {
-            begin(unit, agent, &task)?;
+            start(unit, agent, &task)?;
             of_agent(unit, agent)
         }
         None => Err(StoreError::AgentNotFound(agent.id.clone())),

@@ -63,7 +63,7 @@ pub(crate) fn fork(
             append(unit, &child, NewMessage::system(system))?;
         }
         let first = append(unit, &child, NewMessage::user(prompt.clone()))?;
-        begin_turn(unit, &child, first.id)?;
+        start_turn(unit, &child, first.id)?;
     }
     Ok(Performed::new(Outcome::Forked(child.id)))
 }
@@ -192,7 +192,7 @@ fn response_of(data: &str) -> Option<String> {
 }
 
 /// Notes the first message of a turn, unless a turn is in progress.
-pub(crate) fn begin_turn(
+pub(crate) fn start_turn(
     unit: &Unit<'_>,
     agent: &AgentRow,
     first: MessageId,

@@ -128,7 +128,7 @@ impl Store {
 
     /// Creates a session with agent `0/`, which `process` runs in `roots`, and appends the user's
     /// first message.
-    pub async fn begin_session(
+    pub async fn start_session(
         &self,
         location: Location,
         new: SessionId,

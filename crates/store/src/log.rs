@@ -5,7 +5,7 @@ use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, Session
 use crate::agents::{AgentRow, State, agent_by_id, set_state};
 use crate::causes;
 use crate::error::StoreError;
-use crate::forks::begin_turn;
+use crate::forks::start_turn;
 use crate::leases::{Lease, fence};
 use crate::sessions::{self, Budget};
 use crate::sql::{Row, params};
@@ -137,11 +137,11 @@ impl Input {
         unit.run(sql, params![agent.session, task])?;
         let sql = "UPDATE agents SET mail_held = 0, task = ?2, model = ?3 WHERE key = ?1";
         unit.run(sql, params![agent.key, task, self.model])?;
-        causes::begin(unit, agent, task)?;
+        causes::start(unit, agent, task)?;
         let messages = append_all(unit, agent, self.messages)?;
         // The first messages of a log are not part of its first turn.
         if let Some(first) = messages.iter().find(|message| message.body != Body::System) {
-            begin_turn(unit, agent, first.id)?;
+            start_turn(unit, agent, first.id)?;
         }
         Ok(AppendOutcome { messages, requests: Next::Request.note(unit, agent)? })
     }

@@ -68,7 +68,7 @@ impl Store {
         &self,
         location: Location,
     ) -> Result<Option<SessionId>, StoreError> {
-        self.read(move |unit| newest(unit, &location)).await
+        self.read(move |unit| latest(unit, &location)).await
     }
 
     /// The most recently used session of `location`. If there is none, creates it with the id `new`
@@ -81,7 +81,7 @@ impl Store {
     ) -> Result<SessionId, StoreError> {
         // On the writer from the start: a unit that finds a session writes nothing and costs no
         // flush, and a short command then needs no reader.
-        self.commit(Scope::Location(location.clone()), move |unit| match newest(unit, &location)? {
+        self.commit(Scope::Location(location.clone()), move |unit| match latest(unit, &location)? {
             Some(session) => Ok(session),
             None => create(unit, &location, new, budget),
         })
@@ -119,7 +119,7 @@ impl Store {
     }
 }
 
-fn newest(unit: &Unit<'_>, location: &Location) -> Result<Option<SessionId>, StoreError> {
+fn latest(unit: &Unit<'_>, location: &Location) -> Result<Option<SessionId>, StoreError> {
     let sql = "SELECT id FROM sessions WHERE machine = ?1 AND directory = ?2
         ORDER BY updated_at DESC, key DESC LIMIT 1";
     let id: Option<String> =

@@ -125,7 +125,7 @@ impl Store {
                 return Ok(UndoStart::AtWork(agent));
             }
             let undo = match direction {
-                Direction::Undo => begin(unit, session)?,
+                Direction::Undo => start(unit, session)?,
                 Direction::Redo => last_undo(unit, session)?,
             };
             undo.map_or(Ok(UndoStart::Nothing), |undo| {
@@ -151,10 +151,10 @@ impl Store {
             let agent = agent_by_id(unit, &session, &agent)?;
             let sql = "SELECT c.key, m.data FROM changes c JOIN messages m ON m.id = c.message
                 WHERE c.agent = ?1 ORDER BY c.key DESC LIMIT ?2";
-            let newest = unit.rows(sql, params![agent.key, SEARCH_LIMIT], |row| {
+            let latest = unit.rows(sql, params![agent.key, SEARCH_LIMIT], |row| {
                 Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
             })?;
-            let Some((key, _)) = newest.iter().find(|(_, data)| is_about(data, &call)) else {
+            let Some((key, _)) = latest.iter().find(|(_, data)| is_about(data, &call)) else {
                 return Ok(None);
             };
             let sql = "SELECT before_is, before_mode, before FROM changes WHERE key = ?1";
@@ -224,7 +224,7 @@ fn files(unit: &Unit<'_>, cause: i64) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// Starts an undo of the latest cause with changes, or continues an interrupted one.
-fn begin(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
+fn start(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT key FROM causes s WHERE session = ?1
         AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
         ORDER BY key DESC LIMIT 1";

@@ -9,7 +9,7 @@ use ikigai_conversation::{AgentId, MailId, Message, NewMessage};
 use crate::agents::{AgentRow, State, set_state, state_of};
 use crate::causes;
 use crate::error::StoreError;
-use crate::forks::begin_turn;
+use crate::forks::start_turn;
 use crate::leases::{Lease, fence};
 use crate::log::{append, append_all};
 use crate::mailbox::mail_id;
@@ -148,7 +148,7 @@ impl Store {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let Some(message) = tell(unit, &agent, render)? else { return Ok(None) };
-            begin_turn(unit, &agent, message.id)?;
+            start_turn(unit, &agent, message.id)?;
             set_state(unit, &agent, State::Waiting)?;
             let sql = "UPDATE sessions SET requests_left = requests_left - 1 WHERE key = ?1";
             unit.run(sql, params![agent.session])?;

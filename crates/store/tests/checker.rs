@@ -18,7 +18,7 @@ async fn consistent_database() -> (TestDatabase, PathBuf) {
     reader.read(&store, mail).await;
     sender.send(&store, &reader.id, "agent two").await;
     reader.look(&store).await;
-    let step = send_to(&reader.id, "person three");
+    let step = send_to(&reader.id, "user three");
     store.perform(session, agent("0/"), step, None).await.unwrap();
     reader.send(&store, &sender.id, "agent four").await;
     let path = store.path();

@@ -137,7 +137,7 @@ async fn long_session(store: &TestStore) -> SessionId {
     store.raw().script(&format!(
         "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9000)
             INSERT INTO mail (recipient, sender, body, sent_at, unread, read_by_person)
-            SELECT r.key, s.key, 'person ' || n || {text}, n, 0, 1 FROM n
+            SELECT r.key, s.key, 'user ' || n || {text}, n, 0, 1 FROM n
                 JOIN agents r ON r.id = CASE n % 2 WHEN 0 THEN '0/' ELSE '1/' END JOIN agents s ON s.id = '0/';
         WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9000)
             INSERT INTO messages (agent, kind, content, data, created_at)
@@ -193,7 +193,7 @@ async fn a_session_is_copied_beside_others() {
         let strays = "SELECT count(*) FROM mail m JOIN messages l ON l.id IN (m.told_by, m.read_by)
             WHERE l.agent <> m.recipient";
         assert_eq!(second.number(strays), 0);
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         second.perform(session, agent("0/"), step, None).await.unwrap();
     }
 }

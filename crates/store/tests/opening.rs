@@ -181,7 +181,7 @@ fn other_files_are_refused() {
 async fn a_file_that_vanished_or_was_replaced_accepts_no_writes_until_it_is_back() {
     let store = TestStore::new();
     let session = free_agents(&store, 2).await;
-    let send = || store.perform(session, agent("0/"), send_to(&agent("1/"), "person"), None);
+    let send = || store.perform(session, agent("0/"), send_to(&agent("1/"), "user"), None);
     send().await.unwrap();
     let (path, away) = (store.path(), store.folder().join("away.db"));
     let text = format!(

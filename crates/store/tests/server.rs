@@ -49,7 +49,7 @@ async fn sleep_while_mail_is_under_way(locks: Locks) -> Sleep {
     }
     sender.script(
         "INSERT INTO mail (recipient, sender, body, sent_at)
-            SELECT r.key, s.key, 'person', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'",
+            SELECT r.key, s.key, 'user', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'",
     );
     let going = tokio::spawn(async move { sleeper.rest(lease, id).await.unwrap() });
     // Only once it is in the middle of its transaction.
@@ -78,12 +78,12 @@ async fn m7_a_later_sender_gets_a_larger_id_even_before_the_first_commits() {
         .script(&format!("BEGIN; SELECT 1 FROM sessions WHERE id = '{session}' FOR NO KEY UPDATE"));
     let before = first.number(
         "INSERT INTO mail (recipient, sender, body, sent_at)
-            SELECT r.key, s.key, 'person', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'
+            SELECT r.key, s.key, 'user', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'
             RETURNING id",
     );
     let second = store.open_again();
     let sending = tokio::spawn(async move {
-        second.perform(session, agent("0/"), send_to(&agent("1/"), "person two"), None).await
+        second.perform(session, agent("0/"), send_to(&agent("1/"), "user two"), None).await
     });
     let looking = store.raw();
     tokio::task::spawn_blocking(move || await_waiting(&looking)).await.unwrap();
@@ -109,7 +109,7 @@ async fn send_behind(meanwhile: &str) -> (Result<Outcome, StoreError>, TestStore
         .script(&format!("BEGIN; SELECT 1 FROM sessions WHERE id = '{session}' FOR NO KEY UPDATE"));
     let second = store.open_again();
     let sending = tokio::spawn(async move {
-        second.perform(session, agent("0/"), send_to(&agent("1/"), "person"), None).await
+        second.perform(session, agent("0/"), send_to(&agent("1/"), "user"), None).await
     });
     let looking = store.raw();
     tokio::task::spawn_blocking(move || await_waiting(&looking)).await.unwrap();
@@ -150,7 +150,7 @@ async fn send_together(
     let blockade = Blockade::of(location);
     let mut sends = Vec::new();
     for (number, to) in to.iter().enumerate() {
-        let step = send_to(&agent(to), &format!("person {number}"));
+        let step = send_to(&agent(to), &format!("user {number}"));
         let mut send = Box::pin(store.perform(session, agent("0/"), step, None));
         submit(send.as_mut());
         sends.push(send);
@@ -172,7 +172,7 @@ async fn letters_that_wait_together_are_counted_together_and_refused_separately(
     let store = postgres();
     let session = free_agents(&store, 3).await;
     let fill = "INSERT INTO mail (recipient, sender, body, sent_at)
-        SELECT r.key, r.key, 'person', 0 FROM agents r, generate_series(1, 998) WHERE r.id = '1/'";
+        SELECT r.key, r.key, 'user', 0 FROM agents r, generate_series(1, 998) WHERE r.id = '1/'";
     store.raw().script(fill);
     let to = ["1/", "9/", "2/", "1/", "1/", "2/"];
     let told = send_together(&store, &store, session, &to).await;
@@ -182,7 +182,7 @@ async fn letters_that_wait_together_are_counted_together_and_refused_separately(
     assert!(ids.len() == 4 && ids.is_sorted(), "{told:?}");
     let bodies = "SELECT body FROM mail WHERE sent_at > 0 ORDER BY id";
     let bodies = store.raw().rows(bodies, |row| row.text(0).unwrap());
-    assert_eq!(bodies, ["person 0", "person 2", "person 3", "person 5"]);
+    assert_eq!(bodies, ["user 0", "user 2", "user 3", "user 5"]);
     assert_eq!(store.number("SELECT unread FROM agents WHERE id = '1/'"), 1_000);
     check_database(store.database(), &[]);
 }
@@ -191,7 +191,7 @@ async fn letters_that_wait_together_are_counted_together_and_refused_separately(
 async fn a_letter_that_the_server_refuses_fails_and_the_others_are_sent() {
     let store = postgres();
     let session = free_agents(&store, 3).await;
-    store.raw().refuse("INSERT ON mail", "NEW.body = 'person 3'");
+    store.raw().refuse("INSERT ON mail", "NEW.body = 'user 3'");
     let told = send_together(&store, &store, session, &["1/", "2/", "1/", "2/", "1/"]).await;
     let is_sent: Vec<bool> = told.iter().map(|told| told.parse::<i64>().is_ok()).collect();
     assert_eq!(is_sent, [true, true, true, false, true], "{told:?}");
@@ -221,7 +221,7 @@ async fn m1_the_writers_own_connection_flushes_every_commit_whatever_the_server_
     let session = free_agents(&store, 1).await;
     for address in [store.database(), &pooled] {
         let other = Store::open(address, Options::default()).unwrap();
-        let step = send_to(&agent("0/"), "person");
+        let step = send_to(&agent("0/"), "user");
         other.perform(session, agent("0/"), step, None).await.unwrap();
     }
     assert_eq!(
@@ -261,7 +261,7 @@ async fn m11_a_connection_cut_at_any_point_of_a_unit_duplicates_and_loses_nothin
             // Letters, and units with several round trips.
             let by_hand = (sent % 2 == 1).then_some(PLENTY);
             insist(async || {
-                let step = send_to(&agent("1/"), "person");
+                let step = send_to(&agent("1/"), "user");
                 cut.perform(session, agent("0/"), step, by_hand).await
             })
             .await;
@@ -281,7 +281,7 @@ async fn m11_a_commit_whose_answer_was_lost_is_not_reported_as_failed() {
     let lone_letter = (1, Cut::AnswerOfInsert, None);
     for (cuts, answer, by_hand) in [lone_letter, (2, Cut::AnswerOfCommit, Some(PLENTY))] {
         proxy.cut(answer);
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         let sent = cut.perform(session, agent("0/"), step, by_hand).await.unwrap();
         let Outcome::Sent { id, .. } = sent else { panic!("{sent:?}") };
         assert_eq!(id.value(), store.number("SELECT max(id) FROM mail"));
@@ -319,7 +319,7 @@ async fn m11_a_lost_commit_is_not_reported_as_done_when_the_answer_to_the_lookup
     let lone_letter = (Cut::Request(1), Cut::AnswerOfInsert, None);
     let unit = (Cut::Commit, Cut::AnswerOfCommit, Some(PLENTY));
     for (mails, (commit, answer, by_hand)) in (1..).zip([lone_letter, unit]) {
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         let send = || cut.perform(session, agent("0/"), step.clone(), by_hand);
         let state = || (i64::from(proxy.cuts()), store.number("SELECT count(*) FROM mail"));
         proxy.cut_all([commit, Cut::AnswerOfInsert]);
@@ -342,7 +342,7 @@ async fn m6_behind_a_pooler_the_sweep_finds_mail_without_signals() {
     let pooled = Store::open(&proxy.address(store.database()), Options::default()).unwrap();
     let mut changes = pooled.changes(session).unwrap();
     for number in 1..=3 {
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         pooled.perform(session, agent("0/"), step.clone(), None).await.unwrap();
         store.perform(session, agent("0/"), step, None).await.unwrap();
         tokio::time::timeout(PATIENCE, changes.wait(Changes::SWEEP)).await.unwrap().unwrap();
@@ -373,7 +373,7 @@ async fn others_are_notified_of_changes_that_concern_them_only() {
     let heard = listening.notified(PATIENCE).unwrap().unwrap();
     assert_eq!(heard.process, own, "{heard:?}");
     let loud = Store::open(&address, Options::default()).unwrap();
-    let step = send_to(&agent("0/"), "person");
+    let step = send_to(&agent("0/"), "user");
     // The first and the second notification use different connections.
     for _ in 0..2 {
         loud.perform(session, agent("0/"), step.clone(), None).await.unwrap();
@@ -402,7 +402,7 @@ async fn pgbouncer_in_transaction_mode_keeps_every_guarantee() {
     for round in 0..20 {
         let send = async |from: u32| {
             let to = AgentId::top_level((from + 1) % 4);
-            let step = send_to(&to, &format!("person {from} {round}"));
+            let step = send_to(&to, &format!("user {from} {round}"));
             let store = &stores[from as usize];
             store.perform(session, AgentId::top_level(from), step, None).await.unwrap();
         };

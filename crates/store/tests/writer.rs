@@ -34,7 +34,7 @@ fn commits(database: &Path) -> usize {
 fn sends<'a>(store: &'a TestStore, session: SessionId, count: usize) -> Vec<Pending<'a>> {
     let send = |number| -> Pending<'a> {
         Box::pin(async move {
-            let step = send_to(&agent("0/"), &format!("person {number}"));
+            let step = send_to(&agent("0/"), &format!("user {number}"));
             let sent = store.perform(session, agent("0/"), step, None).await?;
             assert!(matches!(sent, Outcome::Sent { .. }), "{sent:?}");
             Ok(())
@@ -112,7 +112,7 @@ async fn a_unit_that_panics_between_31_good_ones_fails_alone() {
     let error = "Database error: a unit of work panicked".to_owned();
     assert_eq!(outcomes.remove(15), Err(error));
     assert_eq!((outcomes, commits), (vec![Ok(()); 31], 1));
-    assert_eq!(store.number("SELECT count(*) FROM mail WHERE body LIKE 'person %'"), 31);
+    assert_eq!(store.number("SELECT count(*) FROM mail WHERE body LIKE 'user %'"), 31);
     assert_eq!(store.number("SELECT count(*) FROM mail"), 31);
     let (outcomes, _) = share(&store, sends(&store, session, 1)).await;
     assert_eq!(outcomes, [Ok(())], "the store works as before");
@@ -207,7 +207,7 @@ pub(crate) fn fill_disk_as_child(arguments: &[String]) -> ExitCode {
             raw.execute_batch("BEGIN IMMEDIATE").unwrap();
             let body = |number| {
                 let length = if number < large { 16_000 } else { 1 };
-                format!("person {what} {number} {}", "x".repeat(length))
+                format!("user {what} {number} {}", "x".repeat(length))
             };
             let mut units: Vec<_> = (0..large + small)
                 .map(|number| {

@@ -34,21 +34,21 @@ pub fn check(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
     // Before the rows: drivers may continue meanwhile, and later promises are not checked.
     let promises: Vec<String> =
         acknowledged.iter().map(|file| fs::read_to_string(file).unwrap_or_default()).collect();
-    let books = match Books::load(database) {
-        Ok(books) => books,
+    let database = match Database::load(database) {
+        Ok(database) => database,
         Err(fault) => return vec![fault],
     };
-    let mut faults = books.damage.clone();
-    books.logs.values().for_each(|log| check_log(log, &mut faults));
-    let claims = books.logs.values().flat_map(claims_of).collect();
+    let mut faults = database.damage.clone();
+    database.logs.values().for_each(|log| check_log(log, &mut faults));
+    let claims = database.logs.values().flat_map(claims_of).collect();
     let claims = Claims::new(claims);
-    books.mail.values().for_each(|mail| check_mail(&books, &claims, mail, &mut faults));
-    claims.all.iter().for_each(|claim| check_claim(&books, &claims, claim, &mut faults));
-    check_order(&books, &mut faults);
+    database.mail.values().for_each(|mail| check_mail(&database, &claims, mail, &mut faults));
+    claims.all.iter().for_each(|claim| check_claim(&database, &claims, claim, &mut faults));
+    check_order(&database, &mut faults);
     let promises = promises.iter().flat_map(|text| text.split_inclusive('\n'));
     // The last line may be cut by a kill. No reader has seen that promise.
     for line in promises.filter_map(|line| line.strip_suffix('\n')) {
-        check_acknowledged(&books, line, &mut faults);
+        check_acknowledged(&database, line, &mut faults);
     }
     faults
 }
@@ -90,7 +90,7 @@ const UNDONE: [(&str, &str); 4] = [
 ];
 
 /// The rows.
-struct Books {
+struct Database {
     damage: Vec<String>,
     /// By the key of the agent.
     logs: HashMap<i64, AgentLog>,
@@ -122,8 +122,8 @@ struct MailRow {
     read_by_person: bool,
 }
 
-impl Books {
-    fn load(database: &str) -> Result<Books, String> {
+impl Database {
+    fn load(database: &str) -> Result<Database, String> {
         let raw = Raw::open(database);
         // One view of everything, even while others write.
         raw.script_of("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
@@ -134,7 +134,7 @@ impl Books {
         for mail in mail.values() {
             by_body.entry(mail.body.clone()).or_default().push(mail.id);
         }
-        Ok(Books { damage, logs, mail, by_body })
+        Ok(Database { damage, logs, mail, by_body })
     }
 
     /// The log message `id`, if it is in the own log of the agent `key`.
@@ -351,7 +351,7 @@ impl Claims {
 }
 
 /// What a row says must be confirmed by the log message that it refers to.
-fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<String>) {
+fn check_mail(database: &Database, claims: &Claims, mail: &MailRow, faults: &mut Vec<String>) {
     let id = mail.id;
     let mut wrong = |what: &str| faults.push(format!("mail {id}: {what}"));
     match mail.sent_by.map(|message| (message, claims.of(message))) {
@@ -361,9 +361,9 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
                 wrong("was sent by a message that does not say so");
             }
         }
-        Some((message, None)) if is_report(books, mail, message) => {}
+        Some((message, None)) if is_report(database, mail, message) => {}
         Some((message, None)) => wrong(&format!("was sent by {message}, which is no such result")),
-        None if mail.body.starts_with("person") => {}
+        None if mail.body.starts_with("user") => {}
         None => wrong("exists, and no log says that it was sent"),
     }
     match (mail.unread, mail.read_by, mail.read_by_person) {
@@ -372,7 +372,7 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
         (false, None, false) => wrong("is read, but no log or user read it"),
     }
     if let Some(message) = mail.read_by {
-        let kind = books.message(mail.recipient, message).map(Message::kind);
+        let kind = database.message(mail.recipient, message).map(Message::kind);
         match claims.of(message) {
             Some(Claim { said: Said::Read(read), rewound: false, .. })
                 if *read == id && kind == Some(Kind::ToolResult) => {}
@@ -380,7 +380,7 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
         }
     }
     if let Some(message) = mail.told_by {
-        let kind = books.message(mail.recipient, message).map(Message::kind);
+        let kind = database.message(mail.recipient, message).map(Message::kind);
         let tells = claims.of(message).is_some_and(|claim| {
             !claim.rewound
                 && match &claim.said {
@@ -399,11 +399,11 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
 
 /// Whether a mail is the report of a child, sent at the end of a turn: to its parent, with the last
 /// answer in the child's log, or an error, which is in no log.
-fn is_report(books: &Books, mail: &MailRow, message: i64) -> bool {
-    let agent = |key: i64| books.logs.get(&key).map(|log| log.agent.clone());
+fn is_report(database: &Database, mail: &MailRow, message: i64) -> bool {
+    let agent = |key: i64| database.logs.get(&key).map(|log| log.agent.clone());
     let is_for_parent =
         agent(mail.sender).and_then(|child| child.parent()) == agent(mail.recipient);
-    let said = books.message(mail.sender, message);
+    let said = database.message(mail.sender, message);
     let is_said = said.is_some_and(|said| {
         let is_of_program = ["Error: ", "(ended without a text)"];
         is_of_program.iter().any(|text| mail.body.starts_with(text))
@@ -413,23 +413,25 @@ fn is_report(books: &Books, mail: &MailRow, message: i64) -> bool {
 }
 
 /// What a log says must be true.
-fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<String>) {
+fn check_claim(database: &Database, claims: &Claims, claim: &Claim, faults: &mut Vec<String>) {
     let message = claim.message;
-    let agent = &books.logs[&claim.agent].agent;
+    let agent = &database.logs[&claim.agent].agent;
     let mut wrong = |what: String| faults.push(format!("{agent} says in {message}: {what}"));
     match &claim.said {
         // Sent mail stays sent, even if a rewind hides the call.
-        Said::Sent { mail, to } => match books.mail.get(mail) {
+        Said::Sent { mail, to } => match database.mail.get(mail) {
             Some(row) => {
-                let to_is_right =
-                    books.logs.get(&row.recipient).is_some_and(|log| log.agent.to_string() == *to);
+                let to_is_right = database
+                    .logs
+                    .get(&row.recipient)
+                    .is_some_and(|log| log.agent.to_string() == *to);
                 if row.sent_by != Some(message) || row.sender != claim.agent || !to_is_right {
                     wrong(format!("sent mail {mail} to {to}, and its row says {row:?}"));
                 }
             }
             None => wrong(format!("sent mail {mail}, which is not there")),
         },
-        Said::Read(mail) => match books.mail.get(mail) {
+        Said::Read(mail) => match database.mail.get(mail) {
             Some(row) if row.recipient != claim.agent => {
                 wrong(format!("read mail {mail} of another agent"));
             }
@@ -441,7 +443,7 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
         },
         Said::Listed(listed) => {
             for mail in listed {
-                let row = books.mail.get(mail).filter(|row| row.recipient == claim.agent);
+                let row = database.mail.get(mail).filter(|row| row.recipient == claim.agent);
                 let told = row.is_some_and(|row| row.told_by.is_some());
                 if row.is_none() || (!told && !claim.rewound_after) {
                     wrong(format!("listed mail {mail}, which is not told"));
@@ -451,7 +453,7 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
         Said::Counted(_) => {}
         Said::Announced(announced) => {
             for mail in announced {
-                let row = books.mail.get(mail).filter(|row| row.recipient == claim.agent);
+                let row = database.mail.get(mail).filter(|row| row.recipient == claim.agent);
                 let told_by = row.and_then(|row| row.told_by);
                 let twice =
                     told_by.filter(|told| *told != message).and_then(|told| claims.of(told));
@@ -464,14 +466,14 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
 }
 
 /// The order of a mailbox is the order of its ids, which is the order in which the logs say sent.
-fn check_order(books: &Books, faults: &mut Vec<String>) {
-    let mut mail: Vec<&MailRow> = books.mail.values().collect();
+fn check_order(database: &Database, faults: &mut Vec<String>) {
+    let mut mail: Vec<&MailRow> = database.mail.values().collect();
     mail.sort_by_key(|mail| mail.id);
     // Different sessions are independent.
     let mut newest: HashMap<i64, i64> = HashMap::new();
     // A report may be sent later than the answer it contains.
     let by_calls = mail.iter().filter(|mail| {
-        let sent_by = mail.sent_by.and_then(|message| books.message(mail.sender, message));
+        let sent_by = mail.sent_by.and_then(|message| database.message(mail.sender, message));
         sent_by.is_some_and(|message| message.kind() == Kind::ToolResult)
     });
     for (sent_by, mail) in by_calls.filter_map(|mail| Some((mail.sent_by?, mail))) {
@@ -483,17 +485,17 @@ fn check_order(books: &Books, faults: &mut Vec<String>) {
 }
 
 /// What was promised exists once.
-fn check_acknowledged(books: &Books, line: &str, faults: &mut Vec<String>) {
+fn check_acknowledged(database: &Database, line: &str, faults: &mut Vec<String>) {
     let Some(promise) = line.strip_prefix("ack ") else { return };
     let mut words = promise.splitn(4, ' ');
     let (what, id) = (words.next(), words.next().and_then(|id| id.parse::<i64>().ok()));
-    let row = id.and_then(|id| books.mail.get(&id));
+    let row = id.and_then(|id| database.mail.get(&id));
     match what {
         Some("sent") => {
             let (to, body) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            let copies = books.by_body.get(body).map_or(0, Vec::len);
+            let copies = database.by_body.get(body).map_or(0, Vec::len);
             let in_its_mailbox = row.is_some_and(|row| {
-                row.body == body && books.logs[&row.recipient].agent.to_string() == to
+                row.body == body && database.logs[&row.recipient].agent.to_string() == to
             });
             if !in_its_mailbox || copies != 1 {
                 faults.push(format!("{line:?} was promised, and it is there {copies} times"));

@@ -17,7 +17,7 @@
 //! `scripted-model` is the model server.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 pub mod checker;
 pub mod driver;

@@ -154,7 +154,7 @@ impl<'a> World<'a> {
 
     async fn send(&mut self, sender: usize) {
         self.sends[sender] -= 1;
-        let step = send_to(&self.receiver.id, "person");
+        let step = send_to(&self.receiver.id, "user");
         let sent =
             self.store.perform(self.session, self.other.id.clone(), step, None).await.unwrap();
         assert_eq!(matches!(sent, Outcome::Dead(_)), self.kills == 0);

@@ -58,7 +58,7 @@ async fn m2_a_refused_send_leaves_a_result_and_no_mail() {
     let result = agents[0].call(&store, send_to(&agent("9/"), "hello")).await.unwrap();
     assert_eq!(output(&result), r#"{"error":"Agent 9/ not found"}"#);
     for number in 0..MAILBOX_LIMIT {
-        let step = send_to(&agents[1].id, &format!("person {number}"));
+        let step = send_to(&agents[1].id, &format!("user {number}"));
         store.perform(session, agents[1].id.clone(), step, None).await.unwrap();
     }
     let to = agents[1].id.clone();
@@ -117,10 +117,8 @@ async fn m9_a_dead_agent_gets_no_mail_and_a_dead_senders_mail_stays_readable() {
 
     let result = killer.call(&store, send_to(&victim.id, "hello?")).await.unwrap();
     assert_eq!(output(&result), r#"{"error":"Agent 1/ is dead"}"#);
-    let outcome = store
-        .perform(session, killer.id.clone(), send_to(&victim.id, "person"), None)
-        .await
-        .unwrap();
+    let outcome =
+        store.perform(session, killer.id.clone(), send_to(&victim.id, "user"), None).await.unwrap();
     assert_eq!(outcome, Outcome::Dead(victim.id.clone()));
     assert_eq!(output(&killer.read(&store, mail).await), r#"{"id":1,"body":"last words"}"#);
     assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
@@ -138,7 +136,7 @@ async fn mail_is_sent_by_id_to_the_parent_or_to_the_only_living_agent_with_a_nam
         children.push(root.fork(&store, fork).await.unwrap());
     }
     let send = async |from: &AgentId, to: AgentAddress| {
-        let step = Step::Send { to, given: "given".to_owned(), body: "person".to_owned() };
+        let step = Step::Send { to, given: "given".to_owned(), body: "user".to_owned() };
         match store.perform(session, from.clone(), step, None).await.unwrap() {
             Outcome::Sent { to, .. } => to.to_string(),
             Outcome::NoAgent(given) => format!("no agent {given}"),

@@ -81,7 +81,7 @@ async fn a_session_is_found_by_machine_and_directory_and_created_once() {
     let newer = store.create_session(location(), new(), budget).await.unwrap();
     assert_eq!(store.latest_session(location()).await.unwrap(), Some(newer));
     store.advance(Duration::from_secs(1));
-    let step = send_to(&agent("0/"), "person");
+    let step = send_to(&agent("0/"), "user");
     store.perform(first, agent("0/"), step, None).await.unwrap();
     assert_eq!(store.latest_session(location()).await.unwrap(), Some(first), "the last written to");
 }

@@ -23,7 +23,7 @@ async fn a_session_starts_with_its_agent_its_lease_and_its_first_messages() {
     let messages = vec![NewMessage::system("be good"), NewMessage::user("first line\nsecond")];
     let input = Input { messages, budget: PLENTY, model: "a/b".to_owned() };
     let (lease, recorded) =
-        store.begin_session(location(), id, Process::current(), Vec::new(), input).await.unwrap();
+        store.start_session(location(), id, Process::current(), Vec::new(), input).await.unwrap();
     assert_eq!(kinds(&recorded.messages), [Kind::System, Kind::User]);
     assert_eq!(recorded.requests, Requests::Granted);
     assert_eq!((lease.session(), lease.top()), (&id, &AgentId::top_level(0)));

@@ -252,7 +252,7 @@ async fn a_child_that_wrote_to_its_parent_owes_no_report() {
     assert_eq!(mail(&store).len(), 1);
     // Mail to another agent does not count, and neither does mail from the user.
     two.send(&store, &one.id, "hello").await;
-    let step = ikigai_testkit::send_to(&root.id, "person");
+    let step = ikigai_testkit::send_to(&root.id, "user");
     store.perform(two.session(), two.id.clone(), step, Some(PLENTY)).await.unwrap();
     two.answer(&store, "the result").await;
     let last = mail(&store).pop().unwrap();
@@ -299,7 +299,7 @@ async fn a_full_mailbox_postpones_the_report() {
     let store = super::fast_store();
     let (root, one, mut two) = family(&store).await;
     for _ in 0..ikigai_store::MAILBOX_LIMIT {
-        let step = ikigai_testkit::send_to(&root.id, "person");
+        let step = ikigai_testkit::send_to(&root.id, "user");
         store.perform(two.session(), two.id.clone(), step, Some(PLENTY)).await.unwrap();
     }
     assert_eq!(one.answer(&store, "no room").await, Sleep::Asleep);

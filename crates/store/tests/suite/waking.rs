@@ -172,7 +172,7 @@ async fn m6_a_change_is_not_forgotten_when_a_wait_is_dropped() {
     changes.wait(Duration::ZERO).await.unwrap();
     let other = store.open_again();
     for _ in 0..3 {
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         other.perform(session, agent("0/"), step, None).await.unwrap();
         {
             let mut dropped = Box::pin(changes.wait(10 * PATIENCE));
@@ -221,11 +221,11 @@ async fn wakes_run_out_then_mail_is_held_until_the_user_speaks() {
     assert!(to_wake(&store, session).await.is_empty());
     assert_eq!(store.agents(session).await.unwrap()[1].unread, 3, "held, not lost");
     // Inside an agent's command the sender is not the user.
-    let step = send_to(&sender.id, "person, not really");
+    let step = send_to(&sender.id, "user, not really");
     store.perform(session, sender.id.clone(), step, None).await.unwrap();
     assert!(to_wake(&store, session).await.is_empty());
     // Mail from the user to any agent releases it, and so would a message.
-    let step = send_to(&sender.id, "person");
+    let step = send_to(&sender.id, "user");
     store.perform(session, sender.id.clone(), step, Some(two)).await.unwrap();
     assert_eq!(to_wake(&store, session).await, [agent("1/")]);
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [3]);

@@ -24,7 +24,7 @@ fn take_up(agents: &[&str]) -> PendingWork {
 }
 
 async fn person_writes(store: &TestStore, to: &AgentId, session: ikigai_conversation::SessionId) {
-    store.perform(session, agent("0/"), send_to(to, "person"), None).await.unwrap();
+    store.perform(session, agent("0/"), send_to(to, "user"), None).await.unwrap();
 }
 
 #[tokio::test]

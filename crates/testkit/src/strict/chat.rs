@@ -104,7 +104,7 @@ impl<'a> Conversation<'a> {
     fn system(&self, message: &Object, place: &str) -> Result<(), String> {
         match self.last_role {
             None => only(message, &["role", "content"], place),
-            Some(_) => Err(format!("{place}: the prompt is not at the beginning")),
+            Some(_) => Err(format!("{place}: the prompt is not at the start")),
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
             (vec![], "messages: there is no list, or it is empty"),
             (vec![system.clone()], "the last message is nothing to answer"),
             (vec![user(), answer()], "the last message is nothing to answer"),
-            (vec![user(), system.clone()], "message 1: the prompt is not at the beginning"),
+            (vec![user(), system.clone()], "message 1: the prompt is not at the start"),
             (vec![system, answer(), user()], "message 1: an answer without a user message"),
             (vec![user(), answer(), answer(), user()], "message 2: two answers in a row"),
             (vec![user(), calls(&["a"]), user()], "message 2: call a has no result before it"),
