@@ -4,17 +4,22 @@
 //! the rows, trusts the logs, and compares them. It only misses what drivers never do: marking mail
 //! unread by the user leaves no trace.
 
-use std::collections::{HashMap, HashSet};
+mod claims;
+mod database;
+
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ikigai_conversation::{AgentId, Body, Kind, Log, Message, MessageId, Time};
+use ikigai_conversation::{Body, Kind, Log, Message, MessageId, Time};
 
 use crate::raw::Raw;
-use crate::test_agent::output_of;
 use crate::view::fault_of_view;
+
+use claims::{Claim, Claims, Said, claims_of};
+use database::{AgentLog, Database, MailRow};
 
 /// Prints the faults to the standard error, one per line. Arguments: the database, then files with
 /// the lines that drivers printed. The exit code is 1 if there are faults.
@@ -89,156 +94,6 @@ const UNDONE: [(&str, &str); 4] = [
     ),
 ];
 
-/// The rows.
-struct Database {
-    damage: Vec<String>,
-    /// By the key of the agent.
-    logs: HashMap<i64, AgentLog>,
-    mail: HashMap<i64, MailRow>,
-    by_body: HashMap<String, Vec<i64>>,
-}
-
-struct AgentLog {
-    key: i64,
-    agent: AgentId,
-    inherited: Vec<Message>,
-    own: Vec<Message>,
-    /// The own messages that a rewind hides.
-    rewound: HashSet<MessageId>,
-    /// The last rewind, if any.
-    last_rewind: i64,
-}
-
-#[derive(Debug)]
-struct MailRow {
-    id: i64,
-    recipient: i64,
-    sender: i64,
-    body: String,
-    unread: bool,
-    sent_by: Option<i64>,
-    told_by: Option<i64>,
-    read_by: Option<i64>,
-    read_by_person: bool,
-}
-
-impl Database {
-    fn load(database: &str) -> Result<Database, String> {
-        let raw = Raw::open(database);
-        // One view of everything, even while others write.
-        raw.script_of("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-        let damage = load_damage(&raw)?;
-        let logs = load_logs(&raw)?;
-        let mail = load_mail(&raw)?;
-        let mut by_body: HashMap<String, Vec<i64>> = HashMap::new();
-        for mail in mail.values() {
-            by_body.entry(mail.body.clone()).or_default().push(mail.id);
-        }
-        Ok(Database { damage, logs, mail, by_body })
-    }
-
-    /// The log message `id`, if it is in the own log of the agent `key`.
-    fn message(&self, key: i64, id: i64) -> Option<&Message> {
-        let own = &self.logs.get(&key)?.own;
-        let at = own.binary_search_by_key(&id, |message| message.id.value()).ok()?;
-        own.get(at)
-    }
-}
-
-fn load_damage(raw: &Raw) -> Result<Vec<String>, String> {
-    let mut damage = Vec::new();
-    if raw.is_sqlite() {
-        // A server always checks its pages and references itself.
-        for pragma in ["quick_check", "foreign_key_check"] {
-            let found = raw.try_rows(&format!("PRAGMA {pragma}"), |row| row.text(0))?;
-            let found = found.into_iter().flatten().filter(|found| found != "ok");
-            damage.extend(found.map(|found| format!("{pragma}: {found}")));
-        }
-    }
-    // The counts in the registry must match the mailboxes.
-    let sql = "SELECT id FROM agents a WHERE
-        unread <> (SELECT count(*) FROM mail WHERE recipient = a.key AND unread = 1)
-        OR untold <> (SELECT count(*) FROM mail
-            WHERE recipient = a.key AND unread = 1 AND told_by IS NULL)";
-    for agent in raw.try_rows(sql, |row| row.text(0).unwrap_or_default())? {
-        damage.push(format!("the mailbox of {agent} is not as its agent counts it"));
-    }
-    Ok(damage)
-}
-
-fn load_logs(raw: &Raw) -> Result<HashMap<i64, AgentLog>, String> {
-    let sql = "SELECT key, id, inherits, inherits_up_to FROM agents";
-    let agents: Vec<(i64, String, Option<i64>, Option<i64>)> = raw.try_rows(sql, |row| {
-        (row.integer(0).unwrap(), row.text(1).unwrap(), row.integer(2), row.integer(3))
-    })?;
-    let mut own = HashMap::new();
-    for (key, id, ..) in &agents {
-        let id = AgentId::parse(id).map_err(|error| error.to_string())?;
-        own.insert(*key, (id.clone(), load_messages(raw, *key, &id)?));
-    }
-    let parents: HashMap<i64, (i64, i64)> = agents
-        .iter()
-        .filter_map(|(key, _, parent, up_to)| Some((*key, ((*parent)?, up_to.unwrap_or(0)))))
-        .collect();
-    let inherited_of = |key: i64| {
-        let (mut inherited, mut key, mut up_to) = (Vec::new(), key, i64::MAX);
-        while let Some((parent, last)) = parents.get(&key) {
-            up_to = up_to.min(*last);
-            let messages = own[parent].1.iter();
-            let part: Vec<_> = messages.filter(|message| message.id.value() <= up_to).collect();
-            inherited.splice(0..0, part.into_iter().cloned());
-            key = *parent;
-        }
-        inherited
-    };
-    let logs = own.iter().map(|(key, (agent, own))| {
-        let inherited = inherited_of(*key);
-        let log = Log::forked(&inherited, own);
-        let rewound = log.rewound().iter().map(|message| message.id).collect();
-        let rewinds = own.iter().filter(|message| message.kind() == Kind::Rewind);
-        let last_rewind = rewinds.map(|message| message.id.value()).max().unwrap_or(0);
-        let (agent, own) = (agent.clone(), own.clone());
-        (*key, AgentLog { key: *key, agent, inherited, own, rewound, last_rewind })
-    });
-    Ok(logs.collect())
-}
-
-fn load_messages(raw: &Raw, key: i64, agent: &AgentId) -> Result<Vec<Message>, String> {
-    let sql = format!(
-        "SELECT id, kind, content, data, created_at FROM messages WHERE agent = {key} ORDER BY id"
-    );
-    let rows: Vec<(i64, String, String, String, i64)> = raw.try_rows(&sql, |row| {
-        let (id, created_at) = (row.integer(0).unwrap(), row.integer(4).unwrap());
-        (id, row.text(1).unwrap(), row.text(2).unwrap(), row.text(3).unwrap(), created_at)
-    })?;
-    let decode = |(id, kind, content, data, created_at): (i64, String, String, String, i64)| {
-        let body = Body::from_parts(&kind, &data)
-            .map_err(|error| format!("message {id} of {agent} does not decode: {error}"))?;
-        let id = MessageId::new(id).ok_or("a message's id is not positive")?;
-        let created_at = Time::from_millis(created_at);
-        Ok(Message { id, agent: agent.clone(), content, body, created_at })
-    };
-    rows.into_iter().map(decode).collect()
-}
-
-fn load_mail(raw: &Raw) -> Result<HashMap<i64, MailRow>, String> {
-    let sql =
-        "SELECT id, recipient, sender, body, unread, sent_by, told_by, read_by, read_by_person
-        FROM mail";
-    let rows = raw.try_rows(sql, |row| MailRow {
-        id: row.integer(0).unwrap(),
-        recipient: row.integer(1).unwrap(),
-        sender: row.integer(2).unwrap(),
-        body: row.text(3).unwrap(),
-        unread: row.integer(4) == Some(1),
-        sent_by: row.integer(5),
-        told_by: row.integer(6),
-        read_by: row.integer(7),
-        read_by_person: row.integer(8) == Some(1),
-    })?;
-    Ok(rows.into_iter().map(|mail| (mail.id, mail)).collect())
-}
-
 /// Calls and results are pairs in the repaired log, its view is valid, and no process wrote to the
 /// log after another had taken over.
 fn check_log(log: &AgentLog, faults: &mut Vec<String>) {
@@ -280,73 +135,6 @@ fn check_log(log: &AgentLog, faults: &mut Vec<String>) {
     }
     if let Some(fault) = fault_of_view(&repaired.view()) {
         faults.push(format!("{agent}: the view is not valid: {fault}"));
-    }
-}
-
-/// What a log message says about mail.
-#[derive(Debug)]
-struct Claim {
-    agent: i64,
-    message: i64,
-    said: Said,
-    /// A rewind hides it.
-    rewound: bool,
-    /// A later rewind may have led into the hidden part.
-    rewound_after: bool,
-}
-
-#[derive(Debug)]
-enum Said {
-    Sent {
-        mail: i64,
-        to: String,
-    },
-    Read(i64),
-    InboxEntry(Vec<i64>),
-    Announcement(Vec<i64>),
-    /// A wait only reports the number of unread messages.
-    Counted(u64),
-}
-
-fn claims_of(log: &AgentLog) -> Vec<Claim> {
-    let claim = |message: &Message| {
-        let output = output_of(message);
-        let said = match &message.body {
-            Body::Notification(notification) => {
-                Said::Announced(notification.mail.iter().map(|mail| mail.value()).collect())
-            }
-            _ if output["sent"] == true => {
-                Said::Sent { mail: output["id"].as_i64()?, to: output["to"].as_str()?.to_owned() }
-            }
-            _ if output["body"].is_string() => Said::Read(output["id"].as_i64()?),
-            _ if output["data"]["unread"].is_u64() => {
-                Said::Counted(output["data"]["unread"].as_u64()?)
-            }
-            _ => {
-                let listed = output["messages"].as_array()?;
-                Said::Listed(listed.iter().filter_map(|mail| mail["id"].as_i64()).collect())
-            }
-        };
-        let (agent, id) = (log.key, message.id.value());
-        let (rewound, rewound_after) = (log.rewound.contains(&message.id), log.last_rewind > id);
-        Some(Claim { agent, message: id, said, rewound, rewound_after })
-    };
-    log.own.iter().filter_map(claim).collect()
-}
-
-struct Claims {
-    all: Vec<Claim>,
-    by_message: HashMap<i64, usize>,
-}
-
-impl Claims {
-    fn new(all: Vec<Claim>) -> Claims {
-        let by_message = all.iter().enumerate().map(|(at, claim)| (claim.message, at)).collect();
-        Claims { all, by_message }
-    }
-
-    fn of(&self, message: i64) -> Option<&Claim> {
-        self.by_message.get(&message).map(|at| &self.all[*at])
     }
 }
 
