@@ -353,7 +353,7 @@ impl World {
         self.wait(close).expect("it closes");
     }
 
-    /// The median of so many runs.
+    /// The median of this many runs.
     fn time<T>(&self, runs: usize, mut work: impl FnMut(&World) -> T) -> Duration {
         let mut times: Vec<Duration> = (0..runs)
             .map(|_| {

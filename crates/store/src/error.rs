@@ -91,7 +91,7 @@ pub enum StoreError {
     ServerAway {
         /// Its address, without a password.
         server: String,
-        /// What the system or the server said.
+        /// The message of the system or the server.
         reason: String,
     },
     /// The server is overloaded.
@@ -99,7 +99,7 @@ pub enum StoreError {
     ServerBusy {
         /// Its address, without a password.
         server: String,
-        /// What the server said.
+        /// The message of the server.
         reason: String,
         /// What may help.
         advice: &'static str,
@@ -109,7 +109,7 @@ pub enum StoreError {
     ServerRefuses {
         /// Its address, without a password.
         server: String,
-        /// What the server said.
+        /// The message of the server.
         reason: String,
         /// What to do about it.
         advice: String,
@@ -130,7 +130,7 @@ pub enum StoreError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The message of the system.
         reason: String,
     },
     /// Another process runs this agent now. The write was refused.

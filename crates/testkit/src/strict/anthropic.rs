@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_refuses_is_refused() {
+    fn invalid_requests_are_refused() {
         let answer = json!({"role": "assistant", "content": [{"type": "text", "text": "x"}]});
         let thought = json!({"role": "assistant", "content": [
             {"type": "thinking", "thinking": "", "signature": "s"}]});

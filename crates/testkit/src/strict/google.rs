@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_refuses_is_refused() {
+    fn invalid_requests_are_refused() {
         let answer = json!({"role": "model", "parts": [{"text": "x"}]});
         let blank = json!({"role": "user", "parts": [{"text": " "}]});
         for contents in [

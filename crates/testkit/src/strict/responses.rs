@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_refuses_is_refused() {
+    fn invalid_requests_are_refused() {
         let reasoning =
             json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "e"});
         for input in [
