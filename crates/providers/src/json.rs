@@ -10,9 +10,14 @@ use crate::surrogates::mend;
 /// Parses JSON from a server.
 pub(crate) fn parse(json: &[u8]) -> Result<Value, Fault> {
     let parsed = serde_json::from_slice(json);
-    parsed.or_else(|error| serde_json::from_slice(&mend(json)).map_err(|_| error)).map_err(
-        |error| Fault::new(Category::Unreadable, format!("the server did not send JSON: {error}")),
-    )
+    parsed
+        .or_else(|error| serde_json::from_slice(&mend(json)).map_err(|_| error))
+        .map_err(|error| not_json(&error))
+}
+
+/// The fault for a response that is not JSON.
+pub(crate) fn not_json(error: &serde_json::Error) -> Fault {
+    Fault::new(Category::Unreadable, format!("the server did not send JSON: {error}"))
 }
 
 /// Encodes the body of a request.

@@ -10,14 +10,14 @@ use crate::sql::{Param, Row};
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) name: &'static str,
-    /// The number of its rows, which is always the first column; none where rows have no number.
+    /// The number of its rows; `None` if rows have no number.
     pub(crate) key: Option<&'static str>,
     pub(crate) owner: Owner,
     /// A column between the owner and the key in the index by which the rows of an owner are read in pages.
     pub(crate) class: Option<(&'static str, ColumnType)>,
-    /// Columns that refer to a row: their names, and the table that they refer to. The key comes first.
-    references: &'static [(&'static str, &'static str)],
-    /// Columns of other types: their names, separated by spaces.
+    /// Columns that refer to a row, separated by spaces: `COLUMN:TABLE`.
+    references: &'static str,
+    /// Columns of other types, separated by spaces.
     numbers: &'static str,
     text: &'static str,
     bytes: &'static str,
@@ -75,14 +75,13 @@ pub(crate) const TRANSIENT: &[(&str, Owner)] =
 pub(crate) const TABLES: &[Table] = &[
     Table {
         key: Some("key"),
-        references: &[("key", "sessions")],
         text: "id machine directory title",
         numbers: "created_at updated_at next_agent wakes_left requests_left held_told",
         ..Table::new("sessions", Owner::Session("key"))
     },
     Table {
         key: Some("key"),
-        references: &[("key", "causes"), ("session", "sessions")],
+        references: "session:sessions",
         text: "title",
         numbers: "created_at",
         ..Table::new("causes", Owner::Session("session"))
@@ -90,21 +89,14 @@ pub(crate) const TABLES: &[Table] = &[
     // The counts of unread mail are left out: triggers keep them as the mail arrives.
     Table {
         key: Some("key"),
-        references: &[
-            ("key", "agents"),
-            ("session", "sessions"),
-            ("inherits", "agents"),
-            ("inherits_up_to", "messages"),
-            ("cause", "causes"),
-            ("turn_start", "messages"),
-        ],
+        references: "session:sessions inherits:agents inherits_up_to:messages cause:causes turn_start:messages",
         text: "id name state model machine directory task last_error",
         numbers: "next_child notification_pending mail_held owes_report created_at in_turn",
         ..Table::new("agents", Owner::Session("session"))
     },
     Table {
         key: Some("id"),
-        references: &[("id", "messages"), ("agent", "agents")],
+        references: "agent:agents",
         text: "kind content",
         data: "data",
         numbers: "created_at",
@@ -113,55 +105,41 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         key: Some("id"),
         class: Some(("unread", ColumnType::Number)),
-        references: &[
-            ("id", "mail"),
-            ("recipient", "agents"),
-            ("sender", "agents"),
-            ("sent_by", "messages"),
-            ("told_by", "messages"),
-            ("read_by", "messages"),
-            ("cause", "causes"),
-        ],
+        references: "recipient:agents sender:agents sent_by:messages told_by:messages read_by:messages cause:causes",
         text: "body",
         numbers: "sent_at unread read_by_person",
         ..Table::new("mail", Owner::Agent("recipient"))
     },
     Table {
         key: Some("id"),
-        references: &[("id", "queued_inputs"), ("agent", "agents")],
+        references: "agent:agents",
         text: "content",
         numbers: "created_at",
         ..Table::new("queued_inputs", Owner::Agent("agent"))
     },
     Table {
         key: Some("key"),
-        references: &[("key", "undos"), ("cause", "causes")],
+        references: "cause:causes",
         numbers: "redone created_at",
         ..Table::new("undos", Owner::Cause("cause"))
     },
     Table {
         key: Some("key"),
         class: Some(("state", ColumnType::Text)),
-        references: &[
-            ("key", "changes"),
-            ("cause", "causes"),
-            ("agent", "agents"),
-            ("message", "messages"),
-            ("undo", "undos"),
-        ],
+        references: "cause:causes agent:agents message:messages undo:undos",
         text: "looks hash state before_is after_is",
         numbers: "new_folders created_at before_mode after_mode",
         bytes: "path before after",
         ..Table::new("changes", Owner::Cause("cause"))
     },
     Table {
-        references: &[("agent", "agents"), ("message", "messages")],
+        references: "agent:agents message:messages",
         text: "looks",
         bytes: "path",
         ..Table::new("sights", Owner::Agent("agent"))
     },
     Table {
-        references: &[("session", "sessions")],
+        references: "session:sessions",
         text: "machine host boot",
         numbers: "device inode",
         bytes: "path",
@@ -176,7 +154,7 @@ impl Table {
             key: None,
             owner,
             class: None,
-            references: &[],
+            references: "",
             numbers: "",
             text: "",
             bytes: "",
@@ -186,17 +164,21 @@ impl Table {
 
     /// All columns that are copied, the key first.
     pub(crate) fn columns(&self) -> impl Iterator<Item = (&'static str, ColumnType)> {
-        let references = self.references.iter();
-        let references = references.map(|(name, table)| (*name, ColumnType::Reference(table)));
+        let key = self.key.map(|key| (key, ColumnType::Reference(self.name)));
+        let references = self.references.split_whitespace().filter_map(|reference| {
+            let (name, table) = reference.split_once(':')?;
+            Some((name, ColumnType::Reference(table)))
+        });
         let others = [
             (self.numbers, ColumnType::Number),
             (self.text, ColumnType::Text),
             (self.data, ColumnType::Data),
             (self.bytes, ColumnType::Bytes),
         ];
-        references.chain(others.into_iter().flat_map(|(names, column_type)| {
+        let others = others.into_iter().flat_map(|(names, column_type)| {
             names.split_whitespace().map(move |name| (name, column_type))
-        }))
+        });
+        key.into_iter().chain(references).chain(others)
     }
 }
 
@@ -262,15 +244,6 @@ mod tests {
             let found = TestStore::of(kind).raw().rows(sql, |row| row.text(0).unwrap());
             let found: BTreeSet<String> = found.into_iter().filter(is_copied).collect();
             assert_eq!(found, copied, "{kind:?}");
-        }
-    }
-
-    /// Rows are read in pages by their key, which is taken from the first column.
-    #[test]
-    fn the_key_of_a_table_is_its_first_column() {
-        for table in TABLES {
-            let first = table.columns().next().map(|(name, _)| name);
-            assert!(table.key.is_none() || table.key == first, "{}", table.name);
         }
     }
 }

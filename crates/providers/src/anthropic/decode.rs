@@ -448,8 +448,8 @@ mod tests {
         let nothing = "the server ended its stream without an answer";
         check_fault(&Anthropic, &[], Category::Server, nothing);
         let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;
-        let strange = "the server's response is not in the Messages format";
-        check_fault(&Anthropic, &[chat, "[1]", "7"], Category::Unreadable, strange);
+        let wrong = "the server's response is not in the Messages format";
+        check_fault(&Anthropic, &[chat, "[1]", "7"], Category::Unreadable, wrong);
         let no_json = "the server did not send JSON: expected value at line 1 column 1";
         check_fault(&Anthropic, &["x"], Category::Unreadable, no_json);
     }

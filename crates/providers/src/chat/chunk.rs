@@ -9,7 +9,9 @@ use serde::de::{Deserializer, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::fault::{Category, Fault};
+use crate::fault::Fault;
+use crate::json::not_json;
+use crate::stream::wrong_format;
 
 /// One event of a stream, or a whole response.
 #[derive(Deserialize)]
@@ -85,15 +87,9 @@ pub(super) struct Function<'a> {
 
 impl<'a> Chunk<'a> {
     pub(super) fn parse(json: &'a str) -> Result<Chunk<'a>, Fault> {
-        serde_json::from_str(json).map_err(|error| {
-            // serde's error would repeat what the server sent.
-            let message = if error.is_data() {
-                strange_message().to_owned()
-            } else {
-                format!("the server did not send JSON: {error}")
-            };
-            Fault::new(Category::Unreadable, message)
-        })
+        // serde's error about other data would repeat what the server sent.
+        serde_json::from_str(json)
+            .map_err(|error| if error.is_data() { no_chat() } else { not_json(&error) })
     }
 
     /// Whether the event is an error.
@@ -103,12 +99,8 @@ impl<'a> Chunk<'a> {
 }
 
 /// The fault for JSON without an answer.
-pub(super) fn strange() -> Fault {
-    Fault::new(Category::Unreadable, strange_message())
-}
-
-fn strange_message() -> &'static str {
-    "the server's response is not in the Chat Completions format"
+pub(super) fn no_chat() -> Fault {
+    wrong_format("the Chat Completions format")
 }
 
 impl<'a> Choice<'a> {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::calls::Calls;
-use super::chunk::{Choice, Chunk, Part, content_of, strange, text_of};
+use super::chunk::{Choice, Chunk, Part, content_of, no_chat, text_of};
 use super::extras::ChatExtras;
 use super::reasoning::Reasoning;
 use crate::bounds::Bounds;
@@ -82,7 +82,7 @@ impl Decode for Decoder {
         }
         self.chunk(&chunk, on_text)?;
         self.end.is_done = true;
-        if self.progress == Progress::Answered { Ok(()) } else { Err(strange()) }
+        if self.progress == Progress::Answered { Ok(()) } else { Err(no_chat()) }
     }
 
     fn is_over(&self) -> bool {
@@ -92,7 +92,7 @@ impl Decode for Decoder {
     fn finish(self: Box<Self>) -> Result<Response, Fault> {
         match self.progress {
             Progress::Nothing => Err(Fault::no_answer()),
-            Progress::Strange => Err(strange()),
+            Progress::Strange => Err(no_chat()),
             Progress::Begun if self.end.is_done => Err(Fault::no_answer()),
             Progress::Begun => Err(Fault::broke_off()),
             Progress::Answered => {
@@ -324,9 +324,9 @@ mod tests {
 
     #[test]
     fn another_format_is_unreadable() {
-        let strange = "the server's response is not in the Chat Completions format";
+        let wrong = "the server's response is not in the Chat Completions format";
         for event in ["{}", "7", "[]", r#"{"choices":"a"}"#, r#"{"type":"message_start"}"#] {
-            check_fault(&[event], Category::Unreadable, strange);
+            check_fault(&[event], Category::Unreadable, wrong);
         }
         let message = "the server did not send JSON: expected value at line 1 column 1";
         check_fault(&["<html>"], Category::Unreadable, message);
@@ -430,7 +430,7 @@ mod tests {
         let response = received_whole(&ChatCompletions, &body.to_string()).unwrap();
         assert_eq!(response.stop, Stop::Complete);
         for body in [r#"{"status":"ok"}"#, r#"{"choices":[]}"#, "7"] {
-            assert_eq!(received_whole(&ChatCompletions, body), Err(strange()));
+            assert_eq!(received_whole(&ChatCompletions, body), Err(no_chat()));
         }
         let error = received_whole(&ChatCompletions, r#"{"error":{"message":"no","code":400}}"#);
         assert_eq!(error, Err(Fault::new(Category::Refused, "no")));

@@ -274,8 +274,8 @@ mod tests {
         check_fault(&Google, &[HI], Category::Network, "the stream broke off");
         let nothing = "the server ended its stream without an answer";
         check_fault(&Google, &[], Category::Server, nothing);
-        let strange = "the server's response is not in Google's format";
-        check_fault(&Google, &[r#"{"choices":[]}"#, "[1]"], Category::Unreadable, strange);
+        let wrong = "the server's response is not in Google's format";
+        check_fault(&Google, &[r#"{"choices":[]}"#, "[1]"], Category::Unreadable, wrong);
         let error = r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#;
         check_fault(&Google, &[HI, error], Category::Server, "Overloaded");
     }

@@ -433,9 +433,9 @@ mod tests {
         );
         let nothing = "the server ended its stream without an answer";
         check_fault(&Responses, &[], Category::Server, nothing);
-        let strange = "the server's response is not in the Responses format";
+        let wrong = "the server's response is not in the Responses format";
         let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;
-        check_fault(&Responses, &[chat, "[1]"], Category::Unreadable, strange);
+        check_fault(&Responses, &[chat, "[1]"], Category::Unreadable, wrong);
     }
 
     #[test]
@@ -458,8 +458,8 @@ mod tests {
         let body = r#"{"id":"resp_1","object":"response","status":"completed","error":null,"model":"m","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]},{"type":"function_call","id":"fc","call_id":"c","name":"glob","arguments":"{}"}],"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5}}"#;
         let expected = Response { calls: vec![received_call("c", "glob", "{}")], ..plain("hi") };
         assert_eq!(received_whole(&Responses, body), Ok(expected));
-        let strange = "the server's response is not in the Responses format";
-        let fault = Fault::new(Category::Unreadable, strange);
+        let wrong = "the server's response is not in the Responses format";
+        let fault = Fault::new(Category::Unreadable, wrong);
         assert_eq!(received_whole(&Responses, "{}"), Err(fault));
     }
 
