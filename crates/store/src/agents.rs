@@ -105,12 +105,9 @@ impl Store {
                 sum_of("input_tokens"),
                 sum_of("output_tokens")
             );
-            let rows = unit.rows(&sql, params![session], |row| {
-                let tokens = Tokens { input: row.get(1)?, output: row.get(2)? };
-                Ok((row.get::<String>(0)?, tokens))
+            let mut tokens: Vec<(AgentId, Tokens)> = unit.rows(&sql, params![session], |row| {
+                Ok((row.get(0)?, Tokens { input: row.get(1)?, output: row.get(2)? }))
             })?;
-            let parse = |(id, tokens): (String, Tokens)| Ok((sessions::parse_agent(&id)?, tokens));
-            let mut tokens = rows.into_iter().map(parse).collect::<Result<Vec<_>, StoreError>>()?;
             tokens.sort_by(|a, b| a.0.cmp(&b.0));
             Ok(tokens)
         })
@@ -173,9 +170,7 @@ pub(crate) fn living_top_level(unit: &Unit<'_>, session: i64) -> Result<Vec<Agen
         "SELECT id FROM agents WHERE session = ?1 AND {} AND id NOT LIKE '%/%/'",
         State::ALIVE
     );
-    let ids: Vec<String> = unit.rows(&sql, params![session], |row| row.get(0))?;
-    let mut ids: Vec<AgentId> =
-        ids.iter().map(|id| sessions::parse_agent(id)).collect::<Result<_, _>>()?;
+    let mut ids: Vec<AgentId> = unit.rows(&sql, params![session], |row| row.get(0))?;
     ids.sort();
     Ok(ids)
 }
@@ -197,8 +192,7 @@ pub(crate) fn name_refusal(
     }
     let sql =
         format!("SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND {}", State::ALIVE);
-    let taken: Option<String> = unit.row(&sql, params![session, name], |row| row.get(0))?;
-    let taken = taken.map(|id| sessions::parse_agent(&id)).transpose()?;
+    let taken: Option<AgentId> = unit.row(&sql, params![session, name], |row| row.get(0))?;
     Ok(taken.map(|agent| Refusal::NameTaken { name: name.to_owned(), agent }))
 }
 
@@ -223,24 +217,17 @@ pub(crate) fn living(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreE
 fn all(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
     let sql = "SELECT id, name, state, notification_pending, model, task, unread
         FROM agents WHERE session = ?1";
-    let rows = unit.rows(sql, params![session], |row| {
-        Ok((
-            row.get::<String>(0)?,
-            row.get(1)?,
-            row.get::<String>(2)?,
-            row.get(3)?,
-            row.get(4)?,
-            row.get(5)?,
-            row.get(6)?,
-        ))
-    })?;
-    let mut agents = rows
-        .into_iter()
-        .map(|(id, name, state, notification_pending, model, task, unread)| {
-            let (id, state) = (sessions::parse_agent(&id)?, State::parse(&state)?);
-            Ok(Agent { id, name, state, unread, notification_pending, model, task })
+    let mut agents = unit.rows(sql, params![session], |row| {
+        Ok(Agent {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            state: row.get(2)?,
+            notification_pending: row.get(3)?,
+            model: row.get(4)?,
+            task: row.get(5)?,
+            unread: row.get(6)?,
         })
-        .collect::<Result<Vec<_>, StoreError>>()?;
+    })?;
     agents.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(agents)
 }

@@ -16,7 +16,6 @@ use crate::causes;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::log::{AppendOutcome, Next, append};
-use crate::sessions;
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -135,12 +134,9 @@ impl Store {
                 WHERE a.session = ?1 AND a.key <> ?2 AND c.path = ?3 AND c.looks = ?4
                 ORDER BY c.key DESC LIMIT 1";
             let params = params![agent.session, agent.key, path_bytes(&now.path), now.looks];
-            let found = unit.row(sql, params, |row| Ok((row.get::<String>(0)?, row.get(1)?)))?;
-            let changed_by = |(id, at): (String, i64)| {
-                let (agent, at) = (sessions::parse_agent(&id)?, Time::from_millis(at));
-                Ok(ChangedBy { agent, at, now: unit.now() })
-            };
-            found.map(changed_by).transpose()
+            unit.row(sql, params, |row| {
+                Ok(ChangedBy { agent: row.get(0)?, at: row.get(1)?, now: unit.now() })
+            })
         })
         .await
     }

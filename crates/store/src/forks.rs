@@ -8,7 +8,7 @@ use crate::log::{append, message_id, task_of};
 use crate::refusal::Refusal;
 use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, Outcome, Performed};
+use crate::steps::{Actor, Outcome, PerformedStep};
 use crate::unit::Unit;
 
 /// What a child inherits of its parent's conversation.
@@ -44,9 +44,9 @@ pub(crate) fn fork(
     parent: &AgentRow,
     fork: &NewFork,
     actor: Actor,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     if let Some(refusal) = refusal(unit, parent, fork)? {
-        return Ok(Performed::refused(refusal));
+        return Ok(PerformedStep::refused(refusal));
     }
     let up_to = match fork.context {
         ForkContext::Fresh => None,
@@ -65,7 +65,7 @@ pub(crate) fn fork(
         let first = append(unit, &child, NewMessage::user(prompt.clone()))?;
         start_turn(unit, &child, first.id)?;
     }
-    Ok(Performed::new(Outcome::Forked(child.id)))
+    Ok(PerformedStep::new(Outcome::Forked(child.id)))
 }
 
 fn refusal(

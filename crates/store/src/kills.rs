@@ -5,9 +5,8 @@ use ikigai_conversation::{AgentId, NewMessage};
 use crate::agents::{AgentRow, living_top_level};
 use crate::error::StoreError;
 use crate::refusal::Refusal;
-use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, NamedAgent, Outcome, Performed, resolve};
+use crate::steps::{Actor, NamedAgent, Outcome, PerformedStep, resolve};
 use crate::unit::Unit;
 
 /// Kills an agent and its descendants: from this commit on nothing writes to their logs, and they
@@ -17,16 +16,16 @@ pub(crate) fn kill(
     killer: &AgentRow,
     victim: &NamedAgent,
     actor: Actor,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     let Some(found) = resolve(unit, killer, &victim.address)? else {
-        return Ok(Performed::refused(Refusal::NoAgent(victim.given.clone())));
+        return Ok(PerformedStep::refused(Refusal::NoAgent(victim.given.clone())));
     };
     if let Some(refusal) = refusal(unit, killer, &found, actor)? {
-        return Ok(Performed::refused(refusal));
+        return Ok(PerformedStep::refused(refusal));
     }
     let dead = end_tree(unit, &found)?;
     unit.touch(killer.session);
-    Ok(Performed::new(Outcome::Killed(dead.clone())).noting(NewMessage::kill(dead)))
+    Ok(PerformedStep::new(Outcome::Killed(dead.clone())).noting(NewMessage::kill(dead)))
 }
 
 fn refusal(
@@ -61,12 +60,12 @@ fn end_tree(unit: &Unit<'_>, victim: &AgentRow) -> Result<Vec<AgentId>, StoreErr
         "UPDATE agents SET state = 'dead', notification_pending = 0, owes_report = 0, in_turn = 0
         WHERE session = ?1 AND id LIKE ?2 || '%' AND state <> 'dead' RETURNING key, id";
     let params = params![victim.session, victim.id.to_string()];
-    let found = unit.rows(sql, params, |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
-    let mut dead = Vec::new();
+    let found = unit.rows(sql, params, |row| Ok((row.get::<i64>(0)?, row.get(1)?)))?;
+    let mut dead: Vec<AgentId> = Vec::new();
     for (key, id) in found {
         unit.run("DELETE FROM waits WHERE waiter = ?1 OR awaited = ?1", params![key])?;
         unit.run("DELETE FROM queued_inputs WHERE agent = ?1", params![key])?;
-        dead.push(sessions::parse_agent(&id)?);
+        dead.push(id);
     }
     dead.sort_by(|a, b| b.depth().cmp(&a.depth()).then_with(|| a.cmp(b)));
     Ok(dead)

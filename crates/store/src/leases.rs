@@ -114,14 +114,9 @@ impl Store {
                 WHERE s.machine = ?1 AND s.directory = ?2 AND l.until > ?3
                 ORDER BY s.updated_at DESC, s.key DESC";
             let params = params![location.machine, location.directory, unit.now().as_millis()];
-            let held =
-                unit.rows(sql, params, |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)))?;
-            for (session, holder) in held {
-                if !by.sees_dead(&decode(&holder)?) {
-                    return sessions::parse_id(&session).map(Some);
-                }
-            }
-            Ok(None)
+            let held = unit.rows(sql, params, |row| Ok((row.get(0)?, decode(&row.text(1)?)?)))?;
+            let live = held.into_iter().find(|(_, holder)| !by.sees_dead(holder));
+            Ok(live.map(|(session, _)| session))
         })
         .await
     }
@@ -275,15 +270,12 @@ pub(crate) fn require_none_alive(
 ) -> Result<(), StoreError> {
     let sql = "SELECT a.id, l.holder FROM leases l JOIN agents a ON a.key = l.agent
         WHERE a.session = ?1 AND l.until > ?2";
-    let held = unit.rows(sql, params![session, unit.now().as_millis()], |row| {
-        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
-    })?;
-    for (agent, holder) in held {
-        let holder = decode(&holder)?;
-        if !by.sees_dead(&holder) {
-            let agent = sessions::parse_agent(&agent)?;
-            return Err(StoreError::LeaseHeld { agent, holder: holder.to_string() });
-        }
+    let held: Vec<(AgentId, Process)> =
+        unit.rows(sql, params![session, unit.now().as_millis()], |row| {
+            Ok((row.get(0)?, decode(&row.text(1)?)?))
+        })?;
+    if let Some((agent, holder)) = held.into_iter().find(|(_, holder)| !by.sees_dead(holder)) {
+        return Err(StoreError::LeaseHeld { agent, holder: holder.to_string() });
     }
     Ok(())
 }
@@ -296,9 +288,8 @@ pub(crate) fn at_work(
 ) -> Result<Option<AgentId>, StoreError> {
     let sql = "SELECT id FROM agents WHERE session = ?1 AND state NOT IN ('idle', 'dead')
         ORDER BY key";
-    let busy: Vec<String> = unit.rows(sql, params![session], |row| row.get(0))?;
+    let busy: Vec<AgentId> = unit.rows(sql, params![session], |row| row.get(0))?;
     for id in busy {
-        let id = sessions::parse_agent(&id)?;
         let top = find_agent(unit, session, &id.top())?.map(|top| top.key);
         let holder = top.map_or(Ok(None), |top| holder(unit, top))?;
         if holder.is_some_and(|holder| !by.sees_dead(&holder)) {

@@ -1,6 +1,6 @@
 //! Logs: appending to them and reading them.
 
-use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId, Time};
+use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId};
 
 use crate::agents::{AgentRow, State, agent_by_id, set_state};
 use crate::causes;
@@ -244,12 +244,12 @@ fn whole(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<Message>, StoreError> 
             "SELECT p.key, p.id, a.inherits_up_to FROM agents a JOIN agents p ON p.key = a.inherits
             WHERE a.key = ?1";
         let parent = unit.row(sql, params![key], |row| {
-            Ok((row.get(0)?, row.get::<String>(1)?, row.get::<Option<i64>>(2)?))
+            Ok((row.get(0)?, row.get(1)?, row.get::<Option<i64>>(2)?))
         })?;
         match parent {
             Some((parent, parent_id, last)) => {
                 key = parent;
-                id = sessions::parse_agent(&parent_id)?;
+                id = parent_id;
                 up_to = up_to.min(last.unwrap_or(0));
             }
             None => break,
@@ -280,7 +280,7 @@ fn read_message(row: &Row<'_>, agent: &AgentId) -> Result<Message, StoreError> {
         agent: agent.clone(),
         content: row.get(2)?,
         body,
-        created_at: Time::from_millis(row.get(4)?),
+        created_at: row.get(4)?,
     })
 }
 

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::reports;
 use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, AgentAddress, Mark, Outcome, Performed, resolve};
+use crate::steps::{Actor, AgentAddress, Mark, Outcome, PerformedStep, resolve};
 use crate::unit::Unit;
 
 /// The maximum number of unread messages in a mailbox, so that an agent that never reads stops
@@ -74,11 +74,11 @@ pub(crate) fn inbox(
     unit: &Unit<'_>,
     agent: &AgentRow,
     filter: &InboxFilter,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     let page = page(unit, agent, filter)?;
     clear_pending(unit, agent)?;
     let marks: Vec<_> = page.mail.iter().map(|listed| (Mark::Told, listed.id.value())).collect();
-    Ok(Performed::new(Outcome::Inbox(page)).marking(marks))
+    Ok(PerformedStep::new(Outcome::Inbox(page)).marking(marks))
 }
 
 fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<InboxPage, StoreError> {
@@ -102,15 +102,10 @@ fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Inbox
     );
     let offset = i64::try_from(filter.offset).unwrap_or(i64::MAX);
     let params = params![agent.key, filter.unread, sender, filter.limit, offset];
-    let mail = unit
-        .rows(&sql, params, |row| {
-            Ok((row.get(0)?, row.get::<String>(1)?, row.get(2)?, row.get(3)?))
-        })?
-        .into_iter()
-        .map(|(id, from, unread, body)| {
-            Ok(InboxEntry { id: mail_id(id)?, from: sessions::parse_agent(&from)?, unread, body })
-        })
-        .collect::<Result<_, StoreError>>()?;
+    let mail = unit.rows(&sql, params, |row| {
+        let (id, from, unread, body) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(InboxEntry { id, from, unread, body })
+    })?;
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 {found} ORDER BY m.unread DESC, m.id DESC
         LIMIT ?4 OFFSET ?5) behind"
@@ -126,15 +121,14 @@ pub(crate) fn read(
     agent: &AgentRow,
     id: i64,
     actor: Actor,
-) -> Result<Performed, StoreError> {
-    let sql = "SELECT s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
+) -> Result<PerformedStep, StoreError> {
+    let sql = "SELECT m.id, s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.id = ?1 AND m.recipient = ?2";
     let found = unit.row(sql, params![id, agent.key], |row| {
-        Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?))
+        let (mail, from) = (row.get(0)?, row.get(1)?);
+        Ok(Mail { id: mail, from, sent_at: row.get(2)?, body: row.get(3)? })
     })?;
-    let Some((from, sent_at, body)) = found else {
-        return Ok(Performed::new(Outcome::NoMail(id)));
-    };
+    let Some(mail) = found else { return Ok(PerformedStep::new(Outcome::NoMail(id))) };
     unit.run("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", params![id])?;
     if actor != Actor::Model {
         // Even if the model has read it: when that is rewound, the message stays read by the user.
@@ -142,24 +136,22 @@ pub(crate) fn read(
         unit.run(sql, params![id])?;
     }
     clear_pending(unit, agent)?;
-    let from = sessions::parse_agent(&from)?;
-    let mail = Mail { id: mail_id(id)?, from, sent_at: Time::from_millis(sent_at), body };
-    Ok(Performed::new(Outcome::Read(mail)).marking([(Mark::Told, id), (Mark::Read, id)]))
+    Ok(PerformedStep::new(Outcome::Read(mail)).marking([(Mark::Told, id), (Mark::Read, id)]))
 }
 
 pub(crate) fn make_unread(
     unit: &Unit<'_>,
     agent: &AgentRow,
     id: i64,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     let sql = "SELECT unread FROM mail WHERE id = ?1 AND recipient = ?2";
     let is_unread = unit.row(sql, params![id, agent.key], |row| row.get(0))?;
     if is_unread == Some(false) && agent.unread >= MAILBOX_LIMIT {
-        return Ok(Performed::new(Outcome::Full(agent.id.clone())));
+        return Ok(PerformedStep::new(Outcome::Full(agent.id.clone())));
     }
     let sql = "UPDATE mail SET unread = 1, told_by = NULL, read_by = NULL, read_by_person = 0
         WHERE id = ?1 AND recipient = ?2";
-    Ok(Performed::new(match unit.execute(sql, params![id, agent.key])? {
+    Ok(PerformedStep::new(match unit.execute(sql, params![id, agent.key])? {
         0 => Outcome::NoMail(id),
         _ => Outcome::MadeUnread(mail_id(id)?),
     }))
@@ -173,19 +165,19 @@ pub(crate) fn send(
     given: String,
     body: &str,
     actor: Actor,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     // Commands that a killed agent left running cannot send mail on its behalf.
     if sender.is_dead {
-        return Ok(Performed::new(Outcome::Dead(sender.id.clone())));
+        return Ok(PerformedStep::new(Outcome::Dead(sender.id.clone())));
     }
     let Some(recipient) = resolve(unit, sender, to)? else {
-        return Ok(Performed::new(Outcome::NoAgent(given)));
+        return Ok(PerformedStep::new(Outcome::NoAgent(given)));
     };
     if recipient.is_dead {
-        return Ok(Performed::new(Outcome::Dead(recipient.id)));
+        return Ok(PerformedStep::new(Outcome::Dead(recipient.id)));
     }
     if recipient.unread >= MAILBOX_LIMIT {
-        return Ok(Performed::new(Outcome::Full(recipient.id)));
+        return Ok(PerformedStep::new(Outcome::Full(recipient.id)));
     }
     let cause = causes::of_mail(unit, sender, &recipient.id, body, actor)?;
     let sql = "INSERT INTO mail (recipient, sender, body, sent_at, cause)
@@ -202,7 +194,7 @@ pub(crate) fn send(
         Actor::Model | Actor::Command => {}
     }
     let outcome = Outcome::Sent { id: mail_id(id)?, to: recipient.id };
-    Ok(Performed::new(outcome).marking([(Mark::Sent, id)]))
+    Ok(PerformedStep::new(outcome).marking([(Mark::Sent, id)]))
 }
 
 /// The agent has looked at its mailbox.

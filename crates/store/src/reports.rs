@@ -5,10 +5,11 @@
 //! parent, or if the child was interrupted or killed. While the parent waits for the child, or has
 //! no room for mail, the debt stays.
 
+use ikigai_conversation::AgentId;
+
 use crate::agents::{AgentRow, find_agent};
 use crate::error::StoreError;
 use crate::mailbox::{BODY_LIMIT, MAILBOX_LIMIT};
-use crate::sessions;
 use crate::sql::params;
 use crate::unit::Unit;
 
@@ -76,9 +77,9 @@ pub(crate) fn send_in_tree(unit: &Unit<'_>, root: &AgentRow) -> Result<(), Store
     let sql = "SELECT id FROM agents
         WHERE session = ?1 AND id LIKE ?2 || '_%' AND owes_report = 1 AND state = 'idle' ORDER BY key";
     let params = params![root.session, root.id.to_string()];
-    let owing: Vec<String> = unit.rows(sql, params, |row| row.get(0))?;
+    let owing: Vec<AgentId> = unit.rows(sql, params, |row| row.get(0))?;
     for id in owing {
-        if let Some(child) = find_agent(unit, root.session, &sessions::parse_agent(&id)?)? {
+        if let Some(child) = find_agent(unit, root.session, &id)? {
             send(unit, &child)?;
         }
     }

@@ -1,6 +1,6 @@
 //! Sessions: their location, which is the latest, and what they contain.
 
-use ikigai_conversation::{AgentId, SessionId, Time};
+use ikigai_conversation::{SessionId, Time};
 
 use crate::agents::{self, AgentLimits, State};
 use crate::error::StoreError;
@@ -58,7 +58,7 @@ impl Store {
                     (SELECT count(*) FROM agents WHERE session = s.key),
                     (SELECT count(*) FROM messages m JOIN agents a ON a.key = m.agent WHERE a.session = s.key)
                 FROM sessions s ORDER BY updated_at DESC, key DESC";
-            unit.rows(sql, params![], |row| Ok(read_session(row)))?.into_iter().collect()
+            unit.rows(sql, params![], read_session)
         })
         .await
     }
@@ -122,9 +122,7 @@ impl Store {
 fn latest(unit: &Unit<'_>, location: &Location) -> Result<Option<SessionId>, StoreError> {
     let sql = "SELECT id FROM sessions WHERE machine = ?1 AND directory = ?2
         ORDER BY updated_at DESC, key DESC LIMIT 1";
-    let id: Option<String> =
-        unit.row(sql, params![location.machine, location.directory], |row| row.get(0))?;
-    id.map(|id| parse_id(&id)).transpose()
+    unit.row(sql, params![location.machine, location.directory], |row| row.get(0))
 }
 
 pub(crate) fn create(
@@ -189,29 +187,16 @@ pub(crate) fn refill_wakes(
     unit.run(sql, params![session, budget.wakes])
 }
 
-pub(crate) fn parse_id(id: &str) -> Result<SessionId, StoreError> {
-    SessionId::parse(id).map_err(StoreError::internal)
-}
-
-pub(crate) fn parse_agent(id: &str) -> Result<AgentId, StoreError> {
-    AgentId::parse(id).map_err(StoreError::internal)
-}
-
 fn read_session(row: &Row<'_>) -> Result<Session, StoreError> {
-    let read = || -> Result<_, StoreError> {
-        Ok((
-            row.get::<String>(0)?,
-            Location { machine: row.get(1)?, directory: row.get(2)? },
-            row.get(3)?,
-            Time::from_millis(row.get(4)?),
-            Time::from_millis(row.get(5)?),
-            row.get(6)?,
-            row.get(7)?,
-        ))
-    };
-    let (id, location, title, created_at, updated_at, agents, messages) = read()?;
-    let id = parse_id(&id)?;
-    Ok(Session { id, location, title, created_at, updated_at, agents, messages })
+    Ok(Session {
+        id: row.get(0)?,
+        location: Location { machine: row.get(1)?, directory: row.get(2)? },
+        title: row.get(3)?,
+        created_at: row.get(4)?,
+        updated_at: row.get(5)?,
+        agents: row.get(6)?,
+        messages: row.get(7)?,
+    })
 }
 
 impl State {

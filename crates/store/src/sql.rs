@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
+use ikigai_conversation::{AgentId, MailId, SessionId, Time};
 use ikigai_postgres::Value;
 
+use crate::agents::State;
 use crate::error::StoreError;
+use crate::mailbox::mail_id;
 
 /// The parameters of a statement: `params![agent.key, text]`.
 macro_rules! params {
@@ -156,6 +159,36 @@ impl Column for String {
 impl Column for Vec<u8> {
     fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
         row.optional_bytes(column)
+    }
+}
+
+macro_rules! parsed_text {
+    ($($type:ty: $parse:path),*) => {$(
+        impl Column for $type {
+            fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<$type>, StoreError> {
+                let text = row.optional_text(column)?;
+                text.map(|text| $parse(&text)).transpose().map_err(StoreError::internal)
+            }
+        }
+    )*};
+}
+parsed_text!(AgentId: AgentId::parse, SessionId: SessionId::parse);
+
+impl Column for State {
+    fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<State>, StoreError> {
+        row.optional_text(column)?.map(|name| State::parse(&name)).transpose()
+    }
+}
+
+impl Column for Time {
+    fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<Time>, StoreError> {
+        Ok(row.optional_integer(column)?.map(Time::from_millis))
+    }
+}
+
+impl Column for MailId {
+    fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<MailId>, StoreError> {
+        row.optional_integer(column)?.map(mail_id).transpose()
     }
 }
 

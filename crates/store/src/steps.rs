@@ -13,7 +13,7 @@ use crate::letters::Letter;
 use crate::log::append_all;
 use crate::mailbox::{self, InboxFilter, InboxPage, Mail};
 use crate::refusal::Refusal;
-use crate::sessions::{self, Budget};
+use crate::sessions::Budget;
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -203,7 +203,7 @@ impl Store {
 }
 
 /// A performed step whose marks do not refer to a log message yet.
-pub(crate) struct Performed {
+pub(crate) struct PerformedStep {
     pub(crate) outcome: Outcome,
     /// Further messages for the log besides the result.
     pub(crate) notes: Vec<NewMessage>,
@@ -218,21 +218,21 @@ pub(crate) enum Mark {
     Read,
 }
 
-impl Performed {
-    pub(crate) fn new(outcome: Outcome) -> Performed {
-        Performed { outcome, notes: Vec::new(), marks: Vec::new() }
+impl PerformedStep {
+    pub(crate) fn new(outcome: Outcome) -> PerformedStep {
+        PerformedStep { outcome, notes: Vec::new(), marks: Vec::new() }
     }
 
-    pub(crate) fn refused(refusal: Refusal) -> Performed {
-        Performed::new(Outcome::Refused(refusal))
+    pub(crate) fn refused(refusal: Refusal) -> PerformedStep {
+        PerformedStep::new(Outcome::Refused(refusal))
     }
 
-    pub(crate) fn marking(mut self, marks: impl IntoIterator<Item = (Mark, i64)>) -> Performed {
+    pub(crate) fn marking(mut self, marks: impl IntoIterator<Item = (Mark, i64)>) -> PerformedStep {
         self.marks.extend(marks);
         self
     }
 
-    pub(crate) fn noting(mut self, note: NewMessage) -> Performed {
+    pub(crate) fn noting(mut self, note: NewMessage) -> PerformedStep {
         self.notes.push(note);
         self
     }
@@ -256,7 +256,7 @@ pub(crate) fn perform(
     agent: &AgentRow,
     step: Step,
     actor: Actor,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     match step {
         Step::Inbox(filter) => mailbox::inbox(unit, agent, &filter),
         Step::Read(id) => mailbox::read(unit, agent, id, actor),
@@ -264,15 +264,17 @@ pub(crate) fn perform(
         Step::Send { to, given, body } => mailbox::send(unit, agent, &to, given, &body, actor),
         Step::Fork(fork) => forks::fork(unit, agent, &fork, actor),
         Step::Kill(victim) => kills::kill(unit, agent, &victim, actor),
-        Step::Agents => Ok(Performed::new(Outcome::Agents(agents::living(unit, agent.session)?))),
+        Step::Agents => {
+            Ok(PerformedStep::new(Outcome::Agents(agents::living(unit, agent.session)?)))
+        }
         Step::Wait(wait) => match waits::find_awaited(unit, agent, &wait)? {
             Ok(waiting) => waits::end(unit, agent, &waiting, actor),
-            Err(refusal) => Ok(Performed::refused(refusal)),
+            Err(refusal) => Ok(PerformedStep::refused(refusal)),
         },
         Step::EndWait(waiting) => waits::end(unit, agent, &waiting, actor),
         Step::AbandonWait => {
             waits::abandon(unit, agent)?;
-            Ok(Performed::new(Outcome::Abandoned))
+            Ok(PerformedStep::new(Outcome::Abandoned))
         }
     }
 }
@@ -291,10 +293,10 @@ pub(crate) fn resolve(
         },
         AgentAddress::Name(name) => {
             let sql = "SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND state <> 'dead' LIMIT 2";
-            let named: Vec<String> =
+            let named: Vec<AgentId> =
                 unit.rows(sql, params![actor.session, name], |row| row.get(0))?;
             match named.as_slice() {
-                [one] => find_agent(unit, actor.session, &sessions::parse_agent(one)?),
+                [one] => find_agent(unit, actor.session, one),
                 _ => Ok(None),
             }
         }

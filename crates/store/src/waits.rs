@@ -15,9 +15,8 @@ use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::refusal::Refusal;
 use crate::reports::{self, LastResult};
-use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, Mark, NamedAgent, Outcome, Performed, resolve};
+use crate::steps::{Actor, Mark, NamedAgent, Outcome, PerformedStep, resolve};
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::waking::would_wake;
@@ -167,8 +166,7 @@ fn living_children(unit: &Unit<'_>, parent: &AgentRow) -> Result<Vec<AgentId>, S
         State::ALIVE
     );
     let params = params![parent.session, parent.id.to_string()];
-    let ids: Vec<String> = unit.rows(&sql, params, |row| row.get(0))?;
-    let mut ids = ids.iter().map(|id| sessions::parse_agent(id)).collect::<Result<Vec<_>, _>>()?;
+    let mut ids: Vec<AgentId> = unit.rows(&sql, params, |row| row.get(0))?;
     ids.sort();
     Ok(ids)
 }
@@ -228,13 +226,11 @@ fn live_edges(
         WHERE a.session = ?1 AND l.until > ?2",
         unit.dialect().top_of("a.id")
     );
-    let found = unit.rows(&sql, params![session, unit.now().as_millis()], |row| {
-        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
-    })?;
+    let params = params![session, unit.now().as_millis()];
+    let found = unit.rows(&sql, params, |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut edges: BTreeMap<AgentId, Vec<AgentId>> = BTreeMap::new();
     for (waiter, awaited) in found {
-        let waiter = sessions::parse_agent(&waiter)?;
-        edges.entry(waiter).or_default().push(sessions::parse_agent(&awaited)?);
+        edges.entry(waiter).or_default().push(awaited);
     }
     Ok(edges)
 }
@@ -259,7 +255,7 @@ pub(crate) fn end(
     waiter: &AgentRow,
     waiting: &StartedWait,
     actor: Actor,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     let mut results = Vec::new();
     for id in &waiting.awaited {
         let Some(agent) = find_agent(unit, waiter.session, id)? else { continue };
@@ -271,7 +267,7 @@ pub(crate) fn end(
         results.push(AwaitedAgent { agent: id.clone(), status });
     }
     let waited = WaitReport { results, unread: waiter.unread };
-    let done = Performed::new(Outcome::WaitEnded(waited));
+    let done = PerformedStep::new(Outcome::WaitEnded(waited));
     match actor {
         Actor::Model => {
             remove_edges(unit, waiter)?;

@@ -12,9 +12,7 @@ use crate::error::StoreError;
 use crate::forks::start_turn;
 use crate::leases::{Lease, fence};
 use crate::log::{append, append_all};
-use crate::mailbox::mail_id;
 use crate::reports;
-use crate::sessions;
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -220,18 +218,11 @@ fn note_held(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
 fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
     let sql = "SELECT id FROM mail
         WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL ORDER BY id DESC";
-    let ids: Vec<i64> = unit.rows(sql, params![agent.key], |row| row.get(0))?;
-    let all_new = ids.into_iter().map(mail_id).collect::<Result<_, _>>()?;
+    let all_new = unit.rows(sql, params![agent.key], |row| row.get(0))?;
     let sql = "SELECT m.id, s.id, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.recipient = ?1 AND m.unread = 1 AND m.told_by IS NULL ORDER BY m.id DESC LIMIT ?2";
-    let new = unit
-        .rows(sql, params![agent.key, SHOWN_LIMIT], |row| {
-            Ok((row.get(0)?, row.get::<String>(1)?, row.get(2)?))
-        })?
-        .into_iter()
-        .map(|(id, from, body)| {
-            Ok(Announcement { id: mail_id(id)?, from: sessions::parse_agent(&from)?, body })
-        })
-        .collect::<Result<_, StoreError>>()?;
+    let new = unit.rows(sql, params![agent.key, SHOWN_LIMIT], |row| {
+        Ok(Announcement { id: row.get(0)?, from: row.get(1)?, body: row.get(2)? })
+    })?;
     Ok(Unread { count: agent.unread, new, all_new })
 }

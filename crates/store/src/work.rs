@@ -129,27 +129,12 @@ fn due(unit: &Unit<'_>, session: i64) -> Result<Vec<Due>, StoreError> {
             WHERE a.session = ?1 AND (a.state NOT IN ('idle', 'dead') OR (a.state = 'idle' AND {WOULD_WAKE}))",
         unit.dialect().top_of("a.id")
     );
-    let rows = unit.rows(&sql, params![session], |row| {
-        Ok((
-            row.get::<String>(0)?,
-            row.get::<String>(1)?,
-            Location { machine: row.get(2)?, directory: row.get(3)? },
-            row.get::<Option<String>>(4)?,
-            row.get::<Option<i64>>(5)?,
-        ))
-    })?;
-    let read = |(id, state, location, holder, until): (
-        String,
-        String,
-        Location,
-        Option<String>,
-        Option<i64>,
-    )| {
-        let lease = match (holder, until) {
+    unit.rows(&sql, params![session], |row| {
+        let lease = match (row.get::<Option<String>>(4)?, row.get(5)?) {
             (Some(holder), Some(until)) => Some((decode(&holder)?, until)),
             _ => None,
         };
-        Ok(Due { id: sessions::parse_agent(&id)?, state: State::parse(&state)?, location, lease })
-    };
-    rows.into_iter().map(read).collect()
+        let location = Location { machine: row.get(2)?, directory: row.get(3)? };
+        Ok(Due { id: row.get(0)?, state: row.get(1)?, location, lease })
+    })
 }
