@@ -17,7 +17,7 @@ impl Agent {
                 Ok(async move { store.sights(session, id).await })
             })
             .await?;
-        for store::Sight { path, looks } in sights {
+        for store::SeenFile { path, looks } in sights {
             self.memory.note(tools::Sight { path, looks: Fingerprint::from(looks) });
         }
         Ok(())
@@ -47,7 +47,8 @@ impl Agent {
     /// reason to end the turn.
     async fn who_changed(&self, stale: &Stale) -> Option<String> {
         let (session, id) = (self.seat.session, self.seat.agent.clone());
-        let now = store::Sight { path: stale.now.path.clone(), looks: stale.now.looks.to_string() };
+        let now =
+            store::SeenFile { path: stale.now.path.clone(), looks: stale.now.looks.to_string() };
         let change = self.seat.store.changed_by(session, id, now).await.ok()??;
         Some(format!("by agent {}, {}", change.agent, ago(change.at, change.now)))
     }
@@ -73,19 +74,25 @@ fn sight_of(file: &FileUse) -> Option<tools::Sight> {
     }
 }
 
-fn to_store(file: FileUse) -> Option<store::Touched> {
+fn to_store(file: FileUse) -> Option<store::FileAccess> {
     match file {
         FileUse::Read(tools::Sight { path, looks }) => {
-            Some(store::Touched::Saw(store::Sight { path, looks: looks.to_string() }))
+            Some(store::FileAccess::Saw(store::SeenFile { path, looks: looks.to_string() }))
         }
         FileUse::Changed(tools::Change { path, before, looks, hash, new_folders }) => {
             let before = match before {
-                tools::Before::Absent => store::Kept::Absent,
-                tools::Before::Content(content) => store::Kept::Content(to_kept(content)),
-                tools::Before::NotKept => store::Kept::NotKept,
+                tools::Before::Absent => store::StoredContent::Absent,
+                tools::Before::Content(content) => store::StoredContent::Content(to_kept(content)),
+                tools::Before::NotKept => store::StoredContent::NotKept,
             };
             let (looks, hash) = (looks.to_string(), hash.to_string());
-            Some(store::Touched::Changed(store::Change { path, before, looks, hash, new_folders }))
+            Some(store::FileAccess::Changed(store::Change {
+                path,
+                before,
+                looks,
+                hash,
+                new_folders,
+            }))
         }
         FileUse::Stale(_) => None,
     }

@@ -13,7 +13,7 @@ use ikigai_conversation::{AgentId, Body, Decision, Message, Mode};
 use ikigai_protocol::{ApprovalAnswer, Event, EventKind};
 use ikigai_providers::{ChatCompletions, Client, Endpoint};
 use ikigai_store::{AgentLimits, Budget, Step, StoreError};
-use ikigai_testkit::{ModelServer, TestStore, place};
+use ikigai_testkit::{ModelServer, TestStore, location};
 use ikigai_tools::{Commands, Dispatcher, OutputSize, Rule, Sandbox, Tree};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -48,7 +48,7 @@ impl Process {
         let (folder, store) = (tempfile::tempdir().unwrap(), TestStore::new());
         let opened = Arc::new(store.open_again());
         let seat =
-            Seat::take(opened, place(), Arc::default(), Which::New, None, AgentLimits::DEFAULT);
+            Seat::take(opened, location(), Arc::default(), Which::New, None, AgentLimits::DEFAULT);
         let (report, events) = mpsc::unbounded_channel();
         let equipment = Equipment {
             models: Arc::new(Models::new(model_of(model))),

@@ -5,7 +5,7 @@ use std::future::Future;
 use ikigai_agents::{SeatError, until_over};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    Agent, Outcome, Place, Process, Refusal, State, Step, Store, StoreError, Wait, Waiting,
+    Agent, Location, Outcome, Process, Refusal, StartedWait, State, Step, Store, StoreError, Wait,
 };
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -109,7 +109,7 @@ impl<'a> OpenSession<'a> {
     pub(crate) fn wait_for_agents(
         &self,
         wait: Wait,
-    ) -> anyhow::Result<Option<Result<Waiting, Refusal>>> {
+    ) -> anyhow::Result<Option<Result<StartedWait, Refusal>>> {
         self.wait(async {
             let limit = wait.limit;
             let watched = self.store().watch(self.id, self.agent.clone(), wait).await;
@@ -186,8 +186,8 @@ pub(crate) fn explain(error: StoreError) -> anyhow::Error {
 }
 
 /// Where the person is.
-pub(crate) fn place(environment: &Environment) -> Place {
-    Place {
+pub(crate) fn place(environment: &Environment) -> Location {
+    Location {
         machine: Process::current().machine,
         directory: environment.directory.to_string_lossy().into_owned(),
     }
@@ -222,7 +222,7 @@ async fn existing_session(
     match &environment.chosen.session {
         Some(named) => find_session(store, named).await.map(Some),
         None if environment.chosen.new => Ok(None),
-        None => Ok(store.newest_session(place(environment)).await?),
+        None => Ok(store.latest_session(place(environment)).await?),
     }
 }
 
@@ -251,7 +251,7 @@ pub(crate) async fn last_model(environment: &Environment) -> Option<String> {
     let store = database::open(environment).ok()?;
     let session = match chosen.session.as_deref() {
         Some(named) => find_session(&store, named).await.ok()?,
-        None => store.newest_session(place(environment)).await.ok()??,
+        None => store.latest_session(place(environment)).await.ok()??,
     };
     let named = match chosen.agent.as_deref() {
         Some(named) => Some(find_agent(&store, Some(session), named).await.ok()?),

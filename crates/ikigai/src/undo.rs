@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ikigai_agents::{Fate, LeftFor, Report};
 use ikigai_conversation::Time;
 use ikigai_mail::relative_time;
-use ikigai_store::{Direction, Undoable};
+use ikigai_store::{Direction, UndoEntry};
 
 use crate::print::safe;
 
@@ -59,12 +59,12 @@ pub(crate) fn has_failed(report: &Report) -> bool {
 }
 
 /// What can be taken back, the newest first.
-pub(crate) fn render_list(undoable: &[Undoable], directory: &Path, now: Time) -> String {
+pub(crate) fn render_list(undoable: &[UndoEntry], directory: &Path, now: Time) -> String {
     if undoable.is_empty() {
         return format!("{}\n", nothing(Direction::Undo));
     }
     let here = Here::new(directory);
-    let entry = |entry: &Undoable| {
+    let entry = |entry: &UndoEntry| {
         let files = entry.files.iter().map(|path| format!("  {}\n", here.show(path)));
         format!("{}\n{}", cause(&entry.title, entry.said_at, now), files.collect::<String>())
     };

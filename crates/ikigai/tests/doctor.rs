@@ -95,7 +95,7 @@ fn a_bad_database_is_told_with_what_to_do() {
     let address = format!("sqlite://{}", workspace.text("file"));
     let expected = format!(
         "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}{NO_TERMINAL}\
-         BAD database       {} is not a database: move it away, or choose another place with --db sqlite://PATH\n",
+         BAD database       {} is not a database: move it, or choose another path with --db sqlite://PATH\n",
         workspace.text("file")
     );
     let (code, stdout, stderr) = workspace.run(["-C", "../home", "doctor", "--db", &address]);

@@ -487,7 +487,7 @@ impl OpenDatabase {
         let fork = NewFork {
             prompt: None,
             name: name.map(str::to_owned),
-            context: ikigai_store::Context::Fresh,
+            context: ikigai_store::ForkContext::Fresh,
             limits: AgentLimits { agents: 100, depth: 4 },
             system: None,
         };

@@ -1,4 +1,4 @@
-//! `/mail`: the same mailbox, typed and shown as a person likes it.
+//! The `/mail` command: the same mailbox for the user.
 
 use ikigai_conversation::{AgentId, Time};
 use ikigai_store::{InboxFilter, Outcome, Step};
@@ -17,15 +17,15 @@ Usage: /mail [inbox]
        /mail send AGENT TEXT
        /mail unread ID";
 
-/// A typed command, ready for the store.
+/// A parsed command, ready for the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What is to be done.
+    /// What to do.
     pub step: Step,
 }
 
 impl Command {
-    /// Reads what stands behind `/mail`.
+    /// Parses the arguments of `/mail`.
     ///
     /// # Errors
     /// The text to show: the usage, or `Error: …`.
@@ -53,12 +53,12 @@ impl Command {
     /// Reads a message.
     ///
     /// # Errors
-    /// The text to show, as with all of these: `Error: …`.
+    /// The text to show, as for all of these: `Error: …`.
     pub fn read(id: &str) -> Result<Command, String> {
         Command::checked(parse_id_text(id).map(Step::Read))
     }
 
-    /// Makes a message unread.
+    /// Marks a message unread.
     #[allow(clippy::missing_errors_doc, reason = "as with read")]
     pub fn unread(id: &str) -> Result<Command, String> {
         Command::checked(parse_id_text(id).map(Step::Unread))
@@ -74,10 +74,10 @@ impl Command {
         step.map(|step| Command { step }).map_err(|error| format!("Error: {error}"))
     }
 
-    /// What the person sees.
+    /// The text for the user.
     ///
     /// # Errors
-    /// The text to show when nothing was done: `Error: …`.
+    /// The text to show if nothing was done: `Error: …`.
     pub fn render(agent: &AgentId, outcome: &Outcome, now: Time) -> Result<String, String> {
         if let Some(error) = MailError::of(outcome) {
             return Err(format!("Error: {error}"));
@@ -110,7 +110,7 @@ impl Command {
             | Outcome::Forked(_)
             | Outcome::Killed(_)
             | Outcome::Agents(_)
-            | Outcome::Waited(_)
+            | Outcome::WaitEnded(_)
             | Outcome::Abandoned
             | Outcome::Refused(_) => {
                 unreachable!("a failure was told above")
@@ -132,7 +132,7 @@ fn split_word(text: &str) -> (&str, &str) {
     }
 }
 
-/// Takes one pair of quotes off.
+/// Removes one pair of quotes.
 fn without_quotes(text: &str) -> &str {
     let text = text.trim();
     ['"', '\'']
@@ -144,7 +144,7 @@ fn without_quotes(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::MailId;
-    use ikigai_store::{Address, InboxPage, Listed, Mail};
+    use ikigai_store::{AgentAddress, InboxEntry, InboxPage, Mail};
 
     use super::*;
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn sent(to: &str, body: &str) -> Step {
-        Step::Send { to: Address::Id(agent(to)), given: to.to_owned(), body: body.to_owned() }
+        Step::Send { to: AgentAddress::Id(agent(to)), given: to.to_owned(), body: body.to_owned() }
     }
 
     #[track_caller]
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_understood() {
+    fn every_form_is_parsed() {
         let all = InboxFilter { unread: None, from: None, limit: 50, offset: 0 };
         for line in ["", " ", "inbox", "  inbox  "] {
             check(line, Ok(Step::Inbox(all.clone())));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_of_quotes_is_taken_off() {
+    fn one_pair_of_quotes_is_removed() {
         check("send 1/ \"a b\"", Ok(sent("1/", "a b")));
         check("send 1/ 'a b'", Ok(sent("1/", "a b")));
         check("send 1/ \"\"a\"\"", Ok(sent("1/", "\"a\"")));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_argument_names_the_usage() {
+    fn a_missing_argument_shows_the_usage() {
         check("read", Err("Error: missing argument, use /mail read ID"));
         check("unread ", Err("Error: missing argument, use /mail unread ID"));
         for line in ["send", "send 1/", "send 1/  "] {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told_the_usage_one_line_per_form() {
+    fn anything_else_shows_the_usage_with_one_line_per_form() {
         for line in ["help", "Inbox", "inbox 5", "delete 5", "5", "reads 5", "--help"] {
             check(line, Err(USAGE));
         }
@@ -231,8 +231,13 @@ mod tests {
         assert_eq!(shown, expected.map(str::to_owned).map_err(str::to_owned));
     }
 
-    fn listed(id: i64, from: &str, unread: bool, body: &str) -> Listed {
-        Listed { id: MailId::new(id).unwrap(), from: agent(from), unread, body: body.to_owned() }
+    fn listed(id: i64, from: &str, unread: bool, body: &str) -> InboxEntry {
+        InboxEntry {
+            id: MailId::new(id).unwrap(),
+            from: agent(from),
+            unread,
+            body: body.to_owned(),
+        }
     }
 
     #[test]
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_shown_whole() {
+    fn a_whole_message_is_shown() {
         let mail = Mail {
             id: MailId::new(5).unwrap(),
             from: agent("1/"),

@@ -1,4 +1,4 @@
-//! What a model is told of a step's outcome.
+//! The result of a step, as the model gets it.
 
 use ikigai_store::{InboxPage, Outcome};
 use ikigai_tools::ToolResult;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::MailError;
 use crate::preview::preview;
 
-/// The bare result of a `mail` call; without an outcome the database has refused the step.
+/// The bare result of a `mail` call. Without an outcome the database has refused the step.
 pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
     let Some(outcome) = outcome else {
         return MailError::Database.into();
@@ -39,7 +39,7 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
         | Outcome::Forked(_)
         | Outcome::Killed(_)
         | Outcome::Agents(_)
-        | Outcome::Waited(_)
+        | Outcome::WaitEnded(_)
         | Outcome::Abandoned
         | Outcome::Refused(_) => {
             unreachable!("a failure was told above")
@@ -76,7 +76,7 @@ fn bare(fields: Value) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::{AgentId, MailId, Time};
-    use ikigai_store::{Listed, Mail};
+    use ikigai_store::{InboxEntry, Mail};
 
     use super::*;
 
@@ -89,8 +89,8 @@ mod tests {
         MailId::new(number).unwrap()
     }
 
-    fn listed(number: i64, unread: bool, body: &str) -> Listed {
-        Listed { id: id(number), from: AgentId::top_level(1), unread, body: body.to_owned() }
+    fn listed(number: i64, unread: bool, body: &str) -> InboxEntry {
+        InboxEntry { id: id(number), from: AgentId::top_level(1), unread, body: body.to_owned() }
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn sending_names_the_recipient_and_the_message() {
+    fn the_result_of_sending_names_recipient_and_message() {
         let to = AgentId::top_level(1);
         check(&Outcome::Sent { id: id(7), to }, r#"{"sent":true,"to":"1/","id":7}"#);
         check(&Outcome::MadeUnread(id(7)), r#"{"id":7,"unread":true}"#);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ikigai_conversation::EffectKind;
-use ikigai_store::{AgentLimits, Context, NewFork, Step};
+use ikigai_store::{AgentLimits, ForkContext, NewFork, Step};
 use ikigai_tools::{Arguments, BuiltIn, Call, Choice, Tool, ToolResult, tool};
 
 pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
@@ -40,8 +40,8 @@ fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
         return Err(ToolResult::failure("Prompt cannot be empty"));
     }
     let context = match context {
-        None | Some(Knowledge::Fresh) => Context::Fresh,
-        Some(Knowledge::Full) => Context::Full,
+        None | Some(Knowledge::Fresh) => ForkContext::Fresh,
+        Some(Knowledge::Full) => ForkContext::Full,
     };
     // A name of nothing is how models leave it out.
     let name = name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::tools::testing::check;
 
-    fn fork(name: Option<&str>, context: Context) -> Step {
+    fn fork(name: Option<&str>, context: ForkContext) -> Step {
         Step::Fork(NewFork {
             prompt: Some("do it".to_owned()),
             name: name.map(str::to_owned),
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_prompt_is_needed_and_the_rest_is_not() {
-        check("fork", r#"{"prompt":"do it"}"#, Ok(fork(None, Context::Fresh)));
+        check("fork", r#"{"prompt":"do it"}"#, Ok(fork(None, ForkContext::Fresh)));
         for missing in ["", "{}", r#"{"prompt":5}"#, r#"{"prompt":null,"name":7}"#] {
             check("fork", missing, Err(r#"{"error":"Missing required parameter: prompt"}"#));
         }
@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn optional_parameters_are_checked_in_their_order() {
         let full = r#"{"prompt":"do it","name":" builder ","context":"full"}"#;
-        check("fork", full, Ok(fork(Some("builder"), Context::Full)));
+        check("fork", full, Ok(fork(Some("builder"), ForkContext::Full)));
         let absent = r#"{"prompt":"do it","name":null,"context":null,"extra":1}"#;
-        check("fork", absent, Ok(fork(None, Context::Fresh)));
-        check("fork", r#"{"prompt":"do it","name":""}"#, Ok(fork(None, Context::Fresh)));
+        check("fork", absent, Ok(fork(None, ForkContext::Fresh)));
+        check("fork", r#"{"prompt":"do it","name":""}"#, Ok(fork(None, ForkContext::Fresh)));
         let wrong = |value| format!(r#"{{"prompt":"do it","context":{value}}}"#);
         for context in [r#""half""#, "true", "1", r#""FULL""#] {
             check("fork", &wrong(context), Err(r#"{"error":"Invalid parameter: context"}"#));

@@ -27,19 +27,20 @@ fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::AgentId;
-    use ikigai_store::{Address, Named};
+    use ikigai_store::{AgentAddress, NamedAgent};
 
     use super::*;
     use crate::tools::testing::check;
 
     #[test]
     fn an_agent_is_named_as_in_mail() {
-        let named = |address, given: &str| Step::Kill(Named { address, given: given.to_owned() });
-        let id = || Address::Id(AgentId::parse("0/1/").unwrap());
+        let named =
+            |address, given: &str| Step::Kill(NamedAgent { address, given: given.to_owned() });
+        let id = || AgentAddress::Id(AgentId::parse("0/1/").unwrap());
         check("kill", r#"{"agent":"0/1/"}"#, Ok(named(id(), "0/1/")));
         check("kill", r#"{"agent":" 0/1 "}"#, Ok(named(id(), "0/1/")));
-        check("kill", r#"{"agent":"parent"}"#, Ok(named(Address::Parent, "parent")));
-        let name = || Address::Name("builder".to_owned());
+        check("kill", r#"{"agent":"parent"}"#, Ok(named(AgentAddress::Parent, "parent")));
+        let name = || AgentAddress::Name("builder".to_owned());
         check("kill", r#"{"agent":"builder"}"#, Ok(named(name(), "builder")));
         for missing in ["{}", r#"{"agent":null}"#, r#"{"agent":1}"#] {
             check("kill", missing, Err(r#"{"error":"Missing required parameter: agent"}"#));

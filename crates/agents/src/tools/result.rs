@@ -1,7 +1,7 @@
 //! What a model is told of a step's outcome, in the envelope of all tools.
 
 use ikigai_mail::render_result;
-use ikigai_store::{Agent, Awaited, Outcome, Status, Step, Waited};
+use ikigai_store::{Agent, AwaitedAgent, Outcome, Status, Step, WaitReport};
 use ikigai_tools::{OutputSize, ToolResult, counted, cut};
 use serde_json::{Map, Value, json};
 
@@ -40,7 +40,9 @@ fn render(outcome: Option<&Outcome>, size: OutputSize) -> ToolResult {
             let line = counted(agents.len() as u64, "agent", "agents");
             success(json!({ "agents": listed })).summed_up(line)
         }
-        Outcome::Waited(waited) => success(render_wait(waited, size)).summed_up(wait_line(waited)),
+        Outcome::WaitEnded(waited) => {
+            success(render_wait(waited, size)).summed_up(wait_line(waited))
+        }
         Outcome::Abandoned => {
             ToolResult::failure("Interrupted: the wait was ended, the agents go on")
         }
@@ -74,7 +76,7 @@ fn listed(agent: &Agent) -> Value {
 }
 
 /// All answers together have the room of one output.
-fn render_wait(waited: &Waited, size: OutputSize) -> Value {
+fn render_wait(waited: &WaitReport, size: OutputSize) -> Value {
     let lengths = waited.results.iter().filter_map(|result| text_of(result).map(str::len));
     let share = fair_share(lengths.collect(), size.bytes());
     let mut truncated = false;
@@ -94,8 +96,9 @@ fn render_wait(waited: &Waited, size: OutputSize) -> Value {
 }
 
 /// How those are that were waited for: `0/0/ idle, 0/1/ running; 1 unread`.
-fn wait_line(waited: &Waited) -> String {
-    let status = |result: &Awaited| format!("{} {}", result.agent, status_name(&result.status));
+fn wait_line(waited: &WaitReport) -> String {
+    let status =
+        |result: &AwaitedAgent| format!("{} {}", result.agent, status_name(&result.status));
     let results: Vec<String> = waited.results.iter().map(status).collect();
     let results = if results.is_empty() { "nobody".to_owned() } else { results.join(", ") };
     match waited.unread {
@@ -112,14 +115,14 @@ fn status_name(status: &Status) -> &'static str {
     }
 }
 
-fn text_of(result: &Awaited) -> Option<&str> {
+fn text_of(result: &AwaitedAgent) -> Option<&str> {
     match &result.status {
         Status::Answered(text) | Status::Failed(text) => Some(text),
         Status::Running | Status::Dead => None,
     }
 }
 
-fn told(result: &Awaited, bounded: &mut impl FnMut(&str) -> String) -> Value {
+fn told(result: &AwaitedAgent, bounded: &mut impl FnMut(&str) -> String) -> Value {
     let mut fields = Map::new();
     fields.insert("agent".to_owned(), json!(result.agent));
     let mut tell = |name: &str, value: String| fields.insert(name.to_owned(), Value::from(value));
@@ -164,8 +167,11 @@ mod tests {
     }
 
     fn waited(results: Vec<(&str, Status)>, unread: u32) -> Outcome {
-        let result = |(agent, status)| Awaited { agent: id(agent), status };
-        Outcome::Waited(Waited { results: results.into_iter().map(result).collect(), unread })
+        let result = |(agent, status)| AwaitedAgent { agent: id(agent), status };
+        Outcome::WaitEnded(WaitReport {
+            results: results.into_iter().map(result).collect(),
+            unread,
+        })
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(crate) fn run(
 fn to_json(session: &Session) -> Value {
     json!({
         "id": session.id.to_string(),
-        "directory": session.place.directory,
+        "directory": session.location.directory,
         "title": session.title,
         "created_at": session.created_at.to_string(),
         "updated_at": session.updated_at.to_string(),
@@ -65,7 +65,7 @@ pub(crate) fn render(session: &Session) -> String {
         "{}  {}\n    {} · {} {agents}, {} {messages} · {}\n",
         session.id,
         title,
-        session.place.directory,
+        session.location.directory,
         session.agents,
         session.messages,
         relative_time(session.updated_at, now()),

@@ -65,7 +65,7 @@ fn tell_of_older(environment: &Environment, session: &OpenSession<'_>) -> anyhow
     }
     let (here, store) = (place(environment), session.store());
     let sessions = session.wait(store.sessions())?.into_iter();
-    let older = sessions.filter(|other| other.place == here && other.id != session.id);
+    let older = sessions.filter(|other| other.location == here && other.id != session.id);
     for older in older.take(LOOKED_AT) {
         if !session.wait(store.undoable(older.id))?.is_empty() {
             let told = "An older session of this directory has something to take back";

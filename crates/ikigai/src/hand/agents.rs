@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ikigai_conversation::AgentId;
 use ikigai_mail::parse_named;
-use ikigai_store::{Agent, Context, NewFork, Outcome, State, Step, StoreError, Tokens};
+use ikigai_store::{Agent, ForkContext, NewFork, Outcome, State, Step, StoreError, Tokens};
 
 use super::{Hand, NOT_YET};
 use crate::session::find_agent;
@@ -74,7 +74,7 @@ impl Hand<'_> {
         let fork = NewFork {
             prompt: Some(prompt.to_owned()).filter(|prompt| !prompt.is_empty()),
             name: None,
-            context: Context::Full,
+            context: ForkContext::Full,
             limits: settings::agent_limits(settings),
             system: None,
         };

@@ -212,7 +212,7 @@ impl Desk<'_> {
         self.tell_model(&agent);
         // An agent that never spoke has no log, nor has a session that is not made yet.
         let Hand { store, session, .. } = &self.hand;
-        let log = store.newest_messages(*session, agent.clone(), RECALLED).await;
+        let log = store.latest_messages(*session, agent.clone(), RECALLED).await;
         let log = log.unwrap_or_default();
         let is_beginning = log.is_empty() && agent == *self.hand.seat.agent();
         if let Some(greeting) = self.greeting.clone().filter(|_| is_beginning) {
