@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
 use ikigai_store::{Next, Outcome, Requests, Step, StoreError};
-use ikigai_tools::{Facts, Prepared, Reach, ToolResult};
+use ikigai_tools::{Approved, Facts, Prepared, Reach, ToolResult, Touched};
 use tracing::info;
 
 use crate::agent::Agent;
@@ -87,7 +87,7 @@ impl Agent {
         match prepared {
             Prepared::Call(prepared) => {
                 // What commands of other agents find there meanwhile is none of theirs.
-                let _expecting = match (&destination, reach) {
+                let expecting = match (&destination, reach) {
                     (Some(path), Reach::TreeAndGuarded | Reach::Anywhere | Reach::Full) => {
                         Some(self.toolbox().commands.expecting(path).await)
                     }
@@ -101,6 +101,10 @@ impl Agent {
                     }
                 };
                 let mut ran = prepared.run(&context).await;
+                if let (Some(expecting), Some(Touched::Changed(change))) = (expecting, &ran.touched)
+                {
+                    expecting.wrote(&Approved::Content(change.hash.clone())).await;
+                }
                 if let Some(why) = ran.no_sandbox {
                     return self.run_without_sandbox(call, subject, why, limit, next).await;
                 }

@@ -27,7 +27,7 @@ use crate::protected::{put_back, quarantined};
 use crate::sandbox;
 use crate::sandbox::{Enclosure, Kind, NoSandbox, Root, Sandbox};
 use crate::search_paths::avoiding;
-use crate::watchdog::{Request, STATUS_LIMIT, Status, Watch};
+use crate::watchdog::{Approved, Request, STATUS_LIMIT, Status, Watch};
 use crate::words::{Variables, is_loaders};
 pub(crate) use running::Running;
 use running::{CommandOutput, Control};
@@ -123,8 +123,10 @@ impl Commands {
         let known = quarantined(&self.quarantine)?;
         let record = known.into_iter().find(|record| record.id == id);
         let record = record.ok_or(io::ErrorKind::NotFound)?;
-        let _expecting = self.expecting(&record.finding.path).await;
-        put_back(&self.quarantine, id)
+        let expecting = self.expecting(&record.finding.path).await;
+        let path = put_back(&self.quarantine, id)?;
+        expecting.wrote(&Approved::Anything).await;
+        Ok(path)
     }
 
     /// Whether commands can be kept in a sandbox here. A trial is only made where that is not certain.

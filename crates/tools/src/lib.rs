@@ -106,7 +106,7 @@ pub use sandbox::{
 pub use touched::{Before, Change, Content, Sight, Stale, Touched};
 pub use tree::Tree;
 pub use walk::list_files;
-pub use watchdog::{Watch, serve as serve_watchdog};
+pub use watchdog::{Approved, Watch, serve as serve_watchdog};
 
 /// What the [`tool!`] macro needs where it is used.
 #[doc(hidden)]

@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::watchdog::{GRACE, READY, Request, Watch};
+use crate::watchdog::{Approved, GRACE, READY, Request, Watch};
 use crate::words::{Variables, is_loaders};
 
 /// The watchdogs of a program.
@@ -135,7 +135,7 @@ impl Watchdogs {
             // A watchdog that cannot be told is gone, and so are its commands.
             sockets.extend(expect(link, path).await.ok());
         }
-        Expecting { _sockets: sockets }
+        Expecting { sockets }
     }
 
     pub(super) async fn close(&self) {
@@ -155,7 +155,17 @@ impl Watchdogs {
 /// A path that is written with approval, as long as this is there.
 #[derive(Debug)]
 pub struct Expecting {
-    _sockets: Vec<UnixStream>,
+    sockets: Vec<UnixStream>,
+}
+
+impl Expecting {
+    /// Says what was written. Without this nothing was: what is found there then was not approved.
+    pub async fn wrote(mut self, approved: &Approved) {
+        for socket in &mut self.sockets {
+            // A watchdog that cannot be told is gone, and so are its commands.
+            let _ = socket.write_all(approved.encode().as_bytes()).await;
+        }
+    }
 }
 
 /// Tells a watchdog of a path, and waits until it has taken notice.

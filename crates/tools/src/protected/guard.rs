@@ -15,7 +15,8 @@ use super::finding::{Current, Finding, Roots};
 use super::folders::{Closed, Folders};
 use super::quarantine::{Quarantine, Restore};
 use super::record::{Record, Restored};
-use super::snapshot::{Role, Snapshot};
+use super::snapshot::{Entry, Role, Snapshot};
+use crate::looks::ContentHash;
 
 /// Roots of one command. A session has a handful.
 const MOST_ROOTS: usize = 64;
@@ -200,16 +201,30 @@ impl Guard {
         records
     }
 
-    /// Records the current state of a path, and of all in it, as approved: after an approved write of a file tool, or
-    /// after [`put_back`](super::put_back).
+    /// Records the current state of a path, and of all in it, as approved: after [`put_back`](super::put_back).
     pub fn accept(&self, path: &Path) {
+        self.accept_if(path, |_| true);
+    }
+
+    /// Records a file as approved if it has this content: after an approved write of a file tool. A command that writes
+    /// there at the same moment may have replaced what was approved.
+    pub fn accept_content(&self, path: &Path, hash: &ContentHash) {
+        self.accept_if(path, |found| match found.map(|entry| &entry.version.content) {
+            Some(Content::Bytes(bytes)) => ContentHash::of(bytes) == *hash,
+            Some(Content::Link(_) | Content::Folder | Content::Unknown) | None => false,
+        });
+    }
+
+    fn accept_if(&self, path: &Path, is_approved: impl Fn(Option<&Entry>) -> bool) {
         let mut watched = self.paths.lock();
         let now = self.look(&mut watched);
         for (id, now) in self.roots.iter().zip(&now) {
             let Some(watched) = watched.get_mut(id) else { continue };
             let Ok(inside) = path.strip_prefix(&watched.root.path) else { continue };
-            watched.before.copy_from(now, inside);
-            watched.good.copy_from(now, inside);
+            if is_approved(now.entries.get(inside)) {
+                watched.before.copy_from(now, inside);
+                watched.good.copy_from(now, inside);
+            }
         }
     }
 

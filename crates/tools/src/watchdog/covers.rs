@@ -219,8 +219,15 @@ fn read(inotify: &OwnedFd) -> io::Result<Vec<Replaced>> {
 }
 
 impl Covered {
-    /// Whether the command could only read what is at a path, all the time: nothing there, around or in it was replaced.
+    /// Whether commands could only read what is at a path, so that a change of it is the user's: this command, and all
+    /// others that run. One that was started before the file existed has no cover on it, and can write it.
     pub(super) fn was_read_only(&self, path: &Path) -> bool {
+        let others = lock(&self.all.0).commands();
+        self.keeps_from_writing(path) && others.iter().all(|other| other.keeps_from_writing(path))
+    }
+
+    /// Whether the command could only read it, all the time: nothing there, around or in it was replaced.
+    fn keeps_from_writing(&self, path: &Path) -> bool {
         let is_cover = |cover: &Cover| cover.place == Place::Read && path.starts_with(&cover.path);
         let is_near = |fallen: &PathBuf| fallen.starts_with(path) || path.starts_with(fallen);
         self.covers.iter().any(is_cover) && !lock(&self.fallen).iter().any(is_near)
