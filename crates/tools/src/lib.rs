@@ -103,6 +103,7 @@ pub use sandbox::{
     Identity, Kind as SandboxKind, LastingIdentity, NoSandbox, Root, Sandbox, other_names,
     secret_places,
 };
+pub use search_paths::avoiding;
 pub use touched::{Before, Change, Content, Sight, Stale, Touched};
 pub use tree::Tree;
 pub use walk::list_files;

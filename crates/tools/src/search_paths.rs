@@ -13,7 +13,7 @@ use crate::sandbox::Root;
 use crate::words::Variables;
 
 /// Lists of paths, from which only some are left out.
-const LISTS: [&str; 12] = [
+const LISTS: [&str; 15] = [
     "PATH",
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
@@ -22,15 +22,19 @@ const LISTS: [&str; 12] = [
     "DYLD_INSERT_LIBRARIES",
     "PYTHONPATH",
     "PERL5LIB",
+    "PERLLIB",
     "RUBYLIB",
+    "GEM_PATH",
+    "CLASSPATH",
     "NODE_PATH",
     "CDPATH",
     "MANPATH",
 ];
 
 /// Single paths, which are empty then: to the programs that is as if they were not set.
-const SINGLE: [&str; 14] = [
+const SINGLE: [&str; 19] = [
     "BASH_ENV",
+    "CARGO_HOME",
     "ENV",
     "GIT_ASKPASS",
     "GIT_CONFIG",
@@ -42,16 +46,21 @@ const SINGLE: [&str; 14] = [
     "GIT_TEMPLATE_DIR",
     "PYTHONHOME",
     "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "RUSTC_WORKSPACE_WRAPPER",
     "RUSTC_WRAPPER",
+    "RUSTUP_HOME",
     "SSH_ASKPASS",
+    "XDG_CONFIG_HOME",
 ];
 
-/// Those of the `variables` that have to change, with their values, so that none leads into `avoided`. Relative paths are
-/// left out as well: they lead wherever a command stands. Nothing changes where nothing is avoided.
-pub(crate) fn avoiding<'a>(
+/// Those of the `variables` that have to change, with their values, so that none leads into `avoided`: for a program that
+/// is started outside the sandbox. Relative paths are left out as well: they lead wherever a command stands. Nothing
+/// changes where nothing is avoided.
+pub fn avoiding<'a>(
     avoided: &[Root],
     variables: impl Iterator<Item = &'a (OsString, OsString)>,
-) -> Variables {
+) -> Vec<(OsString, OsString)> {
     if avoided.is_empty() {
         return Variables::new();
     }
@@ -112,6 +121,7 @@ mod tests {
         check("LD_PRELOAD", &at("tree/x.so"), Some(""));
         check("LD_PRELOAD", &format!("/x.so {}", at("tree/y.so")), Some("/x.so"));
         check("BASH_ENV", &at("tree/env"), Some(""));
+        check("XDG_CONFIG_HOME", &at("tree/config"), Some(""));
         check("BASH_ENV", "env", Some(""));
         check("BASH_ENV", "/etc/env", None);
         check("OTHER", &at("tree"), None);
