@@ -127,9 +127,13 @@ const UPDATES: [&[u8]; 4] = [b"checkout", b"merge", b"none", b"rebase"];
 /// What git itself speaks to; everything else is spoken to by a program that the address names.
 const SCHEMES: [&str; 4] = ["git", "http", "https", "ssh"];
 
-/// Whether a path that stands in a setting leads into a root without links; relative ones are relative to the folder.
+/// Where a path leads that stands in a setting; relative ones are relative to the folder.
 pub(super) trait Inside {
+    /// Whether it leads into a root without links.
     fn leads_inside(&self, folder: &Path, path: &Path) -> bool;
+
+    /// Whether it leads to a working tree of the repository in the folder, and not to where git would write settings.
+    fn leads_to_working_tree(&self, repository: &Path, path: &Path) -> bool;
 }
 
 /// As many keys are named as somebody reads.
@@ -198,7 +202,7 @@ impl Place<'_> {
                 // Only git's own submodules need one; elsewhere a folder could become a link later.
                 let is_submodule = self.repository.iter().any(|name| name == "modules");
                 let folder = Path::new(OsStr::from_bytes(text));
-                is_submodule && self.inside.leads_inside(self.repository, folder)
+                is_submodule && self.inside.leads_to_working_tree(self.repository, folder)
             }
             Rule::Never => false,
         }
@@ -328,6 +332,10 @@ mod tests {
                 }
             }
             to.starts_with("/root")
+        }
+
+        fn leads_to_working_tree(&self, repository: &Path, path: &Path) -> bool {
+            self.leads_inside(repository, path)
         }
     }
 

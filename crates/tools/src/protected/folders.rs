@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::beneath::{Look, Root};
+pub(super) use marks::is_shared_index;
 use walk::Walk;
 
 /// As many unreadable folders are named.
@@ -63,6 +64,8 @@ pub(super) struct Found {
     pub(super) with_git: Vec<PathBuf>,
     /// `modules` and `worktrees` of repositories, folders in these, and all others in a repository that have a link in them.
     pub(super) nests: Vec<PathBuf>,
+    /// Those of the repositories in which there is an index that others share.
+    pub(super) with_shared_index: Vec<PathBuf>,
     /// Why not everything was looked at.
     pub(super) incomplete: Vec<String>,
     unreadable: usize,

@@ -10,7 +10,9 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat};
 use rustix::io::Errno;
 
-use super::marks::{CUT, HAS_GIT, HAS_LINK, INSIDE, Marks, NEST, REPOSITORY, UNREADABLE, flags};
+use super::marks::{
+    CUT, HAS_GIT, HAS_LINK, HAS_SHARED, INSIDE, Marks, NEST, REPOSITORY, UNREADABLE, flags,
+};
 use super::{Closed, Folders, Found, MOST_NAMED, Node, UNSETTLED};
 use crate::change_time::{is_exact, is_settled};
 use crate::protected::beneath::{
@@ -344,6 +346,9 @@ impl<'a> Walk<'a> {
             self.found.nests.push(path.clone());
         }
         if flags & REPOSITORY != 0 {
+            if flags & HAS_SHARED != 0 {
+                self.found.with_shared_index.push(path.clone());
+            }
             self.found.repositories.push(path);
         }
     }
