@@ -13,10 +13,12 @@ use ikigai_tools::{Commands, Context, Dispatcher, FileMemory, Mode, OutputSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Event, Happening, Sink};
+use crate::attention::OpenQuestion;
 use crate::models::Models;
-use crate::permission::{Answer, Permissions};
+use crate::permission::Permissions;
 use crate::seat::Seat;
+use ikigai_protocol::ApprovalAnswer;
+use ikigai_protocol::{Event, EventKind, EventSink};
 
 /// The model that an agent talks to.
 #[derive(Debug, Clone)]
@@ -60,7 +62,8 @@ impl Toolbox {
             description: declaration.description.to_owned(),
             parameters: declaration.parameters_schema(),
         };
-        let offered = self.dispatcher.declarations().filter(|tool| mode.offers(tool.name));
+        let offered =
+            self.dispatcher.declarations().filter(|tool| ikigai_tools::offers(mode, tool.name));
         offered.map(tool).collect()
     }
 }
@@ -111,7 +114,7 @@ pub struct Equipment {
     /// Written at the beginning of a log that has no other.
     pub prompt: String,
     /// Who is told of all that happens.
-    pub events: Sink,
+    pub events: EventSink,
 }
 
 /// An agent that this process runs.
@@ -132,8 +135,10 @@ pub(crate) struct Agent {
     inherited: usize,
     /// Whether something may wait in the queue of what the person said; set by whoever puts it there.
     pub(crate) queued: Arc<AtomicBool>,
-    /// What the person answers to questions of the turn that runs.
-    pub(crate) answers: mpsc::Receiver<Answer>,
+    /// What the user answers to the questions of the current turn.
+    pub(crate) answers: mpsc::Receiver<ApprovalAnswer>,
+    /// The question that is open.
+    pub(crate) question: OpenQuestion,
     /// Ends the turn that runs; a new one for every turn.
     pub(crate) interrupt: CancellationToken,
 }
@@ -157,6 +162,7 @@ impl Agent {
             queued: Arc::new(AtomicBool::new(true)),
             // Nobody is asked before there is a turn.
             answers: mpsc::channel(1).1,
+            question: OpenQuestion::default(),
             interrupt: CancellationToken::new(),
         }
     }
@@ -228,6 +234,11 @@ impl Agent {
         Log::forked(inherited, own)
     }
 
+    /// The log without what was inherited in a fork.
+    pub(crate) fn own_log(&self) -> &[Message] {
+        &self.log[self.inherited..]
+    }
+
     /// The ids of all calls in the log, those that no model sees any more included.
     pub(crate) fn call_ids(&self) -> HashSet<&str> {
         let ids = self.log.iter().filter_map(|message| match &message.body {
@@ -266,8 +277,8 @@ impl Agent {
             .remembering(Arc::clone(&self.memory))
     }
 
-    pub(crate) fn emit(&self, happening: Happening) {
-        (self.equipment.events)(Event { agent: self.seat.agent().clone(), happening });
+    pub(crate) fn emit(&self, kind: EventKind) {
+        (self.equipment.events)(Event { agent: self.seat.agent().clone(), kind });
     }
 
     /// The model that is asked now, and the tools that it is offered: the person may have changed model and mode.

@@ -7,7 +7,7 @@ use ikigai_tools::Mode;
 use tracing::{debug, info, warn};
 
 use crate::agent::Agent;
-use crate::event::Happening;
+use ikigai_protocol::EventKind;
 
 /// Models take longer. From one that does not there is no time to be had.
 const SOME_TIME: Duration = Duration::from_millis(20);
@@ -40,12 +40,12 @@ impl Agent {
         let mut on_progress = |progress: Progress<'_>| match progress {
             Progress::Text(text) => {
                 arrived.push_str(text);
-                self.emit(Happening::Text(text.to_owned()));
+                self.emit(EventKind::TextDelta(text.to_owned()));
             }
             Progress::Retry { attempt, fault, delay } => {
                 arrived.clear();
                 warn!(agent, attempt, %fault, ?delay, "asking again");
-                self.emit(Happening::Retry { attempt, reason: fault.to_string(), delay });
+                self.emit(EventKind::Retry { attempt, reason: fault.to_string(), delay });
             }
         };
         debug!(agent, model = model.label, seen = view.len(), "asking");

@@ -4,7 +4,8 @@ use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Message, MessageId, NewMessage};
+use ikigai_conversation::{AgentId, Message, NewMessage};
+use ikigai_protocol::{CommandError, Event, EventKind, QueuedUntil, Reply};
 use ikigai_store::{
     Budget, Ending, Input, Lease, Next, Outcome, Recorded, Refusal, Requests, Sleep, Step,
     StoreError, Touched, Wait, Waiting,
@@ -14,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::agent::Agent;
-use crate::event::{Event, Happening};
+use crate::attention::Typed;
 use crate::seat::Seat;
 
 /// How often a database that cannot be reached is tried again.
@@ -51,13 +52,13 @@ impl Agent {
     /// Writes down what the person says while the agent works, until nobody can say anything any more.
     pub(crate) fn queue_writer(
         &self,
-        mut texts: mpsc::UnboundedReceiver<String>,
+        mut texts: mpsc::Receiver<Typed>,
     ) -> Result<impl Future<Output = Result<(), StoreError>> + use<>, StoreError> {
         let (lease, id) = self.right()?;
         let (store, queued) = (self.seat.store.clone(), self.queued.clone());
         let equipment = self.equipment();
         Ok(async move {
-            while let Some(text) = texts.recv().await {
+            while let Some((text, reply)) = texts.recv().await {
                 let write = || store.queue_input(lease.clone(), id.clone(), text.clone());
                 let mut written = write().await;
                 while written.as_ref().is_err_and(StoreError::is_passing) {
@@ -65,10 +66,14 @@ impl Agent {
                     written = write().await;
                 }
                 match written {
-                    Ok(()) => queued.store(true, Ordering::Relaxed),
+                    Ok(()) => {
+                        queued.store(true, Ordering::Relaxed);
+                        reply.send(Ok(Reply::Queued(QueuedUntil::NextStep)));
+                    }
                     Err(StoreError::Limit(_)) => {
-                        let happening = Happening::Full(text);
-                        (equipment.events)(Event { agent: id.clone(), happening });
+                        let kind = EventKind::InputRejected(text);
+                        (equipment.events)(Event { agent: id.clone(), kind });
+                        reply.refuse(CommandError::QueueFull(id.clone()));
                     }
                     Err(error) => return Err(error),
                 }
@@ -175,7 +180,7 @@ impl Agent {
             .await?;
         ended.messages.into_iter().for_each(|message| self.log_message(message));
         if ended.is_held {
-            self.emit(Happening::MailHeld);
+            self.emit(EventKind::MailHeld);
         }
         Ok(ended.sleep)
     }
@@ -229,45 +234,6 @@ impl Agent {
         .await
     }
 
-    /// Begins a fresh context.
-    pub(crate) async fn clear(&mut self) -> Result<(), StoreError> {
-        if self.seat.lease().is_some() {
-            self.record_end(vec![NewMessage::clear()], Ending::Answered).await?;
-        }
-        Ok(())
-    }
-
-    /// Sets a point to which the person may return.
-    pub(crate) async fn mark(&mut self, label: Option<String>) -> Result<(), StoreError> {
-        if self.seat.lease().is_some() {
-            self.record_end(vec![NewMessage::mark(label)], Ending::Answered).await?;
-        }
-        Ok(())
-    }
-
-    /// Returns to such a point. Mail that was seen behind it is news again (M10).
-    pub(crate) async fn rewind(
-        &mut self,
-        to: MessageId,
-        label: Option<String>,
-    ) -> Result<(), StoreError> {
-        let rewind = NewMessage::rewind(to, label);
-        let message = self
-            .insist(|agent| {
-                let (lease, id) = agent.right()?;
-                let (store, rewind) = (agent.seat.store.clone(), rewind.clone());
-                Ok(async move { store.rewind(lease, id, to, rewind).await })
-            })
-            .await?;
-        self.log_message(message);
-        Ok(())
-    }
-
-    /// Writes down which command the person has used.
-    pub(crate) async fn note(&mut self, command: String) -> Result<(), StoreError> {
-        self.record_end(vec![NewMessage::command(command)], Ending::Answered).await.map(drop)
-    }
-
     /// The right to write to the agent's log.
     pub(crate) fn right(&self) -> Result<(Lease, AgentId), StoreError> {
         let lease = self.seat.lease().ok_or(StoreError::Closed)?;
@@ -284,9 +250,9 @@ impl Agent {
         recorded.requests
     }
 
-    fn log_message(&mut self, message: Message) {
+    pub(crate) fn log_message(&mut self, message: Message) {
         self.log.push(message.clone());
-        self.emit(Happening::Logged(message));
+        self.emit(EventKind::Message(message));
     }
 
     /// Commits or reads, and waits for a database that cannot be reached for now: what a tool has done must get
@@ -312,7 +278,7 @@ impl Agent {
                     done = &mut attempt => break done,
                     error = store.in_doubt(), if !is_told => {
                         is_told = true;
-                        self.emit(Happening::StoreWaits(error.to_string()));
+                        self.emit(EventKind::DatabaseUnavailable(error.to_string()));
                     }
                     () = &mut given_up => return Err(StoreError::Unreachable),
                 }
@@ -320,7 +286,7 @@ impl Agent {
             match done {
                 Err(error) if error.is_passing() => {
                     if !std::mem::replace(&mut is_told, true) {
-                        self.emit(Happening::StoreWaits(error.to_string()));
+                        self.emit(EventKind::DatabaseUnavailable(error.to_string()));
                     }
                     tokio::select! {
                         () = sleep(TRY_AGAIN) => {}

@@ -7,7 +7,7 @@
 //!
 //! | | is | lives in |
 //! | --- | --- | --- |
-//! | [`serve`], [`Order`], [`Command`] | the agents of a process: started, woken, interrupted | `team.rs`, `task.rs` |
+//! | [`serve`], [`Order`], [`AgentCommand`] | the agents of a process: started, woken, interrupted | `team.rs`, `task.rs` |
 //! | the loop | ask the model, run its calls, ask again | `turn.rs`, `call.rs`, `ask.rs` |
 //! | [`Permissions`] | whether a call may be carried out, and who is asked | `permission.rs` |
 //! | [`Event`], [`Done`] | what others see of it | `event.rs` |
@@ -34,13 +34,15 @@ mod team;
 
 mod task;
 
+mod attention;
+mod between_turns;
+mod order;
+
 mod ask;
 mod call;
 mod permission;
 mod turn;
 mod written;
-
-mod event;
 
 mod agent;
 mod files;
@@ -57,13 +59,12 @@ mod wait;
 
 pub use agent::{Equipment, FreeAgents, Limits, Model, Notify, Toolbox};
 pub use catalogue::catalogue;
-pub use event::{Done, Event, Happening, Reason, Sink, Stop};
 pub use models::Models;
-pub use permission::{Answer, Asking, Permissions, Person};
+pub use order::{AgentCommand, Answer, BetweenTurns, Order};
+pub use permission::{Permissions, Person};
 pub use prompt::{Surroundings, system_prompt};
 pub use seat::{Seat, SeatError, Which};
-pub use task::Command;
-pub use team::{Order, serve};
+pub use team::serve;
 pub use tools::{Render, renderer};
 pub use undo::{Fate, Reason as LeftFor, Report, Undone, undo};
 pub use wait::until_over;

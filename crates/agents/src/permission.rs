@@ -6,16 +6,15 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_conversation::{Body, Decision, NewMessage, ToolCall, ToolCallId};
+use ikigai_conversation::{Body, Decision, NewMessage, ToolCall};
 use ikigai_store::{Next, StoreError};
 use ikigai_tools::{
     Call, Commands, Confinement, Context, Facts, Gate, Mode, Question, Reach, Rule, Sandbox,
     ToolResult, Tree, Verdict, interrupted, refusal,
 };
-use tokio::sync::mpsc;
 
 use crate::agent::Agent;
-use crate::event::Happening;
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, EventKind};
 
 /// What the agents of a process may do, and who can be asked. All of them share it.
 #[derive(Debug)]
@@ -68,30 +67,6 @@ pub enum Person {
     Present,
     /// What would be asked is refused.
     Absent,
-}
-
-/// A call that waits for a yes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asking {
-    /// The call.
-    pub call: ToolCall,
-    /// Why it needs one.
-    pub why: String,
-    /// The rule that would make the question needless, as a line of the configuration.
-    pub rule: Option<String>,
-    /// What set the agent going: the first line of what it was told last.
-    pub cause: String,
-}
-
-/// A person's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// The call that it is about; an answer to another one is passed over.
-    pub call: ToolCallId,
-    /// What may be done.
-    pub decision: Decision,
-    /// Why not; it goes to the model.
-    pub reason: Option<String>,
 }
 
 impl Permissions {
@@ -223,7 +198,7 @@ impl Agent {
         let Some(answer) = self.wait_for_answer(call, why + &subject.link(), rule).await? else {
             return Ok(Permit::Refused(None, interrupted()));
         };
-        let Answer { call: id, decision, reason } = answer;
+        let ApprovalAnswer { call: id, decision, reason } = answer;
         let approval = NewMessage::approval(id, decision, reason.clone());
         match decision {
             Decision::No => {
@@ -244,13 +219,20 @@ impl Agent {
         call: &ToolCall,
         why: String,
         rule: Option<String>,
-    ) -> Result<Option<Answer>, StoreError> {
+    ) -> Result<Option<ApprovalAnswer>, StoreError> {
         self.record(Vec::new(), Next::Permission).await?;
         let cause = self.cause();
-        self.emit(Happening::Asks(Asking { call: call.clone(), why, rule, cause }));
+        self.question.set(Some(call.tool_call_id.clone()));
+        self.emit(EventKind::ApprovalRequested(ApprovalRequest {
+            call: call.clone(),
+            why,
+            rule,
+            cause,
+        }));
         let interrupt = self.interrupt.clone();
-        let answered = answer_to(&mut self.answers, &call.tool_call_id);
-        Ok(interrupt.run_until_cancelled(answered).await.flatten())
+        let answered = interrupt.run_until_cancelled(self.answers.recv()).await.flatten();
+        self.question.set(None);
+        Ok(answered)
     }
 
     /// Asks about what commands have put into protected paths, and puts it back after a yes. Returns what the model is
@@ -269,7 +251,7 @@ impl Agent {
         let Some(answer) = self.wait_for_answer(call, why, None).await? else {
             return Ok(Vec::new());
         };
-        let Answer { call: id, decision, reason } = answer;
+        let ApprovalAnswer { call: id, decision, reason } = answer;
         // It is about these paths alone, so there is nothing to be allowed for the session.
         let decision = if decision == Decision::No { decision } else { Decision::Once };
         self.record(vec![NewMessage::approval(id, decision, reason)], Next::Tool).await?;
@@ -290,16 +272,5 @@ impl Agent {
         let is_told = |body: &Body| matches!(body, Body::User | Body::Notification(_));
         let told = self.log.iter().rev().find(|message| is_told(&message.body));
         told.and_then(|message| message.content.lines().next()).unwrap_or_default().to_owned()
-    }
-}
-
-/// Waits for the answer to a call; `None` when nobody is left to give one.
-async fn answer_to(answers: &mut mpsc::Receiver<Answer>, call: &ToolCallId) -> Option<Answer> {
-    loop {
-        match answers.recv().await {
-            Some(answer) if answer.call == *call => return Some(answer),
-            Some(_) => {}
-            None => return None,
-        }
     }
 }

@@ -1,130 +1,116 @@
-//! An agent at work: it owns its state, takes commands and emits events, until it is idle.
+//! An agent at work: it owns its state, takes orders and emits events, until it is idle.
 
-use ikigai_conversation::MessageId;
+use std::collections::VecDeque;
+
+use ikigai_protocol::{CommandError, EventKind, Nothing, StartReason};
 use ikigai_store::{Ending, Requests, Sleep, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::agent::{Agent, Unfinished};
-use crate::event::{Happening, Reason};
-use crate::permission::Answer;
+use crate::attention::Attention;
+use crate::order::{AgentCommand, BetweenTurns, Pending, PendingReply};
 use crate::turn::Turn;
-
-/// What an agent is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    /// A person says this. While the agent works it waits for the next boundary.
-    Say(String),
-    /// A person wants a turn to go on that had stopped for want of requests or by a fault.
-    GoOn,
-    /// The turn is to end at once.
-    Interrupt,
-    /// A fresh context.
-    Clear,
-    /// A point to return to, with a name perhaps. Only an idle agent sets one.
-    Mark(Option<String>),
-    /// Back to such a point; what came after it is hidden from the model. Only an idle agent goes back.
-    Rewind {
-        /// The last message that counts.
-        to: MessageId,
-        /// Its name, if it has one.
-        label: Option<String>,
-    },
-    /// While the agent is idle, its mail waits: the person is writing to it.
-    HoldMail,
-    /// It waits no longer.
-    FreeMail,
-    /// A person's answer to a call that needs a yes.
-    Answer(Answer),
-    /// The person has used this command, with its slash; the log says so, and no model sees it.
-    Note(String),
-    /// There may be mail, or a turn that was cut off.
-    Look,
-}
 
 /// Why a turn starts.
 enum Start {
     Said(String),
-    /// Something that was said before may wait still.
+    /// Earlier input may still be queued.
     Queued,
     /// A turn was cut off.
-    GoOn,
-    /// The person wants it.
-    Resumed,
+    CutOff,
+    /// The user continues it.
+    Continued,
     Mail,
 }
 
 impl Start {
-    fn reason(&self) -> Reason {
+    fn reason(&self) -> StartReason {
         match self {
-            Start::Said(_) | Start::Queued => Reason::Said,
-            Start::GoOn => Reason::CutOff,
-            Start::Resumed => Reason::Resumed,
-            Start::Mail => Reason::Mail,
+            Start::Said(_) | Start::Queued => StartReason::UserMessage,
+            Start::CutOff => StartReason::CutOff,
+            Start::Continued => StartReason::Continued,
+            Start::Mail => StartReason::Mail,
         }
     }
 }
 
-/// An agent that works through what it is told.
+/// An agent that carries out its orders.
 pub(crate) struct Task<'a> {
     pub(crate) agent: &'a mut Agent,
-    pub(crate) commands: &'a mut mpsc::Receiver<Command>,
+    pub(crate) orders: &'a mut mpsc::Receiver<Pending>,
     /// Cancelling it interrupts the turn, and every further one.
     pub(crate) shutdown: CancellationToken,
+    /// Orders that wait for the end of the turn. Their answers have said so.
+    pub(crate) deferred: VecDeque<BetweenTurns>,
 }
 
 impl Task<'_> {
-    /// Works until the agent is idle and nothing that it was told waits.
+    /// Works until the agent is idle and no order is waiting.
     ///
     /// # Errors
     /// When the database refuses, when the agent was killed or another process has taken it over.
     pub(crate) async fn run(mut self) -> Result<(), StoreError> {
         let unfinished = self.agent.load().await?;
-        // What somebody has to say already goes in before the model is asked again.
-        let first = self.commands.try_recv().unwrap_or(Command::Look);
-        match (unfinished, first) {
-            (Unfinished::Turn, Command::Look) => self.work(Start::GoOn).await?,
-            (Unfinished::Turn | Unfinished::Nothing, first) => self.obey(first).await?,
+        // What the user has already said goes in before the model is asked again.
+        let first = self.orders.try_recv().unwrap_or_else(|_| Pending::look());
+        match (unfinished, &first.command) {
+            (Unfinished::Turn, AgentCommand::Look) => self.work(Start::CutOff, None).await?,
+            (Unfinished::Turn | Unfinished::Nothing, _) => self.obey(first).await?,
         }
-        while let Ok(command) = self.commands.try_recv() {
-            self.obey(command).await?;
+        while let Ok(pending) = self.orders.try_recv() {
+            self.obey(pending).await?;
         }
         Ok(())
     }
 
-    /// Does what an idle agent is told.
-    async fn obey(&mut self, command: Command) -> Result<(), StoreError> {
+    /// Carries out an order while the agent is idle.
+    async fn obey(&mut self, pending: Pending) -> Result<(), StoreError> {
+        let Pending { command, reply } = pending;
         match command {
-            Command::Say(text) => self.work(Start::Said(text)).await,
-            Command::GoOn if self.agent.log().needs_turn() => self.work(Start::Resumed).await,
-            Command::Clear => self.agent.clear().await,
-            Command::Mark(label) => self.agent.mark(label).await,
-            Command::Rewind { to, label } => self.agent.rewind(to, label).await,
-            Command::Note(command) => self.agent.note(command).await,
-            Command::Look => {
-                self.work(Start::Queued).await?;
-                self.work(Start::Mail).await
+            AgentCommand::Say(text) => self.work(Start::Said(text), Some(reply)).await,
+            AgentCommand::Continue if self.agent.log().needs_turn() => {
+                self.work(Start::Continued, Some(reply)).await
             }
-            // Nothing goes on, and nothing is asked.
-            Command::GoOn | Command::Interrupt | Command::Answer(_) => Ok(()),
+            AgentCommand::Look => {
+                self.work(Start::Queued, None).await?;
+                self.work(Start::Mail, None).await
+            }
+            AgentCommand::BetweenTurns(command) => {
+                reply.send(self.agent.between_turns(command).await?);
+                Ok(())
+            }
+            AgentCommand::Continue => refuse(reply, Nothing::Continue),
+            AgentCommand::Interrupt => refuse(reply, Nothing::Interrupt),
+            AgentCommand::Answer(_) => refuse(reply, Nothing::Approval),
             // The team's.
-            Command::HoldMail | Command::FreeMail => Ok(()),
+            AgentCommand::HoldMail | AgentCommand::ReleaseMail => {
+                reply.done();
+                Ok(())
+            }
         }
     }
 
-    /// Works until the agent is idle.
-    async fn work(&mut self, start: Start) -> Result<(), StoreError> {
+    /// Works until the agent is idle. The order that started it is answered as soon as its message is committed.
+    async fn work(&mut self, start: Start, reply: Option<PendingReply>) -> Result<(), StoreError> {
         self.agent.interrupt = self.shutdown.child_token();
         let mut reason = start.reason();
         let Some(mut requests) = self.begin(start).await? else { return Ok(()) };
+        if let Some(reply) = reply {
+            reply.done();
+        }
         loop {
-            self.agent.emit(Happening::Started(reason));
+            self.agent.emit(EventKind::TurnStarted(reason));
             let turn = self.attend(requests).await?;
             let (agent, stop) = (self.agent.id().to_string(), turn.done.stop.name());
             info!(agent, stop, "turn ended");
-            self.agent.emit(Happening::Done(turn.done));
+            self.agent.emit(EventKind::TurnEnded(turn.done));
             self.agent.interrupt = self.shutdown.child_token();
+            while let Some(command) = self.deferred.pop_front() {
+                // Its answer said that it waits; that a mark is missing by now is shown by the log.
+                let _ = self.agent.between_turns(command).await?;
+            }
             let Some(further) = self.further_work(turn.sleep).await? else { return Ok(()) };
             (reason, requests) = further;
         }
@@ -134,23 +120,23 @@ impl Task<'_> {
     async fn further_work(
         &mut self,
         mut sleep: Sleep,
-    ) -> Result<Option<(Reason, Requests)>, StoreError> {
+    ) -> Result<Option<(StartReason, Requests)>, StoreError> {
         loop {
             if let Some(requests) = self.agent.record_queued().await? {
-                return Ok(Some((Reason::Said, requests)));
+                return Ok(Some((StartReason::UserMessage, requests)));
             }
             if sleep == Sleep::Asleep {
                 return Ok(None);
             }
             if self.agent.record_news().await? {
-                return Ok(Some((Reason::Mail, Requests::Granted)));
+                return Ok(Some((StartReason::Mail, Requests::Granted)));
             }
-            // The mail was read or taken back in the meantime, and other mail may have come.
+            // The mail was read or withdrawn in the meantime, and other mail may have come.
             sleep = self.agent.record_end(Vec::new(), Ending::Answered).await?;
         }
     }
 
-    /// Writes down why a turn starts; `None` when there is no reason any more.
+    /// Commits why a turn starts; `None` when there is no reason any more.
     async fn begin(&mut self, start: Start) -> Result<Option<Requests>, StoreError> {
         let budget = self.agent.limits().budget;
         match start {
@@ -159,18 +145,18 @@ impl Task<'_> {
                 self.agent.say(text).await.map(Some)
             }
             Start::Queued => self.agent.record_queued().await,
-            Start::GoOn => match self.agent.record_queued().await? {
+            Start::CutOff => match self.agent.record_queued().await? {
                 Some(requests) => Ok(Some(requests)),
                 None => self.agent.resume(None).await.map(Some),
             },
-            Start::Resumed => self.agent.resume(Some(budget)).await.map(Some),
-            Start::Mail => Ok(self.tell_or_rest().await?.then_some(Requests::Granted)),
+            Start::Continued => self.agent.resume(Some(budget)).await.map(Some),
+            Start::Mail => Ok(self.announce_or_rest().await?.then_some(Requests::Granted)),
         }
     }
 
-    /// Tells the agent of its mail. One that was kept awake by mail that is gone now becomes idle instead, or it
-    /// would be looked after for ever.
-    async fn tell_or_rest(&mut self) -> Result<bool, StoreError> {
+    /// Announces the agent's mail. One that was kept awake by mail that is gone now becomes idle instead, or it would be
+    /// woken forever.
+    async fn announce_or_rest(&mut self) -> Result<bool, StoreError> {
         loop {
             if self.agent.record_news().await? {
                 return Ok(true);
@@ -181,13 +167,10 @@ impl Task<'_> {
         }
     }
 
-    /// Runs a turn, and listens meanwhile.
+    /// Runs a turn, and takes orders meanwhile.
     async fn attend(&mut self, requests: Requests) -> Result<Turn, StoreError> {
-        let (interrupt, shutdown) = (self.agent.interrupt.clone(), self.shutdown.clone());
-        let (typed, texts) = mpsc::unbounded_channel();
-        // One question at a time; an answer too many is to none.
-        let (answer, answers) = mpsc::channel(1);
-        self.agent.answers = answers;
+        let shutdown = self.shutdown.clone();
+        let (attention, texts) = Attention::of(self.agent);
         let mut writing = std::pin::pin!(self.agent.queue_writer(texts)?);
         let mut lost = std::pin::pin!(self.agent.seat.lost());
         let mut turn = std::pin::pin!(self.agent.run_turn(requests));
@@ -195,15 +178,8 @@ impl Task<'_> {
         let done = loop {
             tokio::select! {
                 done = &mut turn => break done?,
-                command = self.commands.recv(), if is_open => match command {
-                    // The other end is in here, so it listens.
-                    Some(Command::Say(text)) => drop(typed.send(text)),
-                    Some(Command::Interrupt) => interrupt.cancel(),
-                    Some(Command::Answer(given)) => drop(answer.try_send(given)),
-                    // Mail is looked for when the turn ends.
-                    Some(Command::GoOn | Command::Clear | Command::Note(_) | Command::Look) => {}
-                    Some(Command::Mark(_) | Command::Rewind { .. }) => {}
-                    Some(Command::HoldMail | Command::FreeMail) => {}
+                order = self.orders.recv(), if is_open => match order {
+                    Some(pending) => attention.take(pending, &mut self.deferred),
                     None => is_open = false,
                 },
                 error = &mut lost => return Err(error),
@@ -211,8 +187,13 @@ impl Task<'_> {
                 Err(error) = &mut writing => return Err(error),
             }
         };
-        drop(typed);
+        drop(attention);
         // What is still to be written down is; only the end of the program does not wait for it.
         shutdown.run_until_cancelled(writing).await.unwrap_or(Ok(())).map(|()| done)
     }
+}
+
+fn refuse(reply: PendingReply, nothing: Nothing) -> Result<(), StoreError> {
+    reply.refuse(CommandError::NothingToDo(nothing));
+    Ok(())
 }

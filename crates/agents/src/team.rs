@@ -4,7 +4,7 @@
 //! whose turn was cut off, which child was forked, which free agent is to be taken up, who was killed. So an
 //! idle agent costs nothing, and nobody has to be told of anything that is committed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -16,26 +16,17 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::agent::{Agent, Equipment, FreeAgents};
-use crate::event::{Done, Event, Happening, Stop};
+use crate::order::{AgentCommand, Order, Pending};
 use crate::seat::Seat;
-use crate::task::{Command, Task};
+use crate::task::Task;
+use ikigai_protocol::{CommandError, Event, EventKind, StopReason, TurnEnd};
 
-/// Something for an agent of this process. When nobody is left to give any, the team ends as soon as there is
-/// nothing to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
-    /// Whom it is for.
-    pub agent: AgentId,
-    /// What it is told.
-    pub command: Command,
-}
-
-/// How many commands may wait for an agent. It takes them at once, also while it works, unless the database keeps it
-/// waiting; then a person may type some lines.
-const COMMANDS: usize = 256;
+/// How many orders may wait for an agent. It takes them at once, even while it works, unless it waits for the database; the
+/// user may type some lines meanwhile.
+const ORDERS: usize = 256;
 
 /// Runs the agent at `seat`, all that it forks, and free agents of the session that have something to do. Cancelling
 /// `shutdown` interrupts all turns and ends the team. Leases are given back at the end.
@@ -62,7 +53,7 @@ pub async fn serve(
     };
     let served = team.run(orders).await;
     if let Err(error) = &served {
-        team.emit(team.own.clone(), Happening::Lost(error.to_string()));
+        team.emit(team.own.clone(), EventKind::AgentLost(error.to_string()));
     }
     team.end_all().await;
     equipment.toolbox.commands.close().await;
@@ -91,7 +82,7 @@ struct Team {
 
 /// An agent with a task.
 struct AtWork {
-    commands: mpsc::Sender<Command>,
+    orders: mpsc::Sender<Pending>,
     /// Ends its turn and all further ones.
     stop: CancellationToken,
 }
@@ -99,7 +90,7 @@ struct AtWork {
 /// An agent whose task has ended, with what it was told too late.
 struct Rested {
     agent: Box<Agent>,
-    commands: mpsc::Receiver<Command>,
+    orders: mpsc::Receiver<Pending>,
     served: Result<(), StoreError>,
 }
 
@@ -127,7 +118,7 @@ impl Team {
                 }
                 order = orders.recv(), if is_open => match order {
                     Some(order) => {
-                        let is_due = order.command == Command::FreeMail;
+                        let is_due = order.pending.command == AgentCommand::ReleaseMail;
                         self.pass_on(order);
                         if is_due {
                             self.look().await?;
@@ -145,28 +136,33 @@ impl Team {
         }
     }
 
-    /// Tells an agent something; one that is idle begins to work.
+    /// Passes an order on to its agent; one that is idle starts to work.
     fn pass_on(&mut self, order: Order) {
-        let Order { agent, command } = order;
-        if command == Command::HoldMail {
-            self.held.insert(agent);
-            return;
-        }
-        if command == Command::FreeMail {
-            self.held.remove(&agent);
-            return;
+        let Order { agent, pending } = order;
+        match pending.command {
+            AgentCommand::HoldMail => {
+                self.held.insert(agent);
+                return pending.reply.done();
+            }
+            AgentCommand::ReleaseMail => {
+                self.held.remove(&agent);
+                return pending.reply.done();
+            }
+            _ => {}
         }
         if let Some(at_work) = self.at_work.get(&agent) {
-            // It takes commands at once; when it has just ended, they come back with it.
-            if let Err(TrySendError::Full(Command::Say(text))) = at_work.commands.try_send(command)
-            {
-                self.emit(agent, Happening::Full(text));
+            // It takes orders at once; when it has just ended, they come back with it.
+            match at_work.orders.try_send(pending) {
+                Ok(()) => {}
+                Err(TrySendError::Full(pending) | TrySendError::Closed(pending)) => {
+                    pending.reply.refuse(CommandError::QueueFull(agent));
+                }
             }
             return;
         }
         match self.seat_of(&agent) {
-            Some(seat) => self.start(seat, command),
-            None => warn!(agent = agent.to_string(), "not run here"),
+            Some(seat) => self.start(seat, pending),
+            None => pending.reply.refuse(CommandError::NotRunning(agent)),
         }
     }
 
@@ -204,7 +200,7 @@ impl Team {
             if !self.at_work.contains_key(&agent)
                 && let Some(seat) = self.seat_of(&agent)
             {
-                self.start(seat, Command::Look);
+                self.start(seat, Pending::look());
                 is_begun = true;
             }
         }
@@ -251,45 +247,50 @@ impl Team {
         self.seats.get(&agent.top()).map(|seat| seat.of(agent.clone()))
     }
 
-    fn start(&mut self, seat: Seat, command: Command) {
+    fn start(&mut self, seat: Seat, pending: Pending) {
         let agent = match self.resting.take_if(|resting| resting.id() == seat.agent()) {
             Some(agent) => agent,
             None => Box::new(Agent::new(seat, Arc::clone(&self.equipment))),
         };
-        let (tell, commands) = mpsc::channel(COMMANDS);
+        let (sender, orders) = mpsc::channel(ORDERS);
         // The channel is new and has room.
-        let _ = tell.try_send(command);
-        self.go_on(agent, tell, commands);
+        let _ = sender.try_send(pending);
+        self.go_on(agent, sender, orders);
     }
 
     fn go_on(
         &mut self,
         mut agent: Box<Agent>,
-        tell: mpsc::Sender<Command>,
-        mut commands: mpsc::Receiver<Command>,
+        sender: mpsc::Sender<Pending>,
+        mut orders: mpsc::Receiver<Pending>,
     ) {
         let stop = self.shutdown.child_token();
-        let at_work = AtWork { commands: tell, stop: stop.clone() };
+        let at_work = AtWork { orders: sender, stop: stop.clone() };
         self.at_work.insert(agent.id().clone(), at_work);
         self.tasks.spawn(async move {
-            let task = Task { agent: &mut agent, commands: &mut commands, shutdown: stop };
+            let task = Task {
+                agent: &mut agent,
+                orders: &mut orders,
+                shutdown: stop,
+                deferred: VecDeque::new(),
+            };
             let served = task.run().await;
-            Rested { agent, commands, served }
+            Rested { agent, orders, served }
         });
     }
 
     /// An agent is idle, or cannot go on.
     async fn take_back(&mut self, rested: Rested) -> Result<(), StoreError> {
-        let Rested { agent, commands, served } = rested;
+        let Rested { agent, orders, served } = rested;
         let id = agent.id().clone();
-        let Some(AtWork { commands: tell, .. }) = self.at_work.remove(&id) else { return Ok(()) };
+        let Some(AtWork { orders: sender, .. }) = self.at_work.remove(&id) else { return Ok(()) };
         match served {
-            Ok(()) if !commands.is_empty() => self.go_on(agent, tell, commands),
+            Ok(()) if !orders.is_empty() => self.go_on(agent, sender, orders),
             Ok(()) if id == self.own => self.resting = Some(agent),
             // The next look gives its top-level agent back if that was taken up.
             Ok(()) => {}
             Err(error @ StoreError::AgentDead(_)) => {
-                self.emit(id.clone(), Happening::Done(killed()));
+                self.emit(id.clone(), EventKind::TurnEnded(killed()));
                 if id == self.own {
                     return Err(error);
                 }
@@ -348,7 +349,7 @@ impl Team {
                 at_work.stop.cancel();
             }
         }
-        self.emit(top.clone(), Happening::Lost(error.to_string()));
+        self.emit(top.clone(), EventKind::AgentLost(error.to_string()));
         Ok(())
     }
 
@@ -358,14 +359,14 @@ impl Team {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    fn emit(&self, agent: AgentId, happening: Happening) {
-        (self.equipment.events)(Event { agent, happening });
+    fn emit(&self, agent: AgentId, kind: EventKind) {
+        (self.equipment.events)(Event { agent, kind });
     }
 }
 
-fn killed() -> Done {
+fn killed() -> TurnEnd {
     let error = Some("the agent was killed".to_owned());
-    Done { stop: Stop::Interrupted, text: String::new(), error, may_go_on: false }
+    TurnEnd { stop: StopReason::Interrupted, text: String::new(), error, can_continue: false }
 }
 
 /// Waits until something may have changed. A session that is only just being made is looked for soon.

@@ -7,12 +7,12 @@ use ikigai_store::{Ending, Requests, Sleep, StoreError};
 use crate::agent::{Agent, Notify};
 use crate::ask::Asked;
 use crate::call::Ran;
-use crate::event::{Done, Stop};
 use crate::written::{Written, new_response};
+use ikigai_protocol::{StopReason, TurnEnd};
 
 /// What a turn came to, and whether mail waits behind it.
 pub(crate) struct Turn {
-    pub(crate) done: Done,
+    pub(crate) done: TurnEnd,
     pub(crate) sleep: Sleep,
 }
 
@@ -62,24 +62,24 @@ impl Agent {
         response.calls.clear();
         let text = response.text.clone();
         let (stop, ending, error) = match response.stop {
-            ModelStop::Complete => (Stop::Stop, Ending::Answered, None),
-            ModelStop::Length => (Stop::Length, Ending::Answered, None),
+            ModelStop::Complete => (StopReason::Stop, Ending::Answered, None),
+            ModelStop::Length => (StopReason::Length, Ending::Answered, None),
             ModelStop::Blocked => {
                 let fault = Fault::new(Category::Blocked, "the model was not let go on");
                 let error = explain(&fault);
-                (Stop::Error, Ending::Failed(error.clone()), Some(error))
+                (StopReason::Error, Ending::Failed(error.clone()), Some(error))
             }
         };
         let written = Written::of(response, self.model());
         let sleep = self.record_end(written.words, ending).await?;
-        Ok(Turn { done: Done { stop, text, error, may_go_on: false }, sleep })
+        Ok(Turn { done: TurnEnd { stop, text, error, can_continue: false }, sleep })
     }
 
     /// The answer to the last request that a turn may make.
     async fn answer_at_limit(&mut self, response: Response) -> Result<Turn, StoreError> {
         let mut turn = self.answer(response).await?;
-        if turn.done.stop != Stop::Error {
-            turn.done.stop = Stop::ToolLimit;
+        if turn.done.stop != StopReason::Error {
+            turn.done.stop = StopReason::ToolLimit;
         }
         Ok(turn)
     }
@@ -94,7 +94,12 @@ impl Agent {
         }
         messages.push(NewMessage::interrupted(has_arrived.then_some(response)));
         let sleep = self.record_end(messages, Ending::Interrupted).await?;
-        let done = Done { stop: Stop::Interrupted, text: arrived, error: None, may_go_on: false };
+        let done = TurnEnd {
+            stop: StopReason::Interrupted,
+            text: arrived,
+            error: None,
+            can_continue: false,
+        };
         Ok(Turn { done, sleep })
     }
 
@@ -109,8 +114,13 @@ impl Agent {
 
     async fn end_by_error(&mut self, error: String) -> Result<Turn, StoreError> {
         let sleep = self.record_end(Vec::new(), Ending::Failed(error.clone())).await?;
-        let may_go_on = self.log().needs_turn();
-        let done = Done { stop: Stop::Error, text: String::new(), error: Some(error), may_go_on };
+        let can_continue = self.log().needs_turn();
+        let done = TurnEnd {
+            stop: StopReason::Error,
+            text: String::new(),
+            error: Some(error),
+            can_continue,
+        };
         Ok(Turn { done, sleep })
     }
 }

@@ -53,6 +53,7 @@
 #![forbid(unsafe_code)]
 
 mod kind;
+mod mode;
 
 mod body;
 mod extras;
@@ -83,5 +84,6 @@ pub use ids::{MailId, MessageId, ResponseId, SessionId, ToolCallId};
 pub use kind::Kind;
 pub use log::Log;
 pub use message::{Message, NewMessage};
+pub use mode::Mode;
 pub use time::Time;
 pub use view::Seen;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::agent_id::AgentId;
@@ -43,15 +43,7 @@ impl Message {
 
     /// The message as one line of JSON, without a line break at its end.
     pub fn encode(&self) -> String {
-        let line = Line {
-            id: self.id,
-            agent: &self.agent,
-            kind: self.kind().name(),
-            content: &self.content,
-            data: Data(&self.body),
-            created_at: self.created_at,
-        };
-        serde_json::to_string(&line).expect("texts, numbers and lists always become JSON")
+        serde_json::to_string(self).expect("texts, numbers and lists always become JSON")
     }
 
     /// Reads what [`encode`](Message::encode) wrote; what it cannot read it names.
@@ -65,6 +57,20 @@ impl Message {
             body: Body::from_parts(&parts.kind, parts.data.get())?,
             created_at: parts.created_at,
         })
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let line = Line {
+            id: self.id,
+            agent: &self.agent,
+            kind: self.kind().name(),
+            content: &self.content,
+            data: Data(&self.body),
+            created_at: self.created_at,
+        };
+        line.serialize(serializer)
     }
 }
 

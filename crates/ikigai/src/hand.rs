@@ -9,12 +9,15 @@ mod report;
 
 use std::sync::Arc;
 
-use ikigai_agents::{Command, Model, Models, Order, Permissions, Seat, Undone, undo};
+use ikigai_agents::{
+    AgentCommand, Answer, BetweenTurns, Model, Models, Order, Permissions, Seat, Undone, undo,
+};
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_mail::Command as MailCommand;
+use ikigai_protocol::{Command, CommandError, Request};
 use ikigai_store::{Direction, Store, StoreError};
 use ikigai_tools::Mode;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::command::now;
 use crate::environment::Environment;
@@ -61,13 +64,35 @@ impl Hand<'_> {
         Choice { mode: self.permissions.mode(), model: self.models.of(self.seat.agent()) }
     }
 
-    pub(crate) async fn order(&self, order: Order) {
-        // When nobody listens any more, the agent has said why.
+    /// Passes an order on. Its answer arrives at the receiver.
+    pub(crate) async fn order(
+        &self,
+        agent: &AgentId,
+        command: AgentCommand,
+    ) -> oneshot::Receiver<Answer> {
+        let (order, answer) = Order::new(agent.clone(), command);
+        // If the team has ended, the order is dropped, and that answers it.
         let _ = self.tell.send(order).await;
+        answer
     }
 
-    async fn tell(&self, agent: &AgentId, command: Command) {
-        self.order(Order { agent: agent.clone(), command }).await;
+    /// Passes a command on that is for the agent itself; `None` for any other.
+    pub(crate) async fn request(&self, request: Request) -> Option<oneshot::Receiver<Answer>> {
+        let command = match request.command {
+            Command::Say { text } => AgentCommand::Say(text),
+            Command::Continue => AgentCommand::Continue,
+            Command::Interrupt => AgentCommand::Interrupt,
+            Command::Answer(answer) => AgentCommand::Answer(answer),
+            Command::HoldMail => AgentCommand::HoldMail,
+            Command::ReleaseMail => AgentCommand::ReleaseMail,
+            _ => return None,
+        };
+        Some(self.order(&request.agent, command).await)
+    }
+
+    async fn between_turns(&self, agent: &AgentId, command: BetweenTurns) -> Answer {
+        let answer = self.order(agent, AgentCommand::BetweenTurns(command)).await;
+        answer.await.unwrap_or(Err(CommandError::Closed))
     }
 
     /// Acts on the mailbox of an agent.
@@ -109,7 +134,7 @@ impl Hand<'_> {
                     Direction::Undo => "/undo",
                     Direction::Redo => "/redo",
                 };
-                self.tell(agent, Command::Note(command.to_owned())).await;
+                let _ = self.between_turns(agent, BetweenTurns::Note(command.to_owned())).await;
                 let text = render(&report, direction, &self.environment.directory, now());
                 text.trim_end().to_owned()
             }

@@ -10,8 +10,9 @@ mod typed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_agents::{Answer, Command, Event, Model, Order, Person as Whom, Seat, serve};
+use ikigai_agents::{AgentCommand, Model, Person as Whom, Seat, serve};
 use ikigai_conversation::SessionId;
+use ikigai_protocol::{ApprovalAnswer, Event};
 use ikigai_store::StoreError;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -203,7 +204,7 @@ impl Person<'_> {
                 },
                 caught = signals.next() => match caught {
                     Caught::Interrupt if lock(&self.screen).is_busy() => {
-                        self.tell(Command::Interrupt).await;
+                        self.tell(AgentCommand::Interrupt).await;
                     }
                     Caught::Interrupt if !self.leaving => {
                         self.leaving = true;
@@ -236,15 +237,15 @@ impl Person<'_> {
         }
         let is_busy = lock(&self.screen).is_busy();
         if text.is_empty() {
-            if lock(&self.screen).may_go_on() {
-                self.tell(Command::GoOn).await;
+            if lock(&self.screen).can_continue() {
+                self.tell(AgentCommand::Continue).await;
             } else if !is_busy {
                 lock(&self.screen).prompt();
             }
             return Ok(Asked::ToStay);
         }
         lock(&self.screen).said(is_busy);
-        self.tell(Command::Say(text.to_owned())).await;
+        self.tell(AgentCommand::Say(text.to_owned())).await;
         Ok(Asked::ToStay)
     }
 
@@ -256,14 +257,14 @@ impl Person<'_> {
             return;
         };
         let Some((agent, call)) = lock(&self.screen).answered() else { return };
-        let command = Command::Answer(Answer { call, decision, reason });
-        self.hand.order(Order { agent, command }).await;
+        let command = AgentCommand::Answer(ApprovalAnswer { call, decision, reason });
+        drop(self.hand.order(&agent, command).await);
     }
 
     /// Tells the agent in view something.
-    async fn tell(&self, command: Command) {
+    async fn tell(&self, command: AgentCommand) {
         let agent = lock(&self.screen).view().clone();
-        self.hand.order(Order { agent, command }).await;
+        drop(self.hand.order(&agent, command).await);
     }
 }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use ikigai_agents::{
-    Equipment, FreeAgents, Limits, Model, Models, Person, Seat, Sink, Surroundings, Toolbox, Which,
+    Equipment, FreeAgents, Limits, Model, Models, Person, Seat, Surroundings, Toolbox, Which,
     system_prompt,
 };
 use ikigai_conversation::{AgentId, SessionId};
+use ikigai_protocol::EventSink;
 use ikigai_store::Store;
 
 use crate::command::now;
@@ -99,7 +100,7 @@ pub(crate) fn equip(
     environment: &Environment,
     model: Model,
     toolbox: Toolbox,
-    events: Sink,
+    events: EventSink,
 ) -> Equipment {
     let settings = &environment.settings;
     let limits = Limits {

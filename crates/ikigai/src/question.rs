@@ -4,15 +4,19 @@
 use std::io::Read;
 use std::path::Path;
 
-use ikigai_agents::Asking;
 use ikigai_conversation::{AgentId, ToolCall};
+use ikigai_protocol::ApprovalRequest;
 use ikigai_tools::{WHERE_RULES_STAND, open_regular};
 use ikigai_tui::{Before, Subject};
 use serde_json::Value;
 
 /// What the person is told, line by line, not yet made fit for a terminal.
-pub(crate) fn render_question(agent: &AgentId, asking: &Asking, directory: &Path) -> Vec<String> {
-    let Asking { call, why, rule, cause } = asking;
+pub(crate) fn render_question(
+    agent: &AgentId,
+    asking: &ApprovalRequest,
+    directory: &Path,
+) -> Vec<String> {
+    let ApprovalRequest { call, why, rule, cause } = asking;
     let mut lines = vec![on_one_line(&format!("? agent {agent} asks for {}: {why}", call.name))];
     lines.extend(subject(call, directory).lines().map(indented));
     if !cause.is_empty() {
@@ -152,7 +156,7 @@ mod tests {
         let call = call("bash", arguments);
         let (why, cause) = (why.to_owned(), "a\tb".to_owned());
         let rule = Some("[[rules]]\ntool = \"bash\"".to_owned());
-        let asking = Asking { call, why, rule, cause };
+        let asking = ApprovalRequest { call, why, rule, cause };
         render_question(&AgentId::top_level(0), &asking, Path::new("/"))
     }
 

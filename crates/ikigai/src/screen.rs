@@ -12,7 +12,8 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use ikigai_agents::{Event, Model, Person, Seat, serve};
+use ikigai_agents::{Model, Person, Seat, serve};
+use ikigai_protocol::Event;
 use ikigai_store::StoreError;
 use ikigai_tui::{Arrivals, Effect, Farewell, Feed, Mouse, News, Options, Setup, feed, wrap_prose};
 use tokio::sync::{mpsc, oneshot};
@@ -287,7 +288,7 @@ impl Desk<'_> {
 }
 
 /// Where the events of agents go.
-fn sink(feed: &Feed, occasion: &Occasion) -> ikigai_agents::Sink {
+fn sink(feed: &Feed, occasion: &Occasion) -> ikigai_protocol::EventSink {
     let feed = feed.clone();
     match occasion {
         Occasion::Work => Arc::new(move |event| feed.give(News::Event(event))),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ikigai_agents::{Done, Stop};
 use ikigai_conversation::{AgentId, Body, Message};
+use ikigai_protocol::{StopReason, TurnEnd};
 use serde_json::Value;
 
 use crate::print::safe;
@@ -52,18 +52,18 @@ pub(crate) fn line(message: &Message) -> String {
 }
 
 /// What is to be said about how a turn ended, if anything.
-pub(crate) fn ending(done: &Done) -> Option<String> {
+pub(crate) fn ending(done: &TurnEnd) -> Option<String> {
     let is_silent = done.text.trim().is_empty();
     Some(match done.stop {
-        Stop::Stop if is_silent => "⚠ the model had nothing to say".to_owned(),
-        Stop::Stop => return None,
-        Stop::Length => "⚠ the answer was cut at the model's limit of tokens".to_owned(),
-        Stop::ToolLimit => "⚠ stopped at the limit of tool calls (max_tool_turns)".to_owned(),
-        Stop::Interrupted => match &done.error {
+        StopReason::Stop if is_silent => "⚠ the model had nothing to say".to_owned(),
+        StopReason::Stop => return None,
+        StopReason::Length => "⚠ the answer was cut at the model's limit of tokens".to_owned(),
+        StopReason::ToolLimit => "⚠ stopped at the limit of tool calls (max_tool_turns)".to_owned(),
+        StopReason::Interrupted => match &done.error {
             Some(error) => format!("✗ interrupted: {error}"),
             None => "✗ interrupted".to_owned(),
         },
-        Stop::Error => format!("✗ {}", done.error.as_deref().unwrap_or("the turn failed")),
+        StopReason::Error => format!("✗ {}", done.error.as_deref().unwrap_or("the turn failed")),
     })
 }
 

@@ -219,7 +219,7 @@ fn a_cleared_context_is_a_fresh_one_and_the_log_keeps_all() {
     terminal.type_line("first");
     terminal.wait_for("● One.\r\n❯ ");
     terminal.type_line("/clear");
-    terminal.wait_for("A fresh context.");
+    terminal.wait_for("Started a fresh context.");
     terminal.type_line("second");
     terminal.wait_for("● Two.\r\n❯ ");
     terminal.end_input();

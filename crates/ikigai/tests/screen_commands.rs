@@ -38,8 +38,8 @@ fn an_unknown_command_is_told_with_the_nearest_and_a_wrong_use_with_the_usage() 
     screen.asks("/export", "Error: usage: /export FILE");
     screen.asks("/mode fast", "Error: modes are read, work and full: /mode work");
     screen.asks("/mail send", "/mail send");
-    screen.asks("/rewind", "Error: there is no mark to return to; /mark sets one");
-    screen.asks("/mark", "Error: nothing was said yet, so there is nothing to mark");
+    screen.asks("/rewind", "Error: No such mark. /mark sets one");
+    screen.asks("/mark", "Error: Nothing was said yet");
     screen.asks("/copy", "Error: there is no answer to copy yet");
     screen.asks("/export a.md", "Error: nothing was said yet, so there is nothing to write");
 }
@@ -68,7 +68,7 @@ fn a_mark_can_be_returned_to_and_what_came_after_is_dim_and_hidden_from_the_mode
     screen.asks("two", "● Answer to two.");
     screen.wait_until_idle();
     assert!(!screen.cell_of("Answer to two").dim());
-    screen.asks("/rewind nowhere", "Error: there is no mark 'nowhere'");
+    screen.asks("/rewind nowhere", "Error: No such mark");
     screen.asks("/rewind here", "── rewound to here ──");
     screen.wait_until("dim text", |_| screen.cell_of("Answer to two").dim());
     assert!(!screen.cell_of("Answer to one").dim());
@@ -98,7 +98,7 @@ fn m10_a_rewind_past_a_mail_makes_the_agent_hear_of_it_again() {
     let mut screen = Screen::open(&workspace, &server);
     screen.asks("hello", "● Hi.");
     screen.wait_until_idle();
-    screen.asks("/mark", "Marked; /rewind returns here");
+    screen.asks("/mark", "Marked. /rewind returns here");
     screen.asks("/mail send 0/ some news", "● Read it.");
     screen.wait_until_idle();
     screen.asks("/rewind", "● Read it again.");

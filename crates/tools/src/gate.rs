@@ -22,6 +22,8 @@ mod words;
 use std::fmt;
 use std::sync::Arc;
 
+pub use ikigai_conversation::Mode;
+
 pub use facts::{Access, Facts, FileFacts, Whereabouts};
 pub(crate) use facts::{Subject, without_dots};
 pub use rule::{Decision, Rule, path_pattern};
@@ -31,41 +33,9 @@ use crate::result::{Outcome, ToolResult};
 use command::Said;
 use rule::render_rules;
 
-/// What an agent may do without a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Read in the working tree; no commands.
-    Read,
-    /// Read and write in the working tree; commands in the sandbox.
-    Work,
-    /// All that the user may, without questions.
-    Full,
-}
-
-impl Mode {
-    /// Reads the word that stands in the configuration.
-    pub fn parse(word: &str) -> Option<Mode> {
-        match word {
-            "read" => Some(Mode::Read),
-            "work" => Some(Mode::Work),
-            "full" => Some(Mode::Full),
-            _ => None,
-        }
-    }
-
-    /// The word that stands for it in the configuration.
-    pub fn word(self) -> &'static str {
-        match self {
-            Mode::Read => "read",
-            Mode::Work => "work",
-            Mode::Full => "full",
-        }
-    }
-
-    /// Whether a model is told of a tool in this mode.
-    pub fn offers(self, tool: &str) -> bool {
-        self != Mode::Read || !["bash", "file_write", "file_edit"].contains(&tool)
-    }
+/// Whether a model is offered a tool in a mode.
+pub fn offers(mode: Mode, tool: &str) -> bool {
+    mode != Mode::Read || !["bash", "file_write", "file_edit"].contains(&tool)
 }
 
 /// How far a call that is permitted may reach.
@@ -174,7 +144,7 @@ impl Gate {
 
     /// Judges a call of `tool`.
     pub fn judge(&self, tool: &str, facts: &Facts) -> Verdict {
-        if !self.mode.offers(tool) {
+        if !offers(self.mode, tool) {
             return Verdict::Deny(format!("{tool} is not offered in mode read"));
         }
         let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.tool == tool).collect();

@@ -90,7 +90,7 @@ pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
 pub use files::open_regular;
 pub use gate::{
     Access, Confinement, Decision, Facts, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
-    WHERE_RULES_STAND, Whereabouts, interrupted, path_pattern, refusal,
+    WHERE_RULES_STAND, Whereabouts, interrupted, offers, path_pattern, refusal,
 };
 pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use ikigai_agents::{Event, Happening};
 use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time};
+use ikigai_protocol::{Event, EventKind};
 use ikigai_tools::Mode;
 use ikigai_tui::{App, Colours, News, Setup, Status};
 use ratatui_core::buffer::Buffer;
@@ -21,7 +21,7 @@ fn main() {
     measure("first frame", 1, || draw(&mut app, &mut buffer));
     measure("further frames", 200, || draw(&mut app, &mut buffer));
     let piece = |text: &str| {
-        News::Event(Event { agent: view.clone(), happening: Happening::Text(text.to_owned()) })
+        News::Event(Event { agent: view.clone(), kind: EventKind::TextDelta(text.to_owned()) })
     };
     app.take(piece("```rust\n"), Duration::ZERO);
     measure("frame after 16 deltas of code", 200, || {

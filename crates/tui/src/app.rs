@@ -8,8 +8,8 @@ mod completing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ikigai_agents::{Command, Event, Order};
 use ikigai_conversation::{AgentId, Message};
+use ikigai_protocol::{Command, Event, Request};
 use ratatui_core::layout::Size;
 
 use crate::activity::TURN;
@@ -197,7 +197,7 @@ impl App {
     /// Tells the agent in view something.
     pub(crate) fn order(&mut self, command: Command) {
         let agent = self.view.clone();
-        self.wish(Effect::Order(Order { agent, command }));
+        self.wish(Effect::Request(Request { agent, command }));
     }
 
     pub(crate) fn pane(&mut self, agent: &AgentId) -> &mut Pane {
@@ -298,10 +298,10 @@ impl App {
     }
 
     fn happen(&mut self, event: Event, now: Duration) {
-        let Event { agent, happening } = event;
+        let Event { agent, kind } = event;
         self.team.meet(&agent);
         let pane = self.pane(&agent);
-        let consequence = pane.happen(happening, now);
+        let consequence = pane.happen(kind, now);
         if let Some(state) = pane.state() {
             self.team.set_state(&agent, state);
         }

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_agents::{Event, Happening};
 use ikigai_conversation::{Body, Message};
+use ikigai_protocol::{Event, EventKind};
 use tokio::sync::Notify;
 
 use crate::news::News;
@@ -49,8 +49,8 @@ impl Waiting {
         self.bytes += speech(&news);
         match (self.news.back_mut(), news) {
             (
-                Some(News::Event(Event { agent, happening: Happening::Text(text) })),
-                News::Event(Event { agent: same, happening: Happening::Text(delta) }),
+                Some(News::Event(Event { agent, kind: EventKind::TextDelta(text) })),
+                News::Event(Event { agent: same, kind: EventKind::TextDelta(delta) }),
             ) if *agent == same => text.push_str(&delta),
             (_, news) => self.news.push_back(news),
         }
@@ -64,10 +64,10 @@ impl Waiting {
 
 /// How many bytes of what an agent says are in there; the log has them, too.
 fn speech(news: &News) -> usize {
-    let News::Event(Event { happening, .. }) = news else { return 0 };
-    match happening {
-        Happening::Text(text) => text.len(),
-        Happening::Logged(Message { content, body, .. }) => match body {
+    let News::Event(Event { kind, .. }) = news else { return 0 };
+    match kind {
+        EventKind::TextDelta(text) => text.len(),
+        EventKind::Message(Message { content, body, .. }) => match body {
             Body::Assistant(_) => content.len(),
             Body::ToolCall(call) => content.len() + call.arguments.len(),
             Body::ToolResult(result) => content.len() + result.output.len(),
@@ -77,10 +77,10 @@ fn speech(news: &News) -> usize {
             Body::Approval(_) => 0,
         },
         // The end of a turn has its answer in it, too, but only the event says that it has ended.
-        Happening::Done(_) => 0,
-        Happening::Started(_) | Happening::Retry { .. } | Happening::Asks(_) => 0,
-        Happening::StoreWaits(_) | Happening::MailHeld => 0,
-        Happening::Full(_) | Happening::Lost(_) => 0,
+        EventKind::TurnEnded(_) => 0,
+        EventKind::TurnStarted(_) | EventKind::Retry { .. } | EventKind::ApprovalRequested(_) => 0,
+        EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => 0,
+        EventKind::InputRejected(_) | EventKind::AgentLost(_) => 0,
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
 
     fn text(agent: u32, text: &str) -> News {
         let agent = AgentId::top_level(agent);
-        News::Event(Event { agent, happening: Happening::Text(text.to_owned()) })
+        News::Event(Event { agent, kind: EventKind::TextDelta(text.to_owned()) })
     }
 
     #[tokio::test]

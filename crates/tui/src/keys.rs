@@ -6,7 +6,7 @@ mod question;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::Command;
+use ikigai_protocol::Command;
 
 use crate::app::{Act, App, Focus, Popup, Search};
 use crate::draft::{Draft, Motion, Moved, Pasted};

@@ -1,7 +1,7 @@
 //! What goes in and out of the screen: closed lists, so that whoever runs it can see all that it may want.
 
-use ikigai_agents::{Event, Order};
 use ikigai_conversation::{AgentId, Message, ToolCall, ToolCallId};
+use ikigai_protocol::{Event, Request};
 use ikigai_tools::Mode;
 
 use crate::completion::Listing;
@@ -78,7 +78,7 @@ pub enum News {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// An agent is told something: what the person says, an interrupt, an answer.
-    Order(Order),
+    Request(Request),
     /// A command that the screen cannot carry out alone. What comes of it is told by [`News::Told`].
     Obey {
         /// The agent in view.

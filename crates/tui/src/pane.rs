@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ikigai_agents::{Asking, Done, Happening, Stop};
 use ikigai_conversation::{Body, Message, ToolCall, ToolCallId};
+use ikigai_protocol::{ApprovalRequest, EventKind, StopReason, TurnEnd};
 
 use crate::activity::{Activity, Work};
 use crate::draft::Draft;
@@ -28,7 +28,7 @@ pub(crate) struct Pane {
     /// The calls that wait for a yes, the oldest first.
     pub(crate) questions: VecDeque<Question>,
     /// Its last turn stopped in a way from which it may go on; Enter does that.
-    pub(crate) may_go_on: bool,
+    pub(crate) can_continue: bool,
     /// Its log was asked for.
     pub(crate) is_recalled: bool,
     /// The outside was told that there is a draft.
@@ -68,7 +68,7 @@ impl Pane {
             activity: Activity::Idle,
             queued: VecDeque::new(),
             questions: VecDeque::new(),
-            may_go_on: false,
+            can_continue: false,
             is_recalled: false,
             is_drafting: false,
             tokens: None,
@@ -94,38 +94,38 @@ impl Pane {
     }
 
     /// Something happened to the agent.
-    pub(crate) fn happen(&mut self, happening: Happening, now: Duration) -> Option<Consequence> {
+    pub(crate) fn happen(&mut self, kind: EventKind, now: Duration) -> Option<Consequence> {
         self.is_live = true;
-        match happening {
-            Happening::Started(_) => {
+        match kind {
+            EventKind::TurnStarted(_) => {
                 self.activity.begin(now);
-                self.may_go_on = false;
+                self.can_continue = false;
                 self.holds_mail = false;
             }
-            Happening::Logged(message) => return self.record(&message, now),
-            Happening::Text(delta) => {
+            EventKind::Message(message) => return self.record(&message, now),
+            EventKind::TextDelta(delta) => {
                 self.transcript.stream(&delta);
                 self.activity.turn_to(Work::Answering, now);
             }
-            Happening::Retry { attempt, reason, delay } => {
+            EventKind::Retry { attempt, reason, delay } => {
                 self.transcript.void();
                 self.activity.turn_to(Work::Retry { attempt, reason, at: now + delay }, now);
             }
-            Happening::Asks(asking) => return Some(self.ask(asking, now)),
-            Happening::StoreWaits(reason) if self.is_busy() => {
+            EventKind::ApprovalRequested(asking) => return Some(self.ask(asking, now)),
+            EventKind::DatabaseUnavailable(reason) if self.is_busy() => {
                 self.activity.turn_to(Work::Store(reason), now);
             }
             // A command outside of a turn waits, and nothing will say that it has ended.
-            Happening::StoreWaits(reason) => {
+            EventKind::DatabaseUnavailable(reason) => {
                 self.transcript.tell(Tone::Warning, &format!("{reason}; waiting"));
             }
-            Happening::MailHeld => self.transcript.tell(Tone::Warning, MAIL_HELD),
-            Happening::Full(text) => self.give_back(&text),
-            Happening::Done(done) => return Some(self.end(&done)),
-            Happening::Lost(reason) => {
+            EventKind::MailHeld => self.transcript.tell(Tone::Warning, MAIL_HELD),
+            EventKind::InputRejected(text) => self.give_back(&text),
+            EventKind::TurnEnded(done) => return Some(self.end(&done)),
+            EventKind::AgentLost(reason) => {
                 self.cease();
                 // Enter asks for somebody else to talk to, who is not told what was meant for this one.
-                self.may_go_on = true;
+                self.can_continue = true;
                 self.is_lost = true;
                 self.queued.clear();
                 self.transcript.tell(Tone::Fault, &reason);
@@ -208,7 +208,7 @@ impl Pane {
         }
     }
 
-    fn ask(&mut self, asking: Asking, now: Duration) -> Consequence {
+    fn ask(&mut self, asking: ApprovalRequest, now: Duration) -> Consequence {
         let call = asking.call.clone();
         self.questions.push_back(Question::new(asking));
         self.activity.turn_to(Work::Asking, now);
@@ -226,16 +226,16 @@ impl Pane {
         }
     }
 
-    fn end(&mut self, done: &Done) -> Consequence {
+    fn end(&mut self, done: &TurnEnd) -> Consequence {
         self.activity = Activity::Idle;
         self.transcript.settle_live();
-        self.may_go_on = done.may_go_on;
-        self.holds_mail = matches!(done.stop, Stop::Interrupted | Stop::Error);
+        self.can_continue = done.can_continue;
+        self.holds_mail = matches!(done.stop, StopReason::Interrupted | StopReason::Error);
         self.questions.clear();
         if let Some((tone, text)) = ending(done) {
             self.transcript.tell(tone, &text);
         }
-        if done.may_go_on {
+        if done.can_continue {
             self.transcript.tell(Tone::Dim, "Enter tries to go on");
         }
         Consequence::Finished
@@ -243,21 +243,21 @@ impl Pane {
 }
 
 /// What is to be said about how a turn ended, if anything.
-fn ending(done: &Done) -> Option<(Tone, String)> {
+fn ending(done: &TurnEnd) -> Option<(Tone, String)> {
     let error = done.error.as_deref();
     Some(match done.stop {
-        Stop::Stop if done.text.trim().is_empty() => {
+        StopReason::Stop if done.text.trim().is_empty() => {
             (Tone::Warning, "the model had nothing to say".to_owned())
         }
-        Stop::Stop => return None,
-        Stop::Length => {
+        StopReason::Stop => return None,
+        StopReason::Length => {
             (Tone::Warning, "the answer was cut at the model's limit of tokens".to_owned())
         }
-        Stop::ToolLimit => {
+        StopReason::ToolLimit => {
             (Tone::Warning, "stopped at the limit of tool calls (max_tool_turns)".to_owned())
         }
         // The log says that it was interrupted; why, where the person did not do it, is said here.
-        Stop::Interrupted => (Tone::Fault, error?.to_owned()),
-        Stop::Error => (Tone::Fault, error.unwrap_or("the turn failed").to_owned()),
+        StopReason::Interrupted => (Tone::Fault, error?.to_owned()),
+        StopReason::Error => (Tone::Fault, error.unwrap_or("the turn failed").to_owned()),
     })
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use ikigai_agents::{Answer, Asking};
 use ikigai_conversation::{AgentId, Decision};
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest};
 use ikigai_tools::WHERE_RULES_STAND;
 use ratatui_core::text::{Line, Span};
 
@@ -24,7 +24,7 @@ const WARNING: &str =
 /// A call that waits for a yes.
 #[derive(Debug)]
 pub(crate) struct Question {
-    pub(crate) asking: Asking,
+    pub(crate) asking: ApprovalRequest,
     pub(crate) stage: Stage,
     /// The first row that is seen.
     scrolled: usize,
@@ -56,7 +56,7 @@ pub(crate) enum Stage {
 }
 
 impl Question {
-    pub(crate) fn new(asking: Asking) -> Question {
+    pub(crate) fn new(asking: ApprovalRequest) -> Question {
         let subject = Subject::of(&asking.call, &Before::Unknown);
         let stage = Stage::Choice;
         Question { asking, stage, scrolled: 0, is_warned: false, subject, layout: None }
@@ -68,8 +68,8 @@ impl Question {
         self.layout = None;
     }
 
-    pub(crate) fn answer(&self, decision: Decision, reason: Option<String>) -> Answer {
-        Answer { call: self.asking.call.tool_call_id.clone(), decision, reason }
+    pub(crate) fn answer(&self, decision: Decision, reason: Option<String>) -> ApprovalAnswer {
+        ApprovalAnswer { call: self.asking.call.tool_call_id.clone(), decision, reason }
     }
 
     /// Whether a yes is to what was seen. Whoever says it once more means all the same.
@@ -146,7 +146,7 @@ impl Question {
     }
 
     fn lay_out(&self, agent: &AgentId, width: usize) -> Layout {
-        let Asking { call, why, rule, cause } = &self.asking;
+        let ApprovalRequest { call, why, rule, cause } = &self.asking;
         let line = |text: String, style| {
             wrap(&[Span::styled(safe_line(&text), style)], width, &Margin::default(), Breaks::Words)
         };
@@ -208,7 +208,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub(crate) fn asking(name: &str, arguments: &str) -> Asking {
+    pub(crate) fn asking(name: &str, arguments: &str) -> ApprovalRequest {
         let call = ToolCall {
             tool_call_id: ToolCallId::new("1"),
             name: name.to_owned(),
@@ -216,11 +216,16 @@ pub(crate) mod tests {
             response: ResponseId::new("r"),
             extras: None,
         };
-        Asking { call, why: "needs a yes".to_owned(), rule: None, cause: "fix it".to_owned() }
+        ApprovalRequest {
+            call,
+            why: "needs a yes".to_owned(),
+            rule: None,
+            cause: "fix it".to_owned(),
+        }
     }
 
     #[track_caller]
-    fn check(asking: Asking, height: usize, expected: &[&str]) {
+    fn check(asking: ApprovalRequest, height: usize, expected: &[&str]) {
         let mut question = Question::new(asking);
         let rows = question.rows(&AgentId::top_level(0), 90, height);
         assert_eq!(rows.iter().map(Line::to_string).collect::<Vec<_>>(), expected);

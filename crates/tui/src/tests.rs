@@ -9,8 +9,8 @@ mod typing;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::{Command, Done, Event, Happening, Order, Reason, Stop};
 use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time, ToolCallId};
+use ikigai_protocol::{Command, Event, EventKind, Request, StartReason, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use ratatui_core::backend::TestBackend;
 use ratatui_core::layout::Size;
@@ -109,14 +109,14 @@ impl Stage {
         self.key(KeyCode::Enter);
     }
 
-    fn happens(&mut self, id: &str, happening: Happening) {
-        let event = Event { agent: agent(id), happening };
+    fn happens(&mut self, id: &str, kind: EventKind) {
+        let event = Event { agent: agent(id), kind };
         self.app.take(News::Event(event), self.now);
     }
 
     fn logs(&mut self, id: &str, message: NewMessage) {
         let message = self.message(id, message);
-        self.happens(id, Happening::Logged(message));
+        self.happens(id, EventKind::Message(message));
     }
 
     fn message(&mut self, id: &str, message: NewMessage) -> Message {
@@ -125,11 +125,11 @@ impl Stage {
     }
 
     fn starts(&mut self, id: &str) {
-        self.happens(id, Happening::Started(Reason::Said));
+        self.happens(id, EventKind::TurnStarted(StartReason::UserMessage));
     }
 
     fn streams(&mut self, id: &str, text: &str) {
-        self.happens(id, Happening::Text(text.to_owned()));
+        self.happens(id, EventKind::TextDelta(text.to_owned()));
     }
 
     fn answers(&mut self, id: &str, text: &str) {
@@ -138,8 +138,13 @@ impl Stage {
     }
 
     fn ends(&mut self, id: &str, text: &str) {
-        let done = Done { stop: Stop::Stop, text: text.to_owned(), error: None, may_go_on: false };
-        self.happens(id, Happening::Done(done));
+        let done = TurnEnd {
+            stop: StopReason::Stop,
+            text: text.to_owned(),
+            error: None,
+            can_continue: false,
+        };
+        self.happens(id, EventKind::TurnEnded(done));
     }
 
     /// A call and its result.
@@ -168,9 +173,9 @@ fn agent(id: &str) -> AgentId {
 }
 
 fn order(id: &str, command: Command) -> Act {
-    Act::Effect(Effect::Order(Order { agent: agent(id), command }))
+    Act::Effect(Effect::Request(Request { agent: agent(id), command }))
 }
 
 fn say(id: &str, text: &str) -> Act {
-    order(id, Command::Say(text.to_owned()))
+    order(id, Command::Say { text: text.to_owned() })
 }

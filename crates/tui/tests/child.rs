@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use ikigai_agents::{Command, Done, Event, Happening, Order, Reason, Stop};
 use ikigai_conversation::{AgentId, MessageId, NewMessage, ResponseId, Time};
+use ikigai_protocol::{Command, Event, EventKind, Request, StartReason, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use ikigai_tui::{Bell, Colours, Effect, Feed, Mouse, News, Options, Setup, Status, feed, run};
 use tokio::signal::unix::{SignalKind, signal};
@@ -56,7 +56,7 @@ async fn obey(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
     let mut last_id = 0;
     while let Some(effect) = wanted.recv().await {
         match effect {
-            Effect::Order(Order { agent, command: Command::Say(text) }) => {
+            Effect::Request(Request { agent, command: Command::Say { text } }) => {
                 echo(&feed, &agent, &text, &mut last_id).await;
             }
             Effect::Edit(text) => feed.give(News::Edited(Some(format!("{text} edited")))),
@@ -67,13 +67,13 @@ async fn obey(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
 
 /// Answers with what was said, in pieces.
 async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
-    let give = |happening| feed.give(News::Event(Event { agent: agent.clone(), happening }));
+    let give = |kind| feed.give(News::Event(Event { agent: agent.clone(), kind }));
     let mut log = |message: NewMessage| {
         *last_id += 1;
         let id = MessageId::new(*last_id).unwrap();
-        give(Happening::Logged(message.into_message(id, agent.clone(), Time::from_millis(0))));
+        give(EventKind::Message(message.into_message(id, agent.clone(), Time::from_millis(0))));
     };
-    give(Happening::Started(Reason::Said));
+    give(EventKind::TurnStarted(StartReason::UserMessage));
     log(NewMessage::user(text));
     if text == "panic" {
         feed.give(News::Told { agent: agent.clone(), text: "about to panic".to_owned() });
@@ -82,12 +82,12 @@ async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
     }
     let answer = format!("You said: **{text}**");
     for piece in answer.split_inclusive(' ') {
-        give(Happening::Text(piece.to_owned()));
+        give(EventKind::TextDelta(piece.to_owned()));
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     log(NewMessage::assistant(&*answer, ResponseId::new("r")));
-    let done = Done { stop: Stop::Stop, text: answer, error: None, may_go_on: false };
-    give(Happening::Done(done));
+    let done = TurnEnd { stop: StopReason::Stop, text: answer, error: None, can_continue: false };
+    give(EventKind::TurnEnded(done));
     // Whoever has seen this has seen all of the answer.
     feed.give(News::Status(status(Some("answered"))));
 }

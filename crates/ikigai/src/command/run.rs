@@ -7,7 +7,8 @@ mod text;
 use std::thread;
 use std::time::Duration;
 
-use ikigai_agents::{Command, Order, Person, Stop, serve};
+use ikigai_agents::{AgentCommand, Order, Person, serve};
+use ikigai_protocol::StopReason;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +50,7 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
         let toolbox = toolbox(environment, &seat, &temporary, Person::Absent)?;
         let equipment = equip(environment, model, toolbox, printer.sink());
         let (give, orders) = mpsc::channel(1);
-        give.send(Order { agent: seat.agent().clone(), command: Command::Say(prompt) }).await?;
+        give.send(Order::new(seat.agent().clone(), AgentCommand::Say(prompt)).0).await?;
         drop(give);
         let served = serve(seat, equipment, orders, interrupt).await;
         printer.finish(served.err())
@@ -57,9 +58,9 @@ pub(crate) fn run(environment: &Environment, arguments: &RunArguments) -> anyhow
     // A file tool that is stuck in the system must not keep us.
     runtime.shutdown_background();
     Ok(match stop? {
-        Stop::Stop | Stop::Length | Stop::ToolLimit => Exit::Done,
-        Stop::Interrupted => Exit::Interrupted,
-        Stop::Error => Exit::Failed,
+        StopReason::Stop | StopReason::Length | StopReason::ToolLimit => Exit::Done,
+        StopReason::Interrupted => Exit::Interrupted,
+        StopReason::Error => Exit::Failed,
     })
 }
 

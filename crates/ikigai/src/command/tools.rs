@@ -13,7 +13,7 @@ pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyh
         Some(Set::Core) => ikigai_agents::catalogue().only(|name| CORE.contains(&name)),
         None => {
             let mode = settings::mode(&environment.settings);
-            settings::tools(&environment.settings).only(|name| mode.offers(name))
+            settings::tools(&environment.settings).only(|name| ikigai_tools::offers(mode, name))
         }
     };
     print::out(match arguments.json {

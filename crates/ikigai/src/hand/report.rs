@@ -32,7 +32,8 @@ impl Hand<'_> {
     pub(crate) fn tools(&self) -> String {
         let mode = self.permissions.mode();
         let dispatcher = settings::tools(&self.environment.settings);
-        let offered = dispatcher.declarations().filter(|tool| mode.offers(tool.name));
+        let offered =
+            dispatcher.declarations().filter(|tool| ikigai_tools::offers(mode, tool.name));
         tools::render(offered).trim_end().to_owned()
     }
 

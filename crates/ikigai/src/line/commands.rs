@@ -1,5 +1,6 @@
 //! What can be typed with a slash before it.
 
+use ikigai_agents::BetweenTurns;
 use ikigai_store::Direction;
 use ikigai_tui::{COMMANDS, unknown_command};
 
@@ -55,9 +56,9 @@ impl Person<'_> {
             "undo" | "redo" if !rest.is_empty() => UNDO_USAGE.to_owned(),
             "undo" => hand.undo(&view, Direction::Undo).await,
             "redo" => hand.undo(&view, Direction::Redo).await,
-            "mark" => hand.mark(&view, maybe()).await,
-            "rewind" => hand.rewind(&view, maybe().as_deref()).await,
-            "clear" => hand.clear(&view).await,
+            "mark" => hand.change_context(&view, BetweenTurns::Mark(maybe())).await,
+            "rewind" => hand.change_context(&view, BetweenTurns::Rewind(maybe())).await,
+            "clear" => hand.change_context(&view, BetweenTurns::Clear).await,
             "sessions" => hand.sessions().await,
             "export" if rest.is_empty() => "Error: usage: /export FILE".to_owned(),
             "export" => hand.export(&view, rest).await,

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ikigai_agents::{Asking, Done, Event, Happening, Permissions, Reason};
+use ikigai_agents::Permissions;
 use ikigai_conversation::{AgentId, Body, Message, ToolCallId};
+use ikigai_protocol::{ApprovalRequest, Event, EventKind, StartReason, TurnEnd};
 use ikigai_tools::{Mode, NoSandbox, SandboxKind};
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -27,7 +28,7 @@ pub(super) struct Screen {
     /// What is known of the agents that have done something.
     agents: BTreeMap<AgentId, Known>,
     /// The calls that wait for a yes, the oldest first. Only that one is shown, so that an answer is to what is seen.
-    asked: VecDeque<(AgentId, Asking)>,
+    asked: VecDeque<(AgentId, ApprovalRequest)>,
     /// There is a conversation to come back to.
     has_spoken: bool,
 }
@@ -38,7 +39,7 @@ struct Known {
     /// A turn goes on, or is about to begin.
     is_at_work: bool,
     /// Its last turn stopped in a way from which it may go on; Enter does that.
-    may_go_on: bool,
+    can_continue: bool,
     /// Messages of the person that wait, and are shown when they go in.
     waiting: usize,
     /// The end of the text that streams, for whoever comes in the middle of it.
@@ -196,9 +197,9 @@ impl Screen {
         Some((agent, asking.call.tool_call_id))
     }
 
-    pub(super) fn may_go_on(&self) -> bool {
+    pub(super) fn can_continue(&self) -> bool {
         let known = self.agents.get(&self.view);
-        known.is_some_and(|known| known.may_go_on && !known.is_busy())
+        known.is_some_and(|known| known.can_continue && !known.is_busy())
     }
 
     /// Something was typed; while the agent works it waits.
@@ -206,7 +207,7 @@ impl Screen {
         self.has_spoken = true;
         let known = self.agents.entry(self.view.clone()).or_default();
         known.is_at_work = true;
-        known.may_go_on = false;
+        known.can_continue = false;
         if is_busy {
             known.waiting += 1;
             self.dim("(waits for the next step)");
@@ -226,26 +227,28 @@ impl Screen {
     /// Prints what happened. Of an agent that is not in view every line has its id before it.
     pub(super) fn show(&mut self, event: &Event) {
         let agent = &event.agent;
-        match &event.happening {
-            Happening::Started(reason) => self.started(agent, *reason),
-            Happening::Text(delta) => {
+        match &event.kind {
+            EventKind::TurnStarted(reason) => self.started(agent, *reason),
+            EventKind::TextDelta(delta) => {
                 self.known(agent).hear(delta);
                 // That of others is shown when it is complete.
                 if *agent == self.view {
                     self.text(delta);
                 }
             }
-            Happening::Logged(message) => self.logged(agent, message),
-            Happening::Retry { attempt, reason, delay } => {
+            EventKind::Message(message) => self.logged(agent, message),
+            EventKind::Retry { attempt, reason, delay } => {
                 self.known(agent).so_far.clear();
                 self.tell(agent, &transcript::retry(*attempt, reason, *delay));
             }
-            Happening::Asks(asking) => self.ask(agent, asking),
-            Happening::StoreWaits(reason) => self.tell(agent, &transcript::store_waits(reason)),
-            Happening::MailHeld => self.line(transcript::MAIL_HELD),
-            Happening::Full(text) => self.not_taken(agent, text),
-            Happening::Done(done) => self.done(agent, done),
-            Happening::Lost(reason) => self.tell(agent, &format!("✗ {reason}")),
+            EventKind::ApprovalRequested(asking) => self.ask(agent, asking),
+            EventKind::DatabaseUnavailable(reason) => {
+                self.tell(agent, &transcript::store_waits(reason));
+            }
+            EventKind::MailHeld => self.line(transcript::MAIL_HELD),
+            EventKind::InputRejected(text) => self.not_taken(agent, text),
+            EventKind::TurnEnded(done) => self.done(agent, done),
+            EventKind::AgentLost(reason) => self.tell(agent, &format!("✗ {reason}")),
         }
     }
 
@@ -253,12 +256,12 @@ impl Screen {
         self.agents.entry(agent.clone()).or_default()
     }
 
-    fn started(&mut self, agent: &AgentId, reason: Reason) {
+    fn started(&mut self, agent: &AgentId, reason: StartReason) {
         let known = self.known(agent);
         known.is_at_work = true;
-        known.may_go_on = false;
+        known.can_continue = false;
         known.so_far.clear();
-        if reason == Reason::CutOff && *agent == self.view {
+        if reason == StartReason::CutOff && *agent == self.view {
             self.has_spoken = true;
             self.dim("(goes on with what was cut off)");
         }
@@ -274,7 +277,7 @@ impl Screen {
         }
     }
 
-    fn ask(&mut self, agent: &AgentId, asking: &Asking) {
+    fn ask(&mut self, agent: &AgentId, asking: &ApprovalRequest) {
         // An agent that nobody looks at needs somebody to look.
         if *agent != self.view {
             self.put("\x07");
@@ -301,7 +304,7 @@ impl Screen {
     }
 
     /// Forgets questions that nobody has to answer any more, and shows the next one.
-    fn forget_questions(&mut self, is_over: impl Fn(&AgentId, &Asking) -> bool) {
+    fn forget_questions(&mut self, is_over: impl Fn(&AgentId, &ApprovalRequest) -> bool) {
         let shown = self.asked.front().cloned();
         self.asked.retain(|(agent, asking)| !is_over(agent, asking));
         if self.asked.front() != shown.as_ref() {
@@ -352,11 +355,11 @@ impl Screen {
         }
     }
 
-    fn done(&mut self, agent: &AgentId, done: &Done) {
+    fn done(&mut self, agent: &AgentId, done: &TurnEnd) {
         let is_in_view = *agent == self.view;
         let known = self.known(agent);
         known.is_at_work = false;
-        known.may_go_on = done.may_go_on;
+        known.can_continue = done.can_continue;
         known.so_far.clear();
         let is_busy = known.is_busy();
         self.forget_questions(|by, _| by == agent);
@@ -365,7 +368,7 @@ impl Screen {
             self.tell(agent, &format!("● {}", done.text));
         }
         transcript::ending(done).iter().for_each(|note| self.tell(agent, note));
-        if done.may_go_on && is_in_view {
+        if done.can_continue && is_in_view {
             self.dim("Enter tries to go on");
         }
         if is_in_view && !is_busy || !is_in_view && !self.is_busy() {

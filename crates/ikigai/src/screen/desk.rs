@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use ikigai_agents::{Command, Model, Order};
+use ikigai_agents::{BetweenTurns, Model};
 use ikigai_conversation::{AgentId, ToolCall};
+use ikigai_protocol::{Command, CommandError, Request};
 use ikigai_store::{Content, Direction, Kept};
 use ikigai_tui::{Before, Drafting, Effect, Feed, Listing, News, RECALLED, Slash, Status, When};
 use tokio::sync::mpsc;
@@ -82,7 +83,10 @@ impl Desk<'_> {
                 _ = signals.next() => return Left::By(Exit::Interrupted),
             };
             match effect {
-                Some(Effect::Order(Order { command: Command::Say(_) | Command::GoOn, .. })) => {
+                Some(Effect::Request(Request {
+                    command: Command::Say { .. } | Command::Continue,
+                    ..
+                })) => {
                     return Left::Stays;
                 }
                 Some(Effect::Edit(_)) => self.feed.give(News::Edited(None)),
@@ -112,7 +116,7 @@ impl Desk<'_> {
 
     async fn take(&mut self, effect: Effect) {
         match effect {
-            Effect::Order(order) => self.hand.order(order).await,
+            Effect::Request(request) => self.request(request).await,
             Effect::Obey { agent, command } => {
                 if let Some(text) = self.obey(&agent, command).await {
                     self.tell(&agent, text);
@@ -125,28 +129,42 @@ impl Desk<'_> {
             Effect::Drafting { agent, draft } => {
                 let command = match draft {
                     Drafting::Begun => Command::HoldMail,
-                    Drafting::Ended => Command::FreeMail,
+                    Drafting::Ended => Command::ReleaseMail,
                 };
-                self.hand.order(Order { agent, command }).await;
+                self.request(Request { agent, command }).await;
             }
             // It needs the signals, so it was taken before.
             Effect::Edit(_) => self.feed.give(News::Edited(None)),
         }
     }
 
+    /// Passes a command on. A refusal is shown whenever it comes: an interrupt must not wait behind it.
+    async fn request(&self, request: Request) {
+        let agent = request.agent.clone();
+        let Some(answer) = self.hand.request(request).await else { return };
+        let feed = self.feed.clone();
+        tokio::spawn(async move {
+            if let Ok(Err(error)) = answer.await
+                && !matches!(error, CommandError::Closed | CommandError::QueueFull(_))
+            {
+                feed.give(News::Told { agent, text: format!("Error: {error}") });
+            }
+        });
+    }
+
     /// What there is to say about a command.
     async fn obey(&mut self, agent: &AgentId, command: Slash) -> Option<String> {
         let hand = &self.hand;
         Some(match command {
-            Slash::Clear => hand.clear(agent).await,
+            Slash::Clear => hand.change_context(agent, BetweenTurns::Clear).await,
             Slash::Model(named) => self.choose_model(agent, named.as_deref()),
             Slash::Mail(rest) => hand.mail(agent, &rest).await,
             Slash::Fork(task) => hand.fork(agent, task.as_deref().unwrap_or_default()).await,
             Slash::Kill(named) => {
                 return self.kill(agent, named.as_deref().unwrap_or_default()).await;
             }
-            Slash::Mark(label) => hand.mark(agent, label).await,
-            Slash::Rewind(label) => hand.rewind(agent, label.as_deref()).await,
+            Slash::Mark(label) => hand.change_context(agent, BetweenTurns::Mark(label)).await,
+            Slash::Rewind(label) => hand.change_context(agent, BetweenTurns::Rewind(label)).await,
             Slash::Sessions => hand.sessions().await,
             Slash::Export(file) => hand.export(agent, &file).await,
             Slash::Tools => hand.tools(),

@@ -1,6 +1,6 @@
 //! What becomes of a text that is sent: a message, or a command with a slash.
 
-use ikigai_agents::Command;
+use ikigai_protocol::Command;
 
 use super::{Act, App};
 use crate::news::Effect;
@@ -32,9 +32,9 @@ impl App {
         let pane = self.pane_in_view();
         if let Some(question) = pane.questions.front_mut() {
             question.stage = Stage::Choice;
-        } else if pane.may_go_on && !pane.is_busy() {
-            pane.may_go_on = false;
-            self.order(Command::GoOn);
+        } else if pane.can_continue && !pane.is_busy() {
+            pane.can_continue = false;
+            self.order(Command::Continue);
         }
     }
 
@@ -42,12 +42,12 @@ impl App {
         /// So much may wait unseen by the log. Agents refuse sooner, and say so.
         const QUEUED: usize = 1_000;
         let pane = self.pane_in_view();
-        pane.may_go_on = false;
+        pane.can_continue = false;
         pane.has_spoken = true;
         if pane.queued.len() < QUEUED && !pane.is_lost {
             pane.queued.push_back(text.to_owned());
         }
-        self.order(Command::Say(text.to_owned()));
+        self.order(Command::Say { text: text.to_owned() });
     }
 
     fn obey(&mut self, line: &str) {

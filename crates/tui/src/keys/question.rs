@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::{Command, Order};
 use ikigai_conversation::{AgentId, Decision, ToolCallId};
+use ikigai_protocol::{Command, Request};
 
 use super::{CONTROL, NONE, Pressed, edit};
 use crate::app::App;
@@ -141,7 +141,7 @@ impl App {
             typing.is_answer = true;
         }
         let command = Command::Answer(question.answer(decision, reason));
-        self.wish(Effect::Order(Order { agent, command }));
+        self.wish(Effect::Request(Request { agent, command }));
     }
 
     pub(crate) fn is_question_shown(&self) -> bool {

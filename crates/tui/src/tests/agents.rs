@@ -1,8 +1,8 @@
 //! More than one agent.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use ikigai_agents::{Done, Happening, Stop};
 use ikigai_conversation::NewMessage;
+use ikigai_protocol::{EventKind, StopReason, TurnEnd};
 
 use super::{Stage, agent, say};
 use crate::app::Act;
@@ -154,7 +154,7 @@ fn what_is_typed_to_a_lost_agent_is_not_shown_as_queued() {
     stage.starts("0/");
     stage.enters("before");
     stage.has("queued: before");
-    stage.happens("0/", Happening::Lost("Agent 0/ is dead".to_owned()));
+    stage.happens("0/", EventKind::AgentLost("Agent 0/ is dead".to_owned()));
     stage.lacks("queued");
     stage.enters("after");
     stage.lacks("queued");
@@ -169,7 +169,7 @@ fn with_a_lost_agent_all_that_it_forked_is_lost() {
     }
     stage.happens("0/1/", super::asking::asking());
     stage.has("[0/1/ asks]");
-    stage.happens("0/", Happening::Lost("Agent 0/ was taken over".to_owned()));
+    stage.happens("0/", EventKind::AgentLost("Agent 0/ was taken over".to_owned()));
     stage.lacks("asks]");
     stage.lacks("Esc interrupts");
     stage.control('t');
@@ -221,8 +221,8 @@ fn mail_that_does_not_wake_an_interrupted_agent_says_so() {
     stage.app.take(News::Team(vec![own]), stage.now);
     stage.starts("0/");
     let (text, error) = (String::new(), None);
-    let done = Done { stop: Stop::Interrupted, text, error, may_go_on: false };
-    stage.happens("0/", Happening::Done(done));
+    let done = TurnEnd { stop: StopReason::Interrupted, text, error, can_continue: false };
+    stage.happens("0/", EventKind::TurnEnded(done));
     stage.has("── [mail:1] waits until you send ──");
     stage.starts("0/");
     stage.has("── [mail:1] ──");

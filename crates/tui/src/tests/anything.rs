@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::{Asking, Happening};
 use ikigai_conversation::{Body, NewMessage, ResponseId, ToolCallId};
+use ikigai_protocol::{ApprovalRequest, EventKind};
 use proptest::prelude::*;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
@@ -112,8 +112,9 @@ fn perform(stage: &mut Stage, thing: Thing) {
                 ResponseId::new("r"),
             );
             let Body::ToolCall(call) = call.body else { unreachable!("it is one") };
-            let asking = Asking { call, why: text.clone(), rule: Some(text.clone()), cause: text };
-            stage.happens("0/", Happening::Asks(asking));
+            let asking =
+                ApprovalRequest { call, why: text.clone(), rule: Some(text.clone()), cause: text };
+            stage.happens("0/", EventKind::ApprovalRequested(asking));
         }
         Thing::Told(text) => stage.app.take(News::Told { agent: agent("0/"), text }, stage.now),
         Thing::Listed(names) => {
@@ -121,7 +122,7 @@ fn perform(stage: &mut Stage, thing: Thing) {
         }
         Thing::Retry(reason) => {
             let delay = Duration::from_secs(1);
-            stage.happens("0/", Happening::Retry { attempt: 1, reason, delay });
+            stage.happens("0/", EventKind::Retry { attempt: 1, reason, delay });
         }
         Thing::Done(text) => stage.answers("0/", &text),
         Thing::Draw(width, height) => drop(draw(stage, width, height)),

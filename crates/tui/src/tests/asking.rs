@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_agents::{Answer, Asking, Command, Happening};
 use ikigai_conversation::{Decision, NewMessage, ResponseId, ToolCall, ToolCallId};
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, Command, EventKind};
 
 use super::{Stage, agent, order};
 use crate::app::Act;
 use crate::news::{Effect, News};
 use crate::typed::Typed;
 
-pub(super) fn asking() -> Happening {
+pub(super) fn asking() -> EventKind {
     let call = ToolCall {
         tool_call_id: ToolCallId::new("c"),
         name: "bash".to_owned(),
@@ -20,12 +20,12 @@ pub(super) fn asking() -> Happening {
         extras: None,
     };
     let (why, cause) = ("it leaves the sandbox".to_owned(), "clean up".to_owned());
-    Happening::Asks(Asking { call, why, rule: None, cause })
+    EventKind::ApprovalRequested(ApprovalRequest { call, why, rule: None, cause })
 }
 
 fn answer(decision: Decision, reason: Option<&str>) -> Act {
     let reason = reason.map(str::to_owned);
-    order("0/", Command::Answer(Answer { call: ToolCallId::new("c"), decision, reason }))
+    order("0/", Command::Answer(ApprovalAnswer { call: ToolCallId::new("c"), decision, reason }))
 }
 
 fn asked() -> Stage {
@@ -131,11 +131,11 @@ fn who_is_away_is_called_when_it_is_done() {
 #[test]
 fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
     let mut stage = Stage::new(40, 10);
-    let Happening::Asks(mut long) = asking() else { unreachable!("it is one") };
+    let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     long.call.arguments =
         serde_json::json!({"command": (0..30).map(|n| format!("step{n}\n")).collect::<String>()})
             .to_string();
-    stage.happens("0/", Happening::Asks(long));
+    stage.happens("0/", EventKind::ApprovalRequested(long));
     stage.has("more rows: PgDn");
     stage.has("y yes, once");
     for step in 0..30 {
@@ -155,10 +155,10 @@ fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
 #[test]
 fn a_yes_to_what_was_not_seen_is_asked_for_again() {
     let mut stage = Stage::new(80, 24);
-    let Happening::Asks(mut long) = asking() else { unreachable!("it is one") };
+    let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command = format!("echo safe{}; touch ../outside", " ".repeat(3000));
     long.call.arguments = serde_json::json!({ "command": command }).to_string();
-    stage.happens("0/", Happening::Asks(long));
+    stage.happens("0/", EventKind::ApprovalRequested(long));
     stage.types("y");
     assert_eq!(stage.acts(), []);
     stage.has("You have not seen all of it");
@@ -167,10 +167,10 @@ fn a_yes_to_what_was_not_seen_is_asked_for_again() {
 }
 
 fn long_question(stage: &mut Stage) {
-    let Happening::Asks(mut long) = asking() else { unreachable!("it is one") };
+    let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command: String = (0..100).map(|n| format!("step{n} {}\n", "w ".repeat(30))).collect();
     long.call.arguments = serde_json::json!({ "command": command }).to_string();
-    stage.happens("0/", Happening::Asks(long));
+    stage.happens("0/", EventKind::ApprovalRequested(long));
 }
 
 #[track_caller]
@@ -230,10 +230,10 @@ fn no_key_changes_the_draft_that_a_question_covers() {
 #[test]
 fn a_question_is_scrolled_by_up_and_down_too() {
     let mut stage = Stage::new(40, 10);
-    let Happening::Asks(mut long) = asking() else { unreachable!("it is one") };
+    let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command: String = (0..30).map(|n| format!("step{n}\n")).collect();
     long.call.arguments = serde_json::json!({ "command": command }).to_string();
-    stage.happens("0/", Happening::Asks(long));
+    stage.happens("0/", EventKind::ApprovalRequested(long));
     stage.has("? agent 0/");
     stage.key(KeyCode::Down);
     stage.key(KeyCode::Down);
@@ -290,9 +290,9 @@ fn whoever_comes_typing_to_an_agent_that_asks_answers_nothing() {
 #[test]
 fn a_key_that_is_held_down_answers_one_question() {
     let mut stage = asked();
-    let Happening::Asks(mut second) = asking() else { unreachable!("it is one") };
+    let EventKind::ApprovalRequested(mut second) = asking() else { unreachable!("it is one") };
     second.call.tool_call_id = ToolCallId::new("d");
-    stage.happens("0/", Happening::Asks(second));
+    stage.happens("0/", EventKind::ApprovalRequested(second));
     stage.types("y");
     for _ in 0..60 {
         soon(&mut stage, 30, KeyCode::Char('y'), KeyModifiers::NONE);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ikigai_agents::{Done, Happening, Stop};
 use ikigai_conversation::{Body, MessageId, NewMessage, ResponseId};
+use ikigai_protocol::{EventKind, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use ratatui_core::style::{Color, Modifier};
 
@@ -77,7 +77,7 @@ fn a_retry_voids_what_was_streamed() {
     stage.starts("0/");
     stage.streams("0/", "half\n\nan answ");
     let delay = Duration::from_secs(3);
-    stage.happens("0/", Happening::Retry { attempt: 1, reason: "overloaded".to_owned(), delay });
+    stage.happens("0/", EventKind::Retry { attempt: 1, reason: "overloaded".to_owned(), delay });
     stage.lacks("half");
     stage.has("⚠ overloaded; retry 1 in 3 s");
     stage.streams("0/", "whole");
@@ -145,7 +145,7 @@ fn the_log_comes_before_what_happened_since() {
     let mut stage = Stage::new(80, 24);
     let old = stage.message("0/", NewMessage::user("earlier"));
     let both = stage.message("0/", NewMessage::user("now"));
-    stage.happens("0/", Happening::Logged(both.clone()));
+    stage.happens("0/", EventKind::Message(both.clone()));
     stage.app.take(News::Recalled { agent: agent("0/"), log: vec![old, both] }, stage.now);
     let said: Vec<String> = stage.rows().into_iter().filter(|row| row.starts_with("❯ ")).collect();
     assert_eq!(said, ["❯ earlier", "❯ now"]);
@@ -183,17 +183,17 @@ fn full_is_red_and_nothing_is_without_colours() {
 #[test]
 fn a_turn_that_failed_says_why_and_may_go_on() {
     let mut stage = Stage::new(80, 24);
-    let done = Done {
-        stop: Stop::Error,
+    let done = TurnEnd {
+        stop: StopReason::Error,
         text: String::new(),
         error: Some("no key".to_owned()),
-        may_go_on: true,
+        can_continue: true,
     };
-    stage.happens("0/", Happening::Done(done));
+    stage.happens("0/", EventKind::TurnEnded(done));
     stage.has("✗ no key");
     stage.has("Enter tries to go on");
     stage.key(crossterm::event::KeyCode::Enter);
-    assert_eq!(stage.acts(), [super::order("0/", ikigai_agents::Command::GoOn)]);
+    assert_eq!(stage.acts(), [super::order("0/", ikigai_protocol::Command::Continue)]);
 }
 
 #[test]
@@ -254,8 +254,11 @@ fn an_interrupt_is_told_once() {
     stage.streams("0/", "half");
     stage.logs("0/", NewMessage::assistant("half", ResponseId::new("r")));
     stage.logs("0/", NewMessage::interrupted(None));
-    let (stop, text) = (Stop::Interrupted, "half".to_owned());
-    stage.happens("0/", Happening::Done(Done { stop, text, error: None, may_go_on: false }));
+    let (stop, text) = (StopReason::Interrupted, "half".to_owned());
+    stage.happens(
+        "0/",
+        EventKind::TurnEnded(TurnEnd { stop, text, error: None, can_continue: false }),
+    );
     assert_eq!(stage.rows().join("\n").matches("✗ interrupted").count(), 1);
 }
 
@@ -263,13 +266,13 @@ fn an_interrupt_is_told_once() {
 fn what_a_fault_cut_off_does_not_run_into_the_next_answer() {
     let mut stage = Stage::new(80, 24);
     stage.streams("0/", "half");
-    let done = Done {
-        stop: Stop::Error,
+    let done = TurnEnd {
+        stop: StopReason::Error,
         text: String::new(),
         error: Some("gone".to_owned()),
-        may_go_on: true,
+        can_continue: true,
     };
-    stage.happens("0/", Happening::Done(done));
+    stage.happens("0/", EventKind::TurnEnded(done));
     stage.streams("0/", "whole");
     stage.has("● half");
     stage.has("● whole");
@@ -279,10 +282,10 @@ fn what_a_fault_cut_off_does_not_run_into_the_next_answer() {
 #[test]
 fn a_database_that_is_busy_outside_a_turn_is_told_and_leaves_the_agent_idle() {
     let mut stage = Stage::new(80, 24);
-    stage.happens("0/", Happening::StoreWaits("the database is busy".to_owned()));
+    stage.happens("0/", EventKind::DatabaseUnavailable("the database is busy".to_owned()));
     stage.has("⚠ the database is busy; waiting");
     stage.lacks("Esc interrupts");
     stage.starts("0/");
-    stage.happens("0/", Happening::StoreWaits("the database is busy".to_owned()));
+    stage.happens("0/", EventKind::DatabaseUnavailable("the database is busy".to_owned()));
     stage.has("⚠ the database is busy; waiting · 0 s · Esc interrupts");
 }

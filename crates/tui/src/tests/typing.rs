@@ -1,8 +1,8 @@
 //! What a person types, and what comes of it.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use ikigai_agents::{Command, Happening};
 use ikigai_conversation::NewMessage;
+use ikigai_protocol::{Command, EventKind};
 
 use super::{Stage, agent, order, say};
 use crate::app::Act;
@@ -37,7 +37,7 @@ fn what_is_sent_to_a_busy_agent_is_queued_until_it_is_in_the_log() {
 fn what_was_not_taken_comes_back() {
     let mut stage = Stage::new(80, 24);
     stage.enters("too much");
-    stage.happens("0/", Happening::Full("too much".to_owned()));
+    stage.happens("0/", EventKind::InputRejected("too much".to_owned()));
     stage.lacks("queued");
     stage.has("❯ too much");
 }

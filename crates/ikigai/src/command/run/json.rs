@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ikigai_agents::{Done, Event, Happening, Stop};
 use ikigai_conversation::{AgentId, Body, Message, SessionId, ToolCall};
+use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
 use serde_json::{Map, Value, json};
 
 use super::printer::Output;
@@ -24,44 +24,44 @@ impl Output for JsonLines {
 
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
         let agent = &event.agent;
-        match &event.happening {
-            Happening::Logged(message) => self.logged(agent, message),
-            Happening::Text(delta) => line("text", agent, None, json!({"delta": delta})),
-            Happening::Retry { attempt, reason, delay } => {
+        match &event.kind {
+            EventKind::Message(message) => self.logged(agent, message),
+            EventKind::TextDelta(delta) => line("text", agent, None, json!({"delta": delta})),
+            EventKind::Retry { attempt, reason, delay } => {
                 let delay = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
                 let fields = json!({"attempt": attempt, "reason": reason, "delay_ms": delay});
                 line("retry", agent, None, fields)
             }
-            Happening::StoreWaits(reason) => {
+            EventKind::DatabaseUnavailable(reason) => {
                 print::note(&transcript::store_waits(reason));
                 Ok(Reader::Listening)
             }
-            Happening::MailHeld => {
+            EventKind::MailHeld => {
                 print::note(transcript::MAIL_HELD);
                 Ok(Reader::Listening)
             }
-            Happening::Full(text) => {
+            EventKind::InputRejected(text) => {
                 print::note(&transcript::not_taken(text));
                 Ok(Reader::Listening)
             }
-            Happening::Lost(reason) => {
+            EventKind::AgentLost(reason) => {
                 print::note(&transcript::of_agent(agent, reason));
                 Ok(Reader::Listening)
             }
-            Happening::Started(_) | Happening::Done(_) => Ok(Reader::Listening),
+            EventKind::TurnStarted(_) | EventKind::TurnEnded(_) => Ok(Reader::Listening),
             // The answer is told when it is in the log.
-            Happening::Asks(_) => Ok(Reader::Listening),
+            EventKind::ApprovalRequested(_) => Ok(Reader::Listening),
         }
     }
 
-    fn done(&mut self, agent: &AgentId, done: &Done) -> anyhow::Result<Reader> {
+    fn done(&mut self, agent: &AgentId, done: &TurnEnd) -> anyhow::Result<Reader> {
         let mut fields = json!({"stop": done.stop.name(), "text": done.text});
         if let Some(error) = &done.error {
             fields["error"] = Value::from(error.as_str());
             // As every command says on standard error why it failed.
             match (done.stop, *agent == self.own) {
-                (Stop::Error, true) => print::note(&format!("ikigai: {error}")),
-                (Stop::Error, false) => print::note(&transcript::of_agent(agent, error)),
+                (StopReason::Error, true) => print::note(&format!("ikigai: {error}")),
+                (StopReason::Error, false) => print::note(&transcript::of_agent(agent, error)),
                 _ => {}
             }
         }

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_agents::{Done, Event, Happening, Seat, Sink, Stop};
+use ikigai_agents::Seat;
 use ikigai_conversation::{AgentId, SessionId};
+use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
 use ikigai_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +17,7 @@ pub(super) trait Output: Send {
     /// Anything but the end of a turn.
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader>;
     /// The end of a turn.
-    fn done(&mut self, agent: &AgentId, done: &Done) -> anyhow::Result<Reader>;
+    fn done(&mut self, agent: &AgentId, done: &TurnEnd) -> anyhow::Result<Reader>;
 }
 
 /// Shows events in order, but the end of a turn of the prompt's agent only when another of its turns follows: the
@@ -32,7 +33,7 @@ struct Printer {
     agent: AgentId,
     /// The session and the model, until they are shown. A new session is made with its first message.
     opening: Option<(SessionId, String)>,
-    held: Option<Done>,
+    held: Option<TurnEnd>,
     /// The person was told that the database is waited for. That is said once, however many agents wait.
     store_waits: bool,
     failure: Option<anyhow::Error>,
@@ -62,13 +63,13 @@ impl SharedPrinter {
         SharedPrinter(Arc::new(Mutex::new(printer)))
     }
 
-    pub(super) fn sink(&self) -> Sink {
+    pub(super) fn sink(&self) -> EventSink {
         let printer = self.clone();
         Arc::new(move |event| printer.lock().take(event))
     }
 
     /// Shows the end, which is an error when the agent could not be served.
-    pub(super) fn finish(&self, error: Option<StoreError>) -> anyhow::Result<Stop> {
+    pub(super) fn finish(&self, error: Option<StoreError>) -> anyhow::Result<StopReason> {
         self.lock().finish(error)
     }
 
@@ -80,27 +81,30 @@ impl SharedPrinter {
 impl Printer {
     fn take(&mut self, event: Event) {
         let is_own = event.agent == self.agent;
-        if is_own && belongs_to_turn(&event.happening) {
+        if is_own && belongs_to_turn(&event.kind) {
             self.release();
         }
-        match event.happening {
-            Happening::Done(done) if is_own => self.held = Some(done),
-            Happening::Done(done) => {
+        match event.kind {
+            EventKind::TurnEnded(done) if is_own => self.held = Some(done),
+            EventKind::TurnEnded(done) => {
                 let shown = self.output.done(&event.agent, &done);
                 self.note(shown);
             }
             // What it was is said at the end.
-            Happening::Lost(_) if is_own => {}
-            Happening::Lost(_) => self.show(&event),
-            Happening::Logged(_) => {
+            EventKind::AgentLost(_) if is_own => {}
+            EventKind::AgentLost(_) => self.show(&event),
+            EventKind::Message(_) => {
                 self.store_waits = false;
                 self.show_session();
                 self.show(&event);
             }
-            Happening::StoreWaits(_) if std::mem::replace(&mut self.store_waits, true) => {}
-            Happening::Started(_) | Happening::Text(_) => self.show(&event),
-            Happening::Retry { .. } | Happening::StoreWaits(_) => self.show(&event),
-            Happening::MailHeld | Happening::Asks(_) | Happening::Full(_) => self.show(&event),
+            EventKind::DatabaseUnavailable(_) if std::mem::replace(&mut self.store_waits, true) => {
+            }
+            EventKind::TurnStarted(_) | EventKind::TextDelta(_) => self.show(&event),
+            EventKind::Retry { .. } | EventKind::DatabaseUnavailable(_) => self.show(&event),
+            EventKind::MailHeld | EventKind::ApprovalRequested(_) | EventKind::InputRejected(_) => {
+                self.show(&event);
+            }
         }
     }
 
@@ -135,19 +139,19 @@ impl Printer {
         }
     }
 
-    fn finish(&mut self, error: Option<StoreError>) -> anyhow::Result<Stop> {
+    fn finish(&mut self, error: Option<StoreError>) -> anyhow::Result<StopReason> {
         if let Some(error) = error {
             // An answer that came before it is one all the same.
             self.release();
             // An interrupt that could not be written down is one, too.
             let stop = match error.is_passing() && self.interrupt.is_cancelled() {
-                true => Stop::Interrupted,
-                false => Stop::Error,
+                true => StopReason::Interrupted,
+                false => StopReason::Error,
             };
             let error = Some(error.to_string());
-            self.held = Some(Done { stop, text: String::new(), error, may_go_on: false });
+            self.held = Some(TurnEnd { stop, text: String::new(), error, can_continue: false });
         }
-        let stop = self.held.as_ref().map_or(Stop::Error, |done| done.stop);
+        let stop = self.held.as_ref().map_or(StopReason::Error, |done| done.stop);
         self.release();
         match self.failure.take() {
             Some(failure) => Err(failure),
@@ -157,12 +161,12 @@ impl Printer {
 }
 
 /// Whether it says that a turn goes on, or that another one has begun behind the last.
-fn belongs_to_turn(happening: &Happening) -> bool {
-    match happening {
-        Happening::Started(_) | Happening::Logged(_) | Happening::Text(_) => true,
-        Happening::Retry { .. } | Happening::Asks(_) | Happening::Done(_) => true,
+fn belongs_to_turn(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::TurnStarted(_) | EventKind::Message(_) | EventKind::TextDelta(_) => true,
+        EventKind::Retry { .. } | EventKind::ApprovalRequested(_) | EventKind::TurnEnded(_) => true,
         // These may come behind the end of the last turn.
-        Happening::StoreWaits(_) | Happening::MailHeld => false,
-        Happening::Full(_) | Happening::Lost(_) => false,
+        EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => false,
+        EventKind::InputRejected(_) | EventKind::AgentLost(_) => false,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ikigai_agents::{Done, Event, Happening, Stop};
 use ikigai_conversation::{AgentId, Body, Message, SessionId};
+use ikigai_protocol::{Event, EventKind, StopReason, TurnEnd};
 
 use super::printer::Output;
 use crate::print::{self, Reader};
@@ -24,22 +24,26 @@ impl Output for PlainText {
 
     fn event(&mut self, event: &Event) -> anyhow::Result<Reader> {
         let agent = &event.agent;
-        match &event.happening {
-            Happening::Logged(message) => self.logged(agent, message),
-            Happening::Retry { attempt, reason, delay } => {
+        match &event.kind {
+            EventKind::Message(message) => self.logged(agent, message),
+            EventKind::Retry { attempt, reason, delay } => {
                 self.note(agent, &transcript::retry(*attempt, reason, *delay));
             }
-            Happening::StoreWaits(reason) => self.note(agent, &transcript::store_waits(reason)),
-            Happening::MailHeld => print::note(transcript::MAIL_HELD),
-            Happening::Full(text) => self.note(agent, &transcript::not_taken(text)),
-            Happening::Lost(reason) => self.note(agent, &format!("✗ {reason}")),
-            Happening::Started(_) | Happening::Text(_) | Happening::Asks(_) => {}
-            Happening::Done(_) => {}
+            EventKind::DatabaseUnavailable(reason) => {
+                self.note(agent, &transcript::store_waits(reason));
+            }
+            EventKind::MailHeld => print::note(transcript::MAIL_HELD),
+            EventKind::InputRejected(text) => self.note(agent, &transcript::not_taken(text)),
+            EventKind::AgentLost(reason) => self.note(agent, &format!("✗ {reason}")),
+            EventKind::TurnStarted(_)
+            | EventKind::TextDelta(_)
+            | EventKind::ApprovalRequested(_) => {}
+            EventKind::TurnEnded(_) => {}
         }
         Ok(Reader::Listening)
     }
 
-    fn done(&mut self, agent: &AgentId, done: &Done) -> anyhow::Result<Reader> {
+    fn done(&mut self, agent: &AgentId, done: &TurnEnd) -> anyhow::Result<Reader> {
         self.texts.remove(agent);
         let is_own = self.own == *agent;
         let mut reader = Reader::Listening;
@@ -51,7 +55,7 @@ impl Output for PlainText {
         }
         match &done.error {
             // As every command says why it failed.
-            Some(error) if done.stop == Stop::Error && is_own => {
+            Some(error) if done.stop == StopReason::Error && is_own => {
                 print::note(&format!("ikigai: {error}"));
             }
             Some(_) | None => {

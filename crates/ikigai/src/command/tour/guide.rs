@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ikigai_agents::{Event, Happening};
 use ikigai_conversation::AgentId;
+use ikigai_protocol::{Event, EventKind};
 use ikigai_tui::{Feed, News};
 
 use super::script::{FIX, FORK, GIVEN_UP, GUARD, closing_words};
@@ -68,8 +68,8 @@ pub(super) fn occasion(at_last: impl Fn() + Send + Sync + 'static) -> Occasion {
 
 /// The answer with which the first agent's turn has ended.
 fn answer_of_first(event: &Event) -> Option<&str> {
-    match &event.happening {
-        Happening::Done(done) if event.agent == AgentId::top_level(0) => Some(&done.text),
+    match &event.kind {
+        EventKind::TurnEnded(done) if event.agent == AgentId::top_level(0) => Some(&done.text),
         _ => None,
     }
 }

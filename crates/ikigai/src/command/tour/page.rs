@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_agents::{Event, Happening};
 use ikigai_conversation::Message;
+use ikigai_protocol::{Event, EventKind};
 use tokio_util::sync::CancellationToken;
 
 use super::pace::{Read, Speed};
@@ -103,18 +103,20 @@ impl Page {
 
     /// Prints what happened to an agent.
     pub(super) fn show(&mut self, event: &Event) {
-        match &event.happening {
-            Happening::Text(delta) => self.text(delta),
-            Happening::Logged(message) => self.logged(message),
-            Happening::Retry { attempt, reason, delay } => {
+        match &event.kind {
+            EventKind::TextDelta(delta) => self.text(delta),
+            EventKind::Message(message) => self.logged(message),
+            EventKind::Retry { attempt, reason, delay } => {
                 self.wrapped(&safe(&transcript::retry(*attempt, reason, *delay)), None);
             }
-            Happening::StoreWaits(reason) => {
+            EventKind::DatabaseUnavailable(reason) => {
                 self.wrapped(&safe(&transcript::store_waits(reason)), None);
             }
             // How it ended is the walk's business.
-            Happening::MailHeld | Happening::Done(_) | Happening::Lost(_) => self.fresh(),
-            Happening::Started(_) | Happening::Asks(_) | Happening::Full(_) => {}
+            EventKind::MailHeld | EventKind::TurnEnded(_) | EventKind::AgentLost(_) => self.fresh(),
+            EventKind::TurnStarted(_)
+            | EventKind::ApprovalRequested(_)
+            | EventKind::InputRejected(_) => {}
         }
     }
 

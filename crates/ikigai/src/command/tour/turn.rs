@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ikigai_agents::{
-    Command, Done, Event, FreeAgents, Happening, Order, Person, Seat, Sink, Stop, serve,
-};
+use ikigai_agents::{AgentCommand, FreeAgents, Order, Person, Seat, serve};
 use ikigai_conversation::Body;
+use ikigai_protocol::{Event, EventKind, EventSink, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -62,7 +61,7 @@ pub(super) async fn run_turn(
     equipment.limits.free_agents = FreeAgents::Left;
     let (tell, orders) = mpsc::channel(1);
     if let Start::Said(text) = start {
-        tell.send(Order { agent: own, command: Command::Say(text.to_owned()) }).await?;
+        tell.send(Order::new(own, AgentCommand::Say(text.to_owned())).0).await?;
     }
     let shutdown = interrupt.child_token();
     let serving = serve(seat, equipment, orders, shutdown.clone());
@@ -78,7 +77,7 @@ pub(super) async fn run_turn(
     let (served, end) = tokio::join!(serving, ending);
     served?;
     match end {
-        Ok(Some(Ok(Done { stop: Stop::Error, error, .. }))) => {
+        Ok(Some(Ok(TurnEnd { stop: StopReason::Error, error, .. }))) => {
             anyhow::bail!("{}", error.unwrap_or_else(|| "the turn failed".to_owned()))
         }
         Ok(Some(Ok(_)) | None) => {}
@@ -91,26 +90,26 @@ pub(super) async fn run_turn(
 fn sink(
     page: SharedPage,
     results: Arc<Mutex<Vec<CallResult>>>,
-    ended: oneshot::Sender<Done>,
-) -> Sink {
+    ended: oneshot::Sender<TurnEnd>,
+) -> EventSink {
     let ended = Mutex::new(Some(ended));
     Arc::new(move |event: Event| {
         lock(&page).show(&event);
-        match event.happening {
-            Happening::Logged(message) => {
+        match event.kind {
+            EventKind::Message(message) => {
                 if let Body::ToolResult(result) = &message.body {
                     let (success, content) = (result.success, message.content);
                     unpoisoned(&results).push(CallResult { success, content });
                 }
             }
-            Happening::Done(done) => {
+            EventKind::TurnEnded(done) => {
                 // Nobody waits for it after an interrupt.
                 unpoisoned(&ended).take().map(|ended| ended.send(done));
             }
-            Happening::Started(_) | Happening::Text(_) | Happening::Retry { .. } => {}
-            Happening::StoreWaits(_) | Happening::MailHeld | Happening::Lost(_) => {}
-            Happening::Full(_) => {}
-            Happening::Asks(_) => {}
+            EventKind::TurnStarted(_) | EventKind::TextDelta(_) | EventKind::Retry { .. } => {}
+            EventKind::DatabaseUnavailable(_) | EventKind::MailHeld | EventKind::AgentLost(_) => {}
+            EventKind::InputRejected(_) => {}
+            EventKind::ApprovalRequested(_) => {}
         }
     })
 }

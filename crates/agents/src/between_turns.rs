@@ -1,0 +1,69 @@
+//! What the user can have an agent do between turns: a fresh context, marks, and the way back to them.
+
+use ikigai_conversation::{Body, Message, MessageId, NewMessage};
+use ikigai_protocol::{CommandError, Nothing, Reply};
+use ikigai_store::{Ending, StoreError};
+
+use crate::agent::Agent;
+use crate::order::{Answer, BetweenTurns};
+
+impl Agent {
+    /// Carries out an order that is only possible between turns.
+    pub(crate) async fn between_turns(
+        &mut self,
+        command: BetweenTurns,
+    ) -> Result<Answer, StoreError> {
+        let is_started = self.seat.lease().is_some();
+        Ok(match command {
+            BetweenTurns::Clear => {
+                if is_started {
+                    self.append_between(NewMessage::clear()).await?;
+                }
+                Ok(Reply::Cleared)
+            }
+            BetweenTurns::Mark(label) if is_started => {
+                self.append_between(NewMessage::mark(label.clone())).await?;
+                Ok(Reply::Marked { label })
+            }
+            BetweenTurns::Note(command) if is_started => {
+                self.append_between(NewMessage::command(command)).await?;
+                Ok(Reply::Done)
+            }
+            BetweenTurns::Mark(_) | BetweenTurns::Note(_) => {
+                Err(CommandError::NothingToDo(Nothing::Conversation))
+            }
+            BetweenTurns::Rewind(label) => self.rewind(label.as_deref()).await?,
+        })
+    }
+
+    async fn append_between(&mut self, message: NewMessage) -> Result<(), StoreError> {
+        self.record_end(vec![message], Ending::Answered).await.map(drop)
+    }
+
+    /// Returns to a mark. Mail that was seen behind it is unread again (M10).
+    async fn rewind(&mut self, label: Option<&str>) -> Result<Answer, StoreError> {
+        let Some((to, label)) = find_mark(self.own_log(), label) else {
+            return Ok(Err(CommandError::NothingToDo(Nothing::Mark)));
+        };
+        let rewind = NewMessage::rewind(to, label.clone());
+        let message = self
+            .insist(|agent| {
+                let (lease, id) = agent.right()?;
+                let (store, rewind) = (agent.seat.store.clone(), rewind.clone());
+                Ok(async move { store.rewind(lease, id, to, rewind).await })
+            })
+            .await?;
+        self.log_message(message);
+        Ok(Ok(Reply::Rewound { label }))
+    }
+}
+
+/// The latest mark with a name, or with any.
+fn find_mark(log: &[Message], label: Option<&str>) -> Option<(MessageId, Option<String>)> {
+    log.iter().rev().find_map(|message| match &message.body {
+        Body::Mark(mark) if label.is_none() || mark.label.as_deref() == label => {
+            Some((message.id, mark.label.clone()))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,21 @@
+//! Agents at work, against a scripted model, as one test binary: every file beside this one is a module of it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod orders;
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+/// A file that is not listed is a file of tests that never run.
+#[test]
+fn every_file_beside_this_one_is_listed_as_a_module() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let listed = fs::read_to_string(here.join("all.rs")).unwrap();
+    let unlisted: Vec<String> = fs::read_dir(here)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .filter(|module| module != "all" && !listed.contains(&format!("\nmod {module};\n")))
+        .collect();
+    assert_eq!(unlisted, Vec::<String>::new());
+}

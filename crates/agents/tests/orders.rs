@@ -1,0 +1,208 @@
+//! Every order is answered, whatever the agent is doing.
+
+use ikigai_agents::{AgentCommand, Answer, BetweenTurns};
+use ikigai_conversation::{Body, Decision, ToolCallId};
+use ikigai_protocol::{
+    ApprovalAnswer, CommandError, Event, EventKind, Nothing, QueuedUntil, Reply,
+};
+use ikigai_testkit::{Captured, Gate, ModelServer, Point, Reply as ModelReply};
+use serde_json::json;
+
+use crate::support::Process;
+
+/// What an agent may be doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The session has not started.
+    New,
+    /// It has answered.
+    Idle,
+    /// Its last turn failed.
+    Failed,
+    /// The model is answering.
+    Streaming,
+    /// It runs a tool.
+    Tool,
+    /// It waits for approval.
+    Asking,
+}
+
+const STATES: [State; 6] =
+    [State::New, State::Idle, State::Failed, State::Streaming, State::Tool, State::Asking];
+
+impl State {
+    fn is_turn(self) -> bool {
+        match self {
+            State::New | State::Idle | State::Failed => false,
+            State::Streaming | State::Tool | State::Asking => true,
+        }
+    }
+
+    /// A process whose agent 0/ is doing this.
+    async fn reach(self) -> Process {
+        let mut process = Process::start(self.model()).await;
+        if self == State::New {
+            return process;
+        }
+        process.order(AgentCommand::Say("go".to_owned())).await.unwrap();
+        match self {
+            State::New | State::Idle | State::Failed => process.wait_for_turn_end().await,
+            State::Streaming => {
+                process.wait_for(|event| matches!(event.kind, EventKind::TextDelta(_))).await;
+            }
+            State::Tool => process.wait_for_message(is_call_of_wait).await,
+            State::Asking => {
+                let asks = |event: &Event| matches!(event.kind, EventKind::ApprovalRequested(_));
+                process.wait_for(asks).await;
+            }
+        }
+        process
+    }
+
+    fn model(self) -> ModelServer {
+        ModelServer::choosing(move |request: &Captured| match self {
+            State::New | State::Idle => ModelReply::text("done"),
+            State::Failed => ModelReply::status(400),
+            State::Streaming => {
+                ModelReply::pieces(["one ", "two"]).hold_at(Point::Text, &Gate::new())
+            }
+            // The child never gets an answer, so the parent waits for it.
+            State::Tool if request.agent().as_deref() != Some("0/") => ModelReply::silence(),
+            State::Tool => ModelReply::calls([
+                ("a", "fork", json!({"prompt": "think"})),
+                ("b", "wait", json!({})),
+            ]),
+            State::Asking => {
+                let write = json!({"path": "AGENTS.md", "content": "x"});
+                ModelReply::call("c", "file_write", write)
+            }
+        })
+    }
+}
+
+fn is_call_of_wait(body: &Body) -> bool {
+    matches!(body, Body::ToolCall(call) if call.name == "wait")
+}
+
+fn orders() -> Vec<AgentCommand> {
+    let answer = |call: &str| {
+        let call = ToolCallId::new(call);
+        AgentCommand::Answer(ApprovalAnswer { call, decision: Decision::No, reason: None })
+    };
+    vec![
+        AgentCommand::Say("more".to_owned()),
+        AgentCommand::Continue,
+        AgentCommand::Interrupt,
+        AgentCommand::BetweenTurns(BetweenTurns::Clear),
+        AgentCommand::BetweenTurns(BetweenTurns::Mark(Some("here".to_owned()))),
+        AgentCommand::BetweenTurns(BetweenTurns::Rewind(None)),
+        AgentCommand::BetweenTurns(BetweenTurns::Note("/undo".to_owned())),
+        AgentCommand::HoldMail,
+        AgentCommand::ReleaseMail,
+        answer("c"),
+        answer("another"),
+    ]
+}
+
+fn expected(state: State, order: &AgentCommand) -> Answer {
+    let nothing = |nothing| Err(CommandError::NothingToDo(nothing));
+    match order {
+        AgentCommand::Say(_) if state.is_turn() => Ok(Reply::Queued(QueuedUntil::NextStep)),
+        AgentCommand::Say(_) | AgentCommand::HoldMail | AgentCommand::ReleaseMail => {
+            Ok(Reply::Done)
+        }
+        AgentCommand::Continue if state == State::Failed => Ok(Reply::Done),
+        AgentCommand::Continue => nothing(Nothing::Continue),
+        AgentCommand::Interrupt if state.is_turn() => Ok(Reply::Done),
+        AgentCommand::Interrupt => nothing(Nothing::Interrupt),
+        AgentCommand::Answer(answer) if state == State::Asking && answer.call.as_str() == "c" => {
+            Ok(Reply::Done)
+        }
+        AgentCommand::Answer(_) => nothing(Nothing::Approval),
+        AgentCommand::BetweenTurns(_) if state.is_turn() => Ok(Reply::Queued(QueuedUntil::TurnEnd)),
+        AgentCommand::BetweenTurns(BetweenTurns::Clear) => Ok(Reply::Cleared),
+        AgentCommand::BetweenTurns(BetweenTurns::Rewind(_)) => nothing(Nothing::Mark),
+        AgentCommand::BetweenTurns(_) if state == State::New => nothing(Nothing::Conversation),
+        AgentCommand::BetweenTurns(BetweenTurns::Mark(label)) => {
+            Ok(Reply::Marked { label: label.clone() })
+        }
+        AgentCommand::BetweenTurns(BetweenTurns::Note(_)) => Ok(Reply::Done),
+        AgentCommand::Look => unreachable!("it is the team's own"),
+    }
+}
+
+#[tokio::test]
+async fn every_order_is_answered_in_every_state() {
+    for state in STATES {
+        for order in orders() {
+            let process = state.reach().await;
+            let answer = process.order(order.clone()).await;
+            assert_eq!(answer, expected(state, &order), "{order:?} while {state:?}");
+            process.end().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_order_for_an_agent_of_another_process_is_refused() {
+    let process = State::Idle.reach().await;
+    for order in orders() {
+        let answer = process.order_for("7/", order.clone()).await;
+        match order {
+            // Whoever runs it holds its mail or not.
+            AgentCommand::HoldMail | AgentCommand::ReleaseMail => {
+                assert_eq!(answer, Ok(Reply::Done));
+            }
+            _ => assert!(matches!(answer, Err(CommandError::NotRunning(_))), "{answer:?}"),
+        }
+    }
+    process.end().await;
+}
+
+/// It was dropped without a word.
+#[tokio::test]
+async fn what_waits_for_the_end_of_a_turn_is_done_then_in_its_order() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let model = ModelServer::start([
+        ModelReply::pieces(["one ", "two"]).hold_at(Point::Text, &held),
+        ModelReply::text("fresh"),
+    ]);
+    let mut process = Process::start(model).await;
+    process.order(AgentCommand::Say("before".to_owned())).await.unwrap();
+    process.wait_for(|event| matches!(event.kind, EventKind::TextDelta(_))).await;
+    for command in [BetweenTurns::Mark(None), BetweenTurns::Clear] {
+        process.order(AgentCommand::BetweenTurns(command)).await.unwrap();
+    }
+    gate.open();
+    process.wait_for_turn_end().await;
+    process.wait_for_message(|body| matches!(body, Body::Mark(_))).await;
+    process.wait_for_message(|body| matches!(body, Body::Clear)).await;
+    process.order(AgentCommand::Say("after".to_owned())).await.unwrap();
+    process.wait_for_turn_end().await;
+    let last = process.model.requests().pop().unwrap().body.clone();
+    let last = String::from_utf8(last).unwrap();
+    assert!(last.contains("after") && !last.contains("before"), "{last}");
+    process.end().await;
+}
+
+#[tokio::test]
+async fn a_rewind_returns_to_the_mark_of_a_name() {
+    let mut process = Process::start(ModelServer::choosing(|_| ModelReply::text("ok"))).await;
+    for (text, label) in [("alpha", "first"), ("beta", "second"), ("gamma", "third")] {
+        process.order(AgentCommand::Say(text.to_owned())).await.unwrap();
+        process.wait_for_turn_end().await;
+        let mark = BetweenTurns::Mark(Some(label.to_owned()));
+        process.order(AgentCommand::BetweenTurns(mark)).await.unwrap();
+    }
+    let label = Some("first".to_owned());
+    let rewind = BetweenTurns::Rewind(label.clone());
+    let answer = process.order(AgentCommand::BetweenTurns(rewind)).await;
+    assert_eq!(answer, Ok(Reply::Rewound { label }));
+    process.order(AgentCommand::Say("delta".to_owned())).await.unwrap();
+    process.wait_for_turn_end().await;
+    let last = process.model.requests().pop().unwrap().body.clone();
+    let last = String::from_utf8(last).unwrap();
+    assert!(last.contains("alpha") && !last.contains("beta") && last.contains("delta"), "{last}");
+    process.end().await;
+}

@@ -1,0 +1,149 @@
+//! A process with agents, as a test runs it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_agents::{
+    AgentCommand, Answer, Equipment, FreeAgents, Limits, Model, Models, Notify, Order, Permissions,
+    Person, Seat, Toolbox, Which, catalogue, serve,
+};
+use ikigai_conversation::{AgentId, Body, Mode};
+use ikigai_protocol::{Event, EventKind};
+use ikigai_providers::{ChatCompletions, Client, Endpoint};
+use ikigai_store::{AgentLimits, Budget, StoreError};
+use ikigai_testkit::{ModelServer, TestStore, place};
+use ikigai_tools::{Commands, OutputSize, Sandbox, Tree};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything is waited for. Nothing takes this long unless it never comes.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The agents of a process, in a folder and a database of their own.
+pub(crate) struct Process {
+    pub(crate) model: ModelServer,
+    pub(crate) events: mpsc::UnboundedReceiver<Event>,
+    orders: mpsc::Sender<Order>,
+    serving: JoinHandle<Result<(), StoreError>>,
+    shutdown: CancellationToken,
+    _folder: TempDir,
+    _store: TestStore,
+}
+
+impl Process {
+    /// Agent 0/ of a session that starts with its first message.
+    pub(crate) async fn start(model: ModelServer) -> Process {
+        let (folder, store) = (tempfile::tempdir().unwrap(), TestStore::new());
+        let opened = Arc::new(store.open_again());
+        let seat =
+            Seat::take(opened, place(), Arc::default(), Which::New, None, AgentLimits::DEFAULT);
+        let (report, events) = mpsc::unbounded_channel();
+        let sink = Arc::new(move |event: Event| drop(report.send(event)));
+        let equipment = Equipment {
+            models: Arc::new(Models::new(model_of(&model))),
+            toolbox: toolbox(folder.path()),
+            limits: LIMITS,
+            prompt: "You are an agent.".to_owned(),
+            events: sink,
+        };
+        let (orders, received) = mpsc::channel(16);
+        let shutdown = CancellationToken::new();
+        let serving = serve(seat.await.unwrap(), equipment, received, shutdown.clone());
+        let serving = tokio::spawn(serving);
+        Process { model, events, orders, serving, shutdown, _folder: folder, _store: store }
+    }
+
+    /// Gives an order to agent 0/, and waits for the answer.
+    pub(crate) async fn order(&self, command: AgentCommand) -> Answer {
+        self.order_for("0/", command).await
+    }
+
+    pub(crate) async fn order_for(&self, agent: &str, command: AgentCommand) -> Answer {
+        let (order, answer) = Order::new(AgentId::parse(agent).unwrap(), command);
+        self.orders.send(order).await.unwrap();
+        timeout(LIMIT, answer).await.unwrap().unwrap()
+    }
+
+    /// Waits for an event that passes.
+    pub(crate) async fn wait_for(&mut self, passes: impl Fn(&Event) -> bool) -> Event {
+        loop {
+            let event = timeout(LIMIT, self.events.recv()).await.unwrap().unwrap();
+            if passes(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// Waits until a turn of agent 0/ has ended.
+    pub(crate) async fn wait_for_turn_end(&mut self) {
+        let is_it = |event: &Event| {
+            event.agent == AgentId::top_level(0) && matches!(event.kind, EventKind::TurnEnded(_))
+        };
+        self.wait_for(is_it).await;
+    }
+
+    /// Waits until agent 0/ has logged such a message.
+    pub(crate) async fn wait_for_message(&mut self, passes: impl Fn(&Body) -> bool) {
+        let is_it = |event: &Event| match &event.kind {
+            EventKind::Message(message) => {
+                event.agent == AgentId::top_level(0) && passes(&message.body)
+            }
+            _ => false,
+        };
+        self.wait_for(is_it).await;
+    }
+
+    /// Ends the process.
+    pub(crate) async fn end(self) {
+        self.shutdown.cancel();
+        timeout(LIMIT, self.serving).await.unwrap().unwrap().unwrap();
+    }
+}
+
+const LIMITS: Limits = Limits {
+    budget: Budget { wakes: 32, requests: 300 },
+    tool_turns: 300,
+    notify: Notify::Idle,
+    free_agents: FreeAgents::TakenUp,
+    agents: AgentLimits::DEFAULT,
+};
+
+fn model_of(server: &ModelServer) -> Model {
+    let endpoint = Endpoint {
+        provider: Arc::new(ChatCompletions),
+        base_url: server.base_url(),
+        key: None,
+        certificates: None,
+    };
+    let client = Arc::new(Client::new(endpoint, ikigai_providers::Limits::default()));
+    Model { client, name: "test".to_owned(), label: "openai/test".to_owned() }
+}
+
+/// All tools, in mode work, with a user who can be asked.
+fn toolbox(folder: &Path) -> Toolbox {
+    let sandbox = Sandbox {
+        write: Vec::new(),
+        unprotected: Vec::new(),
+        read: Vec::new(),
+        hidden: Vec::new(),
+        network: false,
+        unix_sockets: false,
+        kind: None,
+    };
+    let tree = Tree::open([folder]).unwrap();
+    let permissions = Permissions::new(Mode::Work, Vec::new(), tree, sandbox, Person::Present);
+    Toolbox {
+        dispatcher: catalogue(),
+        // No test here runs a command.
+        commands: Arc::new(Commands::new(Path::new("/bin/false"), OsStr::new(""), Vec::new())),
+        directory: folder.to_owned(),
+        output_size: OutputSize::new(51_200).unwrap(),
+        permissions: Arc::new(permissions),
+        agent_variable: "IKIGAI_AGENT".into(),
+    }
+}

@@ -1,0 +1,29 @@
+//! Approvals: a call that the user has to decide on, and the decision.
+
+use ikigai_conversation::{Decision, ToolCall, ToolCallId};
+use serde::{Deserialize, Serialize};
+
+/// A call that needs approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ApprovalRequest {
+    /// The call; it is committed and has not run.
+    pub call: ToolCall,
+    /// Why it needs approval.
+    pub why: String,
+    /// TOML for the user's configuration that would make the question unnecessary. `None` if no rule can.
+    pub rule: Option<String>,
+    /// The first line of what the agent was told last.
+    pub cause: String,
+}
+
+/// The user's answer to an [`ApprovalRequest`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalAnswer {
+    /// The call.
+    pub call: ToolCallId,
+    /// The decision.
+    pub decision: Decision,
+    /// For a refusal: what the model is told.
+    #[serde(default)]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,111 @@
+//! Commands: what the user, through a front end, wants a session to do.
+
+use ikigai_conversation::{AgentId, Mode};
+use serde::{Deserialize, Serialize};
+
+use crate::approval::ApprovalAnswer;
+
+/// A command with the agent that it concerns: the one that the user looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The agent.
+    pub agent: AgentId,
+    /// What to do.
+    #[serde(flatten)]
+    pub command: Command,
+}
+
+/// A command. Every one is answered: by a [`Reply`](crate::Reply) that says what was done or until when it is queued, or by
+/// a [`CommandError`](crate::CommandError) that says why not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Command {
+    /// Say something to the agent. While it works, the message is queued for the next step.
+    Say {
+        /// The message.
+        text: String,
+    },
+    /// Continue a turn that stopped by a fault or for lack of requests.
+    Continue,
+    /// End the turn at once.
+    Interrupt,
+    /// Answer an [`ApprovalRequest`](crate::ApprovalRequest).
+    Answer(ApprovalAnswer),
+    /// Start a fresh context. The log keeps everything.
+    Clear,
+    /// Set a mark to return to.
+    Mark {
+        /// Its name, if it gets one.
+        #[serde(default)]
+        label: Option<String>,
+    },
+    /// Return to a mark: the one with this name, or the latest.
+    Rewind {
+        /// The name.
+        #[serde(default)]
+        label: Option<String>,
+    },
+    /// Undo the file changes of the user's latest message.
+    Undo,
+    /// Redo what the last undo undid.
+    Redo,
+    /// Act on the agent's mailbox, in the words of `/mail`.
+    Mail {
+        /// `inbox`, `read ID`, `send AGENT TEXT`, `unread ID`; empty for the inbox.
+        #[serde(default)]
+        line: String,
+    },
+    /// Hold the agent's mail while it is idle, because the user is typing to it.
+    HoldMail,
+    /// Stop holding the agent's mail.
+    ReleaseMail,
+    /// Fork a child that knows the conversation.
+    Fork {
+        /// Its task. Without one it is idle.
+        #[serde(default)]
+        prompt: Option<String>,
+    },
+    /// End an agent and its descendants.
+    Kill {
+        /// Its ID or name; without one, the agent of the request.
+        #[serde(default)]
+        target: Option<String>,
+    },
+    /// Show or choose the model that answers the agent.
+    Model {
+        /// The model to choose.
+        #[serde(default)]
+        name: Option<String>,
+    },
+    /// Show or change the mode.
+    Mode {
+        /// The mode to change to.
+        #[serde(default)]
+        mode: Option<Mode>,
+    },
+    /// Open an agent to talk to: its conversation so far.
+    Open {
+        /// Its ID or name; without one, the agent of the request.
+        #[serde(default)]
+        target: Option<String>,
+    },
+    /// List the agents of the session.
+    Agents,
+    /// List the latest sessions.
+    Sessions,
+    /// List the tools that the agent has.
+    Tools,
+    /// Show the tokens used, per agent.
+    Usage,
+    /// Show the settings in force.
+    Config,
+    /// Write the conversation to a new file.
+    Export {
+        /// The file: JSON lines if it ends in `.jsonl` or `.json`, else Markdown.
+        file: String,
+    },
+    /// List the files of the working tree, for completion.
+    ListFiles,
+    /// List the models of the current provider, for completion.
+    ListModels,
+}

@@ -1,0 +1,117 @@
+//! Events: what agents report while they work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_conversation::{AgentId, Message};
+use serde::Serialize;
+
+use crate::approval::ApprovalRequest;
+
+/// Receives the events of all agents. Events of one agent arrive one at a time and in order. It must not block on an
+/// agent.
+pub type EventSink = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// An event emitted by an agent.
+#[derive(Debug, Clone, Serialize)]
+pub struct Event {
+    /// The agent that emitted it.
+    pub agent: AgentId,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// The kinds of events.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", content = "data", rename_all = "snake_case")]
+pub enum EventKind {
+    /// A turn has started.
+    TurnStarted(StartReason),
+    /// A message was committed to the log.
+    Message(Message),
+    /// A piece of an answer. It is not in the log until the answer is complete.
+    TextDelta(String),
+    /// The request is repeated, which voids the text since the last tool result, retry or start.
+    Retry {
+        /// The number of the retry, from 1.
+        attempt: u32,
+        /// What went wrong.
+        reason: String,
+        /// How long the agent waits first.
+        #[serde(rename = "delay_ms", serialize_with = "as_millis")]
+        delay: Duration,
+    },
+    /// A call needs approval. The answer appears in the log, unless the turn ends first.
+    ApprovalRequested(ApprovalRequest),
+    /// The database cannot be reached; the agent keeps trying.
+    DatabaseUnavailable(String),
+    /// Mail is waiting, but the session has no wake left. The user's next message releases it.
+    MailHeld,
+    /// A message of the user was not accepted because too many are queued.
+    InputRejected(String),
+    /// A turn has ended.
+    TurnEnded(TurnEnd),
+    /// This process no longer runs the agent.
+    AgentLost(String),
+}
+
+/// Why a turn started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartReason {
+    /// The user said something.
+    UserMessage,
+    /// Mail arrived.
+    Mail,
+    /// An earlier process did not finish the turn.
+    CutOff,
+    /// The user continued a turn that had stopped.
+    Continued,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TurnEnd {
+    /// Why it ended.
+    pub stop: StopReason,
+    /// The whole answer, or what had arrived of it.
+    pub text: String,
+    /// What went wrong and what to do about it.
+    pub error: Option<String>,
+    /// Whether the turn can be continued as it is.
+    pub can_continue: bool,
+}
+
+/// Why a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model answered.
+    Stop,
+    /// The answer was cut off at the model's token limit.
+    Length,
+    /// The limit of tool calls was reached; the answer says where the work stands.
+    ToolLimit,
+    /// The user interrupted it.
+    Interrupted,
+    /// It failed.
+    Error,
+}
+
+impl StopReason {
+    /// The name that events use.
+    pub fn name(self) -> &'static str {
+        match self {
+            StopReason::Stop => "stop",
+            StopReason::Length => "length",
+            StopReason::ToolLimit => "tool_limit",
+            StopReason::Interrupted => "interrupted",
+            StopReason::Error => "error",
+        }
+    }
+}
+
+fn as_millis<S: serde::Serializer>(delay: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX))
+}

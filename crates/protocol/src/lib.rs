@@ -1,0 +1,65 @@
+//! What front ends and a session say to each other. Plain data: no database, no socket, no terminal.
+//!
+//! A front end sends [`Command`]s and gets a [`Reply`] or a [`CommandError`] for each; in between it receives [`Event`]s. What it
+//! shows and how it takes input is its own business.
+//!
+//! In reading order:
+//!
+//! | | is | lives in |
+//! | --- | --- | --- |
+//! | [`Event`] | what agents report while they work | `event.rs` |
+//! | [`ApprovalRequest`], [`ApprovalAnswer`] | a call that the user decides on | `approval.rs` |
+//! | [`Request`], [`Command`] | what the user wants | `command.rs` |
+//! | [`SlashCommand`] | the same as it is typed | `slash.rs` |
+//! | [`Reply`], [`CommandError`] | what became of it | `reply.rs`, `agents.rs`, `undo.rs`, `error.rs` |
+//! | [`render_reply`] | a reply as text | `render.rs` |
+//!
+//! # Invariants
+//!
+//! - Every command is answered exactly once.
+//! - A reply holds facts. Text is made of them in one place, and nothing parses it.
+//!
+//! # Example
+//!
+//! ```
+//! use ikigai_protocol::{Command, Request};
+//!
+//! let line = r#"{"agent":"0/","command":"say","text":"hello"}"#;
+//! let request: Request = serde_json::from_str(line)?;
+//! assert_eq!(request.command, Command::Say { text: "hello".to_owned() });
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod approval;
+mod event;
+
+mod command;
+mod slash;
+
+mod agents;
+mod error;
+mod reply;
+mod undo;
+
+mod render;
+
+pub use agents::{AgentState, AgentSummary, Runner};
+pub use approval::{ApprovalAnswer, ApprovalRequest};
+pub use command::{Command, Request};
+pub use error::{CommandError, Nothing};
+pub use event::{Event, EventKind, EventSink, StartReason, StopReason, TurnEnd};
+pub use render::{
+    render_agent, render_redo, render_reply, render_session, render_tokens, render_tools,
+    render_undo,
+};
+pub use reply::{
+    AgentUsage, Inbox, Mail, MailSummary, ModelChoice, QueuedUntil, Reply, SessionSummary,
+    TokenCount, ToolSummary,
+};
+pub use slash::{SLASH_COMMANDS, SlashCommand, is_slash_command};
+pub use undo::{FileOutcome, LeftReason, UndoReport};
+
+/// How much of a log is shown again when an agent is opened: more than a user scrolls through, and loaded in no time.
+pub const RECALLED: u32 = 10_000;

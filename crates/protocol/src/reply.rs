@@ -1,0 +1,200 @@
+//! Replies: what became of a command.
+
+use std::path::PathBuf;
+
+use ikigai_conversation::{AgentId, MailId, Message, Mode, SessionId, Time};
+use serde::Serialize;
+
+use crate::agents::AgentSummary;
+use crate::undo::UndoReport;
+
+/// What a command did. [`render_reply`](crate::render_reply) makes the text that a user reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reply", content = "data", rename_all = "snake_case")]
+pub enum Reply {
+    /// It is done, and there is nothing else to say.
+    Done,
+    /// It waits.
+    Queued(QueuedUntil),
+    /// The context is fresh.
+    Cleared,
+    /// A mark is set.
+    Marked {
+        /// Its name, if it has one.
+        label: Option<String>,
+    },
+    /// The conversation continues from a mark.
+    Rewound {
+        /// Its name, if it has one.
+        label: Option<String>,
+    },
+    /// File changes were undone.
+    Undone(UndoReport),
+    /// File changes were redone.
+    Redone(UndoReport),
+    /// The mailbox of an agent.
+    Inbox(Inbox),
+    /// A mail that was read.
+    Mail(Mail),
+    /// Mail was sent.
+    MailSent {
+        /// The recipient.
+        to: AgentId,
+    },
+    /// A mail is unread again.
+    MailUnread(MailId),
+    /// A child was forked.
+    Forked(AgentId),
+    /// Agents were killed, children first.
+    Killed(Vec<AgentId>),
+    /// The model that answers.
+    Model(ModelChoice),
+    /// The mode.
+    Mode {
+        /// The mode in force from the next call on.
+        mode: Mode,
+        /// Whether the command changed it.
+        changed: bool,
+    },
+    /// The conversation of an agent that can be talked to.
+    Opened {
+        /// The agent.
+        agent: AgentId,
+        /// Its log, or the latest [`RECALLED`](crate::RECALLED) messages of it.
+        log: Vec<Message>,
+    },
+    /// The agents of the session that are alive, parents before children.
+    Agents(Vec<AgentSummary>),
+    /// The latest sessions, and how many more there are.
+    Sessions {
+        /// The latest first.
+        sessions: Vec<SessionSummary>,
+        /// How many are not listed.
+        more: usize,
+    },
+    /// The tools that the agent has.
+    Tools(Vec<ToolSummary>),
+    /// The tokens that each agent used; agents that used none are left out.
+    Usage(Vec<AgentUsage>),
+    /// The settings, as `ikigai config` prints them.
+    Config(String),
+    /// The conversation was written to a file.
+    Exported {
+        /// The file.
+        path: PathBuf,
+        /// How many messages it holds.
+        messages: usize,
+    },
+    /// The files of the working tree, relative to it.
+    Files(Vec<String>),
+    /// The models that can be chosen.
+    Models(Vec<String>),
+}
+
+/// Until when a command is queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueuedUntil {
+    /// The next step of the turn: before the next request to the model.
+    NextStep,
+    /// The end of the turn.
+    TurnEnd,
+}
+
+/// A page of a mailbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Inbox {
+    /// The owner of the mailbox.
+    pub agent: AgentId,
+    /// Unread mail first.
+    pub mail: Vec<MailSummary>,
+    /// How much mail is not listed.
+    pub more: u32,
+}
+
+/// A mail in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MailSummary {
+    /// Its ID.
+    pub id: MailId,
+    /// Whether it is unread.
+    pub unread: bool,
+    /// The sender.
+    pub from: AgentId,
+    /// The start of the text, on one line.
+    pub preview: String,
+}
+
+/// A mail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mail {
+    /// The sender.
+    pub from: AgentId,
+    /// How long ago it was sent: `2 minutes ago`.
+    pub age: String,
+    /// The text.
+    pub body: String,
+}
+
+/// A model that answers an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModelChoice {
+    /// The agent.
+    pub agent: AgentId,
+    /// `provider/name`.
+    pub label: String,
+    /// How many tokens fit into its context, where that is known.
+    pub context_tokens: Option<u64>,
+    /// Whether the command chose it.
+    pub changed: bool,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionSummary {
+    /// Its ID.
+    pub id: SessionId,
+    /// Its working directory.
+    pub directory: String,
+    /// The first line of the first message of the user; empty if there is none.
+    pub title: String,
+    /// When it was last written to.
+    pub updated_at: Time,
+    /// The same as text: `2 minutes ago`.
+    pub age: String,
+    /// How many agents it has, dead ones included.
+    pub agents: u32,
+    /// How many messages their logs hold.
+    pub messages: u32,
+}
+
+/// A tool in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolSummary {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The names of its required parameters.
+    pub required: Vec<String>,
+    /// The names of its optional parameters.
+    pub optional: Vec<String>,
+}
+
+/// The tokens that an agent used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AgentUsage {
+    /// The agent.
+    pub agent: AgentId,
+    /// The tokens.
+    pub tokens: TokenCount,
+}
+
+/// Tokens sent and received.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TokenCount {
+    /// Sent to models.
+    pub input: u64,
+    /// Received from them.
+    pub output: u64,
+}

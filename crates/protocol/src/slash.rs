@@ -1,0 +1,184 @@
+//! Slash commands: what the user types after a `/`, in every front end.
+
+use ikigai_conversation::Mode;
+
+use crate::command::Command;
+use crate::error::CommandError;
+
+/// A slash command as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SlashCommand {
+    /// For the session.
+    Session(Command),
+    /// Show the help. This and the rest is up to the front end.
+    Help,
+    /// Copy the last answer.
+    Copy,
+    /// Leave.
+    Exit,
+}
+
+/// Every slash command and its line of help, in the order of the help.
+pub const SLASH_COMMANDS: &[(&str, &str)] = &[
+    ("help", "Show this list"),
+    ("clear", "Start a fresh context; the log keeps everything"),
+    ("model", "Show the model, or choose another one: /model NAME"),
+    ("mail", "Show the mailbox; also /mail read 5, /mail send 1/ TEXT, /mail unread 5"),
+    ("fork", "Fork a child that knows the conversation: /fork, /fork TASK"),
+    ("agents", "Show the agents of the session as a tree"),
+    ("agent", "Talk to another agent: /agent 0/1/"),
+    ("kill", "End an agent and its children: /kill 0/1/"),
+    ("mark", "Set a mark to return to: /mark, /mark NAME"),
+    ("rewind", "Return to a mark: /rewind, /rewind NAME"),
+    ("sessions", "List earlier sessions"),
+    ("export", "Write the conversation to FILE.md or FILE.jsonl"),
+    ("tools", "List the tools that the agent has"),
+    ("mode", "Show the mode, or change it: /mode read, /mode work, /mode full"),
+    ("undo", "Undo file changes from your last message"),
+    ("redo", "Redo what the last /undo undid"),
+    ("usage", "Show the tokens used, by agent"),
+    ("copy", "Copy the last answer to the clipboard"),
+    ("config", "Show the settings in force"),
+    ("exit", "Leave; 'ikigai -c' continues the session"),
+];
+
+impl SlashCommand {
+    /// Parses a line that starts with a slash.
+    ///
+    /// # Errors
+    /// [`CommandError::Usage`] says how the command is used, or which one was probably meant.
+    pub fn parse(line: &str) -> Result<SlashCommand, CommandError> {
+        let line = line.trim().trim_start_matches('/');
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        let optional = || Some(rest.to_owned()).filter(|rest| !rest.is_empty());
+        let required = |usage: &str| optional().ok_or_else(|| usage_error(usage));
+        let alone = |command: Command, usage: &str| match rest.is_empty() {
+            true => Ok(command),
+            false => Err(usage_error(usage)),
+        };
+        Ok(SlashCommand::Session(match name {
+            "help" => return Ok(SlashCommand::Help),
+            "copy" => return Ok(SlashCommand::Copy),
+            "exit" | "quit" => return Ok(SlashCommand::Exit),
+            "clear" => Command::Clear,
+            "model" => Command::Model { name: optional() },
+            "mail" => Command::Mail { line: rest.to_owned() },
+            "fork" => Command::Fork { prompt: optional() },
+            "agents" => Command::Agents,
+            "agent" => {
+                Command::Open { target: Some(required("/agent ID. /agents lists all agents")?) }
+            }
+            "kill" => Command::Kill { target: optional() },
+            "mark" => Command::Mark { label: optional() },
+            "rewind" => Command::Rewind { label: optional() },
+            "sessions" => Command::Sessions,
+            "export" => Command::Export { file: required("/export FILE")? },
+            "tools" => Command::Tools,
+            "mode" => Command::Mode { mode: optional().map(|word| parse_mode(&word)).transpose()? },
+            "undo" => alone(
+                Command::Undo,
+                "/undo, without arguments. 'ikigai undo --list' shows what can be undone",
+            )?,
+            "redo" => alone(Command::Redo, "/redo, without arguments")?,
+            "usage" => Command::Usage,
+            "config" => Command::Config,
+            _ => return Err(CommandError::Usage(unknown_command(name))),
+        }))
+    }
+}
+
+/// Whether a line is a slash command. A path is not.
+pub fn is_slash_command(line: &str) -> bool {
+    let first = line.strip_prefix('/').map(|rest| rest.split_whitespace().next().unwrap_or(""));
+    first.is_some_and(|word| !word.contains('/'))
+}
+
+fn parse_mode(word: &str) -> Result<Mode, CommandError> {
+    Mode::parse(word).ok_or_else(|| {
+        CommandError::Usage(format!(
+            "There is no mode '{word}'. The modes are read, work and full: /mode work"
+        ))
+    })
+}
+
+fn usage_error(usage: &str) -> CommandError {
+    CommandError::Usage(format!("Usage: {usage}"))
+}
+
+/// What other programs call our commands.
+const FOREIGN_NAMES: [(&str, &str); 6] = [
+    ("new", "clear"),
+    ("compact", "clear"),
+    ("resume", "sessions"),
+    ("permissions", "mode"),
+    ("cost", "usage"),
+    ("status", "usage"),
+];
+
+/// The message for an unknown command, with the one that was probably meant.
+fn unknown_command(name: &str) -> String {
+    /// Names that are less similar are not suggested.
+    const SIMILAR: f64 = 0.5;
+    let shown: String = name.chars().take(64).collect();
+    let similarity = |known: &str| strsim::normalized_damerau_levenshtein(&shown, known);
+    let nearest = SLASH_COMMANDS.iter().map(|(known, _)| (similarity(known), *known));
+    let nearest = nearest.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score >= SIMILAR);
+    let foreign = FOREIGN_NAMES.iter().find(|(theirs, _)| *theirs == shown);
+    match foreign.map(|(_, ours)| *ours).or(nearest.map(|(_, nearest)| nearest)) {
+        Some(nearest) => {
+            format!("Unknown command '/{shown}'. Did you mean /{nearest}? /help lists all commands")
+        }
+        None => format!("Unknown command '/{shown}'. /help lists all commands"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Result<Command, &str>) {
+        let expected = expected
+            .map(SlashCommand::Session)
+            .map_err(|text| CommandError::Usage(text.to_owned()));
+        assert_eq!(SlashCommand::parse(line), expected);
+    }
+
+    #[test]
+    fn a_command_is_parsed_with_its_arguments() {
+        let line = "send 1/ hello  there".to_owned();
+        check("/mail send 1/ hello  there", Ok(Command::Mail { line }));
+        check("/model", Ok(Command::Model { name: None }));
+        check("/fork  fix it ", Ok(Command::Fork { prompt: Some("fix it".to_owned()) }));
+        check("/mode full", Ok(Command::Mode { mode: Some(Mode::Full) }));
+        check("/agent", Err("Usage: /agent ID. /agents lists all agents"));
+        check("/redo 3", Err("Usage: /redo, without arguments"));
+        let modes = "There is no mode 'x'. The modes are read, work and full: /mode work";
+        check("/mode x", Err(modes));
+    }
+
+    #[test]
+    fn an_unknown_command_suggests_the_nearest() {
+        let error = "Unknown command '/mial'. Did you mean /mail? /help lists all commands";
+        check("/mial", Err(error));
+        let error = "Unknown command '/new'. Did you mean /clear? /help lists all commands";
+        check("/new", Err(error));
+        check("/xyzzy", Err("Unknown command '/xyzzy'. /help lists all commands"));
+        check("/", Err("Unknown command '/'. /help lists all commands"));
+    }
+
+    #[test]
+    fn every_command_of_the_help_is_parsed() {
+        for (name, _) in SLASH_COMMANDS {
+            let is_known = |rest: &str| SlashCommand::parse(&format!("/{name}{rest}")).is_ok();
+            assert!(is_known("") || is_known(" x"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_not_a_command() {
+        let lines = ["/help", "/etc/hosts is", "no /x", "/"];
+        assert_eq!(lines.map(is_slash_command), [true, false, false, true]);
+    }
+}
