@@ -2,7 +2,7 @@
 
 use ikigai_conversation::{Body, NewMessage, ToolCall};
 use ikigai_store::{Next, Outcome, Requests, Step, StoreError};
-use ikigai_tools::{Call, Executor, Reach, ToolResult, Work};
+use ikigai_tools::{Approved, Call, Executor, FileUse, Reach, ToolResult, Work};
 use tracing::info;
 
 use crate::agent::Agent;
@@ -135,19 +135,26 @@ impl Agent {
         reach: Reach,
     ) -> Result<Requests, StoreError> {
         let context = self.context().reaching(reach);
-        let mut expected = Vec::new();
+        let mut approved = Vec::new();
         let context = match reach {
             Reach::Tree | Reach::Network => context,
             Reach::TreeAndGuarded | Reach::Anywhere | Reach::Full => {
                 // What commands of other agents find there meanwhile is none of theirs.
                 for path in &subject.destinations {
-                    expected.push(self.toolbox().commands.approve_write(path).await);
+                    approved.push(self.toolbox().commands.approve_write(path).await);
                 }
                 context.leading_to(subject.destinations.clone())
             }
         };
         let mut execution = executor.run(&context).await;
-        drop(expected);
+        // The watchdog accepts what was written, and no other content that is found there.
+        if let Some(FileUse::Changed(change)) = &execution.file {
+            let content = Approved::Content(change.hash.clone());
+            for write in approved.drain(..) {
+                write.wrote(&content).await;
+            }
+        }
+        drop(approved);
         if let Some(why) = execution.no_sandbox {
             return self.run_without_sandbox(open, call, executor, subject, why).await;
         }

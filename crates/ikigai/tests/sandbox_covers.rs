@@ -127,3 +127,36 @@ fn what_the_user_changes_while_a_command_runs_is_kept() {
         }
     });
 }
+
+/// When it started, the file did not exist, so it has no cover on it. Another command, which has one, ends a moment later
+/// and takes the change for the user's.
+#[test]
+fn a_command_from_before_an_approved_write_cannot_change_the_file() {
+    in_each_sandbox(|fixture| {
+        let change = "until [ -e go ]; do sleep 0.01; done; echo evil > AGENTS.md; touch done";
+        fixture.prints(&format!("({change}; sleep 1000) > /dev/null 2>&1 &"));
+        fixture.write_with_approval("AGENTS.md", "approved\n", || {});
+        fixture.prints("touch go; until [ -e done ]; do sleep 0.01; done");
+        let after = content(fixture.workspace.path("AGENTS.md"));
+        assert_eq!(after, "approved\n", "{}", fixture.kind);
+        fixture.close();
+    });
+}
+
+/// What counts as approved is what the file tool has written, and not what is found there afterwards.
+#[test]
+fn what_a_command_puts_in_the_place_of_an_approved_file_is_not_approved() {
+    in_each_sandbox(|fixture| {
+        let change =
+            "until [ -e AGENTS.md ]; do :; done; sleep 0.1; echo evil > AGENTS.md; touch done";
+        fixture.prints(&format!("({change}; sleep 1000) > /dev/null 2>&1 &"));
+        fixture.write_with_approval("AGENTS.md", "approved\n", || {
+            let is_done = || fixture.workspace.path("done").exists().then_some(());
+            wait_for("the command", is_done);
+        });
+        fixture.prints("true");
+        fixture.close();
+        let after = fs::read_to_string(fixture.workspace.path("AGENTS.md"));
+        assert_ne!(after.ok().as_deref(), Some("evil\n"), "{}", fixture.kind);
+    });
+}

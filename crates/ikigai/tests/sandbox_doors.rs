@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use ikigai_tools::SandboxKind;
 
-use crate::support::sandboxed::{Isolation, REACHED, in_each_sandbox, python};
+use crate::support::sandboxed::{Isolation, REACHED, in_each_sandbox, in_sandbox, python};
 use crate::support::skip;
 
 #[test]
@@ -37,6 +37,27 @@ print('{REACHED}')"
         ] {
             fixture.refuses(&python(&format!("{calls}\n{attempt}")));
         }
+    });
+}
+
+/// It waits for all others, and the watchdog relies on that. A command that took it over could leave its group, and outlive
+/// ikigai.
+#[test]
+fn the_first_process_of_a_sandbox_is_not_traced_and_debuggers_work() {
+    in_sandbox(SandboxKind::Bubblewrap, |fixture| {
+        let attempt = python(
+            "import ctypes, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+seize = lambda pid: (libc.ptrace(0x4206, pid, None, None), ctypes.get_errno())
+print(seize(1))
+try: open('/proc/1/mem', 'r+b')
+except OSError as error: print(error.errno)
+child = subprocess.Popen(['sleep', '1000'])
+print(seize(child.pid)[0])
+child.kill()",
+        );
+        let (not_permitted, read_only) = ("(-1, 1)", 30);
+        assert_eq!(fixture.prints(&attempt), format!("{not_permitted}\n{read_only}\n0\n"));
     });
 }
 

@@ -2,11 +2,12 @@
 //! prove nothing, and only targets what the test itself has created.
 
 use std::fs;
+use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -271,6 +272,44 @@ print('{REACHED}')",
         );
         fixture.refuses(&python(&stream));
         fixture.refuses(&AbstractServer::new(&fixture).attempt());
+    });
+}
+
+/// The system lists such a socket by a path that leads nowhere, or not at all, so nothing could cover it.
+#[test]
+fn a_unix_socket_that_the_system_lists_under_no_path_is_not_reached() {
+    let serve = "import os, socket, sys
+os.chdir(sys.argv[1])
+s = socket.socket(socket.AF_UNIX)
+s.bind('relative')
+s.listen()
+os.rename('relative', 'service')
+print('ready', flush=True)
+sys.stdin.read()";
+    in_each_sandbox(|fixture| {
+        let folder = fixture.root().join("outside");
+        let in_another_network = ["unshare", "--user", "--map-current-user", "--net", "python3"];
+        for program in [&in_another_network[4..], &in_another_network] {
+            let mut server = Command::new(program[0]);
+            server.args(&program[1..]).args(["-c", serve]).arg(&folder);
+            server.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut server = server.spawn().unwrap();
+            let mut ready = [0; 6];
+            if server.stdout.as_mut().unwrap().read_exact(&mut ready).is_err() {
+                skip("this system does not let the tests make a network");
+                continue;
+            }
+            fixture.refuses(&python(&format!(
+                "import socket
+s = socket.socket(socket.AF_UNIX)
+s.connect('{}')
+print('{REACHED}')",
+                folder.join("service").display()
+            )));
+            drop(server.stdin.take());
+            server.wait().unwrap();
+            fs::remove_file(folder.join("service")).unwrap();
+        }
     });
 }
 

@@ -27,6 +27,24 @@ fn a_repository_with_a_program_in_its_settings_is_defused_and_told() {
     });
 }
 
+/// A repository, or its folder of hooks, that is not there can be made by anybody.
+#[test]
+fn hooks_that_a_command_makes_are_not_run_by_the_users_git() {
+    in_each_sandbox(|fixture| {
+        let hook = "mkdir -p .git/hooks && printf '#!/bin/sh\ntouch ../ran\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit";
+        let commit = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m 1";
+        for before in ["rm -rf .git", "rm -rf .git && git init -q . && rm -rf .git/hooks"] {
+            fixture.bash(before, Isolation::Unconfined);
+            let output = told(&fixture, &format!("git init -q . && rm -rf .git/hooks; {hook}"));
+            assert!(output.contains("[ikigai: Moved "), "{}: {before}: {output}", fixture.kind);
+            fixture.bash(commit, Isolation::Unconfined);
+            assert!(!fixture.root().join("ran").exists(), "{}: {before}", fixture.kind);
+        }
+        fixture.bash(&format!("{hook}; {commit}"), Isolation::Unconfined);
+        assert!(fixture.root().join("ran").exists(), "no attempt");
+    });
+}
+
 #[test]
 fn a_protected_file_that_a_command_makes_is_moved_away() {
     in_each_sandbox(|fixture| {
@@ -41,6 +59,11 @@ fn a_protected_file_that_a_command_makes_is_moved_away() {
             ".helix/languages.toml",
             "mise/config.toml",
             ".tool-versions",
+            ".miserc.toml",
+            ".lazygit.yml",
+            ".yarnrc",
+            ".irbrc",
+            ".vim/coc-settings.json",
             ".hg/hgrc",
             ".jj/repo/config.toml",
         ] {

@@ -28,7 +28,7 @@ use crate::protected::{put_back, quarantined};
 use crate::sandbox;
 use crate::sandbox::{Kind, NoSandbox, ResolvedSandbox, Root, Sandbox};
 use crate::search_paths::avoiding;
-use crate::watchdog::{Request, STATUS_LIMIT, Status, Watch};
+use crate::watchdog::{Approved, Request, STATUS_LIMIT, Status, Watch};
 use crate::words::{Variables, is_loaders};
 pub(crate) use running::RunningCommand;
 use running::{CommandOutput, Control};
@@ -125,8 +125,10 @@ impl Commands {
         let known = quarantined(&self.quarantine)?;
         let record = known.into_iter().find(|record| record.id == id);
         let record = record.ok_or(io::ErrorKind::NotFound)?;
-        let _approved = self.approve_write(&record.finding.path).await;
-        put_back(&self.quarantine, id)
+        let approved = self.approve_write(&record.finding.path).await;
+        let path = put_back(&self.quarantine, id)?;
+        approved.wrote(&Approved::Anything).await;
+        Ok(path)
     }
 
     /// Whether a sandbox works here. Makes a trial only if that is uncertain.

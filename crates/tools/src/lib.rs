@@ -116,10 +116,11 @@ pub use sandbox::{
     Identity, Kind as SandboxKind, LastingIdentity, NoSandbox, Root, Sandbox, other_names,
     secret_places,
 };
+pub use search_paths::avoiding;
 pub use tool::{BuiltIn, Tool};
 pub use tree::Tree;
 pub use walk::list_files;
-pub use watchdog::{Watch, serve as serve_watchdog};
+pub use watchdog::{Approved, Watch, serve as serve_watchdog};
 
 /// What the [`tool!`] macro needs where it is used.
 #[doc(hidden)]

@@ -13,7 +13,7 @@ use crate::sandbox::Root;
 use crate::words::Variables;
 
 /// Lists of paths, of which some entries are removed.
-const LISTS: [&str; 12] = [
+const LISTS: [&str; 15] = [
     "PATH",
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
@@ -22,15 +22,19 @@ const LISTS: [&str; 12] = [
     "DYLD_INSERT_LIBRARIES",
     "PYTHONPATH",
     "PERL5LIB",
+    "PERLLIB",
     "RUBYLIB",
+    "GEM_PATH",
+    "CLASSPATH",
     "NODE_PATH",
     "CDPATH",
     "MANPATH",
 ];
 
 /// Single paths, which are set to an empty value: programs treat that as unset.
-const SINGLE: [&str; 14] = [
+const SINGLE: [&str; 19] = [
     "BASH_ENV",
+    "CARGO_HOME",
     "ENV",
     "GIT_ASKPASS",
     "GIT_CONFIG",
@@ -42,17 +46,21 @@ const SINGLE: [&str; 14] = [
     "GIT_TEMPLATE_DIR",
     "PYTHONHOME",
     "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "RUSTC_WORKSPACE_WRAPPER",
     "RUSTC_WRAPPER",
+    "RUSTUP_HOME",
     "SSH_ASKPASS",
+    "XDG_CONFIG_HOME",
 ];
 
-/// The `variables` that have to change so that none leads into `avoided`, with their new values.
-/// Relative paths are removed as well, since they depend on the working directory. If nothing is
-/// avoided, nothing changes.
-pub(crate) fn avoiding<'a>(
+/// The `variables` that have to change so that none leads into `avoided`, with their new values: for a
+/// program started outside the sandbox. Relative paths are removed as well, since they depend on the
+/// working directory. If nothing is avoided, nothing changes.
+pub fn avoiding<'a>(
     avoided: &[Root],
     variables: impl Iterator<Item = &'a (OsString, OsString)>,
-) -> Variables {
+) -> Vec<(OsString, OsString)> {
     if avoided.is_empty() {
         return Variables::new();
     }
@@ -114,6 +122,7 @@ mod tests {
         check("LD_PRELOAD", &at("tree/x.so"), Some(""));
         check("LD_PRELOAD", &format!("/x.so {}", at("tree/y.so")), Some("/x.so"));
         check("BASH_ENV", &at("tree/env"), Some(""));
+        check("XDG_CONFIG_HOME", &at("tree/config"), Some(""));
         check("BASH_ENV", "env", Some(""));
         check("BASH_ENV", "/etc/env", None);
         check("OTHER", &at("tree"), None);

@@ -43,6 +43,7 @@ use start::{StartedCommand, Starter};
 use wire::encode_note;
 
 use crate::notes::Note;
+pub use wire::Approved;
 pub(crate) use wire::{Request, STATUS_LIMIT, Status, decode_note};
 
 /// Sent through a control socket: end the command.
@@ -209,7 +210,7 @@ async fn follow(
     let request = Request::read(&mut control).await?;
     if !request.expected.is_empty() {
         control.write_all(&[READY]).await?;
-        let writing = end_requested(&mut control);
+        let writing = Approved::read(&mut control);
         protection.expect(request.expected.into(), writing).await;
         return Ok(());
     }

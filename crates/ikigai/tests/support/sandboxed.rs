@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_tools::{
-    Commands, Context, Dispatcher, OutputSize, Root, Sandbox, SandboxKind, Work, built_in,
-    secret_places,
+    Approved, Commands, Content, ContentHash, Context, Dispatcher, OutputSize, Root, Sandbox,
+    SandboxKind, Work, built_in, secret_places,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -142,6 +142,19 @@ impl SandboxFixture {
 
     pub(crate) fn call_in(&self, context: &Context, arguments: &Value) -> Value {
         self.runtime.block_on(run(context, arguments))
+    }
+
+    /// Writes a file of the tree as a file tool does with the user's approval. Before the write is reported, `meanwhile`
+    /// happens.
+    pub(crate) fn write_with_approval(&self, name: &str, text: &str, meanwhile: impl FnOnce()) {
+        let path = self.workspace.path(name);
+        self.runtime.block_on(async {
+            let approved = self.commands.approve_write(&path).await;
+            fs::write(&path, text).unwrap();
+            meanwhile();
+            let content = Content { bytes: text.into(), mode: 0o644 };
+            approved.wrote(&Approved::Content(ContentHash::of_content(&content))).await;
+        });
     }
 
     /// The output of commands that run at the same time.

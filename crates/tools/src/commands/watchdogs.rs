@@ -16,7 +16,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::watchdog::{GRACE, READY, Request, Watch};
+use crate::watchdog::{Approved, GRACE, READY, Request, Watch};
 use crate::words::{Variables, is_loaders};
 
 /// The watchdogs of a program.
@@ -138,7 +138,7 @@ impl Watchdogs {
             // If the watchdog cannot be reached, it is gone with its commands.
             sockets.extend(expect(link, path).await.ok());
         }
-        ApprovedWrite { _sockets: sockets }
+        ApprovedWrite { sockets }
     }
 
     pub(super) async fn close(&self) {
@@ -159,7 +159,17 @@ impl Watchdogs {
 /// A path being written with approval, until this is dropped.
 #[derive(Debug)]
 pub struct ApprovedWrite {
-    _sockets: Vec<UnixStream>,
+    sockets: Vec<UnixStream>,
+}
+
+impl ApprovedWrite {
+    /// Says what was written. Without this nothing was: what is found there then is not approved.
+    pub async fn wrote(mut self, approved: &Approved) {
+        for socket in &mut self.sockets {
+            // If the watchdog cannot be reached, it is gone with its commands.
+            let _ = socket.write_all(approved.encode().as_bytes()).await;
+        }
+    }
 }
 
 /// Announces a path to a watchdog and waits for the acknowledgement.

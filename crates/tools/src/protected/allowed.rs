@@ -127,10 +127,13 @@ const UPDATES: [&[u8]; 4] = [b"checkout", b"merge", b"none", b"rebase"];
 /// Schemes that git handles itself; others run a program that the URL names.
 const SCHEMES: [&str; 4] = ["git", "http", "https", "ssh"];
 
-/// Checks whether a path in a setting leads into a root without links. Relative paths are relative
-/// to `folder`.
+/// Checks where a path in a setting leads. Relative paths are relative to `folder`.
 pub(super) trait PathBounds {
+    /// Whether it leads into a root without links.
     fn leads_inside(&self, folder: &Path, path: &Path) -> bool;
+
+    /// Whether it leads to a working tree of the repository in the folder, and not to where git would write settings.
+    fn leads_to_working_tree(&self, repository: &Path, path: &Path) -> bool;
 }
 
 /// More keys would not be read.
@@ -200,7 +203,7 @@ impl ConfigLocation<'_> {
                 // later.
                 let is_submodule = self.repository.iter().any(|name| name == "modules");
                 let folder = Path::new(OsStr::from_bytes(text));
-                is_submodule && self.bounds.leads_inside(self.repository, folder)
+                is_submodule && self.bounds.leads_to_working_tree(self.repository, folder)
             }
             Rule::Never => false,
         }
@@ -330,6 +333,10 @@ mod tests {
                 }
             }
             to.starts_with("/root")
+        }
+
+        fn leads_to_working_tree(&self, repository: &Path, path: &Path) -> bool {
+            self.leads_inside(repository, path)
         }
     }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::allowed::{ConfigLocation, PathBounds};
 use super::git_config::Settings;
 use super::index::{leads_astray, shared_indexes};
-use super::names::folded;
+use super::names::{folded, is_guarded_at};
 use super::safe_files::{Content, FileStat, LARGEST_KEPT, Root, Version, read_file};
 use super::snapshot::{Entry, Role, Snapshot, lexical};
 
@@ -140,6 +140,22 @@ impl PathBounds for Roots<'_> {
     fn leads_inside(&self, folder: &Path, path: &Path) -> bool {
         lexical(folder, path).is_some_and(|path| self.find(&path).is_some())
     }
+
+    /// The `.git` file of a submodule leads back to its repository. A folder in a repository is none, even with such a file:
+    /// git would write hooks there.
+    fn leads_to_working_tree(&self, repository: &Path, path: &Path) -> bool {
+        let Some(folder) = lexical(repository, path) else { return false };
+        let Some((current, inside)) = self.find(&folder) else { return false };
+        let is_of_git = inside.iter().any(|name| folded(name) == ".git")
+            || current.now.repositories.contains(&inside)
+            || is_guarded_at(&current.root.path, &inside.join("file"));
+        let dot_git = current.now.entries.get(&inside.join(".git"));
+        let leads_back = dot_git.is_some_and(|entry| match &entry.version.content {
+            Content::Bytes(bytes) => leads_to(&folder, bytes).as_deref() == Some(repository),
+            Content::Link(_) | Content::Folder | Content::Unknown => false,
+        });
+        leads_back && !is_of_git
+    }
 }
 
 /// A path to compare.
@@ -176,7 +192,7 @@ impl Comparison<'_> {
         let deleted = |reason: &str| Err((Change::Deleted, reason.to_owned()));
         match was.role {
             Role::Top => deleted("it was deleted"),
-            Role::Intermediate | Role::DotGit | Role::OldRemote => Ok(()),
+            Role::Intermediate | Role::DotGit | Role::OldRemote | Role::OfProgram => Ok(()),
             Role::Index | Role::Conflicts | Role::Counter => Ok(()),
             // Deleting a whole repository is allowed.
             _ if !self.is_in_repository() => Ok(()),
@@ -211,6 +227,7 @@ impl Comparison<'_> {
             Role::Hook => Ok(()),
             Role::OldRemote if version.is_folder() => Ok(()),
             Role::OldRemote => refuse("git reads URLs from it"),
+            Role::OfProgram => refuse("other programs run or believe it"),
             Role::DotGit if version.is_folder() => Ok(()),
             Role::DotGit if was.is_some_and(Version::is_folder) => {
                 refuse("it replaced the folder of a repository")
@@ -267,7 +284,12 @@ impl Comparison<'_> {
                 let is_fine = bytes.trim_ascii().iter().all(u8::is_ascii_digit);
                 require(is_fine, "it must be a number, since a prompt may run it")
             }
-            Role::Top | Role::Hook | Role::OldRemote | Role::Intermediate | Role::Index => Ok(()),
+            Role::Top
+            | Role::Hook
+            | Role::OldRemote
+            | Role::OfProgram
+            | Role::Intermediate
+            | Role::Index => Ok(()),
         }
     }
 
@@ -307,10 +329,9 @@ impl Comparison<'_> {
         ConfigLocation { bounds: self.roots, repository }.judge(&before, &now)
     }
 
-    /// A `.git` file contains `gitdir: PATH`.
+    /// Whether a `.git` file, which contains `gitdir: PATH`, leads to a repository of the roots.
     fn leads_to_repository(&self, bytes: &[u8]) -> bool {
-        let path = bytes.strip_prefix(b"gitdir: ").and_then(one_line);
-        let target = path.and_then(|path| lexical(self.absolute.parent()?, path));
+        let target = self.absolute.parent().and_then(|folder| leads_to(folder, bytes));
         let is_fine = |target: PathBuf| {
             self.roots.is_repository(&target) || self.roots.is_of_repository(&target)
         };
@@ -348,6 +369,11 @@ fn names_outside(line: &[u8]) -> bool {
             matches!(part, b"" | b"." | b"..") || folded(OsStr::from_bytes(part)) == ".git"
         })
     })
+}
+
+/// Where `gitdir: PATH` leads, the content of the `.git` file in a folder.
+fn leads_to(folder: &Path, bytes: &[u8]) -> Option<PathBuf> {
+    lexical(folder, bytes.strip_prefix(b"gitdir: ").and_then(one_line)?)
 }
 
 /// The path in a file of a single line.

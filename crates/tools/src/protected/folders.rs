@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::safe_files::{FileStat, Root};
+pub(super) use marks::is_shared_index;
 use walk::Walk;
 
 /// More unreadable folders are not named.
@@ -64,6 +65,8 @@ pub(super) struct WalkResult {
     /// `modules` and `worktrees` of repositories, the folders in them, and other folders of a
     /// repository that contain a link.
     pub(super) nests: Vec<PathBuf>,
+    /// Those of the repositories in which there is an index that others share.
+    pub(super) with_shared_index: Vec<PathBuf>,
     /// Why some folders were not visited.
     pub(super) incomplete: Vec<String>,
     unreadable: usize,

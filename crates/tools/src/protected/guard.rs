@@ -15,8 +15,9 @@ use super::folders::{Folders, Unreadable};
 use super::quarantine::{Quarantine, Restore};
 use super::record::{Record, RestoreOutcome};
 use super::safe_files::{Content, FileStat, Root, TO_LIST};
-use super::snapshot::{Role, Snapshot};
+use super::snapshot::{Entry, Role, Snapshot};
 use crate::lock::lock;
+use crate::looks::ContentHash;
 
 /// The maximum number of roots per command. A session has a handful.
 const MOST_ROOTS: usize = 64;
@@ -202,16 +203,31 @@ impl Guard {
         records
     }
 
-    /// Records the current state of a path and its contents as approved: after an approved write by
-    /// a file tool, or after [`put_back`](super::put_back).
+    /// Records the current state of a path and its contents as approved, after
+    /// [`put_back`](super::put_back).
     pub fn accept(&self, path: &Path) {
+        self.accept_if(path, |_| true);
+    }
+
+    /// Records a file as approved if it has this content: after an approved write of a file tool. A command that writes
+    /// there at the same moment may have replaced what was approved.
+    pub fn accept_content(&self, path: &Path, hash: &ContentHash) {
+        self.accept_if(path, |found| match found.map(|entry| &entry.version.content) {
+            Some(Content::Bytes(bytes)) => ContentHash::of(bytes) == *hash,
+            Some(Content::Link(_) | Content::Folder | Content::Unknown) | None => false,
+        });
+    }
+
+    fn accept_if(&self, path: &Path, is_approved: impl Fn(Option<&Entry>) -> bool) {
         let mut watched = lock(&self.paths.0);
         let now = self.look(&mut watched);
         for (id, now) in self.roots.iter().zip(&now) {
             let Some(watched) = watched.get_mut(id) else { continue };
             let Ok(inside) = path.strip_prefix(&watched.root.path) else { continue };
-            watched.before.copy_from(now, inside);
-            watched.good.copy_from(now, inside);
+            if is_approved(now.entries.get(inside)) {
+                watched.before.copy_from(now, inside);
+                watched.good.copy_from(now, inside);
+            }
         }
     }
 

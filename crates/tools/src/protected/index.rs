@@ -85,8 +85,11 @@ impl Entries<'_> {
     }
 }
 
-/// Whether git's own check refuses a name.
+/// Whether git's own check refuses a name. One that is empty stands for a name in a shared index.
 fn is_refused(name: &[u8]) -> bool {
+    if name.is_empty() {
+        return false;
+    }
     // The entry of a sparse directory ends with a slash.
     let name = name.strip_suffix(b"/").unwrap_or(name);
     name.split(|byte| *byte == b'/').any(|part| {

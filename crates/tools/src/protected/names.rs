@@ -30,13 +30,16 @@ pub(crate) const START_UP: [&str; 19] = [
 
 /// Settings in a git directory. `branches` and `remotes` are not listed: usually they are empty,
 /// and only their contents matter.
-pub(crate) const OF_GIT: [&str; 6] =
-    ["hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes"];
+pub(crate) const OF_GIT: [&str; 7] =
+    ["hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes", OF_LAZYGIT];
+
+/// In a git directory: lazygit runs the pager and the commands that it names.
+pub(super) const OF_LAZYGIT: &str = "lazygit.yml";
 
 /// Protected at the top of every root, in addition to the startup files of shells: what a program
 /// runs or trusts as soon as the user starts it in that folder. Each name costs a lookup before and
 /// after every command, and a mount if it exists.
-pub(crate) const TOP: [&str; 91] = [
+pub(crate) const TOP: [&str; 105] = [
     // Agents: instructions, and settings that name programs to run.
     ".agents",
     ".aider.conf.yml",
@@ -68,6 +71,7 @@ pub(crate) const TOP: [&str; 91] = [
     ".mcp.json",
     ".opencode",
     ".openhands",
+    ".pi",
     ".qwen",
     ".roo",
     ".roomodes",
@@ -101,24 +105,39 @@ pub(crate) const TOP: [&str; 91] = [
     ".lvimrc",
     ".nvim.lua",
     ".nvimrc",
+    ".theia",
+    ".vim/coc-settings.json",
     ".vimrc",
     ".vscode",
     ".zed",
+    // Shells of languages: scripts that they run when they start.
+    ".Renviron",
+    ".Rprofile",
+    ".ghci",
+    ".iex.exs",
+    ".irbrc",
+    ".ocamlinit",
+    ".octaverc",
+    ".pdbrc",
+    ".pryrc",
     // Shells, tool managers and build tools. With `path:DIR` in `.tool-versions`, asdf runs what is
     // in that folder.
     ".cargo/config",
-    ".Rprofile",
     ".cargo/config.toml",
     ".config/fish",
     ".config/mise",
     ".config/mise.local.toml",
     ".config/mise.toml",
-    ".ghci",
+    ".config/miserc.toml",
+    ".lazygit.yml",
+    // It says where git-lfs sends files.
+    ".lfsconfig",
     ".mise",
     ".mise.local.toml",
     ".mise.toml",
-    ".pdbrc",
+    ".miserc.toml",
     ".tool-versions",
+    ".yarnrc",
     ".yarnrc.yml",
     "mise.local.toml",
     "mise.toml",
@@ -192,13 +211,24 @@ fn is_setting(names: &[String]) -> bool {
         return false;
     };
     match first.as_str() {
-        "hooks" | "commondir" | "gitdir" | "branches" | "remotes" => true,
+        "hooks" | "commondir" | "gitdir" | "branches" | "remotes" | OF_LAZYGIT => true,
         "info" => rest.first().is_some_and(|name| name == "attributes"),
+        // Data, in which a forged name or number leads git or a prompt astray; only git writes it.
+        "index" | "merge_rr" => rest.is_empty(),
+        "rebase-merge" => is_one_of(rest, ["msgnum", "end"]),
+        "rebase-apply" => is_one_of(rest, ["next", "last"]),
         // The name of a submodule may contain slashes.
         "modules" | "worktrees" => (0..rest.len()).any(|at| is_setting(&rest[at..])),
         name if DATA_OF_GIT.contains(&name) => false,
-        name => rest.is_empty() && name.starts_with("config"),
+        name => {
+            rest.is_empty()
+                && ["config", "sharedindex."].iter().any(|start| name.starts_with(start))
+        }
     }
+}
+
+fn is_one_of(rest: &[String], names: [&str; 2]) -> bool {
+    rest.first().is_some_and(|first| names.contains(&first.as_str()))
 }
 
 fn is_at_top(names: &[String]) -> bool {
@@ -248,6 +278,13 @@ mod tests {
             ".git/gitdir",
             ".git/info/attributes",
             ".git/remotes/origin",
+            ".git/lazygit.yml",
+            ".git/index",
+            ".git/sharedindex.7790f60d",
+            ".git/MERGE_RR",
+            ".git/rebase-merge/msgnum",
+            ".git/rebase-apply/last",
+            "sub/.git/modules/a/index",
             ".git/modules/a/hooks/pre-push",
             ".git/modules/a/b/config",
             ".git/modules/refs/config",
@@ -343,6 +380,21 @@ mod tests {
             ".config/mise.toml",
             ".config/mise.local.toml",
             ".tool-versions",
+            ".miserc.toml",
+            ".config/miserc.toml",
+            ".lazygit.yml",
+            ".lfsconfig",
+            ".yarnrc",
+            ".yarnrc.yml",
+            ".irbrc",
+            ".iex.exs",
+            ".pryrc",
+            ".ocamlinit",
+            ".octaverc",
+            ".Renviron",
+            ".vim/coc-settings.json",
+            ".theia/tasks.json",
+            ".pi/extensions/a.ts",
             ".hg/hgrc",
             ".hg/hgrc-not-shared",
             ".hg/sharedpath",
@@ -374,7 +426,6 @@ mod tests {
             "config",
             ".git/info/exclude",
             ".git/HEAD",
-            ".git/index",
             ".git/refs/heads/hooks/config",
             ".git/logs/refs/heads/config",
             ".git/rebase-merge/done",

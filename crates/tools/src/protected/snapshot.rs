@@ -9,10 +9,11 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::folders::WalkResult;
-use super::names::{START_UP, TOP};
+use super::folders::{WalkResult, is_shared_index};
+use super::names::{OF_LAZYGIT, START_UP, TOP};
 use super::safe_files::{
-    Content, Root, TO_ENTER, TO_LIST, Version, entries_of, for_each_entry, is_absent, open_inside,
+    Content, FileStat, Root, TO_ENTER, TO_LIST, Version, entries_of, for_each_entry, is_absent,
+    open_inside,
 };
 
 /// No project has more. Each costs some 15 system calls.
@@ -27,6 +28,8 @@ const MOST_DEPTH: usize = 16;
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 /// Links in a folder of submodules. There should be none; the rest is found once these are gone.
 const MOST_LINKS: usize = 100;
+/// Indexes that others share, in a repository: git keeps those of two weeks.
+const MOST_SHARED: usize = 1_000;
 /// Reasons why a snapshot is incomplete.
 const MOST_REASONS: usize = 20;
 
@@ -45,6 +48,8 @@ pub(super) enum Role {
     OldRemote,
     CommonDir,
     GitDir,
+    /// Settings of another program in the folder of a repository.
+    OfProgram,
     /// `index`; read only after a change.
     Index,
     /// `MERGE_RR`: files that git reads when it concludes a merge.
@@ -91,6 +96,9 @@ impl Snapshot {
         }
         if repositories.next().is_some() {
             snapshot.note(format!("there are more than {MOST_REPOSITORIES} repositories"));
+        }
+        for repository in &found.with_shared_index {
+            snapshot.add_shared_indexes(root, repository);
         }
         for folder in found.with_git {
             snapshot.add(root, &folder.join(".git"), Role::DotGit);
@@ -179,6 +187,7 @@ impl Snapshot {
             ("gitdir", Role::GitDir),
             ("MERGE_RR", Role::Conflicts),
             ("index", Role::Index),
+            (OF_LAZYGIT, Role::OfProgram),
             ("modules", Role::Intermediate),
             ("worktrees", Role::Intermediate),
         ] {
@@ -204,6 +213,29 @@ impl Snapshot {
             }
         }
         true
+    }
+
+    /// What an index shares with others is a part of it: it has changed when that has.
+    fn add_shared_indexes(&mut self, root: &Root, repository: &Path) {
+        let Some(index) = self.entries.get_mut(&repository.join("index")) else { return };
+        let looked = root.folder(repository, TO_LIST).and_then(|folder| {
+            let mut names = Vec::new();
+            for_each_entry(folder, |name, _| {
+                if is_shared_index(name) && names.len() < MOST_SHARED {
+                    names.push(name.to_owned());
+                }
+            })?;
+            let folder = root.folder(repository, TO_ENTER)?;
+            for name in names {
+                let shared = FileStat::at(&folder, OsStr::from_bytes(&name))?;
+                index.version.stat.size = index.version.stat.size.wrapping_add(shared.size);
+                index.version.stat.changed = index.version.stat.changed.max(shared.changed);
+            }
+            Ok(())
+        });
+        if let Err(error) = looked {
+            self.note_error(repository, error);
+        }
     }
 
     /// A link in place of a submodule's repository would lead git elsewhere.

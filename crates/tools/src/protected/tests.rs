@@ -154,6 +154,19 @@ fn what_git_or_others_would_run_or_believe_is_quarantined_and_restored() {
             ".git/config.worktree",
         ),
         ("printf '[core' > .git/config", ".git/config"),
+        (
+            "mkdir modules && git init -q --bare modules/x && git config -f modules/x/config core.worktree ../../.git/hooks",
+            "modules/x/config",
+        ),
+        (
+            "mkdir modules && git init -q --bare modules/x && git config -f modules/x/config core.worktree ../../.git/hooks && echo 'gitdir: ../../modules/x' > .git/hooks/.git",
+            "modules/x/config",
+        ),
+        (
+            "mkdir modules && git init -q --bare modules/x && git config -f modules/x/config core.worktree ../..",
+            "modules/x/config",
+        ),
+        ("echo 'git: {paging: {pager: ./x}}' > sub/.git/lazygit.yml", "sub/.git/lazygit.yml"),
         ("head -c 2000000 /dev/zero | tr '\\0' '\\n' >> .git/config", ".git/config"),
         ("mv .git/config c && ln -s ../c .git/config", ".git/config"),
         ("git init -q new && git -C new config core.fsmonitor ./x", "new/.git/config"),
@@ -664,6 +677,39 @@ fn an_index_that_leads_out_of_the_tree_is_found() {
     assert!(found[0].reason.starts_with("it names files outside the working tree"));
     guard.quarantine(&found, &world.quarantine);
     assert!(!world.path(".git/index").exists());
+}
+
+/// Git reads it together with the index that names it, which need not change.
+#[test]
+fn a_shared_index_that_leads_out_of_the_tree_is_found() {
+    let world = World::new();
+    world.sh("mkdir XX && touch XX/home && git add XX/home && git update-index --split-index");
+    let guard = world.guard();
+    world.sh(
+        "touch more && git add more && touch a && git status && git update-index --split-index",
+    );
+    assert_eq!(guard.check().findings, []);
+    drop(guard);
+    let guard = world.guard();
+    assert_eq!(guard.check().findings, []);
+    world.sh("sed -i 's,XX/home,../home,' .git/sharedindex.*");
+    assert_eq!(paths(&world, &guard.check().findings), [".git/index"]);
+}
+
+/// The working tree of a submodule is where its `.git` file is.
+#[test]
+fn a_submodule_keeps_its_working_tree() {
+    let world = World::new();
+    world.sh("cd sub && git submodule --quiet add \"$PWD\" inner && git commit -qm 2");
+    let guard = world.guard();
+    world.sh("git -C sub/.git/modules/inner config core.worktree \"$PWD/sub/inner\"");
+    assert_eq!(guard.check().findings, []);
+    for elsewhere in ["../../hooks", "../../../.git", "../../../../.git/hooks", "../../../.."] {
+        world.sh(&format!("git config -f sub/.git/modules/inner/config core.worktree {elsewhere}"));
+        let found = guard.check().findings;
+        assert_eq!(paths(&world, &found), ["sub/.git/modules/inner/config"], "{elsewhere}");
+        guard.quarantine(&found, &world.quarantine);
+    }
 }
 
 #[test]

@@ -75,6 +75,14 @@ const REFUSED: [i64; 36] = [
 const TRACING: [i64; 4] =
     [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_kcmp];
 
+/// The first process in a sandbox is of bubblewrap. The watchdog believes that it does nothing but wait for others, and that
+/// it stays in its group, so no command may take it over. What else is in sight is the command's own: debuggers and leak
+/// checkers trace that.
+const FIRST_PROCESS: u64 = 1;
+/// Calls that trace a process or write its memory, and the index of the argument that has its number.
+const TRACING_BY_NUMBER: [(i64, u8); 3] =
+    [(libc::SYS_ptrace, 1), (libc::SYS_process_vm_readv, 0), (libc::SYS_process_vm_writev, 0)];
+
 /// Shared memory, semaphores and message queues, addressed by number or name. Refused where they
 /// are shared with processes outside.
 const SHARED: [i64; 14] = [
@@ -195,9 +203,16 @@ fn part(error: i32, rules: Rules) -> io::Result<BpfProgram> {
 /// Refused depending on the arguments.
 fn by_arguments(kind: Kind) -> io::Result<Rules> {
     let mut rules = Rules::new();
-    if kind == Kind::Landlock {
-        // The limits of other processes; zero means the caller.
-        rules.insert(libc::SYS_prlimit64, vec![all([(0, SeccompCmpOp::Ne, 0)])?]);
+    match kind {
+        Kind::Bubblewrap => {
+            for (call, process) in TRACING_BY_NUMBER {
+                rules.insert(call, vec![all([(process, SeccompCmpOp::Eq, FIRST_PROCESS)])?]);
+            }
+        }
+        Kind::Landlock => {
+            // The limits of other processes; zero means the caller.
+            rules.insert(libc::SYS_prlimit64, vec![all([(0, SeccompCmpOp::Ne, 0)])?]);
+        }
     }
     let new_user = libc::CLONE_NEWUSER as u64;
     for call in [libc::SYS_clone, libc::SYS_unshare] {
@@ -352,7 +367,9 @@ mod tests {
                     libc::SYS_socketpair => libc::AF_UNIX,
                     _ => 0,
                 };
-                let found = verdict(&program, call, [family as u64, 1, 0, 0]);
+                // Not the first process.
+                let second = if call == libc::SYS_ptrace { 2 } else { 1 };
+                let found = verdict(&program, call, [family as u64, second, 0, 0]);
                 assert_eq!(found, expected, "{kind}, call {call}");
             }
         }
@@ -363,6 +380,18 @@ mod tests {
         let program = filter(kind, Sockets { network: false, unix }).unwrap();
         let expected = expected.map_or(ALLOWED, refused_with);
         assert_eq!(verdict(&program, call, arguments), expected, "{kind} {call} {arguments:?}");
+    }
+
+    #[test]
+    fn only_the_first_process_in_bubblewrap_is_not_traced() {
+        for (process, expected) in
+            [(1, Some(libc::EPERM)), (1 | 1 << 32, Some(libc::EPERM)), (2, None)]
+        {
+            let check = |call, arguments| check(Kind::Bubblewrap, false, call, arguments, expected);
+            check(libc::SYS_ptrace, [16, process, 0, 0]);
+            check(libc::SYS_process_vm_readv, [process, 0, 0, 0]);
+            check(libc::SYS_process_vm_writev, [process, 0, 0, 0]);
+        }
     }
 
     #[test]

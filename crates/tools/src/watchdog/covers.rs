@@ -225,8 +225,15 @@ fn read(inotify: &OwnedFd) -> io::Result<Vec<ReplaceEvent>> {
 }
 
 impl CommandCovers {
-    /// Whether the command never could write to a path: nothing there, above or below was replaced.
+    /// Whether no command could write to a path, so that a change of it is the user's: neither this one nor any
+    /// other that runs. One that was started before the file existed has no cover on it and can write it.
     pub(super) fn was_read_only(&self, path: &Path) -> bool {
+        let others = lock(&self.all.0).commands();
+        self.keeps_from_writing(path) && others.iter().all(|other| other.keeps_from_writing(path))
+    }
+
+    /// Whether the command never could write to it: nothing there, above or below was replaced.
+    fn keeps_from_writing(&self, path: &Path) -> bool {
         let is_cover =
             |cover: &Cover| cover.access == PathAccess::Read && path.starts_with(&cover.path);
         let is_near = |fallen: &PathBuf| fallen.starts_with(path) || path.starts_with(fallen);

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::groups::{Group, strays};
-use super::wire::Request;
+use super::wire::{Approved, Request};
 use crate::lock::lock;
 use crate::notes::Note;
 use crate::protected::{Change, Finding, Guard, ProtectedPaths, Record};
@@ -108,16 +108,26 @@ impl Protection {
         Ok(Some(CommandProtection { guard, into, kind: resolved.kind, expected }))
     }
 
-    /// Allows writing to a path until `writing` completes, then accepts its new state as approved.
-    pub(super) async fn expect(&self, path: PathBuf, writing: impl Future<Output = ()>) {
+    /// Allows writing to a path until `writing` completes, then accepts what was written as approved.
+    pub(super) async fn expect(
+        &self,
+        path: PathBuf,
+        writing: impl Future<Output = Option<Approved>>,
+    ) {
         lock(&self.expected).push(path.clone());
-        writing.await;
-        let guards: Vec<Arc<Guard>> =
-            self.guards.borrow().iter().filter_map(Weak::upgrade).collect();
-        // An error cannot be reported to anyone.
-        let accepted = path.clone();
-        let _ =
-            in_background(move || guards.iter().for_each(|guard| guard.accept(&accepted))).await;
+        if let Some(approved) = writing.await {
+            let guards: Vec<Arc<Guard>> =
+                self.guards.borrow().iter().filter_map(Weak::upgrade).collect();
+            let written = path.clone();
+            let accept = move || {
+                guards.iter().for_each(|guard| match &approved {
+                    Approved::Content(hash) => guard.accept_content(&written, hash),
+                    Approved::Anything => guard.accept(&written),
+                });
+            };
+            // An error cannot be reported to anyone.
+            let _ = in_background(accept).await;
+        }
         let mut expected = lock(&self.expected);
         if let Some(at) = expected.iter().position(|expected| *expected == path) {
             expected.swap_remove(at);
@@ -180,20 +190,36 @@ impl CommandProtection {
     ) -> Vec<Note> {
         let (guard, into) = (Arc::clone(&self.guard), self.into.clone());
         let (expected, guarding) = (Arc::clone(&self.expected), Arc::clone(&self.guard));
-        let is_approved = move |finding: &Finding| {
+        let origin = move |finding: &Finding| {
             let is_users = finding.change != Change::New
                 && was_read_only(&finding.path)
                 && !guarding.has_other_names(finding);
-            is_users || lock(&expected).iter().any(|path| finding.path.starts_with(path))
+            match is_users {
+                true => Origin::User,
+                false if lock(&expected).iter().any(|path| finding.path.starts_with(path)) => {
+                    Origin::Pending
+                }
+                false => Origin::Command,
+            }
         };
-        let checked = in_background(move || check(&guard, &into, is_approved)).await;
+        let checked = in_background(move || check(&guard, &into, origin)).await;
         checked.unwrap_or_else(|error| {
             vec![plain(format!("Could not check protected paths: {error}"))]
         })
     }
 }
 
-fn check(guard: &Guard, into: &Path, is_approved: impl Fn(&Finding) -> bool) -> Vec<Note> {
+/// Where a change of a protected path comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// No command could write there.
+    User,
+    /// It is written with approval at this moment. What was approved is known when that is done.
+    Pending,
+    Command,
+}
+
+fn check(guard: &Guard, into: &Path, origin: impl Fn(&Finding) -> Origin) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut is_done = false;
     for _ in 0..ROUNDS {
@@ -202,9 +228,15 @@ fn check(guard: &Guard, into: &Path, is_approved: impl Fn(&Finding) -> bool) -> 
         notes.extend(
             incomplete.map(|why| plain(format!("Not all protected paths could be checked: {why}"))),
         );
-        let (approved, findings): (Vec<_>, Vec<_>) =
-            check.findings.into_iter().partition(&is_approved);
-        approved.iter().for_each(|finding| guard.accept(&finding.path));
+        let mut findings = check.findings;
+        findings.retain(|finding| match origin(finding) {
+            Origin::User => {
+                guard.accept(&finding.path);
+                false
+            }
+            Origin::Pending => false,
+            Origin::Command => true,
+        });
         is_done = findings.is_empty();
         if is_done {
             break;

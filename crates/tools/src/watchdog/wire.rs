@@ -9,6 +9,7 @@ use std::process::ExitStatus;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::looks::ContentHash;
 use crate::notes::Note;
 use crate::sandbox::ResolvedSandbox;
 use crate::words::{Variables, push_variables, take_variables};
@@ -79,6 +80,40 @@ async fn read_field(control: &mut UnixStream) -> io::Result<Vec<u8>> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(field)
+}
+
+/// What was written with approval at a path that commands were not to write, sent when it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Approved {
+    /// A file with this content. A command that runs meanwhile may have put another one there.
+    Content(ContentHash),
+    /// Whatever is found there.
+    Anything,
+}
+
+impl Approved {
+    /// In the place of a hash.
+    const ANYTHING: &str = "anything";
+
+    pub(crate) fn encode(&self) -> String {
+        match self {
+            Approved::Content(hash) => hash.to_string(),
+            Approved::Anything => Approved::ANYTHING.to_owned(),
+        }
+    }
+
+    /// Waits until the program has closed its end. `None` if nothing was written.
+    pub(super) async fn read(control: &mut UnixStream) -> Option<Approved> {
+        /// Longer than any hash.
+        const LIMIT: u64 = 256;
+        let mut text = String::new();
+        control.take(LIMIT).read_to_string(&mut text).await.ok()?;
+        match &*text {
+            "" => None,
+            Approved::ANYTHING => Some(Approved::Anything),
+            _ => Some(Approved::Content(text.into())),
+        }
+    }
 }
 
 /// How a command ended, sent as a line through its control socket.

@@ -22,6 +22,8 @@ pub(super) const CUT: u8 = 16;
 pub(super) const INSIDE: u8 = 32;
 /// It contains a link.
 pub(super) const HAS_LINK: u8 = 64;
+/// There is an index in it that others share.
+pub(super) const HAS_SHARED: u8 = 128;
 
 /// Which significant names a folder contains.
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ pub(super) struct Marks {
     head: bool,
     objects: bool,
     commondir: bool,
+    shared: bool,
     link: bool,
 }
 
@@ -41,6 +44,7 @@ impl Marks {
             4 if is_name(name, "head") => self.head = true,
             7 if is_name(name, "objects") => self.objects = true,
             9 if is_name(name, "commondir") => self.commondir = true,
+            13.. if is_shared_index(name) => self.shared = true,
             // A file system may ignore invisible characters in a name.
             5.. if !name.is_ascii() && is_name(name, ".git") => self.git = true,
             _ => {}
@@ -65,7 +69,16 @@ pub(super) fn flags(name: &[u8], around: u8, marks: &Marks) -> u8 {
         | flag(is_nest, NEST)
         | flag(is_inside, INSIDE)
         | flag(marks.link, HAS_LINK)
+        | flag(marks.shared, HAS_SHARED)
 }
+
+/// Whether it is the name of an index that others share, with the hash behind it.
+pub(in crate::protected) fn is_shared_index(name: &[u8]) -> bool {
+    let prefix = name.get(..SHARED_INDEX.len());
+    prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(SHARED_INDEX))
+}
+
+const SHARED_INDEX: &[u8] = b"sharedindex.";
 
 /// Whether a file system may consider a name equal to this ASCII name.
 fn is_name(found: &[u8], name: &str) -> bool {

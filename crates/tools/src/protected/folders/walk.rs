@@ -10,7 +10,9 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat};
 use rustix::io::Errno;
 
-use super::marks::{CUT, HAS_GIT, HAS_LINK, INSIDE, Marks, NEST, REPOSITORY, UNREADABLE, flags};
+use super::marks::{
+    CUT, HAS_GIT, HAS_LINK, HAS_SHARED, INSIDE, Marks, NEST, REPOSITORY, UNREADABLE, flags,
+};
 use super::{Folders, MOST_NAMED, Node, UNSETTLED, Unreadable, WalkResult};
 use crate::change_time::{is_exact, is_settled};
 use crate::protected::moving::plain_mode;
@@ -347,6 +349,9 @@ impl<'a> Walk<'a> {
             self.found.nests.push(path.clone());
         }
         if flags & REPOSITORY != 0 {
+            if flags & HAS_SHARED != 0 {
+                self.found.with_shared_index.push(path.clone());
+            }
             self.found.repositories.push(path);
         }
     }
