@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ikigai_agents::{AgentCommand, Person};
 use ikigai_conversation::{
-    Body, CallSummary, Decision, EffectKind, Kind, Message, Preview, ResultState, ResultSummary,
+    Body, CallSummary, Decision, EffectKind, Kind, Message, Mode, Preview, ResultState,
+    ResultSummary,
 };
-use ikigai_protocol::EventKind;
+use ikigai_protocol::{ApprovalAnswer, EventKind};
 use ikigai_store::Step;
-use ikigai_testkit::{ModelServer, Reply};
+use ikigai_testkit::{Captured, ModelServer, Reply};
 use ikigai_tools::{
-    Arguments, Call, Decision as RuleDecision, Declaration, Dispatcher, Mode, Rule, Tool,
-    ToolResult,
+    Arguments, Call, Decision as RuleDecision, Declaration, Dispatcher, Rule, Tool, ToolResult,
 };
 use serde_json::{Value, json};
 
-use crate::support::{Scene, logged};
+use crate::support::{Abilities, Process};
 
 /// A tool from elsewhere. It says what it is for, and nothing else.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Tool<Step> for Deploy {
 
 struct Outcome {
     events: Vec<EventKind>,
-    server: ModelServer,
+    requests: Vec<Arc<Captured>>,
     runs: usize,
 }
 
@@ -58,19 +59,40 @@ async fn deploy(mode: Mode, rules: &[RuleDecision], answer: Option<Decision>) ->
     let call = |id, to| Reply::call(id, "deploy", json!({"to": to, "fast": true}));
     let script = [call("c1", "staging"), call("c2", "production"), Reply::text("done")];
     let server = ModelServer::start(script);
-    let rules = rules
-        .iter()
-        .map(|decision| Rule::new("deploy", &[EffectKind::Unknown], "*", *decision).unwrap());
-    let rules = rules.collect();
-    let scene = Scene { dispatcher: Dispatcher::new(vec![Arc::new(tool)]), mode, rules, answer };
-    let events = scene.run(&server).await;
-    Outcome { events, server, runs: runs.load(Ordering::Relaxed) }
+    let rule = |decision: &RuleDecision| {
+        Rule::new("deploy", &[EffectKind::Unknown], "*", *decision).unwrap()
+    };
+    let person = if answer.is_some() { Person::Present } else { Person::Absent };
+    let (tools, rules) = (Dispatcher::new(vec![Arc::new(tool)]), rules.iter().map(rule).collect());
+    let abilities = Abilities { tools, mode, rules, person };
+    let mut process = Process::start_with(server, abilities).await;
+    process.order(AgentCommand::Say("do it".to_owned())).await.unwrap();
+    let mut events = Vec::new();
+    loop {
+        let event = process.wait_for(|_| true).await.kind;
+        if let EventKind::ApprovalRequested(request) = &event {
+            let call = request.call.tool_call_id.clone();
+            let answer = ApprovalAnswer { call, decision: answer.unwrap(), reason: None };
+            process.order(AgentCommand::Answer(answer)).await.unwrap();
+        }
+        let is_over = matches!(event, EventKind::TurnEnded(_));
+        events.push(event);
+        if is_over {
+            break;
+        }
+    }
+    let requests = process.model.requests();
+    process.end().await;
+    Outcome { events, requests, runs: runs.load(Ordering::Relaxed) }
 }
 
 impl Outcome {
     fn of_kind(&self, kind: Kind) -> Vec<&Message> {
-        let messages = logged(&self.events).into_iter();
-        messages.filter(|message| message.kind() == kind).collect()
+        let messages = self.events.iter().filter_map(|event| match event {
+            EventKind::Message(message) if message.kind() == kind => Some(message),
+            _ => None,
+        });
+        messages.collect()
     }
 
     fn summaries(&self) -> Vec<ResultSummary> {
@@ -83,7 +105,7 @@ impl Outcome {
     }
 
     fn previews(&self) -> Vec<(Preview, String)> {
-        let asked = self.events.iter().filter_map(|kind| match kind {
+        let asked = self.events.iter().filter_map(|event| match event {
             EventKind::ApprovalRequested(asking) => {
                 Some((asking.preview.clone(), asking.why.clone()))
             }
@@ -105,7 +127,7 @@ async fn in_mode_work_it_needs_approval_of_all_its_arguments() {
         (preview, "it is not known what deploy does".to_owned())
     };
     assert_eq!(once.previews(), [asked("staging"), asked("production")]);
-    assert_eq!(once.server.requests()[1].tool_output("c1").to_string(), DONE);
+    assert_eq!(once.requests[1].tool_output("c1").to_string(), DONE);
     let refused = deploy(Mode::Work, &[], Some(Decision::No)).await;
     assert_eq!((refused.runs, refused.previews().len()), (0, 2));
 }
@@ -122,7 +144,7 @@ async fn it_is_refused_in_mode_read_where_no_model_is_offered_it() {
     let rules = [RuleDecision::Trust];
     let outcome = deploy(Mode::Read, &rules, Some(Decision::Once)).await;
     assert_eq!((outcome.runs, outcome.previews().len()), (0, 0));
-    assert_eq!(outcome.server.requests()[0].tool_names(), Vec::<String>::new());
+    assert_eq!(outcome.requests[0].tool_names(), Vec::<String>::new());
     let summary = outcome.summaries().remove(0);
     let expected = "error: Not permitted: deploy is not offered in mode read";
     assert_eq!((summary.outcome.as_str(), summary.state), (expected, ResultState::Refused));
@@ -132,12 +154,12 @@ async fn it_is_refused_in_mode_read_where_no_model_is_offered_it() {
 async fn headless_it_is_refused_with_the_rule_that_would_allow_it() {
     let outcome = deploy(Mode::Work, &[], None).await;
     assert_eq!(outcome.runs, 0);
-    assert_eq!(outcome.server.requests()[0].tool_names(), ["deploy"]);
+    assert_eq!(outcome.requests[0].tool_names(), ["deploy"]);
     let summary = outcome.summaries().remove(0);
     let rule = "[[rules]]\ntool = \"deploy\"\nmatch = \"*\"\ndecision = \"allow\"";
     assert_eq!((summary.state, summary.rule.as_deref()), (ResultState::Refused, Some(rule)));
     assert!(!summary.outcome.contains("[[rules]]"), "{}", summary.outcome);
-    let result = outcome.server.requests()[1].tool_output("c1");
+    let result = outcome.requests[1].tool_output("c1");
     assert!(result["error"].as_str().unwrap().ends_with(rule), "{result}");
 }
 
@@ -162,7 +184,7 @@ async fn it_is_shown_by_its_name_and_arguments_and_no_model_is_sent_any_of_that(
         ("deployed to staging", ResultState::Succeeded)
     );
     // The log has it, and a request is what it would be without.
-    for request in outcome.server.requests() {
+    for request in &outcome.requests {
         for part in ["shown", "verb", "effects", "outcome"] {
             assert!(!request.text().contains(&format!("\"{part}\"")), "{}", request.text());
         }

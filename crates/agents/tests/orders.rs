@@ -5,7 +5,7 @@ use ikigai_conversation::{Body, Decision, ToolCallId};
 use ikigai_protocol::{
     ApprovalAnswer, CommandError, Event, EventKind, Nothing, QueuedUntil, Reply,
 };
-use ikigai_testkit::{CapturedRequest, Gate, ModelServer, Point, Reply as ModelReply};
+use ikigai_testkit::{Captured, Gate, ModelServer, Point, Reply as ModelReply};
 use serde_json::json;
 
 use crate::support::Process;
@@ -39,8 +39,8 @@ impl State {
     }
 
     /// A process whose agent 0/ is doing this.
-    async fn reach(self, model: &ModelServer) -> Process {
-        let mut process = Process::start(model).await;
+    async fn reach(self) -> Process {
+        let mut process = Process::start(self.model()).await;
         if self == State::New {
             return process;
         }
@@ -60,7 +60,7 @@ impl State {
     }
 
     fn model(self) -> ModelServer {
-        ModelServer::choosing(move |request: &CapturedRequest| match self {
+        ModelServer::choosing(move |request: &Captured| match self {
             State::New | State::Idle => ModelReply::text("done"),
             State::Failed => ModelReply::status(400),
             State::Streaming => {
@@ -135,8 +135,7 @@ fn expected(state: State, order: &AgentCommand) -> Answer {
 async fn every_order_is_answered_in_every_state() {
     for state in STATES {
         for order in orders() {
-            let model = state.model();
-            let process = state.reach(&model).await;
+            let process = state.reach().await;
             let answer = process.order(order.clone()).await;
             assert_eq!(answer, expected(state, &order), "{order:?} while {state:?}");
             process.end().await;
@@ -146,8 +145,7 @@ async fn every_order_is_answered_in_every_state() {
 
 #[tokio::test]
 async fn an_order_for_an_agent_of_another_process_is_refused() {
-    let model = State::Idle.model();
-    let process = State::Idle.reach(&model).await;
+    let process = State::Idle.reach().await;
     for order in orders() {
         let answer = process.order_for("7/", order.clone()).await;
         match order {
@@ -170,7 +168,7 @@ async fn what_waits_for_the_end_of_a_turn_is_done_then_in_its_order() {
         ModelReply::pieces(["one ", "two"]).hold_at(Point::Text, &held),
         ModelReply::text("fresh"),
     ]);
-    let mut process = Process::start(&model).await;
+    let mut process = Process::start(model).await;
     process.order(AgentCommand::Say("before".to_owned())).await.unwrap();
     process.wait_for(|event| matches!(event.kind, EventKind::TextDelta(_))).await;
     for command in [BetweenTurns::Mark(None), BetweenTurns::Clear] {
@@ -182,7 +180,7 @@ async fn what_waits_for_the_end_of_a_turn_is_done_then_in_its_order() {
     process.wait_for_message(|body| matches!(body, Body::Clear)).await;
     process.order(AgentCommand::Say("after".to_owned())).await.unwrap();
     process.wait_for_turn_end().await;
-    let last = model.requests().pop().unwrap().body.clone();
+    let last = process.model.requests().pop().unwrap().body.clone();
     let last = String::from_utf8(last).unwrap();
     assert!(last.contains("after") && !last.contains("before"), "{last}");
     process.end().await;
@@ -190,8 +188,7 @@ async fn what_waits_for_the_end_of_a_turn_is_done_then_in_its_order() {
 
 #[tokio::test]
 async fn a_rewind_returns_to_the_mark_of_a_name() {
-    let model = ModelServer::choosing(|_| ModelReply::text("ok"));
-    let mut process = Process::start(&model).await;
+    let mut process = Process::start(ModelServer::choosing(|_| ModelReply::text("ok"))).await;
     for (text, label) in [("alpha", "first"), ("beta", "second"), ("gamma", "third")] {
         process.order(AgentCommand::Say(text.to_owned())).await.unwrap();
         process.wait_for_turn_end().await;
@@ -204,7 +201,7 @@ async fn a_rewind_returns_to_the_mark_of_a_name() {
     assert_eq!(answer, Ok(Reply::Rewound { label }));
     process.order(AgentCommand::Say("delta".to_owned())).await.unwrap();
     process.wait_for_turn_end().await;
-    let last = model.requests().pop().unwrap().body.clone();
+    let last = process.model.requests().pop().unwrap().body.clone();
     let last = String::from_utf8(last).unwrap();
     assert!(last.contains("alpha") && !last.contains("beta") && last.contains("delta"), "{last}");
     process.end().await;

@@ -9,8 +9,8 @@ use ikigai_agents::{
     AgentCommand, Answer, Equipment, FreeAgents, Limits, Model, Models, Notify, Order, Permissions,
     Person, Seat, Toolbox, Which, catalogue, serve,
 };
-use ikigai_conversation::{AgentId, Body, Decision, Message, Mode};
-use ikigai_protocol::{ApprovalAnswer, Event, EventKind};
+use ikigai_conversation::{AgentId, Body, Mode};
+use ikigai_protocol::{Event, EventKind};
 use ikigai_providers::{ChatCompletions, Client, Endpoint};
 use ikigai_store::{AgentLimits, Budget, Step, StoreError};
 use ikigai_testkit::{ModelServer, TestStore, location};
@@ -26,6 +26,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The agents of a process, in a folder and a database of their own.
 pub(crate) struct Process {
+    pub(crate) model: ModelServer,
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
     orders: mpsc::Sender<Order>,
     serving: JoinHandle<Result<(), StoreError>>,
@@ -35,34 +36,31 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Agent 0/ of a session that starts with its first message, with all tools, in mode work, and a user who can be
-    /// asked.
-    pub(crate) async fn start(model: &ModelServer) -> Process {
-        let dispatcher = catalogue();
-        let scene =
-            Scene { dispatcher, mode: Mode::Work, rules: Vec::new(), answer: Some(Decision::Once) };
-        Process::with(scene, model).await
+    /// Agent 0/ of a session that starts with its first message.
+    pub(crate) async fn start(model: ModelServer) -> Process {
+        Process::start_with(model, Abilities::default()).await
     }
 
-    async fn with(scene: Scene, model: &ModelServer) -> Process {
+    /// The same with these tools, and what may be done with them.
+    pub(crate) async fn start_with(model: ModelServer, abilities: Abilities) -> Process {
         let (folder, store) = (tempfile::tempdir().unwrap(), TestStore::new());
         let opened = Arc::new(store.open_again());
         let seat =
             Seat::take(opened, location(), Arc::default(), Which::New, None, AgentLimits::DEFAULT);
         let (report, events) = mpsc::unbounded_channel();
+        let sink = Arc::new(move |event: Event| drop(report.send(event)));
         let equipment = Equipment {
-            models: Arc::new(Models::new(model_of(model))),
-            toolbox: scene.toolbox(folder.path()),
+            models: Arc::new(Models::new(model_of(&model))),
+            toolbox: abilities.toolbox(folder.path()),
             limits: LIMITS,
             prompt: "You are an agent.".to_owned(),
-            // The test may have seen enough.
-            events: Arc::new(move |event: Event| drop(report.send(event))),
+            events: sink,
         };
         let (orders, received) = mpsc::channel(16);
         let shutdown = CancellationToken::new();
         let serving = serve(seat.await.unwrap(), equipment, received, shutdown.clone());
         let serving = tokio::spawn(serving);
-        Process { events, orders, serving, shutdown, _folder: folder, _store: store }
+        Process { model, events, orders, serving, shutdown, _folder: folder, _store: store }
     }
 
     /// Gives an order to agent 0/, and waits for the answer.
@@ -131,60 +129,36 @@ fn model_of(server: &ModelServer) -> Model {
     Model { client, name: "test".to_owned(), label: "openai/test".to_owned() }
 }
 
-/// What the agent may do, and what the user says about the rest.
-pub(crate) struct Scene {
-    pub(crate) dispatcher: Dispatcher<Step>,
+/// What agents can do, and what they may.
+pub(crate) struct Abilities {
+    pub(crate) tools: Dispatcher<Step>,
     pub(crate) mode: Mode,
     pub(crate) rules: Vec<Rule>,
-    /// The answer to every question; `None` where the user cannot be asked.
-    pub(crate) answer: Option<Decision>,
+    pub(crate) person: Person,
 }
 
-impl Scene {
-    /// Gives the agent a task, and returns what happened until it was idle.
-    pub(crate) async fn run(self, model: &ModelServer) -> Vec<EventKind> {
-        let answer = self.answer;
-        let mut process = Process::with(self, model).await;
-        process.order(AgentCommand::Say("do it".to_owned())).await.unwrap();
-        let mut seen = Vec::new();
-        loop {
-            let event = process.wait_for(|_| true).await;
-            if let EventKind::ApprovalRequested(request) = &event.kind {
-                let (call, decision) = (request.call.tool_call_id.clone(), answer.unwrap());
-                let answer = ApprovalAnswer { call, decision, reason: None };
-                process.order(AgentCommand::Answer(answer)).await.unwrap();
-            }
-            let is_over = matches!(event.kind, EventKind::TurnEnded(_));
-            seen.push(event.kind);
-            if is_over {
-                break;
-            }
-        }
-        process.end().await;
-        seen
+/// All tools, in mode work, with a user who can be asked.
+impl Default for Abilities {
+    fn default() -> Abilities {
+        let (mode, person) = (Mode::Work, Person::Present);
+        Abilities { tools: catalogue(), mode, rules: Vec::new(), person }
     }
+}
 
+impl Abilities {
     fn toolbox(self, folder: &Path) -> Toolbox {
-        let person = if self.answer.is_some() { Person::Present } else { Person::Absent };
         let tree = Tree::open([folder]).unwrap();
-        let permissions = Permissions::new(self.mode, self.rules, tree, Sandbox::default(), person);
+        let sandbox = Sandbox::default();
+        let permissions = Permissions::new(self.mode, self.rules, tree, sandbox, self.person);
+        // No test here runs a command.
+        let commands = Commands::new(Path::new("/bin/false"), OsStr::new(""), Vec::new());
         Toolbox {
-            dispatcher: self.dispatcher,
-            // No test here runs a command.
-            commands: Arc::new(Commands::new(Path::new("/bin/false"), OsStr::new(""), Vec::new())),
+            dispatcher: self.tools,
+            commands: Arc::new(commands),
             directory: folder.to_owned(),
             output_size: OutputSize::new(51_200).unwrap(),
             permissions: Arc::new(permissions),
             agent_variable: "IKIGAI_AGENT".into(),
         }
     }
-}
-
-/// The messages that were written to the log.
-pub(crate) fn logged(events: &[EventKind]) -> Vec<&Message> {
-    let messages = events.iter().filter_map(|kind| match kind {
-        EventKind::Message(message) => Some(message),
-        _ => None,
-    });
-    messages.collect()
 }

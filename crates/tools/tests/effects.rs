@@ -231,7 +231,7 @@ fn an_edit_is_previewed_where_it_stands_and_says_whether_it_is_of_every_occurren
     check_change(
         preview("old\n5", false),
         None,
-        &["@@ -2,5 +2,4 @@", " 2", " 3", "-old", "-5", "+new", " 6", " old"][..],
+        &["@@ -2,6 +2,5 @@", " 2", " 3", "-old", "-5", "+new", " 6", " old"][..],
     );
     // As the file is now it would fail: what it replaces by what is shown.
     check_change(preview("old", false), None, &["@@ -1 +1 @@", "-old", "+new"]);
