@@ -29,7 +29,7 @@ pub struct PendingWork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TakeoverPolicy {
     /// At once.
-    None,
+    Immediate,
     /// When its lease has expired. Until then they are left for the user to resume.
     AfterLease,
 }

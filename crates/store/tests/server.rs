@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_postgres::{AgentAddress, Client};
+use ikigai_postgres::{Address, Client};
 use ikigai_store::{
     Changes, Lease, Locks, Options, Outcome, Process, Sleep, Step, Store, StoreError,
 };
@@ -361,7 +361,7 @@ async fn others_are_notified_of_changes_that_concern_them_only() {
     let (address, lease) = (store.database().to_owned(), agents[0].lease.clone());
     // A dropped store has sent everything.
     let database = store.close();
-    let mut listening = Client::connect(&AgentAddress::parse(&address).unwrap()).unwrap();
+    let mut listening = Client::connect(&Address::parse(&address).unwrap()).unwrap();
     listening.script("LISTEN ikigai").unwrap();
     let own = listening.process();
     let quiet = Store::open(&address, Options::default()).unwrap();

@@ -308,7 +308,7 @@ mod tests {
     use crate::anthropic::Anthropic;
     use crate::fault::Category;
     use crate::testing::{
-        check_fault, check_response, complete, extras, received, received_call, received_whole,
+        check_fault, check_response, complete, extras, received_call, received_whole,
     };
 
     const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[],"stop_reason":null,"usage":{"input_tokens":3,"cache_creation_input_tokens":5,"cache_read_input_tokens":7,"output_tokens":1}}}"#;

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::google::Google;
     use crate::testing::{
-        check_fault, check_response, complete, extras, received, received_call, received_whole,
+        check_fault, check_response, complete, extras, received_call, received_whole,
     };
 
     const HI: &str = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"totalTokenCount":9},"modelVersion":"gemini-3.8-flash","responseId":"x"}"#;

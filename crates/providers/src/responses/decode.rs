@@ -282,7 +282,7 @@ mod tests {
     use crate::fault::Category;
     use crate::responses::Responses;
     use crate::testing::{
-        check_fault, check_response, complete, extras, received, received_call, received_whole,
+        check_fault, check_response, complete, extras, received_call, received_whole,
     };
 
     const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","model":"gpt-5-2025-08-07","output":[]}}"#;
