@@ -124,7 +124,7 @@ fn no_place_for_a_database_is_a_finding() {
     let (code, stdout, _) =
         ended(workspace.ikigai().arg("doctor").env_remove("HOME").env_remove("XDG_DATA_HOME"));
     assert_eq!(code, 1);
-    assert!(stdout.contains("BAD database       there is no place for the database"), "{stdout}");
+    assert!(stdout.contains("BAD database       there is no folder for the database"), "{stdout}");
 }
 
 #[test]

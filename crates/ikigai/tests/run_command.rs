@@ -164,7 +164,7 @@ fn a_wrong_model_is_refused_with_what_would_be_right() {
     let workspace = Workspace::new();
     for (model, told) in [
         ("opnai/gpt-5", "did you mean 'openai'?"),
-        ("nobody/x", "known are openai, anthropic, google"),
+        ("nobody/x", "known: openai, anthropic, google"),
         ("llama", "write provider/llama"),
         ("openai/", "write provider/name"),
         ("", "write provider/name"),
