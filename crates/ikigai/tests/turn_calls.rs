@@ -18,9 +18,11 @@ fn echo(text: &str) -> Value {
 fn echoed(id: &str, text: &str, response: &str) -> [Value; 2] {
     let arguments = echo(text).to_string();
     let call = json!({"tool_call_id": id, "name": "bash", "arguments": arguments,
-        "response": response});
+        "response": response, "effects": ["command"],
+        "shown": {"verb": "Bash", "subject": format!("echo {text}")}});
     let output = ran(&format!("{text}\n")).to_string();
-    let result = json!({"tool_call_id": id, "name": "bash", "output": output, "success": true});
+    let result = json!({"tool_call_id": id, "name": "bash", "output": output, "success": true,
+        "shown": {"outcome": "exit 0", "state": "succeeded"}});
     let line = format!("bash(command=\"echo {text}\")");
     [json!(["tool_call", line, call]), json!(["tool_result", "exit 0", result])]
 }
