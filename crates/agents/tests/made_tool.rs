@@ -10,7 +10,7 @@ use ikigai_conversation::{
 };
 use ikigai_protocol::{ApprovalAnswer, EventKind};
 use ikigai_store::Step;
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use ikigai_tools::{
     Arguments, Call, Decision as RuleDecision, Declaration, Dispatcher, Rule, Tool, ToolResult,
 };
@@ -43,7 +43,7 @@ impl Tool<Step> for Deploy {
 
 struct Outcome {
     events: Vec<EventKind>,
-    requests: Vec<Arc<Captured>>,
+    requests: Vec<Arc<CapturedRequest>>,
     runs: usize,
 }
 
