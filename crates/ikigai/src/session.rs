@@ -105,9 +105,9 @@ impl<'a> StoredSession<'a> {
         &self.database.store
     }
 
-    /// Performs a step in the agent's mailbox; `None` when the database refused it, which the person is told.
+    /// Performs a step in the agent's mailbox; `None` when the database refused it, which the user is told.
     pub(crate) fn perform(&self, step: Step) -> anyhow::Result<Option<Outcome>> {
-        // Inside an agent's command it is not the person who speaks.
+        // Inside an agent's command it is not the user who speaks.
         let refill = match self.environment.selection.inside_agent {
             true => None,
             false => Some(settings::budget(&self.environment.settings)),

@@ -25,24 +25,24 @@ pub(super) struct Screen {
     cursor: Cursor,
     /// The agent of this process.
     own: AgentId,
-    /// The agent that the person talks to, and whose text is shown as it comes.
+    /// The agent that the user talks to, and whose text is shown as it comes.
     view: AgentId,
     /// What is known of the agents that have done something.
     agents: BTreeMap<AgentId, Known>,
-    /// The calls that wait for a yes, the oldest first. Only that one is shown, so that an answer is to what is seen.
+    /// The calls that wait for approval, the oldest first. Only that one is shown, so that an answer is to what is seen.
     asked: VecDeque<(AgentId, ApprovalRequest)>,
     /// There is a conversation to come back to.
     has_spoken: bool,
 }
 
-/// An agent, as far as the person sees it.
+/// An agent, as far as the user sees it.
 #[derive(Debug, Default)]
 struct Known {
     /// A turn goes on, or is about to begin.
     is_at_work: bool,
     /// Its last turn stopped in a way from which it may go on; Enter does that.
     can_continue: bool,
-    /// Messages of the person that wait, and are shown when they go in.
+    /// Messages of the user that wait, and are shown when they go in.
     waiting: usize,
     /// The end of the text that streams, for whoever comes in the middle of it.
     so_far: String,
@@ -138,7 +138,7 @@ impl Screen {
         self.cursor = Cursor::Prompt;
     }
 
-    /// The agent that the person talks to.
+    /// The agent that the user talks to.
     pub(super) fn view(&self) -> &AgentId {
         &self.view
     }
@@ -148,12 +148,12 @@ impl Screen {
         self.agents.get(&self.view).is_some_and(Known::is_busy)
     }
 
-    /// Whether a call waits for a yes.
+    /// Whether a call waits for approval.
     pub(super) fn asks(&self) -> bool {
         !self.asked.is_empty()
     }
 
-    /// The call that the person was asked for; now it does not wait any more.
+    /// The call that the user was asked for; now it does not wait any more.
     pub(super) fn answered(&mut self) -> Option<(AgentId, ToolCallId)> {
         let (agent, asking) = self.asked.pop_front()?;
         self.show_question();
@@ -230,7 +230,7 @@ impl Screen {
         }
     }
 
-    /// What the person said will not get into the log, so nobody waits for it.
+    /// What the user said will not get into the log, so it no longer waits.
     fn not_taken(&mut self, agent: &AgentId, text: &str) {
         self.tell(agent, &transcript::not_taken(text));
         let known = self.known(agent);

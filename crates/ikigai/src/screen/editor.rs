@@ -1,4 +1,4 @@
-//! Ctrl+G: what is being typed, in the person's own editor.
+//! Ctrl+G: what is being typed, in the user's own editor.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use tokio::process::Command;
 /// Larger texts are better put into a file of their own.
 const LIMIT: u64 = 1024 * 1024;
 
-/// Lets the person edit a text; `None` when it is to stay as it was. The terminal must be the editor's meanwhile.
+/// Lets the user edit a text; `None` when it is to stay as it was. The terminal must be the editor's meanwhile.
 pub(super) async fn edit(
     environment: &Environment,
     text: String,
@@ -25,7 +25,7 @@ pub(super) async fn edit(
     drop(file);
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| environment.variable(name));
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
-    #[expect(clippy::disallowed_methods, reason = "the editor is the person's, not an agent's")]
+    #[expect(clippy::disallowed_methods, reason = "the editor is the user's, not an agent's")]
     let mut shell = Command::new("/bin/sh");
     // It may have options, so a shell takes it apart. It replaces the shell, so that it is the editor that is ended with
     // this future, and nobody else reads from the terminal then.
