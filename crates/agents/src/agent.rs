@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ikigai_conversation::{AgentId, Body, Log, Message, NewMessage};
+use ikigai_conversation::{AgentId, Body, EffectKind, Log, Message, NewMessage};
 use ikigai_providers::{Client, Tool};
 use ikigai_store::{AgentLimits, Budget, State, Step, StoreError};
-use ikigai_tools::{Commands, Context, Dispatcher, FileMemory, Mode, OutputSize};
+use ikigai_tools::{Commands, Context, Declaration, Dispatcher, FileMemory, Mode, OutputSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -57,14 +57,19 @@ pub struct Toolbox {
 impl Toolbox {
     /// The tools as a model is told of them in a mode.
     fn declared(&self, mode: Mode) -> Vec<Tool> {
-        let tool = |declaration: &ikigai_tools::Declaration| Tool {
-            name: declaration.name.to_owned(),
-            description: declaration.description.to_owned(),
-            parameters: declaration.parameters_schema(),
+        let tool = |declaration: &Declaration| Tool {
+            name: declaration.name.clone(),
+            description: declaration.description.clone(),
+            parameters: declaration.parameters.clone(),
         };
         let offered =
-            self.dispatcher.declarations().filter(|tool| ikigai_tools::offers(mode, tool.name));
-        offered.map(tool).collect()
+            self.dispatcher.tools().filter(|tool| ikigai_tools::offers(mode, tool.effects()));
+        offered.map(|offered| tool(offered.declaration())).collect()
+    }
+
+    /// Whether some of the tools run commands.
+    pub(crate) fn runs_commands(&self) -> bool {
+        self.dispatcher.tools().any(|tool| tool.effects().contains(&EffectKind::Command))
     }
 }
 

@@ -71,7 +71,8 @@ impl Agent {
     async fn with_time_to_get_ready<T>(&self, asked: impl Future<Output = T>) -> T {
         let get_ready = async {
             tokio::time::sleep(SOME_TIME).await;
-            if self.toolbox().permissions.mode() == Mode::Work && self.is_offered("bash") {
+            let toolbox = self.toolbox();
+            if toolbox.permissions.mode() == Mode::Work && toolbox.runs_commands() {
                 self.context().get_ready().await;
             }
             std::future::pending().await
@@ -80,9 +81,5 @@ impl Agent {
             answer = asked => answer,
             never = get_ready => never,
         }
-    }
-
-    fn is_offered(&self, name: &str) -> bool {
-        self.declared().iter().any(|tool| tool.name == name)
     }
 }

@@ -1,11 +1,12 @@
 //! All tools that there are: those on files and commands, and those on the database.
 
 use ikigai_store::Step;
-use ikigai_tools::Dispatcher;
+use ikigai_tools::{Dispatcher, built_in};
 
 use crate::tools;
 
 /// The dispatcher of all tools.
 pub fn catalogue() -> Dispatcher<Step> {
-    Dispatcher::new([ikigai_mail::TOOL].into_iter().chain(tools::all()).collect())
+    let on_database = [ikigai_mail::tool()].into_iter().chain(tools::all());
+    Dispatcher::new(built_in().into_iter().chain(on_database).collect())
 }

@@ -3,7 +3,7 @@
 use ikigai_conversation::{NewMessage, Time};
 use ikigai_mail::relative_time;
 use ikigai_store::{self as store, Next, Requests, StoreError};
-use ikigai_tools::{self as tools, FileMemory, Fingerprint, Ran, Stale, ToolResult, Touched};
+use ikigai_tools::{self as tools, Execution, FileMemory, FileUse, Fingerprint, Stale, ToolResult};
 
 use crate::agent::Agent;
 
@@ -17,27 +17,27 @@ impl Agent {
                 Ok(async move { store.sights(session, id).await })
             })
             .await?;
-        for store::Sight { path, looks } in sights {
+        for store::SeenFile { path, looks } in sights {
             self.memory.note(tools::Sight { path, looks: Fingerprint::from(looks) });
         }
         Ok(())
     }
 
     /// Commits the result of a call together with what it did to a file; then the agent remembers it.
-    pub(crate) async fn record_ran(
+    pub(crate) async fn record_execution(
         &mut self,
-        ran: Ran,
+        execution: Execution,
         close: impl FnOnce(ToolResult) -> NewMessage,
         next: Next,
     ) -> Result<Requests, StoreError> {
-        let Ran { mut result, touched, no_sandbox: _ } = ran;
-        if let Some(Touched::Stale(stale)) = &touched
+        let Execution { mut result, file, no_sandbox: _ } = execution;
+        if let Some(FileUse::Stale(stale)) = &file
             && let Some(by) = self.who_changed(stale).await
         {
             result = ToolResult::stale(stale, &by);
         }
-        let seen = touched.as_ref().and_then(sight_of);
-        let touched = touched.and_then(to_store);
+        let seen = file.as_ref().and_then(sight_of);
+        let touched = file.and_then(to_store);
         let requests = self.record_result(close(result), touched, next).await?;
         seen.into_iter().for_each(|sight| self.memory.note(sight));
         Ok(requests)
@@ -47,7 +47,8 @@ impl Agent {
     /// reason to end the turn.
     async fn who_changed(&self, stale: &Stale) -> Option<String> {
         let (session, id) = (self.seat.session, self.seat.agent.clone());
-        let now = store::Sight { path: stale.now.path.clone(), looks: stale.now.looks.to_string() };
+        let now =
+            store::SeenFile { path: stale.now.path.clone(), looks: stale.now.looks.to_string() };
         let change = self.seat.store.changed_by(session, id, now).await.ok()??;
         Some(format!("by agent {}, {}", change.agent, ago(change.at, change.now)))
     }
@@ -63,31 +64,37 @@ fn ago(then: Time, now: Time) -> String {
 }
 
 /// What the agent has seen of a file thereby. After its own change it knows the file.
-fn sight_of(touched: &Touched) -> Option<tools::Sight> {
-    match touched {
-        Touched::Saw(sight) => Some(sight.clone()),
-        Touched::Changed(tools::Change { path, looks, .. }) => {
+fn sight_of(file: &FileUse) -> Option<tools::Sight> {
+    match file {
+        FileUse::Read(sight) => Some(sight.clone()),
+        FileUse::Changed(tools::Change { path, looks, .. }) => {
             Some(tools::Sight { path: path.clone(), looks: looks.clone() })
         }
-        Touched::Stale(_) => None,
+        FileUse::Stale(_) => None,
     }
 }
 
-fn to_store(touched: Touched) -> Option<store::Touched> {
-    match touched {
-        Touched::Saw(tools::Sight { path, looks }) => {
-            Some(store::Touched::Saw(store::Sight { path, looks: looks.to_string() }))
+fn to_store(file: FileUse) -> Option<store::FileAccess> {
+    match file {
+        FileUse::Read(tools::Sight { path, looks }) => {
+            Some(store::FileAccess::Saw(store::SeenFile { path, looks: looks.to_string() }))
         }
-        Touched::Changed(tools::Change { path, before, looks, hash, new_folders }) => {
+        FileUse::Changed(tools::Change { path, before, looks, hash, new_folders }) => {
             let before = match before {
-                tools::Before::Absent => store::Kept::Absent,
-                tools::Before::Content(content) => store::Kept::Content(to_kept(content)),
-                tools::Before::NotKept => store::Kept::NotKept,
+                tools::Before::Absent => store::StoredContent::Absent,
+                tools::Before::Content(content) => store::StoredContent::Content(to_kept(content)),
+                tools::Before::NotKept => store::StoredContent::NotKept,
             };
             let (looks, hash) = (looks.to_string(), hash.to_string());
-            Some(store::Touched::Changed(store::Change { path, before, looks, hash, new_folders }))
+            Some(store::FileAccess::Changed(store::Change {
+                path,
+                before,
+                looks,
+                hash,
+                new_folders,
+            }))
         }
-        Touched::Stale(_) => None,
+        FileUse::Stale(_) => None,
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, Message, NewMessage};
 use ikigai_protocol::{CommandError, Event, EventKind, QueuedUntil, Reply};
 use ikigai_store::{
-    Budget, Ending, Input, Lease, Next, Outcome, Recorded, Refusal, Requests, Sleep, Step,
-    StoreError, Touched, Wait, Waiting,
+    AppendOutcome, Budget, Ending, FileAccess, Input, Lease, Next, Outcome, Refusal, Requests,
+    Sleep, StartedWait, Step, StoreError, Wait,
 };
 
 use tokio::sync::mpsc;
@@ -38,9 +38,9 @@ impl Agent {
                 let (roots, lease) = (roots.to_vec(), agent.seat.lease());
                 Ok(async move {
                     let Some(lease) = lease else {
-                        return store.begin_session(place, session, process, roots, input).await;
+                        return store.start_session(place, session, process, roots, input).await;
                     };
-                    let recorded = store.append_from_person(lease.clone(), id, input).await?;
+                    let recorded = store.append_user_input(lease.clone(), id, input).await?;
                     Ok((lease, recorded))
                 })
             })
@@ -61,7 +61,7 @@ impl Agent {
             while let Some((text, reply)) = texts.recv().await {
                 let write = || store.queue_input(lease.clone(), id.clone(), text.clone());
                 let mut written = write().await;
-                while written.as_ref().is_err_and(StoreError::is_passing) {
+                while written.as_ref().is_err_and(StoreError::is_transient) {
                     sleep(TRY_AGAIN).await;
                     written = write().await;
                 }
@@ -103,7 +103,7 @@ impl Agent {
     pub(crate) async fn record_result(
         &mut self,
         result: NewMessage,
-        touched: Option<Touched>,
+        touched: Option<FileAccess>,
         next: Next,
     ) -> Result<Requests, StoreError> {
         let recorded = self
@@ -136,14 +136,14 @@ impl Agent {
     }
 
     /// Begins a wait for other agents; a refusal is for the model.
-    pub(crate) async fn begin_wait(
+    pub(crate) async fn start_wait(
         &mut self,
         wait: Wait,
-    ) -> Result<Result<Waiting, Refusal>, StoreError> {
+    ) -> Result<Result<StartedWait, Refusal>, StoreError> {
         self.insist(|agent| {
             let (lease, id) = agent.right()?;
             let (store, wait) = (agent.seat.store.clone(), wait.clone());
-            Ok(async move { store.begin_wait(lease, id, wait).await })
+            Ok(async move { store.start_wait(lease, id, wait).await })
         })
         .await
     }
@@ -245,7 +245,7 @@ impl Agent {
         self.equipment().models.of(self.id()).label
     }
 
-    fn keep(&mut self, recorded: Recorded) -> Requests {
+    fn keep(&mut self, recorded: AppendOutcome) -> Requests {
         recorded.messages.into_iter().for_each(|message| self.log_message(message));
         recorded.requests
     }
@@ -284,7 +284,7 @@ impl Agent {
                 }
             };
             match done {
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_transient() => {
                     if !std::mem::replace(&mut is_told, true) {
                         self.emit(EventKind::DatabaseUnavailable(error.to_string()));
                     }

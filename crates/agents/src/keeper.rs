@@ -67,7 +67,7 @@ async fn renew(store: &Store, lease: &Lease) -> StoreError {
         sleep(Lease::RENEWAL).await;
         match store.renew(lease.clone()).await {
             Ok(()) => {}
-            Err(error) if error.is_passing() => warn!(%error, "lease not renewed"),
+            Err(error) if error.is_transient() => warn!(%error, "lease not renewed"),
             Err(error) => return error,
         }
     }

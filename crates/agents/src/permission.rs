@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_conversation::{Body, Decision, NewMessage, ToolCall};
-use ikigai_store::{Next, StoreError};
+use ikigai_conversation::{Body, Decision, NewMessage, Preview, ToolCall};
+use ikigai_store::{Next, Step, StoreError};
 use ikigai_tools::{
-    Call, Commands, Confinement, Context, Facts, Gate, Mode, Question, Reach, Rule, Sandbox,
+    Call, Commands, Confinement, Context, Fact, Gate, Mode, Question, Reach, Rule, Sandbox,
     ToolResult, Tree, Verdict, interrupted, refusal,
 };
 
@@ -32,31 +32,34 @@ pub struct Permissions {
 /// What a call is about when it is judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subject {
-    pub(crate) facts: Facts,
-    /// Where its path leads, links followed. An approval is for this, and void when it leads elsewhere.
-    pub(crate) destination: Option<PathBuf>,
+    pub(crate) facts: Vec<Fact>,
+    /// Where its paths lead, links followed. An approval is for these, and void when they lead elsewhere.
+    pub(crate) destinations: Vec<PathBuf>,
+    /// Of a call of which nothing else is known: approval for the session is for the same call, not for all of the tool's.
+    arguments: Option<String>,
 }
 
 impl Subject {
-    pub(crate) fn of(call: &Call, context: &Context) -> Subject {
+    pub(crate) fn of(call: &Call<Step>, arguments: &str, context: &Context) -> Subject {
         let facts = call.facts(context);
-        let destination = call.destination(context, &facts);
-        Subject { facts, destination }
+        let destinations = call.destinations(context, &facts);
+        let arguments = facts.contains(&Fact::Unknown).then(|| arguments.to_owned());
+        Subject { facts, destinations, arguments }
     }
 
     /// The same call, as if it had asked to leave the sandbox.
     pub(crate) fn leaving_sandbox(self) -> Subject {
-        Subject { facts: self.facts.leaving_sandbox(), ..self }
+        Subject { facts: Fact::leaving_sandbox(self.facts), ..self }
     }
 
-    /// Where a link in the path leads, to be shown behind the reason for a question.
-    fn link(&self) -> String {
-        match (&self.facts, &self.destination) {
-            (Facts::File(file), Some(destination)) if file.path != *destination => {
-                format!("; it leads to {}", destination.display())
-            }
-            _ => String::new(),
-        }
+    /// Where links in its paths lead, to be shown behind the reason for a question.
+    fn links(&self) -> String {
+        let files = self.facts.iter().filter_map(|fact| match fact {
+            Fact::File(file) => Some(file),
+            Fact::Command { .. } | Fact::Host(_) | Fact::Database | Fact::Unknown => None,
+        });
+        let links = files.zip(&self.destinations).filter(|(file, real)| file.path != **real);
+        links.map(|(_, real)| format!("; it leads to {}", real.display())).collect()
     }
 }
 
@@ -109,9 +112,9 @@ impl Permissions {
     }
 
     /// Judges a call of `tool`, as far as that can be done without the person.
-    pub async fn judge(&self, tool: &str, facts: &Facts, commands: &Commands) -> Verdict {
+    pub async fn judge(&self, tool: &str, facts: &[Fact], commands: &Commands) -> Verdict {
         let mode = self.mode();
-        let is_command = matches!(facts, Facts::Command { .. });
+        let is_command = facts.iter().any(|fact| matches!(fact, Fact::Command { .. }));
         let confinement = match is_command && mode == Mode::Work && !commands.has_sandbox().await {
             true => Confinement::Missing,
             false => Confinement::InForce,
@@ -147,25 +150,28 @@ impl Agent {
     pub(crate) async fn permit(
         &mut self,
         call: &ToolCall,
+        prepared: &Call<Step>,
         subject: Subject,
     ) -> Result<Permit, StoreError> {
-        self.permit_because(call, subject, None).await
+        self.permit_because(call, prepared, subject, None).await
     }
 
     /// Finds out whether a command whose sandbox could not be had, and `why`, may run without.
     pub(crate) async fn permit_without_sandbox(
         &mut self,
         call: &ToolCall,
+        prepared: &Call<Step>,
         subject: Subject,
         why: String,
     ) -> Result<Permit, StoreError> {
-        self.permit_because(call, subject.leaving_sandbox(), Some(why)).await
+        self.permit_because(call, prepared, subject.leaving_sandbox(), Some(why)).await
     }
 
     /// A question has the reason `why`, if there is one.
     async fn permit_because(
         &mut self,
         call: &ToolCall,
+        prepared: &Call<Step>,
         subject: Subject,
         why: Option<String>,
     ) -> Result<Permit, StoreError> {
@@ -183,7 +189,7 @@ impl Agent {
                 let answer = NewMessage::approval(call.tool_call_id.clone(), Decision::No, reason);
                 Ok(Permit::Refused(Some(answer), question.refusal()))
             }
-            Verdict::Ask(question) => self.ask_person(call, question, subject).await,
+            Verdict::Ask(question) => self.ask_person(call, prepared, question, subject).await,
         }
     }
 
@@ -191,11 +197,16 @@ impl Agent {
     async fn ask_person(
         &mut self,
         call: &ToolCall,
+        prepared: &Call<Step>,
         question: Question,
         subject: Subject,
     ) -> Result<Permit, StoreError> {
         let Question { why, reach, rule } = question;
-        let Some(answer) = self.wait_for_answer(call, why + &subject.link(), rule).await? else {
+        // With the eyes of the call itself: it sees what it would change, and nothing else.
+        let context = self.context().reaching(reach).leading_to(subject.destinations.clone());
+        let preview = prepared.preview(&context).await;
+        let why = why + &subject.links();
+        let Some(answer) = self.wait_for_answer(call, preview, why, rule).await? else {
             return Ok(Permit::Refused(None, interrupted()));
         };
         let ApprovalAnswer { call: id, decision, reason } = answer;
@@ -217,6 +228,7 @@ impl Agent {
     async fn wait_for_answer(
         &mut self,
         call: &ToolCall,
+        preview: Preview,
         why: String,
         rule: Option<String>,
     ) -> Result<Option<ApprovalAnswer>, StoreError> {
@@ -225,6 +237,7 @@ impl Agent {
         self.question.set(Some(call.tool_call_id.clone()));
         self.emit(EventKind::ApprovalRequested(ApprovalRequest {
             call: call.clone(),
+            preview,
             why,
             rule,
             cause,
@@ -240,6 +253,7 @@ impl Agent {
     pub(crate) async fn ask_to_put_back(
         &mut self,
         call: &ToolCall,
+        prepared: &Call<Step>,
     ) -> Result<Vec<String>, StoreError> {
         let commands = Arc::clone(&self.toolbox().commands);
         let found = commands.take_quarantined(self.context().agent());
@@ -248,7 +262,8 @@ impl Agent {
         }
         let done: Vec<&str> = found.iter().map(|note| note.text.as_str()).collect();
         let why = format!("put back what it changed in protected paths? ({})", done.join("; "));
-        let Some(answer) = self.wait_for_answer(call, why, None).await? else {
+        let preview = prepared.preview(&self.context()).await;
+        let Some(answer) = self.wait_for_answer(call, preview, why, None).await? else {
             return Ok(Vec::new());
         };
         let ApprovalAnswer { call: id, decision, reason } = answer;

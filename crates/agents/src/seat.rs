@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    AgentLimits, Budget, Lease, Outcome, Place, Process, RootFolder, Step, Store, StoreError,
+    AgentLimits, Budget, Lease, Location, Outcome, Process, RootFolder, Step, Store, StoreError,
 };
 use tokio::time::{sleep, timeout};
 use tracing::warn;
@@ -20,7 +20,7 @@ use crate::keeper::Keeper;
 pub struct Seat {
     pub(crate) store: Arc<Store>,
     pub(crate) process: Process,
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     /// The folders that its agents can write.
     pub(crate) roots: Arc<[RootFolder]>,
     pub(crate) session: SessionId,
@@ -73,7 +73,7 @@ impl Seat {
     /// [`StoreError::RootReplaced`] when the session knows another folder under the path of one of them.
     pub async fn take(
         store: Arc<Store>,
-        place: Place,
+        place: Location,
         roots: Arc<[RootFolder]>,
         which: Which,
         agent: Option<AgentId>,
@@ -102,14 +102,14 @@ impl Seat {
     /// The session that is wanted; `None` when it is a new one.
     pub async fn session_of(
         store: &Store,
-        place: &Place,
+        place: &Location,
         which: Which,
     ) -> Result<Option<SessionId>, SeatError> {
         Ok(match which {
             Which::New => None,
             Which::Named(session) | Which::Beside(session) => Some(session),
             Which::Newest => {
-                let newest = store.newest_session(place.clone()).await?;
+                let newest = store.latest_session(place.clone()).await?;
                 Some(newest.ok_or_else(|| SeatError::NoSession(place.directory.clone()))?)
             }
             Which::Running => store.running_session(place.clone(), Process::current()).await?,
@@ -119,7 +119,7 @@ impl Seat {
     fn in_new_session(
         store: Arc<Store>,
         process: Process,
-        place: Place,
+        place: Location,
         roots: Arc<[RootFolder]>,
         agent: Option<AgentId>,
     ) -> Result<Seat, SeatError> {
@@ -132,7 +132,7 @@ impl Seat {
     }
 
     /// Where it is.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Location {
         self.place.clone()
     }
 

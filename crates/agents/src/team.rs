@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ikigai_conversation::AgentId;
-use ikigai_store::{Changes, Patience, StoreError, Work};
+use ikigai_store::{Changes, PendingWork, StoreError, TakeoverPolicy};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
@@ -178,12 +178,13 @@ impl Team {
             self.changes = Some(store.changes(seat.session())?);
         }
         let patience = match self.equipment.limits.free_agents {
-            FreeAgents::TakenUp | FreeAgents::Left => Patience::None,
-            FreeAgents::TakenUpLater => Patience::UntilLeaseEnds,
+            FreeAgents::TakenUp | FreeAgents::Left => TakeoverPolicy::Immediate,
+            FreeAgents::TakenUpLater => TakeoverPolicy::AfterLease,
         };
-        let found = store.work(seat.session(), seat.place(), seat.process(), patience).await;
+        let found =
+            store.pending_work(seat.session(), seat.place(), seat.process(), patience).await;
         let work = match found {
-            Err(error) if error.is_passing() => return Ok(false),
+            Err(error) if error.is_transient() => return Ok(false),
             found => found?,
         };
         self.end_killed(&seat, &work).await?;
@@ -208,7 +209,7 @@ impl Team {
     }
 
     /// Ends the work of those that were killed, their commands with it.
-    async fn end_killed(&mut self, seat: &Seat, work: &Work) -> Result<(), StoreError> {
+    async fn end_killed(&mut self, seat: &Seat, work: &PendingWork) -> Result<(), StoreError> {
         // Whoever the registry has at work was not killed; of the others most have just become idle.
         let doubtful = self.at_work.keys().filter(|id| work.at_work.binary_search(id).is_err());
         let doubtful: Vec<AgentId> = doubtful.cloned().collect();
@@ -217,7 +218,7 @@ impl Team {
         }
         let found = seat.store().dead_among(seat.session(), doubtful).await;
         let dead = match found {
-            Err(error) if error.is_passing() => return Ok(()),
+            Err(error) if error.is_transient() => return Ok(()),
             found => found?,
         };
         for dead in dead {
@@ -238,7 +239,7 @@ impl Team {
                 Ok(true)
             }
             Err(StoreError::LeaseHeld { .. } | StoreError::AgentDead(_)) => Ok(false),
-            Err(error) if error.is_passing() => Ok(false),
+            Err(error) if error.is_transient() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -303,7 +304,7 @@ impl Team {
 
     /// Gives top-level agents back that were taken up, once nobody in their trees is at work or has anything to do;
     /// also those for which somebody else had done it before we came to it.
-    async fn give_back_idle(&mut self, work: &Work) {
+    async fn give_back_idle(&mut self, work: &PendingWork) {
         let due = work.to_wake.iter().chain(&work.at_work);
         let busy: BTreeSet<AgentId> =
             self.at_work.keys().chain(due).chain([&self.own]).map(AgentId::top).collect();

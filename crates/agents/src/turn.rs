@@ -6,7 +6,7 @@ use ikigai_store::{Ending, Requests, Sleep, StoreError};
 
 use crate::agent::{Agent, Notify};
 use crate::ask::Asked;
-use crate::call::Ran;
+use crate::call::CallsEnd;
 use crate::written::{Written, new_response};
 use ikigai_protocol::{StopReason, TurnEnd};
 
@@ -44,9 +44,9 @@ impl Agent {
             let response = response.with_call_ids_not_in(&self.call_ids());
             let written = Written::of(response, self.model());
             requests = match self.run_calls(written, limit).await? {
-                Ran::All => Requests::Granted,
-                Ran::BudgetUsedUp => Requests::UsedUp,
-                Ran::Interrupted => return self.end_by_interrupt(String::new()).await,
+                CallsEnd::All => Requests::Granted,
+                CallsEnd::BudgetUsedUp => Requests::UsedUp,
+                CallsEnd::Interrupted => return self.end_by_interrupt(String::new()).await,
             };
             if let Some(granted) = self.record_queued().await? {
                 requests = granted;

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use ikigai_conversation::{AgentId, SessionId, Time};
 use ikigai_store::{
-    Begun, Change, ChangeId, Direction, Kept, KeptChange, Process, Settled, Store, StoreError, Undo,
+    Change, ChangeId, ChangeOutcome, Direction, Process, Store, StoreError, StoredChange,
+    StoredContent, Undo, UndoStart,
 };
-use ikigai_tools::{ContentHash, Found, Restored, Wanted, find, restore};
+use ikigai_tools::{ContentHash, DesiredState, FileState, RestoreOutcome, find, restore};
 
 use crate::files::{from_kept, to_kept};
 
@@ -74,14 +75,14 @@ pub async fn undo(
     session: SessionId,
     direction: Direction,
 ) -> Result<Undone, StoreError> {
-    let undo = match store.begin_undo(session, direction, Process::current()).await? {
-        Begun::Undo(undo) => undo,
-        Begun::Nothing => return Ok(Undone::Nothing),
-        Begun::AtWork(agent) => return Ok(Undone::AtWork(agent)),
+    let undo = match store.start_undo(session, direction, Process::current()).await? {
+        UndoStart::Undo(undo) => undo,
+        UndoStart::Nothing => return Ok(Undone::Nothing),
+        UndoStart::AtWork(agent) => return Ok(Undone::AtWork(agent)),
     };
     let mut files = Files::default();
     for id in &undo.changes {
-        let KeptChange { change, after } = store.change(*id).await?;
+        let StoredChange { change, after } = store.change(*id).await?;
         let path = change.path.clone();
         let fate = match files.obstacle(&path) {
             Some(obstacle) => obstacle,
@@ -102,37 +103,40 @@ pub async fn undo(
 
 async fn take_back(store: &Store, id: ChangeId, change: Change) -> Result<Fate, StoreError> {
     let wanted = match change.before {
-        Kept::Absent => Wanted::Absent { folders: change.new_folders },
-        Kept::Content(content) => Wanted::Content(from_kept(content)),
-        Kept::NotKept => return Ok(Fate::Left(Reason::NotKept)),
+        StoredContent::Absent => DesiredState::Absent { folders: change.new_folders },
+        StoredContent::Content(content) => DesiredState::Content(from_kept(content)),
+        StoredContent::NotKept => return Ok(Fate::Left(Reason::NotKept)),
     };
     let expected = ContentHash::from(change.hash);
     let looked = change.path.clone();
     let found = blocking(move || find(&looked)).await;
     let (is_absent, has_expected) = match &found {
-        Ok(Found::File { hash, .. }) => (false, *hash == expected),
-        Ok(Found::Absent) => (true, false),
-        Ok(Found::Other) | Err(_) => (false, false),
+        Ok(FileState::File { hash, .. }) => (false, *hash == expected),
+        Ok(FileState::Absent) => (true, false),
+        Ok(FileState::Other) | Err(_) => (false, false),
     };
-    if let Ok(Found::File { content, .. }) = found
+    if let Ok(FileState::File { content, .. }) = found
         && has_expected
     {
-        let after = content.map_or(Kept::NotKept, |content| Kept::Content(to_kept(content)));
+        let after = content
+            .map_or(StoredContent::NotKept, |content| StoredContent::Content(to_kept(content)));
         store.keep_after(id, after).await?;
     }
     let gone = if is_absent { Reason::Gone } else { Reason::ChangedSince };
     Ok(exchange(change.path, Some(expected), wanted, gone).await)
 }
 
-async fn make_again(change: Change, after: Option<Kept>) -> Result<Fate, StoreError> {
+async fn make_again(change: Change, after: Option<StoredContent>) -> Result<Fate, StoreError> {
     let wanted = match after {
-        Some(Kept::Content(content)) => Wanted::Content(from_kept(content)),
-        Some(Kept::Absent | Kept::NotKept) | None => return Ok(Fate::Left(Reason::NotKept)),
+        Some(StoredContent::Content(content)) => DesiredState::Content(from_kept(content)),
+        Some(StoredContent::Absent | StoredContent::NotKept) | None => {
+            return Ok(Fate::Left(Reason::NotKept));
+        }
     };
     let expected = match change.before {
-        Kept::Absent => None,
-        Kept::Content(content) => Some(ContentHash::of_content(&from_kept(content))),
-        Kept::NotKept => return Ok(Fate::Left(Reason::NotKept)),
+        StoredContent::Absent => None,
+        StoredContent::Content(content) => Some(ContentHash::of_content(&from_kept(content))),
+        StoredContent::NotKept => return Ok(Fate::Left(Reason::NotKept)),
     };
     Ok(exchange(change.path, expected, wanted, Reason::ChangedSince).await)
 }
@@ -140,17 +144,17 @@ async fn make_again(change: Change, after: Option<Kept>) -> Result<Fate, StoreEr
 async fn exchange(
     path: PathBuf,
     expected: Option<ContentHash>,
-    wanted: Wanted,
+    wanted: DesiredState,
     otherwise: Reason,
 ) -> Fate {
     let done = match wanted {
-        Wanted::Absent { .. } => Fate::Removed,
-        Wanted::Content(_) => Fate::Restored,
+        DesiredState::Absent { .. } => Fate::Removed,
+        DesiredState::Content(_) => Fate::Restored,
     };
     match blocking(move || restore(&path, expected.as_ref(), &wanted)).await {
-        Ok(Restored::Done | Restored::Already) => done,
-        Ok(Restored::Differs) => Fate::Left(otherwise),
-        Ok(Restored::Setting) => Fate::Left(Reason::Setting),
+        Ok(RestoreOutcome::Done | RestoreOutcome::Already) => done,
+        Ok(RestoreOutcome::Differs) => Fate::Left(otherwise),
+        Ok(RestoreOutcome::Setting) => Fate::Left(Reason::Setting),
         Err(error) => Fate::Failed(error),
     }
 }
@@ -171,9 +175,9 @@ async fn settle(
 ) -> Result<(), StoreError> {
     let settled = match (direction, fate) {
         (_, Fate::Failed(_)) => return Ok(()),
-        (Direction::Undo, Fate::Restored | Fate::Removed) => Settled::Undone,
-        (Direction::Undo, Fate::Left(_) | Fate::InPart(_)) => Settled::Left,
-        (Direction::Redo, Fate::Restored | Fate::Removed) => Settled::Redone,
+        (Direction::Undo, Fate::Restored | Fate::Removed) => ChangeOutcome::Undone,
+        (Direction::Undo, Fate::Left(_) | Fate::InPart(_)) => ChangeOutcome::Left,
+        (Direction::Redo, Fate::Restored | Fate::Removed) => ChangeOutcome::Redone,
         // It is taken back still.
         (Direction::Redo, Fate::Left(_) | Fate::InPart(_)) => return Ok(()),
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, NewMessage, SessionId};
-use ikigai_store::{Changes, Next, Outcome, Requests, Step, Store, StoreError, Wait, Waiting};
+use ikigai_store::{Changes, Next, Outcome, Requests, StartedWait, Step, Store, StoreError, Wait};
 use tokio::time::{Instant, timeout_at};
 
 use crate::agent::Agent;
@@ -19,7 +19,7 @@ pub async fn until_over(
     store: &Store,
     session: SessionId,
     waiter: &AgentId,
-    waiting: &Waiting,
+    waiting: &StartedWait,
     limit: Duration,
 ) -> Result<(), StoreError> {
     let looking = async {
@@ -30,7 +30,7 @@ pub async fn until_over(
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 // It goes on when the database is back.
-                Err(error) if error.is_passing() => {}
+                Err(error) if error.is_transient() => {}
                 Err(error) => return Err(error),
             }
             changes.wait(Changes::SWEEP).await?;
@@ -49,7 +49,7 @@ impl Agent {
         next: Next,
     ) -> Result<Requests, StoreError> {
         let limit = wait.limit;
-        let waiting = match self.begin_wait(wait).await? {
+        let waiting = match self.start_wait(wait).await? {
             Ok(waiting) => waiting,
             Err(refusal) => {
                 return self.record(vec![render(&Outcome::Refused(refusal))], next).await;
@@ -60,7 +60,7 @@ impl Agent {
         let step = match self.interrupt.run_until_cancelled(over).await {
             Some(Ok(())) => Step::EndWait(waiting),
             // Ending the wait finds out whether the database is back.
-            Some(Err(error)) if error.is_passing() => Step::EndWait(waiting),
+            Some(Err(error)) if error.is_transient() => Step::EndWait(waiting),
             Some(Err(error)) => return Err(error),
             None => Step::AbandonWait,
         };

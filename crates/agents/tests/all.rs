@@ -1,6 +1,7 @@
 //! Agents at work, against a scripted model, as one test binary: every file beside this one is a module of it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod made_tool;
 mod orders;
 mod support;
 

@@ -5,7 +5,7 @@ use ikigai_conversation::{Body, Decision, ToolCallId};
 use ikigai_protocol::{
     ApprovalAnswer, CommandError, Event, EventKind, Nothing, QueuedUntil, Reply,
 };
-use ikigai_testkit::{Captured, Gate, ModelServer, Point, Reply as ModelReply};
+use ikigai_testkit::{CapturedRequest, Gate, ModelServer, Point, Reply as ModelReply};
 use serde_json::json;
 
 use crate::support::Process;
@@ -60,7 +60,7 @@ impl State {
     }
 
     fn model(self) -> ModelServer {
-        ModelServer::choosing(move |request: &Captured| match self {
+        ModelServer::choosing(move |request: &CapturedRequest| match self {
             State::New | State::Idle => ModelReply::text("done"),
             State::Failed => ModelReply::status(400),
             State::Streaming => {

@@ -12,9 +12,9 @@ use ikigai_agents::{
 use ikigai_conversation::{AgentId, Body, Mode};
 use ikigai_protocol::{Event, EventKind};
 use ikigai_providers::{ChatCompletions, Client, Endpoint};
-use ikigai_store::{AgentLimits, Budget, StoreError};
-use ikigai_testkit::{ModelServer, TestStore, place};
-use ikigai_tools::{Commands, OutputSize, Sandbox, Tree};
+use ikigai_store::{AgentLimits, Budget, Step, StoreError};
+use ikigai_testkit::{ModelServer, TestStore, location};
+use ikigai_tools::{Commands, Dispatcher, OutputSize, Rule, Sandbox, Tree};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -38,15 +38,20 @@ pub(crate) struct Process {
 impl Process {
     /// Agent 0/ of a session that starts with its first message.
     pub(crate) async fn start(model: ModelServer) -> Process {
+        Process::start_with(model, Abilities::default()).await
+    }
+
+    /// The same with these tools, and what may be done with them.
+    pub(crate) async fn start_with(model: ModelServer, abilities: Abilities) -> Process {
         let (folder, store) = (tempfile::tempdir().unwrap(), TestStore::new());
         let opened = Arc::new(store.open_again());
         let seat =
-            Seat::take(opened, place(), Arc::default(), Which::New, None, AgentLimits::DEFAULT);
+            Seat::take(opened, location(), Arc::default(), Which::New, None, AgentLimits::DEFAULT);
         let (report, events) = mpsc::unbounded_channel();
         let sink = Arc::new(move |event: Event| drop(report.send(event)));
         let equipment = Equipment {
             models: Arc::new(Models::new(model_of(&model))),
-            toolbox: toolbox(folder.path()),
+            toolbox: abilities.toolbox(folder.path()),
             limits: LIMITS,
             prompt: "You are an agent.".to_owned(),
             events: sink,
@@ -124,26 +129,36 @@ fn model_of(server: &ModelServer) -> Model {
     Model { client, name: "test".to_owned(), label: "openai/test".to_owned() }
 }
 
+/// What agents can do, and what they may.
+pub(crate) struct Abilities {
+    pub(crate) tools: Dispatcher<Step>,
+    pub(crate) mode: Mode,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) person: Person,
+}
+
 /// All tools, in mode work, with a user who can be asked.
-fn toolbox(folder: &Path) -> Toolbox {
-    let sandbox = Sandbox {
-        write: Vec::new(),
-        unprotected: Vec::new(),
-        read: Vec::new(),
-        hidden: Vec::new(),
-        network: false,
-        unix_sockets: false,
-        kind: None,
-    };
-    let tree = Tree::open([folder]).unwrap();
-    let permissions = Permissions::new(Mode::Work, Vec::new(), tree, sandbox, Person::Present);
-    Toolbox {
-        dispatcher: catalogue(),
+impl Default for Abilities {
+    fn default() -> Abilities {
+        let (mode, person) = (Mode::Work, Person::Present);
+        Abilities { tools: catalogue(), mode, rules: Vec::new(), person }
+    }
+}
+
+impl Abilities {
+    fn toolbox(self, folder: &Path) -> Toolbox {
+        let tree = Tree::open([folder]).unwrap();
+        let sandbox = Sandbox::default();
+        let permissions = Permissions::new(self.mode, self.rules, tree, sandbox, self.person);
         // No test here runs a command.
-        commands: Arc::new(Commands::new(Path::new("/bin/false"), OsStr::new(""), Vec::new())),
-        directory: folder.to_owned(),
-        output_size: OutputSize::new(51_200).unwrap(),
-        permissions: Arc::new(permissions),
-        agent_variable: "IKIGAI_AGENT".into(),
+        let commands = Commands::new(Path::new("/bin/false"), OsStr::new(""), Vec::new());
+        Toolbox {
+            dispatcher: self.tools,
+            commands: Arc::new(commands),
+            directory: folder.to_owned(),
+            output_size: OutputSize::new(51_200).unwrap(),
+            permissions: Arc::new(permissions),
+            agent_variable: "IKIGAI_AGENT".into(),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The lowest layer: what is built in.
+//! The lowest layer: built-in values.
 
 use crate::error::{ConfigError, all_or_faults};
 use crate::folders::Folders;
@@ -14,7 +14,7 @@ pub(crate) fn entries(folders: &Folders, tools: &KnownTools) -> Result<Vec<Entry
     all_or_faults(values.map(|(key, text)| Entry::parse(&key, &text, Origin::Default, tools)))
 }
 
-/// A setting of each provider has its default once the provider is known.
+/// Settings of a provider get their defaults once the provider is known.
 fn value(setting: &Setting) -> Option<(String, String)> {
     match setting.default {
         Preset::Is(text) if !setting.is_per_provider() => {

@@ -1,9 +1,9 @@
-//! The layers that come from the environment.
+//! The layers that come from environment variables.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use crate::error::{ConfigError, Fault, Wrong, all_or_faults};
+use crate::error::{ConfigError, Fault, ValueError, all_or_faults};
 use crate::escape::excerpt;
 use crate::layers::Entry;
 use crate::origin::Origin;
@@ -14,13 +14,13 @@ use crate::tools::KnownTools;
 
 const PREFIX: &str = "IKIGAI_";
 
-/// Set inside the commands that an agent runs; no settings.
+/// Set for the commands that an agent runs. These are not settings.
 const NO_SETTINGS: [&str; 2] = ["IKIGAI_AGENT", "IKIGAI_SESSION"];
 
-/// The `IKIGAI_…` variables. One that is empty counts as unset, so that `IKIGAI_MODEL= ikigai`
-/// takes it away for one run.
+/// The `IKIGAI_…` variables. An empty one counts as unset, so `IKIGAI_MODEL= ikigai` ignores the
+/// variable for one run.
 ///
-/// `providers` are those that the layers below know.
+/// `providers` are the providers that the lower layers define.
 pub(crate) fn entries(
     variables: &BTreeMap<OsString, OsString>,
     providers: &[String],
@@ -34,7 +34,7 @@ pub(crate) fn entries(
     all_or_faults(ours)
 }
 
-/// The address variables that the providers' own libraries obey, too.
+/// The address variables that the providers' own libraries read too.
 pub(crate) fn provider_addresses(
     variables: &BTreeMap<OsString, OsString>,
     tools: &KnownTools,
@@ -47,7 +47,7 @@ pub(crate) fn provider_addresses(
     all_or_faults(given)
 }
 
-/// The variable that stands for a setting.
+/// The variable for a setting.
 pub(crate) fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_uppercase())
 }
@@ -73,12 +73,12 @@ fn text_entry(key: &str, name: &str, value: &OsStr, tools: &KnownTools) -> Resul
     let origin = Origin::Variable(name.to_owned());
     match value.to_str() {
         Some(text) => Entry::parse(key, text, origin, tools),
-        None => Err(Fault::value(origin, key, Wrong::NotUtf8)),
+        None => Err(Fault::value(origin, key, ValueError::NotUtf8)),
     }
 }
 
-/// The key that a variable stands for. A shell allows no `-` in a variable's name, so an underscore
-/// also stands for the hyphen of a provider that is known.
+/// The key of the setting for a variable. A shell allows no `-` in a variable's name, so an
+/// underscore also stands for the hyphen in the name of a known provider.
 fn key_of(name: &str, providers: &[String]) -> String {
     let key = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase().replace("__", ".");
     let Some(provider) = table::provider_of(&key) else { return key };
@@ -146,27 +146,23 @@ mod tests {
         check(
             "IKIGAI_MAX_AGENTS",
             "many",
-            "IKIGAI_MAX_AGENTS: 'many' is no whole number, allowed is 1 to 10000",
+            "IKIGAI_MAX_AGENTS: 'many' is not a whole number from 1 to 10000",
         );
-        check(
-            "IKIGAI_MAX_AGENTS",
-            "0",
-            "IKIGAI_MAX_AGENTS: 0 is out of range, allowed is 1 to 10000",
-        );
+        check("IKIGAI_MAX_AGENTS", "0", "IKIGAI_MAX_AGENTS: 0 is out of range (1 to 10000)");
         check(
             "IKIGAI_SANDBOX__NETWORK",
             "1",
-            "IKIGAI_SANDBOX__NETWORK: '1' is not allowed, use one of true, false",
+            "IKIGAI_SANDBOX__NETWORK: '1' is not allowed: use one of true, false",
         );
         check(
             "IKIGAI_SANDBOX__READ",
             "/a,b",
-            "IKIGAI_SANDBOX__READ: 'b' is no full path, it must begin with / or ~/",
+            "IKIGAI_SANDBOX__READ: 'b' is not an absolute path: it must start with / or ~/",
         );
         check(
             "OPENAI_BASE_URL",
             "me:hunter2@h",
-            "OPENAI_BASE_URL: '***' is not allowed, it must begin with http:// or https://",
+            "OPENAI_BASE_URL: '***' is not allowed: it must start with http:// or https://",
         );
         check(
             "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV",
@@ -177,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_variable_is_an_error_with_the_nearest() {
+    fn an_unknown_variable_is_an_error_with_a_suggestion() {
         let list = "('ikigai config' lists all settings)";
         for (name, suggestion) in [
             ("IKIGAI_MAX_AGENT", "IKIGAI_MAX_AGENTS"),
@@ -193,13 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agents_command_sees_is_no_setting() {
+    fn variables_for_an_agents_commands_are_not_settings() {
         let world = world().variable("IKIGAI_AGENT", "0/").variable("IKIGAI_SESSION", "5");
         world.variable("IKIGAIX", "1").shows(&["max_agents = 20 # default"]);
     }
 
     #[test]
-    fn bytes_that_are_no_utf8_are_refused() {
+    fn a_value_that_is_not_utf8_is_refused() {
         let bytes = OsStr::from_bytes(b"gpt\xff");
         world().variable("IKIGAI_MODEL", bytes).refused("IKIGAI_MODEL: the value is not UTF-8");
         world()

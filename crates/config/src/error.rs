@@ -1,26 +1,27 @@
-//! What can be wrong with a configuration, in words for the person who wrote it.
+//! What can be wrong with a configuration, in terms that help its author.
 //!
-//! The fields hold text that is already fit to be shown: masked, escaped, cut. So neither `Display`
-//! nor `Debug` of an error can give a secret away.
+//! The fields hold text that is already safe to show: masked, escaped and cut. So neither `Display`
+//! nor `Debug` of an error can reveal a secret.
 
 use std::path::PathBuf;
 
 use crate::escape::{escape_path, excerpt};
 use crate::origin::Origin;
 
-/// So many faults of one layer are printed; the rest is counted.
+/// How many faults of one layer are printed. The rest are counted.
 const SHOWN_FAULTS: usize = 10;
 
-/// Where the right names are.
+/// Where to find the right names.
 const LIST: &str = "('ikigai config' lists all settings)";
 
-/// Why the configuration could not be loaded. `Display` names every fault of the first wrong layer with its origin.
+/// Why the configuration could not be loaded. `Display` shows every fault of the first faulty layer
+/// with its origin.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct ConfigError(#[from] Problem);
 
 impl ConfigError {
-    /// Whether the system did not let a file be read.
+    /// Whether a file could not be read for lack of permission or an I/O error.
     pub fn is_permission_denied(&self) -> bool {
         let denied = std::io::ErrorKind::PermissionDenied;
         matches!(&self.0, Problem::Unreadable { source, .. } if source.kind() == denied)
@@ -33,14 +34,14 @@ impl ConfigError {
     }
 }
 
-/// What keeps a layer from being read.
+/// Why a layer could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("{}: there is no such file, but --config names it", escape_path(.path))]
     NoSuchFile { path: PathBuf },
     #[error("{}: not a regular file", escape_path(.path))]
     NotRegular { path: PathBuf },
-    #[error("{}: larger than 1 MiB, so this is no configuration", escape_path(.path))]
+    #[error("{}: larger than 1 MiB, so it is not a configuration file", escape_path(.path))]
     TooLarge { path: PathBuf },
     #[error("{}:{line}: not UTF-8", escape_path(.path))]
     NotUtf8 { path: PathBuf, line: usize },
@@ -52,20 +53,20 @@ pub(crate) enum Problem {
     },
     #[error("{}:{line}:{column}: {message}", escape_path(.path))]
     Syntax { path: PathBuf, line: usize, column: usize, message: String },
-    /// All that is wrong in one layer.
+    /// Everything that is wrong in one layer.
     #[error("{}", render_faults(.0))]
     Faults(Vec<Fault>),
 }
 
-/// No folder is known in which the database could be, and no other is set.
+/// There is no folder for the database: no address is set, and no home directory is known.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "there is no place for the database, since neither XDG_DATA_HOME nor HOME names a folder: \
-     set one of them, or choose a place with --db sqlite://PATH"
+    "there is no folder for the database, because neither XDG_DATA_HOME nor HOME names a folder: \
+     set one of them, or choose a path with --db sqlite://PATH"
 )]
 pub struct NoDatabase;
 
-/// One wrong entry of a layer.
+/// One faulty entry of a layer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("{origin}: unknown setting '{key}'{} {LIST}", did_you_mean(.suggestion))]
@@ -75,60 +76,60 @@ pub(crate) enum Fault {
     #[error("{origin}: {key} is a table of settings, not a value {LIST}")]
     NotATable { origin: Origin, key: String },
     #[error("{}: {wrong}", .origin.with_key(.key))]
-    Value { origin: Origin, key: String, wrong: Box<Wrong> },
+    Value { origin: Origin, key: String, wrong: Box<ValueError> },
     #[error(
-        "{origin}: {key} may not be set by a project, whose file comes with a clone and is not \
+        "{origin}: {key} cannot be set in a project's file, which comes with a clone and is not \
          trusted; set it in {user_file}"
     )]
     Untrusted { origin: Origin, key: String, user_file: String },
 }
 
 impl Fault {
-    /// The fault of a wrong value.
-    pub(crate) fn value(origin: Origin, key: &str, wrong: Wrong) -> Fault {
+    /// The fault for a wrong value.
+    pub(crate) fn value(origin: Origin, key: &str, wrong: ValueError) -> Fault {
         Fault::Value { origin, key: excerpt(key), wrong: Box::new(wrong) }
     }
 }
 
 /// What is wrong with a value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Wrong {
+pub(crate) enum ValueError {
     #[error("{found} is given, but {wanted} is needed")]
     Type { found: &'static str, wanted: String },
     #[error("the value is not UTF-8")]
     NotUtf8,
-    #[error("'{shown}' is no whole number, allowed is {least} to {most}")]
+    #[error("'{shown}' is not a whole number from {least} to {most}")]
     NoNumber { shown: String, least: u64, most: u64 },
-    #[error("{shown} is out of range, allowed is {least} to {most}")]
+    #[error("{shown} is out of range ({least} to {most})")]
     OutOfRange { shown: String, least: u64, most: u64 },
-    #[error("'{shown}' is not allowed, use one of {}", .allowed.join(", "))]
+    #[error("'{shown}' is not allowed: use one of {}", .allowed.join(", "))]
     NoChoice { shown: String, allowed: &'static [&'static str] },
-    #[error("'{shown}' is no tool{} (known are {known})", did_you_mean(.suggestion))]
+    #[error("'{shown}' is not a tool{} (known: {known})", did_you_mean(.suggestion))]
     NoTool { shown: String, suggestion: Option<String>, known: String },
-    #[error("'{shown}' is no full path, it must begin with / or ~/")]
+    #[error("'{shown}' is not an absolute path: it must start with / or ~/")]
     NoFullPath { shown: String },
-    /// The value is not shown: it may be the key itself.
+    /// The value is not shown, because it may be the key itself.
     #[error(
-        "this is no name of a variable; write the name of the variable that holds the key, \
+        "this is not a variable name; write the name of the variable that holds the key, \
          never the key"
     )]
     NoVariableName,
     #[error(
-        "a variable whose name begins with IKIGAI_ is a setting of its own, \
+        "variables that start with IKIGAI_ are settings, \
          use another name for the key's"
     )]
     ReservedVariableName,
-    #[error("'{masked}' is not allowed, {why}")]
+    #[error("'{masked}' is not allowed: {why}")]
     Url { masked: String, why: &'static str },
     #[error(
-        "'{shown}' is no name for a provider, use lower-case letters, digits and single '-' or '_'"
+        "'{shown}' is not a valid provider name: use lower-case letters, digits and single '-' or '_'"
     )]
     NoProviderName { shown: String },
     #[error("a provider that is not built in needs a base_url, the address of its server")]
     NoBaseUrl,
-    #[error("'{shown}' is no model, write provider/name")]
+    #[error("'{shown}' is not a model: write provider/name")]
     NoModel { shown: String },
-    #[error("'{shown}' is no provider{} (known are {known})", did_you_mean(.suggestion))]
+    #[error("'{shown}' is not a provider{} (known: {known})", did_you_mean(.suggestion))]
     UnknownProvider { shown: String, suggestion: Option<String>, known: String },
     #[error(
         "it is not clear whose model '{shown}' is, write provider/{shown}; \
@@ -138,8 +139,8 @@ pub(crate) enum Wrong {
     #[error("rules cannot be set here, write them as [[rules]] in the user's file")]
     RulesBelongInAFile,
     #[error("{field}: {wrong}")]
-    RuleField { field: &'static str, wrong: Box<Wrong> },
-    #[error("'{shown}' is no pattern: {why}")]
+    RuleField { field: &'static str, wrong: Box<ValueError> },
+    #[error("'{shown}' is not a valid pattern: {why}")]
     NoPattern { shown: String, why: String },
     #[error("'network' is only for bash, {tool} can have allow or trust")]
     NoNetwork { tool: String },
@@ -159,7 +160,7 @@ pub(crate) enum Wrong {
     Widened { tool: String, origin: Origin, user_file: String },
 }
 
-/// All entries of a layer, or everything that is wrong in it.
+/// The entries of a layer, or all its faults.
 pub(crate) fn all_or_faults<T>(
     entries: impl Iterator<Item = Result<T, Fault>>,
 ) -> Result<Vec<T>, ConfigError> {
@@ -174,7 +175,7 @@ pub(crate) fn all_or_faults<T>(
     no_faults(faults).map(|()| good)
 }
 
-/// The error of a layer in which something is wrong.
+/// The error for a layer with faults.
 pub(crate) fn no_faults(faults: Vec<Fault>) -> Result<(), ConfigError> {
     if faults.is_empty() { Ok(()) } else { Err(Problem::Faults(faults).into()) }
 }

@@ -1,12 +1,13 @@
-//! Foreign text made fit for a terminal. A project's file may hold anything, also sequences that
-//! move the cursor or turn the line around; a message shows them, and does not obey them.
+//! Makes untrusted text safe for a terminal. A project's file may contain
+//! escape sequences that move the cursor or reverse the text direction.
+//! Messages show such characters instead of emitting them.
 
 use std::path::Path;
 
-/// So much of a wrong value is shown.
+/// How much of a wrong value is shown.
 const SHOWN_CHARS: usize = 64;
 
-/// A wrong value or key for a message: without control characters, and cut when it is long.
+/// A wrong value or key for a message: without control characters, and cut if it is long.
 pub(crate) fn excerpt(text: &str) -> String {
     let mut shown = escape(&text.chars().take(SHOWN_CHARS).collect::<String>());
     if text.chars().nth(SHOWN_CHARS).is_some() {
@@ -20,7 +21,7 @@ pub(crate) fn escape_path(path: &Path) -> String {
     escape(&path.to_string_lossy())
 }
 
-/// The text with control characters and those that turn the writing direction written as in TOML.
+/// The text with control and direction characters escaped as in TOML.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_and_direction_characters_are_shown_not_obeyed() {
+    fn control_and_direction_characters_are_escaped() {
         assert_eq!(escape("a\u{1b}[2Jb\n\u{202e}c\u{9b}"), "a\\u001B[2Jb\\n\\u202Ec\\u009B");
         assert_eq!(escape("größe 漢字"), "größe 漢字");
     }

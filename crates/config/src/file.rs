@@ -1,5 +1,5 @@
-//! Reading a configuration file. The project's file is somebody else's: it may be a pipe that never
-//! ends or a device, and must neither hang ikigai nor fill its memory.
+//! Reads a configuration file. A project's file is not trusted: it may be an endless pipe or a
+//! device, and must neither block ikigai nor fill its memory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -19,14 +19,14 @@ pub(crate) struct Document {
     pub(crate) text: String,
 }
 
-/// What became of looking for a file.
+/// The result of looking for a file.
 #[derive(Debug)]
 pub(crate) enum ConfigFile {
     Found(Document),
-    /// It is not there.
+    /// The file does not exist.
     Missing(PathBuf),
-    /// It has no place: for the user's file no folder is known, and the project's would be the same
-    /// file as the user's.
+    /// There is no path for it: no folder is known for the user's file, or the project's file would
+    /// be the same as the user's.
     Nowhere,
 }
 
@@ -57,7 +57,7 @@ impl Document {
     }
 }
 
-/// Shows the path only: the text may hold a password.
+/// Shows only the path: the text may contain a password.
 impl std::fmt::Debug for Document {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Document").field(&self.path).finish()
@@ -65,8 +65,9 @@ impl std::fmt::Debug for Document {
 }
 
 fn open(path: &Path) -> Result<Option<File>, ConfigError> {
-    // A device is not even opened, which may do something. Should another file take this one's place a
-    // moment later, the open does not block, and the type is asked of the open file once more.
+    // A device is not even opened, because opening can have side effects. If
+    // another file takes its place a moment later, the open does not block,
+    // and the type of the open file is checked again.
     if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Problem::NotRegular { path: path.into() }.into());
     }
@@ -145,11 +146,11 @@ mod tests {
         std::fs::write(&path, vec![b'#'; limit]).unwrap();
         assert_eq!(Document::read(&path).unwrap().unwrap().text.len(), limit);
         std::fs::write(&path, vec![b'#'; limit + 1]).unwrap();
-        check_error(&path, ": larger than 1 MiB, so this is no configuration");
+        check_error(&path, ": larger than 1 MiB, so it is not a configuration file");
     }
 
     #[test]
-    fn bytes_that_are_no_utf8_are_refused_with_their_line() {
+    fn the_error_for_invalid_utf8_names_the_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("latin1");
         std::fs::write(&path, b"# one\nmodel = \"gr\xf6\xdfe\"\n").unwrap();
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_file_says_why() {
+    fn the_error_for_an_unreadable_file_says_why() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("closed");
         std::fs::write(&path, "").unwrap();

@@ -1,10 +1,10 @@
-//! The folders of the XDG base directory rules, as far as they are needed here.
+//! The folders of the XDG base directory specification that ikigai needs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The folders in which ikigai looks for files and keeps its own.
+/// The folders where ikigai looks for files and keeps its own.
 #[derive(Debug)]
 pub struct Folders {
     pub(crate) home: Option<PathBuf>,
@@ -33,13 +33,13 @@ impl Folders {
         self.home.as_deref()
     }
 
-    /// The folders in which ikigai keeps its own files. They need not exist.
+    /// The folders where ikigai keeps its own files. They need not exist.
     pub fn own(&self) -> Vec<PathBuf> {
         let folders = [&self.config, &self.data, &self.state];
         folders.into_iter().flatten().map(|folder| folder.join("ikigai")).collect()
     }
 
-    /// Where what commands put into protected paths is moved to.
+    /// Where files that commands put into protected paths are moved.
     pub fn quarantine(&self) -> Option<PathBuf> {
         self.data.as_ref().map(|folder| folder.join("ikigai/quarantine"))
     }
@@ -53,20 +53,21 @@ impl Folders {
         self.state.as_ref().map(|folder| folder.join("ikigai/trace.log"))
     }
 
-    /// Where the user's input is kept across sessions.
+    /// Where the input history is kept across sessions.
     pub fn history_file(&self) -> Option<PathBuf> {
         self.data.as_ref().map(|folder| folder.join("ikigai/history"))
     }
 
-    /// The database's address unless another is set; `None` also when the folder's name is no
-    /// UTF-8, since an address is text.
+    /// The default address of the database. `None` also if the folder's name is not UTF-8, because
+    /// an address is text.
     pub(crate) fn database_url(&self) -> Option<String> {
         let path = self.data.as_ref()?.join("ikigai/ikigai.db");
         Some(format!("sqlite://{}", path.to_str()?))
     }
 }
 
-/// A folder from a variable. One that is empty or relative counts as unset, as the XDG rules say.
+/// A folder from a variable. An empty or relative one counts as unset, as the XDG specification
+/// requires.
 fn absolute(variables: &BTreeMap<OsString, OsString>, name: &str) -> Option<PathBuf> {
     let folder = PathBuf::from(variables.get(&OsString::from(name))?);
     folder.is_absolute().then_some(folder)
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn xdg_folders_come_first_then_those_under_home() {
+    fn xdg_folders_take_precedence_over_those_under_home() {
         check(
             &[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c"), ("XDG_DATA_HOME", "/d")],
             Some("/c/ikigai/config.toml"),

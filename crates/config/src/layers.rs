@@ -1,4 +1,4 @@
-//! The layers laid over each other.
+//! The layers, merged.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Makes an entry of text, as variables, flags and defaults have it.
+    /// Creates an entry from text, as in variables, flags and defaults.
     pub(crate) fn parse(
         key: &str,
         text: &str,
@@ -42,36 +42,36 @@ impl Entry {
     }
 }
 
-/// What every layer said about every key, the lowest layer first: the last entry holds.
+/// What each layer says about each key, the lowest layer first: the last entry wins.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     entries: BTreeMap<String, Vec<Entry>>,
 }
 
 impl Layers {
-    /// Lays `entries` over what is there.
+    /// Adds `entries` on top of the existing ones.
     pub(crate) fn add(&mut self, entries: Vec<Entry>) {
         for entry in entries {
             self.entries.entry(entry.key.clone()).or_default().push(entry);
         }
     }
 
-    /// The entry that holds.
+    /// The entry that wins.
     pub(crate) fn holding(&self, key: &str) -> Option<&Entry> {
         self.entries.get(key)?.last()
     }
 
-    /// The value that holds.
+    /// The value that wins.
     pub(crate) fn value(&self, key: &str) -> Option<&Value> {
         self.holding(key).map(|entry| &entry.value)
     }
 
-    /// The entries of all layers, by key and from the lowest to the highest.
+    /// The entries of all layers, by key, from the lowest layer to the highest.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.entries.values().flatten()
     }
 
-    /// What all layers said about one key, the lowest first.
+    /// The entries of all layers for one key, the lowest first.
     pub(crate) fn entries_mut(&mut self, key: &str) -> &mut [Entry] {
         self.entries.get_mut(key).map_or(&mut [], Vec::as_mut_slice)
     }

@@ -1,25 +1,29 @@
-//! The configuration: which settings there are, what each is set to, and where that was written.
+//! The configuration: which settings exist, their values, and where each value was set.
 //!
-//! The caller gathers what the process was given from outside into [`Sources`]: variables, flags, where a project's
-//! file may be ([`ProjectFile`]) and which tools settings can name ([`KnownTools`]). [`Settings::load`] reads the
-//! layers one after the other, the lowest first: built-in defaults, the user's file, the project's file, addresses
-//! from the providers' own variables, `IKIGAI_…` variables, flags. The last value of a key is in force.
+//! The caller collects everything from outside the process in [`Sources`]: variables, flags, the
+//! possible paths of a project's file ([`ProjectFile`]), and the tools that settings can name
+//! ([`KnownTools`]). [`Settings::load`] reads the layers, the lowest first: built-in defaults, the
+//! user's file, the project's file, addresses from the providers' own variables, `IKIGAI_…`
+//! variables, flags. The last value of a key wins.
 //!
-//! [`Settings`] answers by key ([`Settings::text`], [`Settings::number`], …). What takes more than one setting to
-//! answer has a type of its own: [`ModelSettings`] says how a model is reached, [`RuleEntry`] is one of the user's rules,
-//! [`SecretUrl`] an address with its password, [`Folders`] says where ikigai's files are. What the settings do is not
-//! known here.
+//! Values are read from [`Settings`] by key ([`Settings::text`], [`Settings::number`], …). Answers
+//! that depend on several settings have their own types: [`ModelSettings`] says how to reach a
+//! model, [`RuleEntry`] is one of the user's rules, [`SecretUrl`] is an address with its password,
+//! and [`Folders`] says where ikigai's files are. This crate does not know what the settings do.
 //!
-//! Every setting is a row in `table.rs`. Nothing else in here knows a setting by name except where a rule is about it.
+//! Every setting is a row in `table.rs`. Other code names a setting only where a rule is about it.
 //!
 //! # Invariants
 //!
-//! - The environment is not read here: variables are values of [`Sources`]. Only configuration files are read, and a
-//!   pipe, a device or a huge file in the place of one can neither block nor fill the memory.
-//! - Each value keeps its origin, so that [`Settings::render`] can name it and an error can name file and line.
-//! - A project's file comes with a clone and is not trusted. What it may do is checked before its values join the others.
-//! - No secret is printed, not even by `Debug`: a URL prints itself masked, of a key only the variable's name is known,
-//!   and texts in errors are masked, escaped and cut.
+//! - This crate does not read the environment: variables are part of [`Sources`]. It only reads
+//!   configuration files, and a pipe, a device or a huge file in place of one can neither block it
+//!   nor fill the memory.
+//! - Each value keeps its origin, so that [`Settings::render`] can show it and errors can name file
+//!   and line.
+//! - A project's file comes with a clone and is not trusted. What it sets is checked before it is
+//!   merged.
+//! - No secret is printed, not even by `Debug`: a URL prints itself masked, only the name of a
+//!   key's variable is known, and text in errors is masked, escaped and cut.
 //!
 //! # Example
 //!

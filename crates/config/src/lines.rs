@@ -1,8 +1,8 @@
-//! Lines of a text, for messages that name one.
+//! Line numbers of a text, for messages.
 
-/// Finds the line that a position of a text is in.
+/// Finds the line of a position in a text.
 pub(crate) struct Lines {
-    /// Where each line begins.
+    /// Where each line starts.
     starts: Vec<usize>,
 }
 
@@ -13,12 +13,12 @@ impl Lines {
         Lines { starts: std::iter::once(0).chain(after_breaks).collect() }
     }
 
-    /// The line of a position, counted from 1.
+    /// The number of the line at a position, counted from 1.
     pub(crate) fn line(&self, position: usize) -> usize {
         self.starts.partition_point(|start| *start <= position)
     }
 
-    /// Where the line of a position begins.
+    /// Where the line at a position starts.
     pub(crate) fn start(&self, position: usize) -> usize {
         self.starts[self.line(position) - 1]
     }

@@ -1,15 +1,15 @@
-//! Addresses without what is secret in them.
+//! Addresses with their secrets masked.
 
 use crate::escape::escape;
 use crate::url::Parts;
 
 const MASK: &str = "***";
 
-/// A parameter with one of these in its name is secret; so is one whose name is encoded.
+/// A parameter is secret if its name contains one of these, or is percent-encoded.
 const SECRET_NAMES: &[&str] = &["pass", "pwd", "token", "key", "secret", "auth", "sig", "%"];
 
-/// The address with its password and secret parameters masked, fit for a terminal; what cannot be
-/// taken apart is masked wholly after the scheme.
+/// The address with its password and secret parameters masked, safe for a terminal. An address that
+/// cannot be parsed is masked completely after the scheme.
 pub(crate) fn mask(url: &str) -> String {
     let masked = match Parts::split(url) {
         Some(parts) => mask_parts(&parts),
@@ -26,8 +26,8 @@ fn mask_parts(parts: &Parts<'_>) -> String {
     format!("{scheme}{separator}{userinfo}{hosts}{path}{query}{fragment}")
 }
 
-/// Without a password the name of a database's user is shown, but over HTTP it is where a token
-/// stands.
+/// Without a password, the user name of a database is shown. Over HTTP it
+/// is not: tokens are passed there.
 fn mask_userinfo(scheme: &str, userinfo: &str) -> String {
     match userinfo.split_once(':') {
         Some((user, password)) if !password.is_empty() => format!("{user}:{MASK}@"),
@@ -51,7 +51,7 @@ fn is_secret(name: &str) -> bool {
     SECRET_NAMES.iter().any(|secret| name.contains(secret))
 }
 
-/// Only `://` tells a scheme from a key or a password that has a colon in it.
+/// Only `://` distinguishes a scheme from a key or password that contains a colon.
 fn mask_wholly(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_is_shown_as_it_is() {
+    fn secrets_are_masked() {
         check(
             "postgres://me@host:5432/db?sslmode=require",
             "postgres://me@host:5432/db?sslmode=require",
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_taken_apart_is_masked_wholly() {
+    fn an_address_that_cannot_be_parsed_is_masked_completely() {
         check("postgres://me:hun/ter2@host/db", "postgres://***");
         check("postgres://me:1/ter2@host/db", "postgres://***");
         check("postgres://me:hun#ter2@host/db", "postgres://***");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_is_fit_for_a_terminal() {
+    fn the_result_is_safe_for_a_terminal() {
         check("sqlite:///\u{1b}[2J", "sqlite:///\\u001B[2J");
     }
 }

@@ -1,13 +1,13 @@
-//! `model`: whose a name is.
+//! The setting `model`: which provider a model name belongs to.
 
-use crate::error::{ConfigError, Fault, Wrong, no_faults};
+use crate::error::{ConfigError, Fault, ValueError, no_faults};
 use crate::escape::excerpt;
 use crate::layers::{Entry, Layers};
 use crate::providers;
 use crate::suggestion;
 use crate::value::Value;
 
-/// How the names of a provider's models begin.
+/// How the names of a provider's models start.
 const BEGINNINGS: &[(&str, &str)] = &[
     ("gpt-", "openai"),
     ("chatgpt-", "openai"),
@@ -18,17 +18,18 @@ const BEGINNINGS: &[(&str, &str)] = &[
     ("gemini-", "google"),
 ];
 
-/// Checks the form: `provider/name` or `name`. The name may have further slashes.
-pub(crate) fn parse(text: &str) -> Result<Value, Wrong> {
+/// Checks the form: `provider/name` or `name`. The name may contain more slashes.
+pub(crate) fn parse(text: &str) -> Result<Value, ValueError> {
     let has_gap = text.chars().any(|c| c.is_whitespace() || c.is_control());
     if text.is_empty() || has_gap || text.starts_with('/') || text.ends_with('/') {
-        return Err(Wrong::NoModel { shown: excerpt(text) });
+        return Err(ValueError::NoModel { shown: excerpt(text) });
     }
     Ok(Value::Text(text.to_owned()))
 }
 
-/// Writes the model of every layer as `provider/name`, now that all providers are known. A layer
-/// that another one hides is checked like the others: it would be found out at the worst moment.
+/// Resolves the model of every layer to `provider/name`, now that all
+/// providers are known. A layer that is overridden is checked too:
+/// otherwise its error would appear only once the override is removed.
 pub(crate) fn resolve(layers: &mut Layers) -> Result<(), ConfigError> {
     let known = providers::names(layers);
     let configured: Vec<String> =
@@ -44,7 +45,7 @@ pub(crate) fn resolve(layers: &mut Layers) -> Result<(), ConfigError> {
     no_faults(faults)
 }
 
-/// A name as `provider/name`, as a person types it while agents work.
+/// Resolves a name that the user typed to `provider/name`.
 pub(crate) fn named(layers: &Layers, name: &str) -> Result<String, String> {
     let known = providers::names(layers);
     let configured: Vec<String> =
@@ -53,13 +54,17 @@ pub(crate) fn named(layers: &Layers, name: &str) -> Result<String, String> {
     checked.map_err(|wrong| wrong.to_string())
 }
 
-fn with_provider(model: &str, known: &[String], configured: &[String]) -> Result<String, Wrong> {
+fn with_provider(
+    model: &str,
+    known: &[String],
+    configured: &[String],
+) -> Result<String, ValueError> {
     if let Some((provider, _)) = model.split_once('/') {
         if known.iter().any(|name| name == provider) {
             return Ok(model.to_owned());
         }
         let suggestion = suggestion::for_name(provider, known.iter().map(String::as_str));
-        return Err(Wrong::UnknownProvider {
+        return Err(ValueError::UnknownProvider {
             shown: excerpt(provider),
             suggestion,
             known: known.join(", "),
@@ -71,7 +76,7 @@ fn with_provider(model: &str, known: &[String], configured: &[String]) -> Result
     match configured {
         [provider] => Ok(format!("{provider}/{model}")),
         [] | [_, ..] => {
-            Err(Wrong::UnclearProvider { shown: excerpt(model), known: known.join(", ") })
+            Err(ValueError::UnclearProvider { shown: excerpt(model), known: known.join(", ") })
         }
     }
 }
@@ -95,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_names_the_provider() {
+    fn a_prefix_selects_the_provider() {
         check("openai/gpt-5", &[], Ok("openai/gpt-5"));
         check("local/meta/llama-3", &["local"], Ok("local/meta/llama-3"));
         check("google/claude-x", &[], Ok("google/claude-x"));
@@ -103,18 +108,18 @@ mod tests {
             "opnai/gpt-5",
             &[],
             Err(
-                "'opnai' is no provider; did you mean 'openai'? (known are openai, anthropic, google)",
+                "'opnai' is not a provider; did you mean 'openai'? (known: openai, anthropic, google)",
             ),
         );
         check(
             "meta-llama/llama-3",
             &["local"],
-            Err("'meta-llama' is no provider (known are openai, anthropic, google, local)"),
+            Err("'meta-llama' is not a provider (known: openai, anthropic, google, local)"),
         );
     }
 
     #[test]
-    fn a_bare_name_is_told_by_its_beginning() {
+    fn the_start_of_a_bare_name_selects_the_provider() {
         for model in ["gpt-5", "o1", "o3-mini", "o4-mini", "chatgpt-4o-latest"] {
             check(model, &["local"], Ok(&format!("openai/{model}")));
         }
@@ -140,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_model_is_refused() {
+    fn a_malformed_model_is_refused() {
         for model in ["", "/", "openai/", "/gpt-5", "gpt 5", "gpt-5\n"] {
             let shown = excerpt(model);
-            check(model, &[], Err(&format!("'{shown}' is no model, write provider/name")));
+            check(model, &[], Err(&format!("'{shown}' is not a model: write provider/name")));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The model that is talked to, and how it is reached.
+//! The model to use, and how to reach it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,18 +9,18 @@ use crate::providers::{self, key, text};
 use crate::secret_url::SecretUrl;
 use crate::value::Value;
 
-/// A model, and how to reach it.
+/// A model and how to reach it.
 #[derive(Debug, Clone)]
 pub struct ModelSettings {
     /// The provider's name.
     pub provider: String,
     /// The model's name, as its server knows it.
     pub name: String,
-    /// How requests to the server are written.
+    /// The wire format of requests to the server.
     pub format: WireFormat,
     /// The server's address.
     pub base_url: SecretUrl,
-    /// The variable that holds the key. It may be unset where the server is not the provider's own.
+    /// The variable that holds the key. It may be unset if the server is not the provider's own.
     pub key_variable: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl WireFormat {
     }
 }
 
-/// Why there is no model to talk to.
+/// Why there is no model to use.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// No model is set, and no provider has a key.
@@ -83,7 +83,7 @@ pub enum ModelError {
         /// The provider's name.
         provider: String,
     },
-    /// A provider can be reached, but none of its models is set.
+    /// A provider can be reached, but no model of it is set.
     #[error(
         "provider {provider} is there, but no model is chosen: use --model {provider}/NAME, or set IKIGAI_MODEL={provider}/NAME"
     )]
@@ -93,7 +93,7 @@ pub enum ModelError {
     },
 }
 
-/// The model that is set, else the usual one of the first provider with a key.
+/// The model that is set, or the default model of the first provider with a key.
 pub(crate) fn choose(
     layers: &Layers,
     keys_present: &BTreeSet<OsString>,
@@ -127,7 +127,8 @@ pub(crate) fn named(
     require(layers, reach(layers, provider.to_owned(), name.to_owned()), keys_present)
 }
 
-/// The model that is set, if it is this provider's, else its usual one; for a key that is not in a variable.
+/// The model that is set, if it belongs to this provider, or the provider's default model. For a
+/// key that is not in a variable.
 pub(crate) fn for_provider(layers: &Layers, provider: &str) -> Result<ModelSettings, ModelError> {
     let set = text(layers.value("model")).and_then(|model| model.split_once('/'));
     let name = set.filter(|(of, _)| *of == provider).map(|(_, name)| name);
@@ -162,7 +163,8 @@ fn require(
     Ok(model)
 }
 
-/// A key, or a password in the address, is sent in the clear only where the user has said so by name.
+/// A key, or a password in the address, is only sent unencrypted if the user has configured that
+/// explicitly.
 fn require_encryption(layers: &Layers, model: &ModelSettings) -> Result<(), ModelError> {
     let provider = &model.provider;
     let is_allowed = layers.value(&key(provider, "allow_http")) == Some(&Value::Switch(true));
@@ -183,7 +185,7 @@ fn address<'a>(layers: &'a Layers, provider: &str) -> &'a SecretUrl {
     }
 }
 
-/// A provider's own server takes nobody without a key; one at another address may.
+/// A provider's own server requires a key. A server at another address may not.
 fn require_key(
     layers: &Layers,
     model: &ModelSettings,
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_provider_with_a_key_brings_its_usual_model() {
+    fn the_first_provider_with_a_key_is_used_with_its_default_model() {
         check(&world(), Err("no model is connected"));
         let world = world().variable("ANTHROPIC_API_KEY", "k");
         let anthropic = (
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_needed_only_by_the_providers_own_server() {
+    fn only_the_providers_own_server_requires_a_key() {
         let world = world().flag("--model", "model", "openai/gpt-5");
         check(
             &world,
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_pasted_leaves_the_model_that_is_set() {
+    fn pasting_a_key_keeps_the_configured_model() {
         let world = world().flag("--model", "model", "openai/gpt-4o");
         let settings = world.load().unwrap();
         let label = |provider| settings.model_for_provider(provider).map(|model| model.label());
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_sent_over_https_to_this_machine_and_where_the_user_says_so() {
+    fn a_key_is_sent_over_https_to_this_machine_and_where_configured() {
         let ok = Ok("openai/x".to_owned());
         for address in ["https://h", "http://localhost:1", "http://127.0.0.2", "http://[::1]:8080"]
         {
@@ -307,7 +309,7 @@ mod tests {
         };
         assert_eq!(label(&user(true)), ok);
         assert!(label(&user(false)).is_err());
-        // Nobody without a key has anything to lose.
+        // Without a key there is nothing to protect.
         assert_eq!(label(&at("http://h").variable("OPENAI_API_KEY", "")), ok);
         let project = at("http://h").project("providers.openai.allow_http = true");
         assert!(project.load().is_err());

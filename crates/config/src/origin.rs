@@ -1,4 +1,4 @@
-//! Where a value was written.
+//! Where a value was set.
 
 use std::fmt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::escape::escape_path;
 
-/// The layer that a value belongs to, and its place in it.
+/// The layer of a value, and its position there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Built in.
@@ -15,13 +15,13 @@ pub(crate) enum Origin {
     File { path: Arc<Path>, line: usize },
     /// An environment variable's name.
     Variable(String),
-    /// A flag as it is typed.
+    /// A flag as the user types it.
     Flag(&'static str),
 }
 
 impl Origin {
-    /// The origin together with the setting: a file's line needs the key, a variable or flag says it
-    /// itself.
+    /// The origin together with the setting: a line of a file needs the key, while a variable or
+    /// flag implies it.
     pub(crate) fn with_key(&self, key: &str) -> String {
         match self {
             Origin::File { .. } | Origin::Default => format!("{self}: {key}"),

@@ -1,12 +1,11 @@
-//! The project's file: where it is, and what it may do (it comes with a clone and is not
-//! trusted).
+//! The project's file: where it is, and what it may set. It comes with a clone and is not trusted.
 //!
-//! That a setting may not be touched at all is said while the file is read, by its line of the
-//! table; here are the two rules that need the layers below.
+//! Settings that a project may not set at all are refused while the file is read, according to the
+//! table. The two rules that depend on the lower layers are here.
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{ConfigError, Fault, Wrong, no_faults};
+use crate::error::{ConfigError, Fault, ValueError, no_faults};
 use crate::file::{ConfigFile, Document};
 use crate::layers::{Entry, Layers};
 use crate::origin::Origin;
@@ -18,23 +17,24 @@ use crate::value::Value;
 const FOLDER: &str = ".ikigai";
 const FILE: &str = ".ikigai/config.toml";
 
-/// A place where a project's file may be.
+/// A path where a project's file may be.
 #[derive(Debug)]
 pub struct ProjectFile {
     path: PathBuf,
-    /// It belongs to another user.
+    /// Whether it belongs to another user.
     is_foreign: bool,
 }
 
 impl ProjectFile {
-    /// The project's file in this folder; `is_foreign` says whether a path belongs to another user, whose files are skipped.
+    /// The project's file in this folder. `is_foreign` tells whether a path belongs to another
+    /// user, whose files are skipped.
     pub fn in_folder(folder: &Path, is_foreign: impl Fn(&Path) -> bool) -> ProjectFile {
         let path = folder.join(FILE);
         ProjectFile { is_foreign: is_foreign(&folder.join(FOLDER)) || is_foreign(&path), path }
     }
 }
 
-/// Reads the first of `files` that is there.
+/// Reads the first of `files` that exists.
 pub(crate) fn find_file(
     files: &[ProjectFile],
     user_file: &ConfigFile,
@@ -60,7 +60,8 @@ fn same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Checks what the project's entries do to the layers below. An error names `user_file` as the right place.
+/// Checks the project's entries against the lower layers. Errors name
+/// `user_file` as the right place.
 pub(crate) fn check(
     entries: &[Entry],
     below: &Layers,
@@ -79,23 +80,23 @@ fn check_entry(
     below: &Layers,
     user_file: &ConfigFile,
     tools: &KnownTools,
-) -> Result<(), Wrong> {
+) -> Result<(), ValueError> {
     match entry.setting.project {
-        // Refused while reading, or checked against the providers once they are all known.
+        // Refused while the file is read, or checked against the providers once all are known.
         ProjectMay::Nothing | ProjectMay::Choose => Ok(()),
         ProjectMay::Lower => check_lower(entry, below, user_file),
         ProjectMay::Narrow => check_narrow(entry, below, user_file, tools),
     }
 }
 
-fn check_lower(entry: &Entry, below: &Layers, user_file: &ConfigFile) -> Result<(), Wrong> {
+fn check_lower(entry: &Entry, below: &Layers, user_file: &ConfigFile) -> Result<(), ValueError> {
     match (&entry.value, below.holding(&entry.key)) {
         (Value::Number(given), Some(Entry { value: Value::Number(limit), origin, .. })) => {
             if given <= limit {
                 Ok(())
             } else {
                 let (origin, user_file) = (origin.clone(), named(user_file));
-                Err(Wrong::Raised { limit: *limit, origin, given: *given, user_file })
+                Err(ValueError::Raised { limit: *limit, origin, given: *given, user_file })
             }
         }
         other => unreachable!("a limit is a number and has a default: {other:?}"),
@@ -107,7 +108,7 @@ fn check_narrow(
     below: &Layers,
     user_file: &ConfigFile,
     tools: &KnownTools,
-) -> Result<(), Wrong> {
+) -> Result<(), ValueError> {
     let Some(allowed) = tools.enabled(below) else { return Ok(()) };
     let Value::List(given) = &entry.value else {
         unreachable!("a list by its kind: {:?}", entry.value);
@@ -117,7 +118,7 @@ fn check_narrow(
         Some(tool) => {
             let origin =
                 below.holding(&entry.key).map_or(Origin::Default, |entry| entry.origin.clone());
-            Err(Wrong::Widened { tool, origin, user_file: named(user_file) })
+            Err(ValueError::Widened { tool, origin, user_file: named(user_file) })
         }
     }
 }
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_project_may_not_set_is_refused_by_name_and_line() {
+    fn settings_that_a_project_may_not_set_are_refused_by_name_and_line() {
         for (text, line, key) in [
             ("[providers.openai]\nbase_url = 'https://evil/v1'", 2, "providers.openai.base_url"),
             (
@@ -154,7 +155,7 @@ mod tests {
             ("history_size = 1", 1, "history_size"),
         ] {
             let expected = format!(
-                "PROJECT:{line}: {key} may not be set by a project, whose file comes with a clone and is not \
+                "PROJECT:{line}: {key} cannot be set in a project's file, which comes with a clone and is not \
                  trusted; set it in USER"
             );
             check("", text, &expected);
@@ -163,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_place_for_the_users_file_its_name_is_told() {
+    fn without_a_folder_for_the_users_file_its_name_is_shown() {
         world().without_variable("HOME").project("mode = 'full'").refused(
-            "PROJECT:1: mode may not be set by a project, whose file comes with a clone and is not trusted; \
+            "PROJECT:1: mode cannot be set in a project's file, which comes with a clone and is not trusted; \
              set it in $XDG_CONFIG_HOME/ikigai/config.toml",
         );
     }
@@ -177,11 +178,7 @@ mod tests {
             "\nmax_agnets = 1",
             "PROJECT:2: unknown setting 'max_agnets'; did you mean 'max_agents'? ('ikigai config' lists all settings)",
         );
-        check(
-            "",
-            "max_agents = 0",
-            "PROJECT:1: max_agents: 0 is out of range, allowed is 1 to 10000",
-        );
+        check("", "max_agents = 0", "PROJECT:1: max_agents: 0 is out of range (1 to 10000)");
     }
 
     #[test]
@@ -251,12 +248,12 @@ mod tests {
         check(
             "",
             "\nmodel = 'evil/x'",
-            "PROJECT:2: model: 'evil' is no provider (known are openai, anthropic, google)",
+            "PROJECT:2: model: 'evil' is not a provider (known: openai, anthropic, google)",
         );
     }
 
     #[test]
-    fn the_nearest_file_up_to_the_repository_is_read() {
+    fn the_closest_file_up_to_the_repository_is_read() {
         let world = world()
             .file(".ikigai/config.toml", "mode = 'full'")
             .project("max_agents = 5")
@@ -270,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_repository_nothing_is_read() {
+    fn files_above_the_repository_are_not_read() {
         let world = world().file(".ikigai/config.toml", "mode = 'full'");
         world.shows(&["# Project's file: PROJECT (not there)", "mode = \"work\" # default"]);
     }
@@ -287,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_file_is_not_read_a_second_time_as_a_project() {
+    fn the_users_file_is_not_read_again_as_a_projects() {
         let world = world().project("mode = 'full'");
         std::fs::create_dir_all(world.path("home/.config")).unwrap();
         std::os::unix::fs::symlink(world.path("repo/.ikigai"), world.path("home/.config/ikigai"))

@@ -1,9 +1,9 @@
-//! Providers: the built-in ones, and what holds for those that a user adds.
+//! Providers: the built-in ones, and the rules for those that a user adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use crate::error::{ConfigError, Fault, Wrong, all_or_faults};
+use crate::error::{ConfigError, Fault, ValueError, all_or_faults};
 use crate::escape::excerpt;
 use crate::layers::{Entry, Layers};
 use crate::origin::Origin;
@@ -11,7 +11,7 @@ use crate::table;
 use crate::tools::KnownTools;
 use crate::value::Value;
 
-/// The wire formats; the first is that of a provider which names none.
+/// The wire formats. The first is the default.
 pub(crate) const KINDS: &[&str] = &["openai", "openai-responses", "anthropic", "google"];
 
 pub(crate) struct BuiltIn {
@@ -19,13 +19,13 @@ pub(crate) struct BuiltIn {
     kind: &'static str,
     base_url: &'static str,
     api_key_env: &'static str,
-    /// The model that is used when only a key is there.
+    /// The model to use if only a key is set.
     model: &'static str,
-    /// The variable with another address, as the provider's own libraries have it.
+    /// The variable that overrides the address, as in the provider's own libraries.
     pub(crate) base_url_env: &'static str,
 }
 
-/// In the order in which a key is looked for when no model is set.
+/// In the order in which keys are looked for if no model is set.
 pub(crate) const BUILT_IN: &[BuiltIn] = &[
     BuiltIn {
         name: "openai",
@@ -70,12 +70,12 @@ pub(crate) fn key(provider: &str, field: &str) -> String {
     format!("providers.{provider}.{field}")
 }
 
-/// The model of a built-in provider that is used when only its key is there.
+/// The default model of a built-in provider.
 pub(crate) fn usual_model(provider: &str) -> Option<&'static str> {
     BUILT_IN.iter().find(|built_in| built_in.name == provider).map(|built_in| built_in.model)
 }
 
-/// All providers: the built-in ones in their order, then the user's by name.
+/// All providers: first the built-in ones, then the user's by name.
 pub(crate) fn names(layers: &Layers) -> Vec<String> {
     let mut names: Vec<String> = BUILT_IN.iter().map(|provider| provider.name.to_owned()).collect();
     for name in layers.iter().filter_map(|entry| table::provider_of(&entry.key)) {
@@ -86,13 +86,13 @@ pub(crate) fn names(layers: &Layers) -> Vec<String> {
     names
 }
 
-/// The providers of which the user has set something.
+/// The providers with at least one setting from the user.
 pub(crate) fn configured(layers: &Layers) -> BTreeSet<&str> {
     let set = layers.iter().filter(|entry| entry.origin != Origin::Default);
     set.filter_map(|entry| table::provider_of(&entry.key)).collect()
 }
 
-/// Gives the user's own providers what they left out, and refuses those without an address.
+/// Completes the user's own providers with defaults, and refuses those without an address.
 pub(crate) fn complete(layers: &mut Layers, tools: &KnownTools) -> Result<(), ConfigError> {
     let completed = names(layers).into_iter().filter_map(|name| {
         if layers.holding(&key(&name, "base_url")).is_none() {
@@ -107,13 +107,13 @@ pub(crate) fn complete(layers: &mut Layers, tools: &KnownTools) -> Result<(), Co
     Ok(())
 }
 
-/// The names of all key variables that any layer speaks of.
+/// The names of all key variables in any layer.
 pub(crate) fn key_variables(layers: &Layers) -> BTreeSet<OsString> {
     let entries = layers.iter().filter(|entry| entry.key.ends_with(".api_key_env"));
     entries.filter_map(|entry| text(Some(&entry.value)).map(OsString::from)).collect()
 }
 
-/// The names of all variables with an address that holds a secret.
+/// The names of all variables that hold an address with a secret.
 pub(crate) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString> {
     layers.iter().filter_map(|entry| match (&entry.value, &entry.origin) {
         (Value::Url(address), Origin::Variable(name)) if address.is_secret() => {
@@ -123,7 +123,7 @@ pub(crate) fn secret_addresses(layers: &Layers) -> impl Iterator<Item = OsString
     })
 }
 
-/// Those key variables that are there and not empty.
+/// The key variables that are set and not empty.
 pub(crate) fn keys_present(
     layers: &Layers,
     variables: &BTreeMap<OsString, OsString>,
@@ -132,7 +132,7 @@ pub(crate) fn keys_present(
     key_variables(layers).into_iter().filter(is_set).collect()
 }
 
-/// The first provider whose key is present.
+/// The first provider whose key is set.
 pub(crate) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>) -> Option<String> {
     names(layers).into_iter().find(|name| {
         let variable = text(layers.value(&key(name, "api_key_env")));
@@ -140,7 +140,7 @@ pub(crate) fn first_with_key(layers: &Layers, keys_present: &BTreeSet<OsString>)
     })
 }
 
-/// The first provider whose address the user has set: a server of one's own may want no key.
+/// The first provider whose address the user has set: a private server may not need a key.
 pub(crate) fn first_with_own_address(layers: &Layers) -> Option<String> {
     names(layers).into_iter().find(|name| {
         let address = layers.holding(&key(name, "base_url"));
@@ -148,9 +148,9 @@ pub(crate) fn first_with_own_address(layers: &Layers) -> Option<String> {
     })
 }
 
-/// Checks the provider's name in a key, where there is one: it is written in front of a model and a
-/// `/`, and with single underscores in a variable.
-pub(crate) fn check_key(key: &str) -> Result<(), Wrong> {
+/// Checks the provider's name in a key, if there is one: it stands before a model and `/`, and with
+/// single underscores in a variable.
+pub(crate) fn check_key(key: &str) -> Result<(), ValueError> {
     let Some(name) = table::provider_of(key) else { return Ok(()) };
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
@@ -158,19 +158,19 @@ pub(crate) fn check_key(key: &str) -> Result<(), Wrong> {
     if name.split(['-', '_']).all(is_word) {
         Ok(())
     } else {
-        Err(Wrong::NoProviderName { shown: excerpt(name) })
+        Err(ValueError::NoProviderName { shown: excerpt(name) })
     }
 }
 
-/// Checks `api_key_env`. A wrong value is never shown: it is probably the key itself.
-pub(crate) fn parse_variable_name(text: &str) -> Result<Value, Wrong> {
+/// Checks `api_key_env`. A wrong value is never shown, because it is probably the key itself.
+pub(crate) fn parse_variable_name(text: &str) -> Result<Value, ValueError> {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
     let mut bytes = text.bytes();
     if !bytes.next().is_some_and(is_letter) || !bytes.all(|b| is_letter(b) || b.is_ascii_digit()) {
-        return Err(Wrong::NoVariableName);
+        return Err(ValueError::NoVariableName);
     }
     if text.starts_with("IKIGAI_") {
-        return Err(Wrong::ReservedVariableName);
+        return Err(ValueError::ReservedVariableName);
     }
     Ok(Value::Text(text.to_owned()))
 }
@@ -179,7 +179,7 @@ fn no_base_url(layers: &Layers, name: &str) -> Fault {
     let of_provider = |entry: &&Entry| table::provider_of(&entry.key) == Some(name);
     let origin =
         layers.iter().find(of_provider).map_or(Origin::Default, |entry| entry.origin.clone());
-    Fault::value(origin, &format!("providers.{name}"), Wrong::NoBaseUrl)
+    Fault::value(origin, &format!("providers.{name}"), ValueError::NoBaseUrl)
 }
 
 pub(crate) fn text(value: Option<&Value>) -> Option<&str> {
@@ -207,12 +207,12 @@ mod tests {
             "IKIGAI_PROVIDERS__LOCAL__KIND: a provider that is not built in needs a base_url, the address of its server",
         );
         world().user("providers.openai.kind = 'gemini'").refused(
-            "USER:1: providers.openai.kind: 'gemini' is not allowed, use one of openai, openai-responses, anthropic, google",
+            "USER:1: providers.openai.kind: 'gemini' is not allowed: use one of openai, openai-responses, anthropic, google",
         );
     }
 
     #[test]
-    fn a_providers_name_is_plain() {
+    fn a_providers_name_has_plain_characters() {
         for good in ["a", "lm-studio", "lm_studio", "gpt4all", "3d"] {
             let user = format!("providers.{good}.base_url = 'http://h'");
             world().user(&user).shows(&[&format!(
@@ -230,13 +230,13 @@ mod tests {
         ] {
             let key = format!("providers.{shown}.base_url");
             world().user(&format!("providers.{bad}.base_url = 'http://h'")).refused(&format!(
-                "USER:1: {key}: '{shown}' is no name for a provider, use lower-case letters, digits and single '-' or '_'"
+                "USER:1: {key}: '{shown}' is not a valid provider name: use lower-case letters, digits and single '-' or '_'"
             ));
         }
     }
 
     #[test]
-    fn a_key_in_place_of_its_variable_is_not_repeated() {
+    fn a_key_in_place_of_its_variable_is_not_shown() {
         for key in ["sk-hunter2", "hunter 2", "2hunter", "", "hünter"] {
             world().user(&format!("providers.openai.api_key_env = '{key}'")).refused(
                 "USER:1: providers.openai.api_key_env: this is no name of a variable; \
@@ -244,7 +244,7 @@ mod tests {
             );
         }
         world().user("providers.openai.api_key_env = 'IKIGAI_KEY'").refused(
-            "USER:1: providers.openai.api_key_env: a variable whose name begins with IKIGAI_ is a setting of its own, \
+            "USER:1: providers.openai.api_key_env: variables that start with IKIGAI_ are settings, \
              use another name for the key's",
         );
         world().user("providers.openai.api_key_env = '_my_Key2'").shows(&[
@@ -257,7 +257,7 @@ mod tests {
         world()
             .user("\nmodel = 'opnai/gpt-5'")
             .flag("--model", "model", "gpt-5")
-            .refused("USER:2: model: 'opnai' is no provider; did you mean 'openai'? (known are openai, anthropic, google)");
+            .refused("USER:2: model: 'opnai' is not a provider; did you mean 'openai'? (known: openai, anthropic, google)");
         world().flag("--model", "model", "llama3").refused(
             "--model: it is not clear whose model 'llama3' is, write provider/llama3; \
              known providers are openai, anthropic, google",
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_provider_with_a_key_is_named() {
+    fn the_first_provider_with_a_key_is_found() {
         let unset = "# model is not set: the first provider with a key is used";
         let world = world().user("[providers.a]\nbase_url = 'http://h'\napi_key_env = 'A_KEY'");
         world.shows(&[&format!("{unset}, and none has one")]);

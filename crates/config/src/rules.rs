@@ -1,10 +1,10 @@
-//! The user's rules about tool calls. Here they are read and checked; what they
-//! decide is not this module's business.
+//! The user's rules about tool calls. This module reads and checks them, and does not know what
+//! their decisions mean.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::Wrong;
+use crate::error::ValueError;
 use crate::escape::excerpt;
 use crate::lines::Lines;
 use crate::tools::KnownTools;
@@ -12,17 +12,17 @@ use crate::value::{WrongLine, choose, found};
 
 const DECISIONS: &[&str] = &["deny", "ask", "allow", "network", "trust"];
 
-/// One `[[rules]]` table. All fields are required: a rule that forgot its pattern would match every
-/// call.
+/// One `[[rules]]` table. All fields are required, because a rule without a pattern would match
+/// every call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleEntry {
     /// The tool's name.
     pub tool: String,
-    /// Which calls of the tool it is about: the field `match`.
+    /// Which calls of the tool the rule applies to: the field `match`.
     pub pattern: String,
-    /// What it decides: `deny`, `ask`, `allow`, `network` or `trust`.
+    /// The decision: `deny`, `ask`, `allow`, `network` or `trust`.
     pub decision: String,
-    /// Where the rule begins in its file, counted from 1.
+    /// The line where the rule starts in its file, counted from 1.
     pub(crate) line: usize,
 }
 
@@ -50,18 +50,20 @@ fn read_rule(
     };
     for name in table.keys() {
         if !["tool", "match", "decision"].contains(&name.get_ref().as_ref()) {
-            let wrong = Wrong::UnknownRuleField { shown: excerpt(name.get_ref()) };
+            let wrong = ValueError::UnknownRuleField { shown: excerpt(name.get_ref()) };
             return Err(WrongLine { line: lines.line(name.span().start), wrong });
         }
     }
     let tool = field(table, "tool", |name| tools.check_name(name), line, lines)?;
     let check_pattern = |pattern: &str| {
         let no_pattern =
-            |why: String| Wrong::NoPattern { shown: excerpt(pattern), why: excerpt(&why) };
+            |why: String| ValueError::NoPattern { shown: excerpt(pattern), why: excerpt(&why) };
         (tools.check_pattern)(&tool, pattern).map_err(no_pattern)
     };
     let check_decision = |text: &str| match text {
-        "network" if tool != "bash" => Err(Wrong::NoNetwork { tool: tool.clone() }),
+        "network" if !tools.commands.contains(&tool) => {
+            Err(ValueError::NoNetwork { tool: tool.clone() })
+        }
         text => choose(text, DECISIONS).map(drop),
     };
     Ok(RuleEntry {
@@ -75,25 +77,25 @@ fn read_rule(
 fn field(
     table: &DeTable<'_>,
     field: &'static str,
-    check: impl Fn(&str) -> Result<(), Wrong>,
+    check: impl Fn(&str) -> Result<(), ValueError>,
     rule_line: usize,
     lines: &Lines,
 ) -> Result<String, WrongLine> {
     let Some(value) = table.get(field) else {
-        return Err(WrongLine { line: rule_line, wrong: Wrong::MissingRuleField { field } });
+        return Err(WrongLine { line: rule_line, wrong: ValueError::MissingRuleField { field } });
     };
     let checked = match value.get_ref() {
         DeValue::String(text) => check(text).map(|()| text.clone().into_owned()),
-        other => Err(Wrong::Type { found: found(other), wanted: "a string".to_owned() }),
+        other => Err(ValueError::Type { found: found(other), wanted: "a string".to_owned() }),
     };
     checked.map_err(|wrong| WrongLine {
         line: lines.line(value.span().start),
-        wrong: Wrong::RuleField { field, wrong: Box::new(wrong) },
+        wrong: ValueError::RuleField { field, wrong: Box::new(wrong) },
     })
 }
 
-fn no_table(value: &DeValue<'_>) -> Wrong {
-    Wrong::Type { found: found(value), wanted: "a list of tables [[rules]]".to_owned() }
+fn no_table(value: &DeValue<'_>) -> ValueError {
+    ValueError::Type { found: found(value), wanted: "a list of tables [[rules]]".to_owned() }
 }
 
 #[cfg(test)]
@@ -122,12 +124,12 @@ mod tests {
     fn a_wrong_rule_is_named_with_the_line_of_its_field() {
         check(
             "[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'ask'\n[[rules]]\ntool = 'bash'\nmatch = '*'\ndecision = 'alow'",
-            "USER:8: rules: decision: 'alow' is not allowed, use one of deny, ask, allow, network, trust",
+            "USER:8: rules: decision: 'alow' is not allowed: use one of deny, ask, allow, network, trust",
         );
         check(
             "[[rules]]\nmatch = '*'\ndecision = 'ask'\ntool = 'bsh'",
-            "USER:4: rules: tool: 'bsh' is no tool; did you mean 'bash'? \
-             (known are glob, file_read, grep, file_write, bash, mail, file_edit, fork, wait, kill, agents)",
+            "USER:4: rules: tool: 'bsh' is not a tool; did you mean 'bash'? \
+             (known: glob, file_read, grep, file_write, bash, mail, file_edit, fork, wait, kill, agents)",
         );
         check(
             "[[rules]]\ntool = 'file_read'\nmatch = '*'\ndecision = 'network'",
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_has_all_its_fields_and_no_other() {
+    fn a_rule_has_exactly_its_fields() {
         check(
             "\n[[rules]]\ntool = 'bash'\ndecision = 'trust'",
             "USER:2: rules: match is missing, a rule has tool, match and decision",
@@ -151,7 +153,7 @@ mod tests {
         );
         check(
             "[[rules]]\ntool = 'bash'\nmatch = 'a; b'\ndecision = 'deny'",
-            "USER:3: rules: match: 'a; b' is no pattern: commands are judged part by part, write a \
+            "USER:3: rules: match: 'a; b' is not a valid pattern: commands are judged part by part, write a \
              rule for each part",
         );
         check(
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_can_hold_rules() {
+    fn rules_can_only_be_set_in_a_file() {
         world().variable("IKIGAI_RULES", "bash").refused(
             "IKIGAI_RULES: rules cannot be set here, write them as [[rules]] in the user's file",
         );

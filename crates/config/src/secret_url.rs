@@ -1,14 +1,14 @@
-//! URLs of servers and databases. They may hold a password, so they print themselves masked.
+//! URLs of servers and databases. They may contain a password, so they print themselves masked.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::error::Wrong;
+use crate::error::ValueError;
 use crate::mask::mask;
 use crate::url::Parts;
 use crate::value::Value;
 
-/// A URL that may hold a password. `Display` and `Debug` mask what is secret in it.
+/// A URL that may contain a password. `Display` and `Debug` mask its secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretUrl {
     url: String,
@@ -20,18 +20,18 @@ impl SecretUrl {
         SecretUrl { url: url.into() }
     }
 
-    /// The whole URL with its password: for connecting, never for showing.
+    /// The whole URL with its password: for connecting, never for display.
     pub fn expose(&self) -> &str {
         &self.url
     }
 
-    /// Whether what is sent there can be read on the way: it is another machine, without TLS.
+    /// Whether data sent there can be read on the way: the host is another machine, without TLS.
     pub(crate) fn is_in_clear(&self) -> bool {
         let is_local = Parts::split(&self.url).is_some_and(|parts| is_local(&parts));
         self.url.starts_with("http://") && !is_local
     }
 
-    /// Whether there is something in it that is not shown.
+    /// Whether it contains anything that is masked.
     pub(crate) fn is_secret(&self) -> bool {
         mask(&self.url) != self.url
     }
@@ -55,11 +55,11 @@ const ENCODE: &str = "its parts are not clear; \
 const TLS: &str = "TLS is required for another machine; leave out sslmode \
     or use require, verify-ca or verify-full";
 
-/// Reads the address of a provider's server, without the slash at its end.
-pub(crate) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
-    let refuse = |why| Err(Wrong::Url { masked: mask(text), why });
+/// Parses the address of a provider's server, without a slash at the end.
+pub(crate) fn parse_base_url(text: &str) -> Result<Value, ValueError> {
+    let refuse = |why| Err(ValueError::Url { masked: mask(text), why });
     if !text.starts_with("http://") && !text.starts_with("https://") {
-        return refuse("it must begin with http:// or https://");
+        return refuse("it must start with http:// or https://");
     }
     let Some(parts) = Parts::split(text) else { return refuse(ENCODE) };
     if parts.hosts.is_empty() || parts.hosts.contains(',') {
@@ -74,12 +74,12 @@ pub(crate) fn parse_base_url(text: &str) -> Result<Value, Wrong> {
     Ok(Value::Url(SecretUrl::new(text.trim_end_matches('/'))))
 }
 
-/// Reads the address of the database.
-pub(crate) fn parse_database_url(text: &str) -> Result<Value, Wrong> {
-    let refuse = |why| Err(Wrong::Url { masked: mask(text), why });
+/// Parses the address of the database.
+pub(crate) fn parse_database_url(text: &str) -> Result<Value, ValueError> {
+    let refuse = |why| Err(ValueError::Url { masked: mask(text), why });
     let is_postgres = text.starts_with("postgres://") || text.starts_with("postgresql://");
     if !is_postgres && !text.starts_with("sqlite:") {
-        return refuse("it must begin with sqlite: or postgres://");
+        return refuse("it must start with sqlite: or postgres://");
     }
     let Some(parts) = Parts::split(text) else { return refuse(ENCODE) };
     if parts.fragment.is_some() {
@@ -96,7 +96,7 @@ pub(crate) fn parse_database_url(text: &str) -> Result<Value, Wrong> {
     Ok(Value::Url(SecretUrl::new(text)))
 }
 
-/// Whether all hosts are this machine. Parameters can name hosts, too.
+/// Whether all hosts are this machine. Parameters can name hosts too.
 fn is_local(parts: &Parts<'_>) -> bool {
     let named = parts.parameters().filter(|(name, _)| name == "host" || name == "hostaddr");
     let named =
@@ -104,7 +104,7 @@ fn is_local(parts: &Parts<'_>) -> bool {
     parts.host_names().chain(named).all(|host| is_this_machine(&host))
 }
 
-/// An empty name stands for the Unix socket, and one with a slash for the socket's folder.
+/// An empty name stands for the Unix socket, and a name with a slash for the socket's folder.
 fn is_this_machine(host: &str) -> bool {
     host.is_empty()
         || host.starts_with('/')
@@ -113,8 +113,8 @@ fn is_this_machine(host: &str) -> bool {
         || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether every `sslmode` that is given insists on TLS; giving none leaves it to us, and we
-/// insist.
+/// Whether every given `sslmode` requires TLS. Without one the client
+/// decides, and ours requires TLS.
 fn demands_tls(parts: &Parts<'_>) -> bool {
     let mut modes = parts.parameters().filter(|(name, _)| name == "sslmode" || name == "ssl-mode");
     modes.all(|(_, mode)| ["require", "verify-ca", "verify-full"].contains(&mode.as_str()))
@@ -125,7 +125,11 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(parse: fn(&str) -> Result<Value, Wrong>, url: &str, expected: Result<&str, &str>) {
+    fn check(
+        parse: fn(&str) -> Result<Value, ValueError>,
+        url: &str,
+        expected: Result<&str, &str>,
+    ) {
         let found = match parse(url) {
             Ok(Value::Url(address)) => Ok(address.url),
             Ok(other) => panic!("{other:?}"),
@@ -142,24 +146,24 @@ mod tests {
         check("https://me:pw@h//", Ok("https://me:pw@h"));
         check(
             "localhost:11434",
-            Err("'***' is not allowed, it must begin with http:// or https://"),
+            Err("'***' is not allowed: it must start with http:// or https://"),
         );
         check(
             "ftp://me:pw@h",
-            Err("'ftp://me:***@h' is not allowed, it must begin with http:// or https://"),
+            Err("'ftp://me:***@h' is not allowed: it must start with http:// or https://"),
         );
         check("https://", Err("'https://' is not allowed, it must name one host"));
         check("https:///v1", Err("'https:///v1' is not allowed, it must name one host"));
         check(
             "https://h/v1?key=pw",
-            Err("'https://h/v1?key=***' is not allowed, it must have no query and no fragment"),
+            Err("'https://h/v1?key=***' is not allowed: it must have no query and no fragment"),
         );
         check(
             "https://h/v1#pw",
-            Err("'https://h/v1#***' is not allowed, it must have no query and no fragment"),
+            Err("'https://h/v1#***' is not allowed: it must have no query and no fragment"),
         );
         check("https://h/v 1", Err("'https://h/v 1' is not allowed, it must have no space"));
-        check("https://me:p/w@h", Err(&format!("'https://***' is not allowed, {ENCODE}")));
+        check("https://me:p/w@h", Err(&format!("'https://***' is not allowed: {ENCODE}")));
     }
 
     #[test]
@@ -178,17 +182,17 @@ mod tests {
         }
         check(
             "mysql://me:pw@h/db",
-            Err("'mysql://me:***@h/db' is not allowed, it must begin with sqlite: or postgres://"),
+            Err("'mysql://me:***@h/db' is not allowed: it must start with sqlite: or postgres://"),
         );
-        check("/a/b.db", Err("'***' is not allowed, it must begin with sqlite: or postgres://"));
+        check("/a/b.db", Err("'***' is not allowed: it must start with sqlite: or postgres://"));
         for url in ["sqlite:", "sqlite://", "sqlite://?mode=rw"] {
             let why = "it must name a file, as in sqlite:///home/me/ikigai.db";
             check(url, Err(&format!("'{url}' is not allowed, {why}")));
         }
-        check("postgres://me:p/w@h/db", Err(&format!("'postgres://***' is not allowed, {ENCODE}")));
+        check("postgres://me:p/w@h/db", Err(&format!("'postgres://***' is not allowed: {ENCODE}")));
         check(
             "postgres://h/db#pw",
-            Err(&format!("'postgres://h/db#***' is not allowed, {ENCODE}")),
+            Err(&format!("'postgres://h/db#***' is not allowed: {ENCODE}")),
         );
     }
 

@@ -1,4 +1,4 @@
-//! The merged settings: how they are loaded, and what can be asked of them.
+//! The merged settings: loading and reading them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,15 +18,15 @@ use crate::tools::KnownTools;
 use crate::value::Value;
 use crate::{defaults, environment, model_name, project, providers, show, toml_layer};
 
-/// All settings, checked and merged. Values are asked for by key: `text`, `number`, `list` and `paths` panic on a key
-/// that is of another kind or has no default, and such a switch is off.
+/// All settings, checked and merged. Values are read by key. `text`, `number`, `list` and `paths`
+/// panic for a key of another kind or without a default, and `is_on` is false.
 #[derive(Debug)]
 pub struct Settings {
     pub(crate) layers: Layers,
     pub(crate) user_file: ConfigFile,
     pub(crate) project_file: ConfigFile,
     enabled_tools: Option<Vec<String>>,
-    /// The key variables that are there and not empty; never their values.
+    /// The key variables that are set and not empty; never their values.
     pub(crate) keys_present: BTreeSet<OsString>,
     pub(crate) folders: Folders,
 }
@@ -35,7 +35,8 @@ impl Settings {
     /// Reads, checks and merges all layers.
     ///
     /// # Errors
-    /// A file cannot be read, or a layer has faults: the error names the origin, the setting and what is allowed.
+    /// A file cannot be read, or a layer has faults. The error names the origin, the setting and
+    /// the allowed values.
     pub fn load(sources: &Sources) -> Result<Settings, ConfigError> {
         let Sources { variables, project_files, flags, tools, .. } = sources;
         let folders = Folders::find(variables);
@@ -64,7 +65,7 @@ impl Settings {
         Ok(Settings { layers, user_file, project_file, enabled_tools, keys_present, folders })
     }
 
-    /// A text that has a default, such as `mode`.
+    /// A text with a default, such as `mode`.
     pub fn text(&self, key: &str) -> &str {
         match self.layers.value(key) {
             Some(Value::Text(text)) => text,
@@ -93,12 +94,12 @@ impl Settings {
         }
     }
 
-    /// The paths of a list, such as `sandbox.read`, `~` replaced.
+    /// The paths of a list, such as `sandbox.read`, with `~` expanded.
     pub fn paths(&self, key: &str) -> Vec<PathBuf> {
         let full = |path: &String| match (path.strip_prefix('~'), &self.folders.home) {
             (None, _) => Some(PathBuf::from(path)),
             (Some(rest), Some(home)) => Some(home.join(rest.trim_start_matches('/'))),
-            // Without a home directory there is nothing in it.
+            // Without a home directory the list is empty.
             (Some(_), None) => None,
         };
         self.list(key).iter().filter_map(full).collect()
@@ -112,12 +113,12 @@ impl Settings {
         }
     }
 
-    /// The tools that the model is offered, `core` expanded; `None` stands for all.
+    /// The tools that the model is offered, with `core` expanded. `None` means all.
     pub fn enabled_tools(&self) -> Option<&[String]> {
         self.enabled_tools.as_deref()
     }
 
-    /// The model that is set, else the usual one of the first provider with a key.
+    /// The model that is set, or the default model of the first provider with a key.
     ///
     /// # Errors
     /// There is none, or it cannot be reached safely.
@@ -125,18 +126,18 @@ impl Settings {
         model_settings::choose(&self.layers, &self.keys_present)
     }
 
-    /// A model by its name, as the setting `model` takes it.
+    /// A model by its name, as in the setting `model`.
     ///
     /// # Errors
-    /// The name is none, or the model cannot be reached safely. The text says what to do.
+    /// The name is not a model's, or the model cannot be reached safely. The text says what to do.
     pub fn model_named(&self, name: &str) -> Result<ModelSettings, String> {
         let label = model_name::named(&self.layers, name)?;
         model_settings::named(&self.layers, &self.keys_present, &label)
             .map_err(|error| error.to_string())
     }
 
-    /// The model of a built-in provider for a user who has typed its key: the one that is set, if it is this
-    /// provider's, else the provider's usual one.
+    /// The model of a built-in provider for a user who has pasted its key: the configured one if it
+    /// belongs to this provider, or the provider's default model.
     ///
     /// # Errors
     /// The key would be sent unencrypted.
@@ -147,7 +148,7 @@ impl Settings {
     /// The address of the database.
     ///
     /// # Errors
-    /// None is set, and there is no folder for one.
+    /// No address is set, and there is no folder for a database.
     pub fn database_url(&self) -> Result<&SecretUrl, NoDatabase> {
         match self.layers.value("database_url") {
             Some(Value::Url(address)) => Ok(address),
@@ -161,13 +162,13 @@ impl Settings {
         &self.folders
     }
 
-    /// Where the user's file is, or would be; `None` where no folder is known for it.
+    /// Where the user's file is, or would be. `None` if no folder is known for it.
     pub fn user_file(&self) -> Option<&Path> {
         self.user_file.path()
     }
 
-    /// The variables that a command must never see: every provider's key, also a replaced one, the
-    /// database's address, and a server's with a password in it.
+    /// The variables that commands must never see: every provider's key, including overridden ones,
+    /// the address of the database, and addresses of servers with a password.
     pub fn secret_variables(&self) -> Vec<OsString> {
         let mut names = providers::key_variables(&self.layers);
         names.extend(providers::secret_addresses(&self.layers));
@@ -175,7 +176,7 @@ impl Settings {
         names.into_iter().collect()
     }
 
-    /// The variables of keys, and whether each is set.
+    /// The key variables, and whether each is set.
     pub fn key_variables(&self) -> impl Iterator<Item = (String, bool)> {
         providers::key_variables(&self.layers).into_iter().map(|name| {
             let is_set = self.keys_present.contains(&name);
@@ -183,7 +184,7 @@ impl Settings {
         })
     }
 
-    /// What `ikigai config` prints.
+    /// The output of `ikigai config`.
     pub fn render(&self) -> String {
         show::render(self)
     }
@@ -213,7 +214,7 @@ mod tests {
     use crate::testing::world;
 
     #[test]
-    fn each_layer_lies_over_the_one_before() {
+    fn each_layer_overrides_the_one_below() {
         let world = world();
         world.shows(&["max_agents = 20 # default"]);
         let world = world.user("max_agents = 10");
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_mix_setting_by_setting() {
+    fn layers_are_merged_by_setting() {
         world()
             .user("max_depth = 3\nmail.max_wakes = 5\nmode = 'read'")
             .project("max_depth = 2")
@@ -250,7 +251,7 @@ mod tests {
         world.shows(&["max_agents = 11 # ROOT/repo/src/other.toml:1", "max_depth = 4 # default"]);
         let world = world.project("mode = 'full'");
         world.refused(
-            "PROJECT:1: mode may not be set by a project, whose file comes with a clone and is not trusted; \
+            "PROJECT:1: mode cannot be set in a project's file, which comes with a clone and is not trusted; \
              set it in ROOT/repo/src/other.toml",
         );
         world
@@ -274,17 +275,17 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_checked_like_everything_else() {
+    fn flags_are_checked_like_other_layers() {
         world()
             .flag("--mode", "mode", "wrok")
-            .refused("--mode: 'wrok' is not allowed, use one of read, work, full");
+            .refused("--mode: 'wrok' is not allowed: use one of read, work, full");
         world().flag("--db", "database_url", "mysql://me:hunter2@h/db").refused(
-            "--db: 'mysql://me:***@h/db' is not allowed, it must begin with sqlite: or postgres://",
+            "--db: 'mysql://me:***@h/db' is not allowed: it must start with sqlite: or postgres://",
         );
     }
 
     #[test]
-    fn what_the_tools_need_is_there() {
+    fn settings_of_the_tools_have_values() {
         let settings = world().load().unwrap();
         assert_eq!(settings.number("max_output_size"), 51_200);
         assert_eq!(settings.enabled_tools(), None);
@@ -302,12 +303,12 @@ mod tests {
     }
 
     #[test]
-    fn commands_see_no_key_variable_and_no_database() {
+    fn commands_see_neither_keys_nor_the_database() {
         let always =
             ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "IKIGAI_DATABASE_URL", "OPENAI_API_KEY"];
         assert_eq!(world().load().unwrap().secret_variables(), always);
 
-        // A variable that a higher layer replaced still holds a key.
+        // A variable that a higher layer overrides still holds a key.
         let settings = world()
             .user("providers.openai.api_key_env = 'MY_KEY'\n[providers.local]\nbase_url = 'http://h'\napi_key_env = 'LOCAL_KEY'")
             .variable("IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV", "OTHER_KEY")

@@ -1,5 +1,5 @@
-//! What `ikigai config` prints: every setting, its value and where it came from. The lines are TOML
-//! with the source as a comment, so that one can be copied into a file and changed there.
+//! The output of `ikigai config`: every setting, its value and its source. The lines are TOML with
+//! the source as a comment, so that they can be copied into a file and changed there.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::table::{GROUPS, Group, NAME, Preset, Setting};
 use crate::value::Value;
 
-/// The sources of a group stand in one column, which a longer line than this does not push away.
+/// The sources of a group are aligned in a column. Lines longer than this do not move it.
 const VALUE_COLUMNS: usize = 58;
 
 pub(crate) fn render(settings: &Settings) -> String {
@@ -179,7 +179,7 @@ mod tests {
     use crate::testing::world;
 
     #[test]
-    fn the_listing_reads_well() {
+    fn the_listing_shows_every_source() {
         let user = "model = 'gpt-5'\nsandbox.read = ['~/notes']\n\
                     [providers.local]\nbase_url = 'http://me:pw@localhost:11434/v1'\n\
                     [[rules]]\ntool = 'bash'\nmatch = 'gh pr view'\ndecision = 'trust'\n";
@@ -245,7 +245,7 @@ history_size = 10000                              # default
 "#;
 
     #[test]
-    fn without_anything_every_setting_is_listed_or_said_to_be_unset() {
+    fn without_sources_every_setting_is_listed_or_marked_unset() {
         let listing = world().without_variable("HOME").listing();
         for setting in table::all() {
             let key = setting.key.replace("NAME", "openai");
@@ -265,7 +265,7 @@ history_size = 10000                              # default
         ]);
     }
 
-    /// The listing is TOML, and what it says is what it was made from.
+    /// The listing is valid TOML, and reading it gives the same settings.
     #[test]
     fn the_listing_can_be_read_back() {
         let first =

@@ -1,4 +1,4 @@
-//! What the settings are made from.
+//! The input for the settings.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,26 +7,27 @@ use std::path::PathBuf;
 use crate::project::ProjectFile;
 use crate::tools::KnownTools;
 
-/// What the process was given from outside. It holds keys and passwords, hence no `Debug`.
+/// Everything from outside the process. It contains keys and passwords, hence no `Debug`.
 pub struct Sources {
     /// The whole environment.
     pub variables: BTreeMap<OsString, OsString>,
-    /// `--config FILE`: read instead of the user's file, and must exist; absolute.
+    /// `--config FILE`: an absolute path, read instead of the user's file. The file must exist.
     pub config_flag: Option<PathBuf>,
-    /// Where the project's file may be, from the working directory outwards. The first one that is there is read.
+    /// Where the project's file may be, from the working directory outwards. The first one that
+    /// exists is read.
     pub project_files: Vec<ProjectFile>,
-    /// The flags that stand for a setting.
+    /// Flags that set a setting.
     pub flags: Vec<Flag>,
     /// The tools that settings can name.
     pub tools: KnownTools,
 }
 
-/// A flag that stands for a setting, such as `--model NAME`.
+/// A flag that sets a setting, such as `--model NAME`.
 pub struct Flag {
     /// The setting's key.
     pub key: &'static str,
-    /// Its value as it is typed.
+    /// The value as the user typed it.
     pub value: String,
-    /// The flag's name, for messages: `--model`.
+    /// The name of the flag, for messages: `--model`.
     pub name: &'static str,
 }

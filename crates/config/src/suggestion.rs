@@ -1,11 +1,11 @@
-//! Which right name a wrong one was probably meant to be.
+//! Suggestions for misspelled names.
 
 use crate::table::{self, NAME};
 
-/// More than this of a name is not compared: it is no slip of the pen.
+/// Longer names are not compared: they are not typos.
 const COMPARED_CHARS: usize = 80;
 
-/// The key that `key` is probably a slip of.
+/// The key that `key` is probably a typo of.
 pub(crate) fn for_key(key: &str) -> Option<String> {
     let segments: Vec<&str> = key.split('.').collect();
     let provider = match segments[..] {
@@ -15,7 +15,7 @@ pub(crate) fn for_key(key: &str) -> Option<String> {
     best(key, table::all().map(|setting| setting.key.replace(NAME, provider)))
 }
 
-/// The name among `names` that `name` is probably a slip of.
+/// The name among `names` that `name` is probably a typo of.
 pub(crate) fn for_name<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     best(name, names.map(str::to_owned))
 }
@@ -28,9 +28,9 @@ fn best(given: &str, candidates: impl Iterator<Item = String>) -> Option<String>
         .map(|(_, suggestion)| suggestion)
 }
 
-/// How far apart two keys are; `None` when they have nothing in common. The last segment counts on
-/// its own, too: `max_wakes` is meant to be `mail.max_wakes`, not the shorter way to `max_agents`.
-/// And so does a piece of it: `url` is meant to be `base_url`.
+/// The distance between two keys, or `None` if they have nothing in common. The last segment is
+/// also compared alone: `max_wakes` probably means `mail.max_wakes`, although `max_agents` is
+/// closer. So are parts of a segment: `url` probably means `base_url`.
 fn distance(given: &str, candidate: &str) -> Option<usize> {
     let (last, candidate_last) = (last_segment(given), last_segment(candidate));
     let is_piece = without_joints(candidate_last).contains(&without_joints(last));
@@ -40,12 +40,12 @@ fn distance(given: &str, candidate: &str) -> Option<usize> {
     [by_piece, by_last, by_whole].into_iter().flatten().min()
 }
 
-/// A key without what people put between its words.
+/// A key without separators between its words.
 fn without_joints(name: &str) -> String {
     name.replace(['_', '-'], "")
 }
 
-/// The number of letters to change, unless it is too many for a slip of the pen.
+/// The number of letters to change, unless it is too large for a typo.
 fn few_changes(given: &str, candidate: &str) -> Option<usize> {
     let changes = strsim::damerau_levenshtein(given, candidate);
     (changes <= (given.chars().count() / 3).max(1)).then_some(changes)
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_key_is_what_was_meant() {
+    fn the_closest_key_is_suggested() {
         check("max_output_sise", Some("max_output_size"));
         check("Mode", Some("mode"));
         check("modle", Some("model"));

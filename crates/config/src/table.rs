@@ -1,5 +1,5 @@
-//! The one table of all settings. A new setting is a new line in it: files,
-//! variables, checks, the trust rule and `ikigai config` derive from it.
+//! The table of all settings. A new setting is a new row: files, variables, checks, the rules for
+//! projects and `ikigai config` all derive from it.
 
 use crate::value::Kind;
 use crate::{model_name, providers, secret_url, value};
@@ -7,19 +7,19 @@ use crate::{model_name, providers, secret_url, value};
 /// One setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// The dotted key; [`NAME`] in it stands for any provider's name.
+    /// The dotted key. [`NAME`] in it stands for any provider's name.
     pub(crate) key: &'static str,
     pub(crate) kind: Kind,
     pub(crate) default: Preset,
     pub(crate) project: ProjectMay,
 }
 
-/// What holds when nobody sets it.
+/// The value of a setting that is not set anywhere.
 #[derive(Debug)]
 pub(crate) enum Preset {
     /// This value, written as in a variable.
     Is(&'static str),
-    /// No value, or one that depends on the surroundings; the text says what that means.
+    /// No value, or one that depends on the environment. The text says what that means.
     Absent(&'static str),
 }
 
@@ -27,15 +27,15 @@ pub(crate) enum Preset {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ProjectMay {
     Nothing,
-    /// Set it, since the value itself is checked against what the user has.
+    /// Set it: the value is checked against what the user has configured.
     Choose,
-    /// Leave out entries that the lower layers have.
+    /// Remove entries that the lower layers have.
     Narrow,
-    /// Set it to the value of the lower layers, or less.
+    /// Set it to the value of the lower layers or less.
     Lower,
 }
 
-/// Settings that are listed together.
+/// A group of settings in the listing.
 pub(crate) struct Group {
     pub(crate) heading: &'static str,
     pub(crate) settings: &'static [Setting],
@@ -193,7 +193,7 @@ const fn limit(key: &'static str, default: &'static str, least: u64, most: u64) 
 }
 
 impl Setting {
-    /// Whether this setting exists once per provider.
+    /// Whether this setting exists for each provider.
     pub(crate) fn is_per_provider(&self) -> bool {
         self.key.starts_with(PROVIDERS)
     }
@@ -211,7 +211,7 @@ pub(crate) fn find(key: &str) -> Option<&'static Setting> {
     })
 }
 
-/// Whether settings live beneath this key: `mail`, `providers`, `providers.openai`.
+/// Whether this is a group of settings: `mail`, `providers`, `providers.openai`.
 pub(crate) fn is_group(key: &str) -> bool {
     let beneath =
         |setting: &Setting| setting.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
@@ -229,7 +229,7 @@ mod tests {
     use crate::testing::known_tools;
 
     #[test]
-    fn every_default_is_a_value_of_its_kind() {
+    fn every_default_is_valid() {
         for setting in all() {
             match setting.default {
                 Preset::Is(text) => {
@@ -254,7 +254,8 @@ mod tests {
         }
     }
 
-    /// The contract's sentence: `model`, narrowing `tools.enabled`, lowering `max_…`; nothing else.
+    /// The rule of the contract: a project may choose `model`, narrow
+    /// `tools.enabled` and lower `max_…`.
     #[test]
     fn a_project_may_do_what_the_contract_says() {
         for setting in all() {
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_told_from_settings() {
+    fn groups_are_not_settings() {
         for group in ["mail", "sandbox", "tools", "providers", "providers.x"] {
             assert!(is_group(group), "{group}");
         }

@@ -1,10 +1,10 @@
-//! A world for tests: a home, a repository and an environment of their own in a temporary folder.
+//! An environment for tests: a home directory, a repository and variables in a temporary folder.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use ikigai_tools::{CORE, Decision, Owners, Rule, project_folders};
+use ikigai_tools::{CORE, Decision, Dispatcher, Owners, Rule, built_in, project_folders};
 
 use crate::{ConfigError, Flag, KnownTools, ProjectFile, Settings, Sources};
 
@@ -16,7 +16,8 @@ pub(crate) struct World {
     flags: Vec<(&'static str, String, &'static str)>,
 }
 
-/// A home folder, and beside it a repository with a folder `src`, where the process is.
+/// A home directory, and beside it a repository with a folder `src`, which is the working
+/// directory.
 pub(crate) fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("repo/.git")).unwrap();
@@ -26,14 +27,18 @@ pub(crate) fn world() -> World {
         .variable("HOME", "HOME")
 }
 
-/// The tools, as the program passes them on.
+/// The tools, as the program passes them.
 pub(crate) fn known_tools() -> KnownTools {
     let others = ["file_edit", "fork", "wait", "kill", "agents"];
     let core = CORE.map(str::to_owned).to_vec();
     KnownTools {
         names: core.iter().cloned().chain(others.map(str::to_owned)).collect(),
         core,
-        check_pattern: |tool, pattern| Rule::new(tool, pattern, Decision::Ask).map(drop),
+        commands: vec!["bash".to_owned()],
+        check_pattern: |tool, pattern| {
+            let tools = Dispatcher::<()>::new(built_in());
+            Rule::new(tool, tools.effects_of(tool), pattern, Decision::Ask).map(drop)
+        },
     }
 }
 
@@ -55,7 +60,7 @@ impl World {
         self
     }
 
-    /// Sets a variable; `HOME` at the beginning of the value stands for the home folder.
+    /// Sets a variable. `HOME` at the start of the value stands for the home directory.
     pub(crate) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> World {
         let value = match value.as_ref().to_str().and_then(|value| value.strip_prefix("HOME")) {
             Some(rest) => format!("{}{rest}", self.path("home").display()).into(),
@@ -106,15 +111,15 @@ impl World {
         })
     }
 
-    /// Compares the whole error, as the binary prints it; `USER`, `PROJECT` and `ROOT` stand for
-    /// the two files and the folder of everything.
+    /// Compares the whole error as the binary prints it. `USER`, `PROJECT` and `ROOT` stand for the
+    /// two files and the temporary folder.
     #[track_caller]
     pub(crate) fn refused(&self, expected: &str) {
         let error = anyhow::Error::from(self.load().unwrap_err());
         assert_eq!(self.named(&format!("{error:#}")), expected);
     }
 
-    /// Compares lines of the listing, spaces between value and source taken as one.
+    /// Compares lines of the listing, ignoring the number of spaces between value and source.
     #[track_caller]
     pub(crate) fn shows(&self, expected: &[&str]) {
         let listing = self.listing();
@@ -125,7 +130,7 @@ impl World {
         }
     }
 
-    /// What `ikigai config` prints, with the folder named as in `refused`.
+    /// The output of `ikigai config`, with folders named as in `refused`.
     #[track_caller]
     pub(crate) fn listing(&self) -> String {
         let settings = self.load().unwrap_or_else(|error| panic!("{error}"));

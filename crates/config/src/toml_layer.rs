@@ -1,4 +1,4 @@
-//! A file's text as a layer: every setting in it with its line, or everything that is wrong in it.
+//! Reads a file's text as a layer: every setting with its line, or all faults.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -15,11 +15,11 @@ use crate::table::{self, ProjectMay, Setting};
 use crate::tools::KnownTools;
 use crate::value::WrongLine;
 
-/// Who wrote a file.
+/// The author of a file.
 #[derive(Clone, Copy)]
 pub(crate) enum Author<'a> {
     User,
-    /// Not trusted; `user_file` is named as the right place for what it may not set.
+    /// Not trusted. Errors name `user_file` as the right place for what it may not set.
     Project {
         user_file: &'a ConfigFile,
     },
@@ -31,8 +31,7 @@ pub(crate) fn entries(
     tools: &KnownTools,
 ) -> Result<Vec<Entry>, ConfigError> {
     let lines = Lines::of(&document.text);
-    // Only the parser's message is taken: its own `Display` and `Debug` repeat the text of the
-    // file.
+    // Only the parser's message is used: its `Display` and `Debug` repeat the text of the file.
     let table = DeTable::parse(&document.text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let before = document.text.get(lines.start(at)..at).unwrap_or_default();
@@ -55,7 +54,7 @@ struct Reader<'a> {
     tools: &'a KnownTools,
     lines: Lines,
     entries: Vec<Entry>,
-    /// With the line, since the parser's tables are in the order of the alphabet.
+    /// In the order of lines, because the parser sorts tables alphabetically.
     faults: Vec<(usize, Fault)>,
 }
 
@@ -99,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The fault of a key that is no setting.
+    /// The fault for a key that is not a setting.
     fn refuse(&mut self, key: String, line: usize) {
         let origin = self.origin(line);
         let fault = if table::is_group(&key) {
@@ -111,7 +110,7 @@ impl Reader<'_> {
         self.faults.push((line, fault));
     }
 
-    /// The fault of a setting that the author may not touch at all.
+    /// The fault for a setting that the author may not set.
     fn untrusted(&self, setting: &Setting, key: &str, line: usize) -> Option<Fault> {
         match (self.author, setting.project) {
             (Author::User, _) => None,
@@ -138,7 +137,7 @@ impl Reader<'_> {
     }
 }
 
-/// A quoted name stays quoted: `"mail.notify" = …` is not the setting of that name.
+/// A quoted name stays quoted: `"mail.notify" = …` does not set `mail.notify`.
 fn join(prefix: &str, name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name =
@@ -146,7 +145,7 @@ fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name } else { format!("{prefix}.{name}") }
 }
 
-/// The user's file, as an error names it.
+/// The user's file, as errors name it.
 pub(crate) fn named(user_file: &ConfigFile) -> String {
     match user_file {
         ConfigFile::Found(document) => escape_path(&document.path),
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_setting_is_named_with_the_nearest() {
+    fn an_unknown_setting_is_named_with_a_suggestion() {
         check(
             "# settings\n\nmax_output_sise = 2048",
             "USER:3: unknown setting 'max_output_sise'; did you mean 'max_output_size'? ('ikigai config' lists all settings)",
@@ -199,19 +198,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_named_with_what_is_allowed() {
+    fn a_wrong_value_is_named_with_the_allowed_ones() {
         check(
             "max_output_size = 12",
-            "USER:1: max_output_size: 12 is out of range, allowed is 1024 to 104857600",
+            "USER:1: max_output_size: 12 is out of range (1024 to 104857600)",
         );
-        check("max_agents = -1", "USER:1: max_agents: -1 is out of range, allowed is 1 to 10000");
-        check(
-            "max_agents = 0xffff",
-            "USER:1: max_agents: 0xffff is out of range, allowed is 1 to 10000",
-        );
+        check("max_agents = -1", "USER:1: max_agents: -1 is out of range (1 to 10000)");
+        check("max_agents = 0xffff", "USER:1: max_agents: 0xffff is out of range (1 to 10000)");
         check(
             "max_agents = 99999999999999999999999",
-            "USER:1: max_agents: 99999999999999999999999 is out of range, allowed is 1 to 10000",
+            "USER:1: max_agents: 99999999999999999999999 is out of range (1 to 10000)",
         );
         check(
             "max_agents = '5'",
@@ -225,14 +221,14 @@ mod tests {
             "max_agents.x = 5",
             "USER:1: max_agents: a table is given, but a whole number from 1 to 10000 is needed",
         );
-        check("mode = 'wrok'", "USER:1: mode: 'wrok' is not allowed, use one of read, work, full");
+        check("mode = 'wrok'", "USER:1: mode: 'wrok' is not allowed: use one of read, work, full");
         check(
             "mode = true",
             "USER:1: mode: true or false is given, but one of read, work, full is needed",
         );
         check(
             "mail.notify = 'never'",
-            "USER:1: mail.notify: 'never' is not allowed, use one of idle, boundary",
+            "USER:1: mail.notify: 'never' is not allowed: use one of idle, boundary",
         );
         check(
             "sandbox.network = 'yes'",
@@ -244,7 +240,7 @@ mod tests {
         );
         check(
             "sandbox.write = ['a/b']",
-            "USER:1: sandbox.write: 'a/b' is no full path, it must begin with / or ~/",
+            "USER:1: sandbox.write: 'a/b' is not an absolute path: it must start with / or ~/",
         );
         check("model = 5", "USER:1: model: a whole number is given, but a string is needed");
         check(
@@ -257,13 +253,13 @@ mod tests {
         );
         check(
             "tools.enabled = ['core', 'bsh']",
-            "USER:1: tools.enabled: 'bsh' is no tool; did you mean 'bash'? \
-             (known are core, glob, file_read, grep, file_write, bash, mail, file_edit, fork, wait, kill, agents)",
+            "USER:1: tools.enabled: 'bsh' is not a tool; did you mean 'bash'? \
+             (known: core, glob, file_read, grep, file_write, bash, mail, file_edit, fork, wait, kill, agents)",
         );
     }
 
     #[test]
-    fn the_limits_of_every_number_are_allowed_and_no_more() {
+    fn every_number_may_reach_its_limits_and_not_exceed_them() {
         let ranges = [
             ("max_tool_turns", 1, 1_000),
             ("max_output_size", 1_024, 104_857_600),
@@ -279,26 +275,25 @@ mod tests {
                 world().user(&format!("{key} = {good}")).shows(&[&line]);
             }
             for bad in [least - 1, most + 1] {
-                let expected =
-                    format!("USER:1: {key}: {bad} is out of range, allowed is {least} to {most}");
+                let expected = format!("USER:1: {key}: {bad} is out of range ({least} to {most})");
                 check(&format!("{key} = {bad}"), &expected);
             }
         }
     }
 
     #[test]
-    fn the_line_is_that_of_the_wrong_thing() {
+    fn the_line_is_that_of_the_fault() {
         check(
             "\n\nmail.max_wakes = -1",
-            "USER:3: mail.max_wakes: -1 is out of range, allowed is 0 to 100000",
+            "USER:3: mail.max_wakes: -1 is out of range (0 to 100000)",
         );
         check(
             "[mail]\nnotify = 'idle'\nmax_wakes = -1",
-            "USER:3: mail.max_wakes: -1 is out of range, allowed is 0 to 100000",
+            "USER:3: mail.max_wakes: -1 is out of range (0 to 100000)",
         );
         check(
             "\nmail = { notify = 'idle', max_wakes = -1 }",
-            "USER:2: mail.max_wakes: -1 is out of range, allowed is 0 to 100000",
+            "USER:2: mail.max_wakes: -1 is out of range (0 to 100000)",
         );
         check(
             "tools.enabled = [\n  'core',\n  # more\n  5,\n]",
@@ -306,17 +301,17 @@ mod tests {
         );
         check(
             "model = 'gpt-5'\r\n\r\nmax_depth = 0\r\n",
-            "USER:3: max_depth: 0 is out of range, allowed is 1 to 64",
+            "USER:3: max_depth: 0 is out of range (1 to 64)",
         );
     }
 
     #[test]
-    fn all_that_is_wrong_is_said_in_the_order_of_the_file() {
+    fn all_faults_are_listed_in_the_order_of_the_file() {
         check(
             "zebra = 1\nmode = 'wrok'\nmax_depth = 0\n[aardvark]\nx = 1",
             "USER:1: unknown setting 'zebra' ('ikigai config' lists all settings)\n\
-             USER:2: mode: 'wrok' is not allowed, use one of read, work, full\n\
-             USER:3: max_depth: 0 is out of range, allowed is 1 to 64\n\
+             USER:2: mode: 'wrok' is not allowed: use one of read, work, full\n\
+             USER:3: max_depth: 0 is out of range (1 to 64)\n\
              USER:5: unknown setting 'aardvark.x' ('ikigai config' lists all settings)",
         );
         let many: String = (0..1_000).map(|n| format!("zebra{n} = 1\n")).collect();
@@ -342,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_tables_of_settings_say_nothing() {
+    fn empty_tables_set_nothing() {
         world()
             .user("[mail]\n[providers]\n[providers.openai]\n[sandbox]")
             .shows(&["mail.max_wakes = 32 # default"]);

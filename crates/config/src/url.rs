@@ -1,16 +1,16 @@
-//! Addresses taken apart, as far as masking and checking need it. An address whose parts are not
-//! beyond doubt is not taken apart at all: a password with a bare `/` or `#` in it would otherwise
-//! be cut in two, and one half shown as a host or a path.
+//! Parses addresses, as far as masking and checking need it. An ambiguous address is not parsed at
+//! all: otherwise a password that contains a bare `/` or `#` would be split, and one half shown as
+//! a host or a path.
 
 /// The parts of `scheme://userinfo@hosts/path?query#fragment` or `sqlite:path?query#fragment`.
 pub(crate) struct Parts<'a> {
     pub(crate) scheme: &'a str,
-    /// What stands between the scheme and the authority: `:` or `://`.
+    /// The separator between the scheme and the authority: `:` or `://`.
     pub(crate) separator: &'a str,
     pub(crate) userinfo: Option<&'a str>,
-    /// Host and port; PostgreSQL takes several, separated by commas.
+    /// Host and port. PostgreSQL accepts several, separated by commas.
     pub(crate) hosts: &'a str,
-    /// With its slash.
+    /// Including its slash.
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
     pub(crate) fragment: Option<&'a str>,
@@ -24,7 +24,7 @@ impl<'a> Parts<'a> {
         }
         let (separator, rest) = match rest.strip_prefix("//") {
             Some(rest) => ("://", rest),
-            // Without the slashes it may be anything, also `me:password`.
+            // Without the slashes it may be anything, such as `me:password`.
             None if scheme == "sqlite" => (":", rest),
             None => return None,
         };
@@ -41,7 +41,7 @@ impl<'a> Parts<'a> {
         parts.are_beyond_doubt().then_some(parts)
     }
 
-    /// The query's parameters, names and values decoded.
+    /// The parameters of the query, decoded.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = (String, String)> {
         self.query.unwrap_or_default().split('&').map(|parameter| {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -55,7 +55,7 @@ impl<'a> Parts<'a> {
     }
 
     fn are_beyond_doubt(&self) -> bool {
-        // A file's path needs no host, and may have any character.
+        // The path of a file needs no host, and may contain any character.
         if self.scheme == "sqlite" && self.userinfo.is_none() {
             return true;
         }
@@ -65,7 +65,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A host's name and port; `None` when what looks like a port is no number.
+/// The name and port of a host. `None` if what looks like a port is not a number.
 fn split_port(host: &str) -> Option<(&str, &str)> {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
@@ -84,7 +84,7 @@ fn split_off(text: &str, at: char) -> (&str, Option<&str>) {
     }
 }
 
-/// Replaces `%41` by what it stands for. What is no UTF-8 then becomes U+FFFD: it is only compared.
+/// Decodes `%41`. Invalid UTF-8 becomes U+FFFD, since the result is only compared.
 fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

@@ -1,9 +1,10 @@
-//! The kinds of settings: how a value is read from a file or from text, and what is allowed.
+//! The kinds of settings: how a value is read from a file or from text,
+//! and which values are allowed.
 
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::error::Wrong;
+use crate::error::ValueError;
 use crate::escape::excerpt;
 use crate::lines::Lines;
 use crate::providers;
@@ -22,22 +23,22 @@ pub(crate) enum Value {
     Rules(Vec<RuleEntry>),
 }
 
-/// What a setting may hold.
+/// What a setting may contain.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// Text with a check of its own, which also decides how much of a wrong value is shown.
-    Text(fn(&str) -> Result<Value, Wrong>),
+    /// Text with its own check, which also decides how much of a wrong value is shown.
+    Text(fn(&str) -> Result<Value, ValueError>),
     Choice(&'static [&'static str]),
     Number {
         least: u64,
         most: u64,
     },
     Switch,
-    /// A list of strings with a check for each; in a variable they are separated by commas.
-    List(fn(&str) -> Result<(), Wrong>),
+    /// A list of strings with a check for each. In a variable they are separated by commas.
+    List(fn(&str) -> Result<(), ValueError>),
     /// A list of tools.
     Tools,
-    /// The rules, which only a file can hold.
+    /// The rules, which only a file can contain.
     Rules,
 }
 
@@ -47,18 +48,18 @@ const LIST: &str = "a list of strings";
 #[derive(Debug)]
 pub(crate) struct WrongLine {
     pub(crate) line: usize,
-    pub(crate) wrong: Wrong,
+    pub(crate) wrong: ValueError,
 }
 
 impl Kind {
     /// Reads a value from a variable or a flag.
-    pub(crate) fn parse(&self, text: &str, tools: &KnownTools) -> Result<Value, Wrong> {
+    pub(crate) fn parse(&self, text: &str, tools: &KnownTools) -> Result<Value, ValueError> {
         match self {
             Kind::Text(parse) => parse(text),
             Kind::Choice(allowed) => choose(text, allowed),
             Kind::Number { least, most } => {
                 if !is_whole_number(text) {
-                    return Err(Wrong::NoNumber {
+                    return Err(ValueError::NoNumber {
                         shown: excerpt(text),
                         least: *least,
                         most: *most,
@@ -70,16 +71,16 @@ impl Kind {
                 "true" => Ok(Value::Switch(true)),
                 "false" => Ok(Value::Switch(false)),
                 other => {
-                    Err(Wrong::NoChoice { shown: excerpt(other), allowed: &["true", "false"] })
+                    Err(ValueError::NoChoice { shown: excerpt(other), allowed: &["true", "false"] })
                 }
             },
             Kind::List(check) => parse_list(text, check),
             Kind::Tools => parse_list(text, |name| tools.check_entry(name)),
-            Kind::Rules => Err(Wrong::RulesBelongInAFile),
+            Kind::Rules => Err(ValueError::RulesBelongInAFile),
         }
     }
 
-    /// Reads a value from a file; `line` is that of its key.
+    /// Reads a value from a file. `line` is the line of its key.
     pub(crate) fn read(
         &self,
         value: &Spanned<DeValue<'_>>,
@@ -109,7 +110,7 @@ impl Kind {
                 | Kind::List(_)
                 | Kind::Tools,
                 other,
-            ) => Err(Wrong::Type { found: found(other), wanted: self.wanted() }),
+            ) => Err(ValueError::Type { found: found(other), wanted: self.wanted() }),
         };
         checked.map_err(|wrong| WrongLine { line, wrong })
     }
@@ -127,7 +128,10 @@ impl Kind {
     }
 }
 
-fn parse_list(text: &str, check: impl Fn(&str) -> Result<(), Wrong>) -> Result<Value, Wrong> {
+fn parse_list(
+    text: &str,
+    check: impl Fn(&str) -> Result<(), ValueError>,
+) -> Result<Value, ValueError> {
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
     let items = items.map(|item| check(item).map(|()| item.to_owned()));
     items.collect::<Result<_, _>>().map(Value::List)
@@ -135,35 +139,35 @@ fn parse_list(text: &str, check: impl Fn(&str) -> Result<(), Wrong>) -> Result<V
 
 fn read_list(
     items: &[Spanned<DeValue<'_>>],
-    check: impl Fn(&str) -> Result<(), Wrong>,
+    check: impl Fn(&str) -> Result<(), ValueError>,
     lines: &Lines,
 ) -> Result<Value, WrongLine> {
     let read = |item: &Spanned<DeValue<'_>>| {
         let checked = match item.get_ref() {
             DeValue::String(text) => check(text).map(|()| text.clone().into_owned()),
-            other => Err(Wrong::Type { found: found(other), wanted: LIST.to_owned() }),
+            other => Err(ValueError::Type { found: found(other), wanted: LIST.to_owned() }),
         };
         checked.map_err(|wrong| WrongLine { line: lines.line(item.span().start), wrong })
     };
     items.iter().map(read).collect::<Result<_, _>>().map(Value::List)
 }
 
-/// Checks an entry of `sandbox.read`, `sandbox.hide` and `sandbox.write`. A relative path would mean another folder
-/// in every project.
-pub(crate) fn check_full_path(path: &str) -> Result<(), Wrong> {
+/// Checks an entry of `sandbox.read`, `sandbox.hide` and `sandbox.write`. A relative path would
+/// mean a different folder in each project.
+pub(crate) fn check_full_path(path: &str) -> Result<(), ValueError> {
     if path.starts_with('/') || path.starts_with("~/") || path == "~" {
         Ok(())
     } else {
-        Err(Wrong::NoFullPath { shown: excerpt(path) })
+        Err(ValueError::NoFullPath { shown: excerpt(path) })
     }
 }
 
 /// Checks an entry of `sandbox.env`.
-pub(crate) fn check_variable_name(name: &str) -> Result<(), Wrong> {
+pub(crate) fn check_variable_name(name: &str) -> Result<(), ValueError> {
     providers::parse_variable_name(name).map(drop)
 }
 
-/// What a value of a file is, for a message.
+/// The type of a value in a file, for messages.
 pub(crate) fn found(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -176,11 +180,11 @@ pub(crate) fn found(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-pub(crate) fn choose(text: &str, allowed: &'static [&'static str]) -> Result<Value, Wrong> {
+pub(crate) fn choose(text: &str, allowed: &'static [&'static str]) -> Result<Value, ValueError> {
     if allowed.contains(&text) {
         Ok(Value::Text(text.to_owned()))
     } else {
-        Err(Wrong::NoChoice { shown: excerpt(text), allowed })
+        Err(ValueError::NoChoice { shown: excerpt(text), allowed })
     }
 }
 
@@ -189,10 +193,10 @@ fn is_whole_number(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `None` is a number too long for any integer, and out of range like every other.
-fn in_range(number: Option<u64>, shown: &str, least: u64, most: u64) -> Result<Value, Wrong> {
+/// `None` stands for a number too long for any integer. It is out of range like any other.
+fn in_range(number: Option<u64>, shown: &str, least: u64, most: u64) -> Result<Value, ValueError> {
     match number {
         Some(number) if (least..=most).contains(&number) => Ok(Value::Number(number)),
-        Some(_) | None => Err(Wrong::OutOfRange { shown: excerpt(shown), least, most }),
+        Some(_) | None => Err(ValueError::OutOfRange { shown: excerpt(shown), least, most }),
     }
 }

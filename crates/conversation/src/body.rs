@@ -9,6 +9,7 @@ use crate::error::DecodeError;
 use crate::extras::Extras;
 use crate::ids::{MailId, MessageId, ResponseId, ToolCallId};
 use crate::kind::Kind;
+use crate::shown::{CallSummary, EffectKind, ResultSummary};
 
 /// The kind of a message together with its `data`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,6 +163,10 @@ data! {
         response: ResponseId,
         /// What the provider wants back; in the first message of a response only.
         extras: Option<Extras> = "Option::is_none",
+        /// What kinds of things it does, as it was judged; `None` for a call that was not understood.
+        effects: Option<Vec<EffectKind>> = "Option::is_none",
+        /// How it is shown; no model is sent it.
+        shown: Option<CallSummary> = "Option::is_none",
     }
 
     /// What came out of a call.
@@ -174,6 +179,8 @@ data! {
         output: String,
         /// Whether `output` has no `error` at its root.
         success: bool,
+        /// How it is shown; no model is sent it.
+        shown: Option<ResultSummary> = "Option::is_none",
     }
 
     /// Which mail was announced.

@@ -10,7 +10,8 @@ use crate::body::{
 use crate::extras::Extras;
 use crate::ids::{MailId, MessageId, ResponseId, ToolCallId};
 use crate::message::NewMessage;
-use crate::one_line::{call_line, is_success, one_line, result_line};
+use crate::one_line::{call_line, is_success, line, result_line};
+use crate::shown::{CallSummary, EffectKind, ResultSummary};
 
 impl NewMessage {
     /// The prompt that a session begins with.
@@ -46,7 +47,15 @@ impl NewMessage {
     ) -> NewMessage {
         let (name, arguments) = (name.into(), arguments.into());
         let content = call_line(&name, &arguments);
-        let call = ToolCall { tool_call_id, name, arguments, response, extras: None };
+        let call = ToolCall {
+            tool_call_id,
+            name,
+            arguments,
+            response,
+            extras: None,
+            effects: None,
+            shown: None,
+        };
         NewMessage { content, body: Body::ToolCall(call) }
     }
 
@@ -61,18 +70,33 @@ impl NewMessage {
         self
     }
 
-    /// What came out of `call`: `output` is the result JSON, as the model gets it.
+    /// Adds what a call would do, and how it is shown. The other kinds are no calls, and stay as they are.
+    pub fn with_shown(mut self, effects: Vec<EffectKind>, shown: CallSummary) -> NewMessage {
+        if let Body::ToolCall(call) = &mut self.body {
+            call.effects = Some(effects);
+            call.shown = Some(shown);
+        }
+        self
+    }
+
+    /// The result of a call about which its tool says nothing: `output` is the result JSON, as the model gets it.
     pub fn tool_result(call: &ToolCall, output: impl Into<String>) -> NewMessage {
         let output = output.into();
         let result: Value = serde_json::from_str(&output).unwrap_or_default();
-        let content = result_line(&call.name, &result);
-        let result = ToolResult {
-            tool_call_id: call.tool_call_id.clone(),
-            name: call.name.clone(),
-            output,
-            success: is_success(&result),
-        };
-        NewMessage { content, body: Body::ToolResult(result) }
+        let (content, success) = (result_line(&result), is_success(&result));
+        NewMessage { content, body: Body::ToolResult(result_of(call, output, success)) }
+    }
+
+    /// The result of a call, with what its tool says about it: `line` becomes the message's content.
+    pub fn shown_result(
+        call: &ToolCall,
+        output: String,
+        success: bool,
+        line: &str,
+        shown: ResultSummary,
+    ) -> NewMessage {
+        let result = ToolResult { shown: Some(shown), ..result_of(call, output, success) };
+        NewMessage { content: self::line(line), body: Body::ToolResult(result) }
     }
 
     /// The news that there is mail.
@@ -127,7 +151,7 @@ impl NewMessage {
     /// The end of other agents, children first.
     pub fn kill(killed: Vec<AgentId>) -> NewMessage {
         let names: Vec<String> = killed.iter().map(AgentId::to_string).collect();
-        let content = one_line(&format!("Killed {}", names.join(", ")));
+        let content = line(&format!("Killed {}", names.join(", ")));
         NewMessage { content, body: Body::Kill(Kill { killed }) }
     }
 
@@ -140,7 +164,7 @@ impl NewMessage {
     /// A command that the person typed, with its slash.
     pub fn command(command: impl Into<String>) -> NewMessage {
         let command = command.into();
-        NewMessage { content: one_line(&command), body: Body::Command(Command { command }) }
+        NewMessage { content: line(&command), body: Body::Command(Command { command }) }
     }
 
     /// A person's answer to a call that needed a permission.
@@ -159,9 +183,14 @@ impl NewMessage {
     }
 }
 
+fn result_of(call: &ToolCall, output: String, success: bool) -> ToolResult {
+    let (tool_call_id, name) = (call.tool_call_id.clone(), call.name.clone());
+    ToolResult { tool_call_id, name, output, success, shown: None }
+}
+
 fn labelled(what: &str, label: &Option<String>) -> String {
     match label {
-        Some(label) => one_line(&format!("{what}: {label}")),
+        Some(label) => line(&format!("{what}: {label}")),
         None => what.to_owned(),
     }
 }

@@ -9,6 +9,7 @@
 //! | --- | --- | --- |
 //! | [`Kind`], [`Body`] | what a message is, with the exact facts of each kind | `kind.rs`, `body.rs` |
 //! | [`Message`], [`NewMessage`] | one entry of a log, and one that is not in it yet | `message.rs`, `compose.rs` |
+//! | [`CallSummary`], [`ResultSummary`], [`Preview`] | how calls are shown | `shown.rs`, `diff.rs` |
 //! | [`Log`] | an agent's messages: what a crash left open, whether a turn is due | `log.rs`, `pairs.rs` |
 //! | [`Seen`] | what a model may see of a log, by [`Log::view`] | `view.rs` |
 //! | [`AgentId`], [`MessageId`], … | who and which | `agent_id.rs`, `ids.rs` |
@@ -59,8 +60,10 @@ mod body;
 mod extras;
 
 mod compose;
+mod diff;
 mod message;
 mod one_line;
+mod shown;
 
 mod identity;
 mod log;
@@ -77,6 +80,7 @@ pub use body::{
     Approval, Assistant, Body, Command, Decision, Fork, Interrupted, Kill, Mark, Notification,
     Rewind, Summary, ToolCall, ToolResult, Trim, Usage,
 };
+pub use diff::{DiffLine, FileDiff, Hunk};
 pub use error::{DecodeError, IdError};
 pub use extras::Extras;
 pub use identity::Identity;
@@ -85,5 +89,6 @@ pub use kind::Kind;
 pub use log::Log;
 pub use message::{Message, NewMessage};
 pub use mode::Mode;
+pub use shown::{CallSummary, EffectKind, Preview, ResultState, ResultSummary};
 pub use time::Time;
 pub use view::Seen;

@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::body::{Body, ToolCall};
 use crate::ids::{ResponseId, ToolCallId};
 use crate::message::Message;
+use crate::shown::ran_command;
 
 /// The pairs of one log, by position.
 ///
@@ -80,7 +81,7 @@ impl<'a> OpenCalls<'a> {
 
 /// The result of a call that has none: the program ended, or its result was taken back.
 pub(crate) fn closing_output(call: &ToolCall) -> &'static str {
-    if call.name == "bash" {
+    if ran_command(call) {
         r#"{"success":false,"error":"Interrupted: the program ended before the call did; the command may have had effects"}"#
     } else {
         r#"{"success":false,"error":"Interrupted: the program ended before the call did"}"#

@@ -36,7 +36,7 @@ fn require_out_of_reach(environment: &Environment, file: &Path) -> anyhow::Resul
         if let Some(folder) = lookup.folders.iter().rfind(|folder| folder.starts_with(&real)) {
             anyhow::bail!(
                 "Cannot open the database {}: agents can write to {} and could change it unnoticed; move it out of {}, \
-                 or choose another place with --db sqlite://PATH",
+                 or choose another path with --db sqlite://PATH",
                 file.display(),
                 folder.display(),
                 root.display()

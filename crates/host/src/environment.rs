@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use ikigai_config::{Settings, Sources};
 use ikigai_conversation::SessionId;
-use ikigai_tools::Commands;
+use ikigai_tools::{Commands, Root, avoiding};
 
 use crate::quarantine;
 use crate::roots::Roots;
@@ -173,6 +173,19 @@ impl Environment {
     fn is_held_back(&self, variable: &OsStr, value: &OsStr) -> bool {
         let allowed = self.settings.list("sandbox.env");
         looks_secret(variable, value) && !allowed.iter().any(|name| variable == name.as_str())
+    }
+
+    /// The variables of a program that is started for the user outside the sandbox: it must not be one that an agent has
+    /// put into the tree.
+    ///
+    /// # Errors
+    /// When a folder of the working tree cannot be opened.
+    pub fn for_programs_of_the_user(&self) -> anyhow::Result<Vec<(OsString, OsString)>> {
+        let (mut variables, roots) = (self.for_commands(), self.roots()?);
+        let writable: Vec<Root> = roots.tree().chain(roots.write()).collect();
+        let changed = avoiding(&writable, variables.iter());
+        variables.extend(changed);
+        Ok(variables)
     }
 
     /// The variables that a command may see: no key, no address of the database.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use ikigai_agents::Model;
 use ikigai_config::{ModelError, ModelSettings, WireFormat};
 use ikigai_providers::{
-    Anthropic, ChatCompletions, Client, Endpoint, Google, Limits, Provider, Responses, Secret,
+    Anthropic, ChatCompletions, Client, Endpoint, Google, Limits, ModelFacts, Provider, Responses,
+    Secret,
 };
 
 use crate::environment::Environment;
@@ -58,17 +59,7 @@ pub fn connect_with(
 
 /// How many tokens fit into the context of a model, where that is known.
 pub fn context_tokens(name: &str) -> Option<u64> {
-    const KNOWN: [(&str, u64); 8] = [
-        ("gpt-5", 400_000),
-        ("gpt-4.1", 1_000_000),
-        ("gpt-4o", 128_000),
-        ("o1", 200_000),
-        ("o3", 200_000),
-        ("o4", 200_000),
-        ("claude-", 200_000),
-        ("gemini-", 1_000_000),
-    ];
-    KNOWN.iter().find(|(begin, _)| name.starts_with(begin)).map(|(_, tokens)| *tokens)
+    ModelFacts::of(name).context_tokens
 }
 
 fn provider(format: WireFormat) -> Arc<dyn Provider> {

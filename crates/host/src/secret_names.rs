@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 
 /// What stands somewhere in such a name.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "TOKEN",
     "SECRET",
     "PASSWORD",
@@ -16,10 +16,12 @@ const PARTS: [&str; 9] = [
     "APIKEY",
     "ACCESSKEY",
     "PRIVATEKEY",
+    // Of 1Password.
+    "OP_SESSION_",
 ];
 
 /// What such a name ends with.
-const ENDS: [&str; 13] = [
+const ENDS: [&str; 15] = [
     "_AUTH",
     "_CONNECTION_STRING",
     "_COOKIE",
@@ -31,7 +33,10 @@ const ENDS: [&str; 13] = [
     "_PSW",
     "_PW",
     "_PWD",
+    "_WEBHOOK",
     "_WEBHOOK_URL",
+    // It opens the vault of Bitwarden.
+    "BW_SESSION",
     "SSHPASS",
 ];
 
@@ -75,6 +80,9 @@ mod tests {
             "SSHPASS",
             "DB_PASS",
             "SLACK_WEBHOOK_URL",
+            "SLACK_WEBHOOK",
+            "BW_SESSION",
+            "OP_SESSION_my",
         ] {
             assert!(looks_secret(name.as_ref(), "x".as_ref()), "{name}");
         }

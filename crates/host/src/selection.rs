@@ -1,7 +1,7 @@
 //! Which session and which agent are meant: by an ID, the start of one, or a name.
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{Agent, Place, Process, State, Store, StoreError};
+use ikigai_store::{Agent, Location, Process, State, Store, StoreError};
 
 use crate::database;
 use crate::environment::Environment;
@@ -52,8 +52,8 @@ pub fn explain(error: StoreError) -> anyhow::Error {
 }
 
 /// Where this process works.
-pub fn place(environment: &Environment) -> Place {
-    Place {
+pub fn place(environment: &Environment) -> Location {
+    Location {
         machine: Process::current().machine,
         directory: environment.directory.to_string_lossy().into_owned(),
     }
@@ -70,7 +70,7 @@ pub async fn existing_session(
     match &environment.selection.session {
         Some(named) => find_session(store, named).await.map(Some),
         None if environment.selection.new => Ok(None),
-        None => Ok(store.newest_session(place(environment)).await?),
+        None => Ok(store.latest_session(place(environment)).await?),
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn last_model(environment: &Environment) -> Option<String> {
     let store = database::open(environment).ok()?;
     let session = match chosen.session.as_deref() {
         Some(named) => find_session(&store, named).await.ok()?,
-        None => store.newest_session(place(environment)).await.ok()??,
+        None => store.latest_session(place(environment)).await.ok()??,
     };
     let named = match chosen.agent.as_deref() {
         Some(named) => Some(find_agent(&store, Some(session), named).await.ok()?),

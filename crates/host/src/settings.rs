@@ -5,17 +5,23 @@ use std::path::{Path, PathBuf};
 use anyhow::Error;
 use ikigai_agents::{Notify, catalogue};
 use ikigai_config::{KnownTools, ProjectFile, RuleEntry, Settings};
+use ikigai_conversation::EffectKind;
 use ikigai_store::{AgentLimits, Budget, Step, database_files};
 use ikigai_tools::{
-    CORE, Decision, Dispatcher, Mode, OutputSize, Owners, Rule, path_pattern, project_folders,
+    CORE, Decision, Dispatcher, Mode, OutputSize, Owners, Rule, Tool, path_pattern, project_folders,
 };
 
 /// The tools that settings can name.
 pub fn known_tools() -> KnownTools {
-    let names = catalogue().declarations().map(|tool| tool.name.to_owned()).collect();
-    let check_pattern =
-        |tool: &str, pattern: &str| Rule::new(tool, pattern, Decision::Ask).map(drop);
-    KnownTools { names, core: CORE.map(str::to_owned).to_vec(), check_pattern }
+    let tools = catalogue();
+    let names = tools.declarations().map(|tool| tool.name.clone()).collect();
+    let runs_commands = |tool: &&dyn Tool<Step>| tool.effects().contains(&EffectKind::Command);
+    let commands = tools.tools().filter(runs_commands);
+    let commands = commands.map(|tool| tool.declaration().name.clone()).collect();
+    let check_pattern = |tool: &str, pattern: &str| {
+        Rule::new(tool, catalogue().effects_of(tool), pattern, Decision::Ask).map(drop)
+    };
+    KnownTools { names, core: CORE.map(str::to_owned).to_vec(), commands, check_pattern }
 }
 
 /// Where the file of the project of `directory` may be.
@@ -28,8 +34,8 @@ pub fn project_files(directory: &Path) -> Vec<ProjectFile> {
 /// The enabled tools.
 pub fn tools(settings: &Settings) -> Dispatcher<Step> {
     match settings.enabled_tools() {
-        Some(enabled) => catalogue().only(|name| enabled.iter().any(|tool| tool == name)),
-        None => catalogue(),
+        Some(enabled) => catalogue().only(|tool| enabled.contains(&tool.declaration().name)),
+        None => catalogue().only(|tool| tool.is_on_by_default()),
     }
 }
 
@@ -45,17 +51,22 @@ pub fn mode(settings: &Settings) -> Mode {
 
 /// The user's rules, in their order.
 pub fn rules(settings: &Settings) -> anyhow::Result<Vec<Rule>> {
+    let tools = catalogue();
     let rules = settings.rules().iter().flat_map(|rule| {
         let decision = Decision::parse(&rule.decision).unwrap_or(Decision::Ask);
-        let patterns = patterns(rule, settings.folders().home()).into_iter();
-        patterns.map(move |pattern| Rule::new(&rule.tool, &pattern, decision).map_err(Error::msg))
+        let effects = tools.effects_of(&rule.tool);
+        let patterns = patterns(rule, effects, settings.folders().home()).into_iter();
+        patterns.map(move |pattern| {
+            Rule::new(&rule.tool, effects, &pattern, decision).map_err(Error::msg)
+        })
     });
     rules.collect()
 }
 
 /// The patterns of a rule, `~` replaced in paths. Commands are matched as they are written.
-fn patterns(rule: &RuleEntry, home: Option<&Path>) -> Vec<String> {
-    let in_home = rule.pattern.strip_prefix("~/").filter(|_| rule.tool != "bash");
+fn patterns(rule: &RuleEntry, effects: &[EffectKind], home: Option<&Path>) -> Vec<String> {
+    let is_path = !effects.contains(&EffectKind::Command);
+    let in_home = rule.pattern.strip_prefix("~/").filter(|_| is_path);
     let (Some(rest), Some(home)) = (in_home, home) else {
         return vec![rule.pattern.clone()];
     };

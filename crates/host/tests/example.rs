@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ikigai_testkit::{Cast, Reply as ModelReply};
+use ikigai_testkit::{AgentScripts, Reply as ModelReply};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -55,7 +55,7 @@ impl Printed {
 #[tokio::test]
 async fn a_front_end_of_json_lines_talks_approves_switches_mails_and_undoes() {
     let write = json!({"path": "AGENTS.md", "content": "be kind"});
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [ModelReply::call("c", "file_write", write), ModelReply::text("written")])
         .role("0/0/", [ModelReply::text("I read it"), ModelReply::text("hello from below")])
         .start();

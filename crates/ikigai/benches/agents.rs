@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{
-    Address, AgentLimits, Budget, Context, NewFork, Options, Outcome, Place, Process, Step, Store,
+    AgentAddress, AgentLimits, Budget, ForkContext, Location, NewFork, Options, Outcome, Process,
+    Step, Store,
 };
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
@@ -170,7 +171,7 @@ impl Bench {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let directory = folder.path().canonicalize().expect("it is there");
-        let place = Place {
+        let place = Location {
             machine: Process::current().machine,
             directory: directory.to_string_lossy().into_owned(),
         };
@@ -221,7 +222,7 @@ impl Bench {
     fn send(&self, to: &str, body: &str) {
         let agent = AgentId::parse(to).expect("an id");
         let step =
-            Step::Send { to: Address::Id(agent), given: to.to_owned(), body: body.to_owned() };
+            Step::Send { to: AgentAddress::Id(agent), given: to.to_owned(), body: body.to_owned() };
         let sent = self.store.perform(self.session, AgentId::top_level(0), step, Some(BUDGET));
         let sent = self.runtime.block_on(sent);
         assert!(matches!(sent, Ok(Outcome::Sent { .. })), "{sent:?}");
@@ -255,11 +256,11 @@ fn address(folder: &Path) -> String {
 
 fn idle_child() -> NewFork {
     let (prompt, name, system) = (None, None, None);
-    NewFork { prompt, name, context: Context::Fresh, limits: LIMITS, system }
+    NewFork { prompt, name, context: ForkContext::Fresh, limits: LIMITS, system }
 }
 
 /// Plays all agents; what they are told says what they do.
-fn model(request: &Captured) -> Reply {
+fn model(request: &CapturedRequest) -> Reply {
     let said = request.last_user_text().unwrap_or_default();
     let done = request.results_since_user();
     let told = |what: &str| said.contains("[Notification") && said.contains(what);

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_tools::{
-    Commands, Context, Dispatcher, OutputSize, Prepared, Root, Sandbox, SandboxKind, secret_places,
+    Commands, Context, Dispatcher, OutputSize, Root, Sandbox, SandboxKind, Work, built_in,
+    secret_places,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -97,12 +98,11 @@ fn context(commands: &Arc<Commands>, home: &Path, kind: Option<SandboxKind>) -> 
 }
 
 async fn run(context: &Context) -> Duration {
-    let dispatcher = Dispatcher::<()>::new(Vec::new());
-    let Ok(Prepared::Call(call)) = dispatcher.dispatch("bash", br#"{"command":"true"}"#) else {
-        unreachable!("the arguments are right");
-    };
+    let dispatcher = Dispatcher::<()>::new(built_in());
+    let call = dispatcher.dispatch("bash", br#"{"command":"true"}"#).expect("it is understood");
+    let Work::Executor(executor) = call.work() else { unreachable!("bash is no step") };
     let started = Instant::now();
-    let result = call.run(context).await.result.to_string();
+    let result = executor.run(context).await.result.to_string();
     let took = started.elapsed();
     assert!(result.contains(r#""exit_code":0"#), "{result}");
     took

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
@@ -88,7 +88,7 @@ fn keys(what: &str, is_flooded: bool) {
 }
 
 /// 1,000 deltas a second for the agent in view, a command with 100 MB of output, and many others at work.
-fn flood(asked: &Captured) -> Reply {
+fn flood(asked: &CapturedRequest) -> Reply {
     let said = asked.last_user_text().unwrap_or_default();
     if said.contains("begin") && asked.results_since_user() == 0 {
         let children =

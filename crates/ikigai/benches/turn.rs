@@ -19,8 +19,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{NewMessage, ResponseId, SessionId, ToolCallId};
-use ikigai_store::{Budget, Ending, Input, Next, Options, Place, Process, Store};
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_store::{Budget, Ending, Input, Location, Next, Options, Process, Store};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use measure::{Measure, run};
 use serde_json::{Value, json};
 
@@ -228,7 +228,7 @@ impl Bench<'_> {
 
     /// `-c` on a session of 10,000 messages. Each run adds two.
     fn long_session(&self, server: &Server) {
-        let place = Place {
+        let place = Location {
             machine: Process::current().machine,
             directory: self
                 .folder
@@ -284,7 +284,7 @@ fn calling(
     count: usize,
     name: &'static str,
     arguments: Value,
-) -> impl Fn(&Captured) -> Reply + Send + Sync + 'static {
+) -> impl Fn(&CapturedRequest) -> Reply + Send + Sync + 'static {
     move |request| match request.results_since_user() {
         done if done < count => Reply::call(&format!("call_{done}"), name, arguments.clone()),
         _ => Reply::text("Done."),
@@ -292,14 +292,14 @@ fn calling(
 }
 
 /// A session of `count` messages: prompts, calls with results, answers.
-async fn fill(database: &Path, place: Place, count: usize) {
+async fn fill(database: &Path, place: Location, count: usize) {
     let address = format!("sqlite://{}", database.display());
     let store = Store::open(&address, Options::default()).expect("it opens");
     let budget = Budget { wakes: 32, requests: 300 };
     let messages = vec![NewMessage::system("be good"), NewMessage::user("begin")];
     let input = Input { messages, budget, model: "openai/gpt-5".to_owned() };
     let session = SessionId::new(uuid::Uuid::now_v7());
-    let begun = store.begin_session(place, session, Process::current(), Vec::new(), input).await;
+    let begun = store.start_session(place, session, Process::current(), Vec::new(), input).await;
     let (lease, _) = begun.expect("it begins");
     let mut messages = Vec::new();
     for number in 0..count / 4 {

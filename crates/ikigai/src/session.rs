@@ -9,7 +9,7 @@ use ikigai_host::{
     AgentSlot, Environment, SessionOptions, existing_session, explain, find_agent, find_folder,
     find_session, open_database, parse_agent, place, settings,
 };
-use ikigai_store::{Outcome, Process, Refusal, Step, Store, StoreError, Wait, Waiting};
+use ikigai_store::{Outcome, Process, Refusal, StartedWait, Step, Store, StoreError, Wait};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
@@ -130,7 +130,7 @@ impl<'a> StoredSession<'a> {
     pub(crate) fn wait_for_agents(
         &self,
         wait: Wait,
-    ) -> anyhow::Result<Option<Result<Waiting, Refusal>>> {
+    ) -> anyhow::Result<Option<Result<StartedWait, Refusal>>> {
         self.wait(async {
             let limit = wait.limit;
             let watched = self.store().watch(self.id, self.agent.clone(), wait).await;

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Body, Message};
+use ikigai_conversation::{AgentId, Body, CallSummary, Message, ResultSummary};
 use ikigai_protocol::{StopReason, TurnEnd};
-use serde_json::Value;
 
 use crate::print::safe;
 
@@ -20,10 +19,16 @@ pub(crate) enum Look {
 pub(crate) fn shown(message: &Message) -> Vec<(Look, String)> {
     /// Of the output of a tool.
     const LINES: usize = 3;
+    /// Of a change: one of a few lines, with those around it.
+    const DIFF_LINES: usize = 12;
     match &message.body {
         Body::ToolCall(_) => vec![(Look::Plain, safe(&line(message)))],
         Body::ToolResult(result) => {
-            let mut preview = preview(&result.output, LINES);
+            let diff = result.shown.as_ref().and_then(|shown| shown.diff.as_ref());
+            let mut preview = match diff {
+                Some(diff) => preview(&diff.unified().collect::<Vec<_>>().join("\n"), DIFF_LINES),
+                None => preview(&result.output_text(), LINES),
+            };
             // Some tools put out the very line that stands for their result.
             if preview == [message.content.as_str()] {
                 preview.clear();
@@ -45,8 +50,10 @@ pub(crate) const MAIL_HELD: &str = "⚠ mail is held: agents were woken as often
 /// A call, a result or news as a line.
 pub(crate) fn line(message: &Message) -> String {
     match &message.body {
-        Body::ToolCall(call) => format!("→ {}", call_line(&call.name, &message.content)),
-        Body::ToolResult(_) => format!("← {}", message.content),
+        Body::ToolCall(call) => format!("→ {}", CallSummary::of(call).line()),
+        Body::ToolResult(result) => {
+            format!("← {}", ResultSummary::of(result, &message.content).outcome)
+        }
         _ => message.content.clone(),
     }
 }
@@ -89,30 +96,10 @@ pub(crate) fn retry(attempt: u32, reason: &str, delay: Duration) -> String {
     format!("⚠ {reason}; retry {attempt} in {:.1} s", delay.as_secs_f32())
 }
 
-/// `grep(pattern="TODO")` as `grep: pattern="TODO"`.
-fn call_line(name: &str, content: &str) -> String {
-    let inside = content.strip_prefix(name).and_then(|rest| rest.strip_prefix('('));
-    match inside.and_then(|rest| rest.strip_suffix(')')) {
-        Some("") => name.to_owned(),
-        Some(arguments) => format!("{name}: {arguments}"),
-        None => content.to_owned(),
-    }
-}
-
-/// The rule that a refusal names, in lines that can be put into the configuration.
-pub(crate) fn rule_in(result: &str) -> Option<String> {
-    let result: Value = serde_json::from_str(result).ok()?;
-    let error = result["error"].as_str().filter(|error| error.starts_with("Not permitted: "))?;
-    let rule = error.find("[[rules]]").map(|start| &error[start..])?;
-    Some(rule.trim_end().to_owned())
-}
-
 /// The first lines of what a tool put out, and how many more there are.
-pub(crate) fn preview(result: &str, lines: usize) -> Vec<String> {
+fn preview(output: &str, lines: usize) -> Vec<String> {
     /// More of a line than most terminals show.
     const LINE_LIMIT: usize = 200;
-    let result: Value = serde_json::from_str(result).unwrap_or_default();
-    let output = result["data"]["output"].as_str().unwrap_or_default().trim_end();
     let mut shown: Vec<String> =
         output.lines().take(lines).map(|line| line.chars().take(LINE_LIMIT).collect()).collect();
     let more = output.lines().count().saturating_sub(lines);
@@ -164,28 +151,19 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_a_name_with_its_arguments() {
-        for (name, content, expected) in [
-            (
-                "grep",
-                r#"grep(pattern="TODO", glob="*.rs")"#,
-                r#"grep: pattern="TODO", glob="*.rs""#,
-            ),
-            ("agents", "agents()", "agents"),
-            ("bash", "bash(command=\"a)\")", "bash: command=\"a)\""),
-            ("x", "x(cut …", "x(cut …"),
-        ] {
-            assert_eq!(call_line(name, content), expected);
-        }
+    fn a_call_is_its_verb_and_what_it_is_about_on_one_line() {
+        let id = ToolCallId::new("1");
+        let call = NewMessage::tool_call(id, "x", r#"{"a":[1]}"#, ResponseId::new("r"));
+        assert_eq!(line(&logged(call.clone())), "→ x: a=[1]", "a tool that says nothing itself");
+        let call = call.with_shown(Vec::new(), CallSummary::new("Bash", "ls\n  -l"));
+        assert_eq!(line(&logged(call)), "→ Bash: ls -l");
     }
 
     #[test]
     fn a_preview_is_the_beginning_and_how_much_more_there_is() {
-        let result = |output: &str| serde_json::json!({"data": {"output": output}}).to_string();
-        assert_eq!(preview(&result("a\nb\n"), 3), ["a", "b"]);
-        assert_eq!(preview(&result("a\nb\nc\nd\ne"), 3), ["a", "b", "c", "… 2 more lines"]);
-        assert_eq!(preview(&result(&"x".repeat(300)), 3), ["x".repeat(200)]);
-        assert_eq!(preview(r#"{"error":"no"}"#, 3), Vec::<String>::new());
-        assert_eq!(preview("no json", 3), Vec::<String>::new());
+        assert_eq!(preview("a\nb", 3), ["a", "b"]);
+        assert_eq!(preview("a\nb\nc\nd\ne", 3), ["a", "b", "c", "… 2 more lines"]);
+        assert_eq!(preview(&"x".repeat(300), 3), ["x".repeat(200)]);
+        assert_eq!(preview("", 3), Vec::<String>::new());
     }
 }

@@ -1,6 +1,6 @@
 //! Agents that work on the same files: no edit is lost, and nobody overwrites what it has not seen.
 
-use ikigai_testkit::{Cast, Gate, Reply};
+use ikigai_testkit::{AgentScripts, Gate, Reply};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -24,7 +24,7 @@ fn edits(letter: &str) -> Reply {
 #[test]
 fn edits_of_one_file_at_once_are_all_kept() {
     let (first, second) = (Gate::new(), Gate::new());
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [forks(2), Reply::text("x"), Reply::text("y"), Reply::text("z")])
         .role("0/0/", [edits("a").opening(&first).after(&second), Reply::text("done")])
         .role("0/1/", [edits("b").opening(&second).after(&first), Reply::text("done")])
@@ -51,7 +51,7 @@ fn a_stale_write_is_refused_with_who_and_when() {
     let file = |id: &str, tool: &str, content: &str| {
         Reply::call(id, tool, json!({"path": "f.txt", "content": content}))
     };
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [

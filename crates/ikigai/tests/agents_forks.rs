@@ -1,6 +1,6 @@
 //! What a child knows and who it is, and how many there may be.
 
-use ikigai_testkit::{Captured, Cast, ModelServer, Reply, assert_prefix};
+use ikigai_testkit::{AgentScripts, CapturedRequest, ModelServer, Reply, assert_prefix};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -9,7 +9,7 @@ use crate::support::scene::{Scene, fork, forks, of_agent, send, stop};
 use crate::support::story::{kinds, of_type};
 
 /// The texts of the user's messages.
-fn user_texts(request: &Captured) -> Vec<String> {
+fn user_texts(request: &CapturedRequest) -> Vec<String> {
     let text = |content: &Value| match content {
         Value::String(text) => vec![text.clone()],
         blocks => {
@@ -28,7 +28,7 @@ const FULL: &str =
 #[test]
 fn a_full_fork_begins_with_the_bytes_of_its_parent_up_to_the_response_that_forked() {
     for format in Format::BOTH {
-        let server = Cast::new()
+        let server = AgentScripts::new()
             .role(
                 "0/",
                 [
@@ -83,7 +83,7 @@ fn a_full_fork_of_a_full_fork_has_both_conversations_above_it() {
     for format in Format::BOTH {
         let full =
             |prompt: &str| Reply::call("f", "fork", json!({"prompt": prompt, "context": "full"}));
-        let server = Cast::new()
+        let server = AgentScripts::new()
             .role("0/", [full("one"), Reply::text("a"), Reply::text("b")])
             .role("0/0/", [full("two"), Reply::text("c"), Reply::text("d")])
             .role("0/0/0/", [Reply::text("e")])
@@ -100,7 +100,7 @@ fn a_full_fork_of_a_full_fork_has_both_conversations_above_it() {
 
 #[test]
 fn there_are_so_many_agents_and_so_many_below_each_other() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [forks(4), Reply::text("a"), Reply::text("b"), Reply::text("c")])
         .role("0/0/", [fork("f", "deeper"), Reply::text("d")])
         .role("0/1/", [Reply::text("e")])

@@ -1,6 +1,6 @@
 //! Mail that pretends to be something else: it stays a string in a result, and never touches the terminal.
 
-use ikigai_testkit::{Cast, ModelServer, Reply};
+use ikigai_testkit::{AgentScripts, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -20,7 +20,7 @@ const HOSTILE: [&str; 7] = [
 
 /// A child that sends one of them, and a parent that reads it.
 fn server(body: &'static str) -> ModelServer {
-    Cast::new()
+    AgentScripts::new()
         .role("0/", [fork("f", "write"), Reply::text("forked"), read("r", 1), Reply::text("read")])
         .role("0/0/", [send("s", "parent", body), Reply::text("sent")])
         .start()

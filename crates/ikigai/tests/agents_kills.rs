@@ -1,6 +1,6 @@
 //! Killing in a turn: whom it takes, what ends with it, and what is refused.
 
-use ikigai_testkit::{Cast, Gate, Reply};
+use ikigai_testkit::{AgentScripts, Gate, Reply};
 use serde_json::json;
 
 use crate::support::model::Format;
@@ -16,7 +16,7 @@ fn hang(id: &str, name: &str) -> Reply {
 #[test]
 fn a_kill_takes_the_subtree_with_its_commands() {
     let running = Gate::new();
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -67,7 +67,7 @@ fn a_kill_takes_the_subtree_with_its_commands() {
 
 #[test]
 fn a_model_kills_no_top_level_agent_no_ancestor_and_not_itself() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [fork("f", "kill"), Reply::text("a"), Reply::text("b")])
         .role(
             "0/0/",
@@ -111,7 +111,7 @@ fn a_model_kills_no_top_level_agent_no_ancestor_and_not_itself() {
 #[test]
 fn a_killed_agent_ends_the_wait_for_it() {
     let waited = Gate::new();
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [

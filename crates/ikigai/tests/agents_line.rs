@@ -1,6 +1,6 @@
 //! Several agents on a terminal, line by line: one is in view, the others go on behind it.
 
-use ikigai_testkit::{Cast, Gate, Point, Reply, assert_prefix};
+use ikigai_testkit::{AgentScripts, Gate, Point, Reply, assert_prefix};
 use serde_json::{Value, json};
 
 use crate::support::scene::{fork, send};
@@ -22,7 +22,7 @@ fn wait_for_state(workspace: &Workspace, agent: &str, state: &str) {
 
 #[test]
 fn a_person_forks_looks_and_talks_to_the_child() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("Noted."), Reply::text("Forty-two.")])
         .role("0/0/", [Reply::text("I know.")])
         .start();
@@ -60,7 +60,7 @@ fn a_person_forks_looks_and_talks_to_the_child() {
 #[test]
 fn a_fork_with_a_task_works_behind_the_one_in_view() {
     let (streaming, background) = (Gate::new(), Gate::new());
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -101,7 +101,7 @@ fn a_fork_with_a_task_works_behind_the_one_in_view() {
 #[test]
 fn a_switch_in_the_middle_of_a_stream_shows_each_answer_once_and_whole() {
     let (here, there) = (Gate::new(), Gate::new());
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -143,7 +143,7 @@ fn a_switch_in_the_middle_of_a_stream_shows_each_answer_once_and_whole() {
 
 #[test]
 fn a_person_kills_a_child_that_is_at_work_and_not_the_last_agent() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("Hello.")])
         .role("0/0/", [fork("f", "hang"), Reply::silence()])
         .role("0/0/0/", [Reply::silence()])
@@ -174,7 +174,7 @@ fn a_person_kills_a_child_that_is_at_work_and_not_the_last_agent() {
 #[test]
 fn a_question_of_an_agent_in_the_background_is_asked_and_answered() {
     let touch = json!({"command": "touch ../outside/made", "sandbox": false});
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("Hello."), Reply::text("I was told.")])
         .role("0/0/", [Reply::call("c1", "bash", touch), Reply::text("Made.")])
         .start();
@@ -205,7 +205,7 @@ fn of_two_agents_that_ask_each_is_shown_when_its_answer_is_due() {
         Reply::call("c1", "bash", json!({"command": command, "sandbox": false}))
     };
     let (told, asked) = (Reply::text("I was told."), "asks for bash");
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("Hello."), told.clone(), told])
         .role("0/0/", [touch("one"), Reply::text("One.")])
         .role("0/1/", [touch("two"), Reply::text("Two.")])
@@ -237,7 +237,7 @@ fn of_two_agents_that_ask_each_is_shown_when_its_answer_is_due() {
 
 #[test]
 fn a_fork_in_the_middle_of_a_turn_knows_what_was_before_it() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("Hello."), bash("b", "true"), Reply::silence()])
         .role("0/0/", [Reply::text("Counted.")])
         .start();
@@ -261,7 +261,7 @@ fn a_fork_in_the_middle_of_a_turn_knows_what_was_before_it() {
 /// An interrupt is the person's wish that the agent stops: what waits in its mailbox does not start it again.
 #[test]
 fn an_interrupt_with_mail_waiting_does_not_start_the_agent_again() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [fork("f", "write"), Reply::silence(), Reply::text("Again."), Reply::text("Told.")],
@@ -294,7 +294,7 @@ fn a_letter_cannot_touch_the_terminal() {
     let body = "\u{1b}[2J\u{1b}]0;owned\u{7}\r\u{8}\u{9b}31m";
     let sent = Gate::new();
     let forked = Reply::text("Forked.").after(&sent);
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [fork("f", "write"), forked, Reply::text("Told.")])
         .role("0/0/", [send("s", "parent", body), Reply::text(body)])
         .start();

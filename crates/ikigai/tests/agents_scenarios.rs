@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ikigai_testkit::{Captured, Cast, Gate, Reply};
+use ikigai_testkit::{AgentScripts, CapturedRequest, Gate, Reply};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::support::{Workspace, ended, pid, wait_for};
 fn a_parent_waits_for_three_children_and_gets_their_answers() {
     for format in Format::BOTH {
         let waited = Gate::new();
-        let server = Cast::new()
+        let server = AgentScripts::new()
             .role("0/", [forks(3), wait("w", json!({})), Reply::text("one two three")])
             .role("0/0/", [Reply::text("one").after(&waited)])
             .role("0/1/", [Reply::text("two").after(&waited)])
@@ -53,7 +53,7 @@ fn a_parent_waits_for_three_children_and_gets_their_answers() {
 #[test]
 fn a_parent_that_does_not_wait_is_told_of_every_end_once() {
     let all_ended = Gate::new();
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -107,7 +107,7 @@ fn a_parent_that_does_not_wait_is_told_of_every_end_once() {
 
 #[test]
 fn a_child_that_is_interrupted_mails_nothing() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [fork("f", "hang"), Reply::text("started")])
         .role("0/0/", [Reply::silence()])
         .start();
@@ -138,7 +138,7 @@ fn a_child_that_is_interrupted_mails_nothing() {
 fn loop_with_mail(config: &str, parent_ends: [Reply; 2]) -> Scene {
     let (forked, mailed) = (Gate::new(), Gate::new());
     let [first, second] = parent_ends;
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -194,7 +194,7 @@ fn m5_mail_in_the_moment_of_going_idle_is_never_missed() {
     let sent = Arc::new(AtomicUsize::new(0));
     let play = |to: &'static str, first: Option<Reply>| {
         let (sent, first) = (Arc::clone(&sent), Mutex::new(first));
-        move |request: &Captured| {
+        move |request: &CapturedRequest| {
             if let Some(first) = first.lock().unwrap().take() {
                 return first;
             }
@@ -209,7 +209,7 @@ fn m5_mail_in_the_moment_of_going_idle_is_never_missed() {
             send(&format!("s{number}"), to, &format!("letter {number}"))
         }
     };
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .choosing("0/", play("0/0/", Some(fork("f", "write"))))
         .choosing("0/0/", play("0/", None))
         .start();
@@ -228,7 +228,7 @@ fn m5_mail_in_the_moment_of_going_idle_is_never_missed() {
 fn agents_that_thank_each_other_stop_by_the_budget_and_the_person_frees_what_is_held() {
     let thank = |to: &'static str, first: Option<Reply>| {
         let first = Mutex::new(first);
-        move |request: &Captured| {
+        move |request: &CapturedRequest| {
             if let Some(first) = first.lock().unwrap().take() {
                 return first;
             }
@@ -246,7 +246,7 @@ fn agents_that_thank_each_other_stop_by_the_budget_and_the_person_frees_what_is_
         ("f1", "fork", json!({"prompt": "be slow"})),
     ]);
     let is_held = Gate::new();
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .choosing("0/", thank("0/0/", Some(forks)))
         .choosing("0/0/", thank("parent", None))
         .role("0/1/", [Reply::text("late").after(&is_held)])
@@ -282,7 +282,7 @@ fn agents_that_thank_each_other_stop_by_the_budget_and_the_person_frees_what_is_
 
 #[test]
 fn a_command_of_a_child_knows_whose_it_is() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [fork("f", "who?"), Reply::text("a"), Reply::text("b")])
         .role("0/0/", [bash("b", "echo \"$IKIGAI_AGENT\""), Reply::text("c")])
         .start();
@@ -295,7 +295,7 @@ fn a_command_of_a_child_knows_whose_it_is() {
 #[test]
 fn as_text_only_the_answers_of_the_prompts_agent_are_on_standard_output() {
     let read = Gate::new();
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -320,7 +320,7 @@ fn as_text_only_the_answers_of_the_prompts_agent_are_on_standard_output() {
         stderr.lines().partition(|line| line.starts_with("[0/0/] "));
     let expected = [
         "[0/0/] I look",
-        "[0/0/] → bash: command=\"true\"",
+        "[0/0/] → Bash: true",
         "[0/0/] ← exit 0",
         "[0/0/] two",
         "[0/0/] lines \u{fffd}[2J",
@@ -334,7 +334,7 @@ fn as_text_only_the_answers_of_the_prompts_agent_are_on_standard_output() {
 #[test]
 fn a_run_ends_when_nobody_is_busy_and_its_own_end_is_the_last_line() {
     let first_done = Gate::new();
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [fork("f", "take your time"), Reply::text("early"), Reply::text("late")])
         .role("0/0/", [bash("b", "true").after(&first_done), Reply::text("slow")])
         .start();

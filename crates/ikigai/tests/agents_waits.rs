@@ -1,6 +1,6 @@
 //! Waiting in a turn: when it ends, what it tells, and what is refused.
 
-use ikigai_testkit::{Cast, Gate, Reply};
+use ikigai_testkit::{AgentScripts, Gate, Reply};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::support::{Workspace, pid};
 #[test]
 fn a_circle_of_waits_is_refused_and_named() {
     let parent_waits = Gate::new();
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [fork("f", "wait for me"), wait("w", json!({})), Reply::text("over")])
         .role(
             "0/0/",
@@ -45,7 +45,7 @@ fn a_circle_of_waits_is_refused_and_named() {
 #[test]
 fn a_wait_ends_at_once_with_mail_and_counts_it_as_told() {
     let told = Gate::new();
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -78,7 +78,7 @@ fn a_wait_ends_at_once_with_mail_and_counts_it_as_told() {
 #[test]
 fn a_wait_ends_at_its_limit_and_tells_of_errors_and_of_the_dead() {
     let looked = Gate::new();
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -112,7 +112,7 @@ fn a_wait_ends_at_its_limit_and_tells_of_errors_and_of_the_dead() {
 
 #[test]
 fn an_interrupt_ends_a_wait_and_leaves_no_edge() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [fork("f", "hang"), wait("w", json!({}))])
         .role("0/0/", [Reply::silence()])
         .start();
@@ -140,7 +140,7 @@ fn an_interrupt_ends_a_wait_and_leaves_no_edge() {
 fn answers_of_a_wait_are_bounded_together() {
     let waited = Gate::new();
     let (long, short) = ("x".repeat(3_000), "short");
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [forks(2), wait("w", json!({})), Reply::text("over")])
         .role("0/0/", [Reply::text(&long).after(&waited)])
         .role("0/1/", [Reply::text(short).after(&waited)])

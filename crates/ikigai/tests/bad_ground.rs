@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::full_disk::unshare;
 use crate::support::{Workspace, ended, run, skip};
 
-const ELSEWHERE: &str = "move it away, or choose another place with --db sqlite://PATH";
+const ELSEWHERE: &str = "move it, or choose another path with --db sqlite://PATH";
 
 /// Everything that opens the database.
 const COMMANDS: [&[&str]; 7] = [
@@ -176,7 +176,7 @@ fn a_log_whose_database_is_gone_is_kept() {
         let before = fs::read(&log).unwrap();
         let text = format!(
             "The database {} is not there or empty, but its log {log} is, and mail may be in it: \
-             put the database back, or move the log away",
+             put the database back, or move the log",
             path.display()
         );
         check_refused(&workspace, &address(&path), &text);
@@ -195,7 +195,7 @@ fn a_folder_in_the_files_place_and_a_file_in_the_folders_place_are_told() {
     for below in ["file/ikigai.db", "file/sub/ikigai.db"] {
         let path = workspace.path(below);
         let text = format!(
-            "Cannot open the database {}: {} is not a folder; choose another place with --db sqlite://PATH",
+            "Cannot open the database {}: {} is not a folder; choose another path with --db sqlite://PATH",
             path.display(),
             path.parent().unwrap().display()
         );
@@ -292,7 +292,7 @@ fn a_full_disk_is_told_and_what_was_sent_is_kept() {
     let full = |folder: &str| {
         let path = workspace.path(folder).join("ikigai.db");
         format!(
-            "ikigai: No space left for the database {}: free some, nothing was lost",
+            "ikigai: No space left for the database {}: free some space; nothing was lost",
             path.display()
         )
     };
@@ -319,7 +319,7 @@ fn a_database_that_vanishes_or_is_replaced_takes_no_more_mail() {
         database.store.perform(session, AgentId::top_level(0), Step::Inbox(filter), None)
     };
     let vanished = format!(
-        "The database {} was moved or deleted while it was in use: put it back, or start again",
+        "The database {} was moved or deleted while it was in use: put it back, or restart",
         path.display()
     );
     let aside = path.with_extension("aside");
@@ -342,7 +342,7 @@ fn an_address_that_cannot_be_used_is_told_without_its_password() {
     let (code, stdout, stderr) =
         workspace.run(["mail", "inbox", "--db", "mysql://me:hunter2@h/db"]);
     assert_eq!((code, &*stdout), (2, ""));
-    assert!(stderr.contains("it must begin with sqlite: or postgres://"), "{stderr}");
+    assert!(stderr.contains("it must start with sqlite: or postgres://"), "{stderr}");
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }
 
@@ -353,8 +353,8 @@ fn no_folder_for_a_database_is_told() {
     for command in COMMANDS {
         let mut ikigai = workspace.ikigai();
         ikigai.args(command).env_remove("HOME").env_remove("XDG_DATA_HOME");
-        let text = "ikigai: there is no place for the database, since neither XDG_DATA_HOME nor HOME names a folder: \
-            set one of them, or choose a place with --db sqlite://PATH\n";
+        let text = "ikigai: there is no folder for the database, because neither XDG_DATA_HOME nor HOME names a folder: \
+            set one of them, or choose a path with --db sqlite://PATH\n";
         assert_eq!(ended(&mut ikigai), (1, String::new(), text.to_owned()));
     }
 }
@@ -413,7 +413,7 @@ fn a_database_where_agents_can_write_is_refused() {
         let shown = |name: &str| top.join(name).display().to_string();
         let text = format!(
             "ikigai: Cannot open the database {}: agents can write to {} and could change it unnoticed; \
-             move it out of {}, or choose another place with --db sqlite://PATH\n",
+             move it out of {}, or choose another path with --db sqlite://PATH\n",
             shown(database),
             shown(folder),
             shown(root)

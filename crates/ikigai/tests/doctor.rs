@@ -2,7 +2,7 @@
 
 use ikigai_tools::SandboxKind;
 
-use crate::support::enclosed::in_sandbox;
+use crate::support::sandboxed::in_sandbox;
 use crate::support::{Workspace, ended};
 
 const NO_MODEL: &str = "\
@@ -40,11 +40,11 @@ fn the_sandbox_that_works_is_named_with_the_mode() {
 
 #[test]
 fn whether_commands_share_a_loopback_is_said() {
-    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
+    in_sandbox(SandboxKind::Bubblewrap, |fixture| {
         let workspace = Workspace::new();
         let found = workspace.run(["doctor"]).1;
         // A name space of the network is known by its number.
-        let networks = ["readlink /proc/self/ns/net"; 2].map(|command| enclosed.prints(command));
+        let networks = ["readlink /proc/self/ns/net"; 2].map(|command| fixture.prints(command));
         let said = match networks[0] == networks[1] {
             true => "bubblewrap, in mode work; the commands of an agent share a private loopback",
             false => "bubblewrap, in mode work; each command has its own loopback",
@@ -95,7 +95,7 @@ fn a_bad_database_is_told_with_what_to_do() {
     let address = format!("sqlite://{}", workspace.text("file"));
     let expected = format!(
         "ok  configuration  read; 'ikigai config' shows it\n{NO_MODEL}{NO_TERMINAL}\
-         BAD database       {} is not a database: move it away, or choose another place with --db sqlite://PATH\n",
+         BAD database       {} is not a database: move it, or choose another path with --db sqlite://PATH\n",
         workspace.text("file")
     );
     let (code, stdout, stderr) = workspace.run(["-C", "../home", "doctor", "--db", &address]);
@@ -124,7 +124,7 @@ fn no_place_for_a_database_is_a_finding() {
     let (code, stdout, _) =
         ended(workspace.ikigai().arg("doctor").env_remove("HOME").env_remove("XDG_DATA_HOME"));
     assert_eq!(code, 1);
-    assert!(stdout.contains("BAD database       there is no place for the database"), "{stdout}");
+    assert!(stdout.contains("BAD database       there is no folder for the database"), "{stdout}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn a_conversation_shows_calls_results_and_answers_as_they_come() {
     assert_eq!(code, Some(0));
     let expected = lines(&[
         "❯ count",
-        "→ bash: command=\"seq 5; exit 3\"",
+        "→ Bash: seq 5; exit 3",
         "← exit 3",
         "  1",
         "  2",

@@ -1,6 +1,6 @@
 //! Two processes on one session: who is who, and mail that wakes the other.
 
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_strict};
@@ -14,7 +14,7 @@ fn send(id: &str, to: &str, body: &str) -> Reply {
 }
 
 /// Writes to somebody first, then says that it did.
-fn writes(request: &Captured, to: &str, body: &str) -> Reply {
+fn writes(request: &CapturedRequest, to: &str, body: &str) -> Reply {
     match request.results_since_user() {
         0 => send(&format!("c{}", request.messages().len()), to, body),
         _ => Reply::text(&format!("Wrote {body}.")),
@@ -191,7 +191,7 @@ fn a_name_means_one_living_agent_also_for_a_run() {
     let (code, events) =
         workspace.run_json(&server, Format::Chat, ["-c", "--agent", "reviewer", "hi"]);
     assert_eq!((code, &events[0]["agent"]), (0, &json!("2/")));
-    workspace.print(["mail", "send", "reviewer", "person: hello"]);
+    workspace.print(["mail", "send", "reviewer", "user: hello"]);
     let inbox = workspace.json(["mail", "inbox", "--json", "--agent", "reviewer"]);
     assert_eq!(inbox["unread_count"], 1);
     workspace.open().kill("2/");

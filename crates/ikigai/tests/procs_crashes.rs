@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ikigai_testkit::{Captured, ModelServer, Point, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Point, Reply};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::support::terminal::{Terminal, start_talking, talking};
 use crate::support::{Workspace, wait_for, wait_for_pid, wait_until_gone};
 
 /// The first thing that a person said to an agent. Before it stands what every conversation begins with.
-fn first_said(request: &Captured) -> String {
+fn first_said(request: &CapturedRequest) -> String {
     let messages = request.messages();
     let user = messages.iter().find(|message| message["role"] == "user").unwrap();
     let text = user["content"].as_str().unwrap();
@@ -22,7 +22,7 @@ fn first_said(request: &Captured) -> String {
 }
 
 /// A leader with three children: one in a stream, one in a command, one in a wait, and then it waits for all.
-fn family(request: &Captured) -> Reply {
+fn family(request: &CapturedRequest) -> Reply {
     let fork = |id: &str, prompt: &str| Reply::call(id, "fork", json!({ "prompt": prompt }));
     match (&*first_said(request), request.results_since_user()) {
         ("lead", 0) => fork("f1", "stream"),
@@ -51,7 +51,7 @@ fn a_whole_family_goes_on_where_it_was_killed() {
     kill(run);
     wait_until_gone(leader);
     is_well.store(true, Ordering::Relaxed);
-    workspace.print(["mail", "send", "0/1/", "person: unread"]);
+    workspace.print(["mail", "send", "0/1/", "user: unread"]);
     let (code, events) = workspace.run_json(&server, Format::Chat, ["-c", "and now?"]);
     assert_eq!((code, &events[0]["agent"]), (0, &json!("0/")));
     let idle = |id: &str| (id.to_owned(), "idle".to_owned());
@@ -90,10 +90,10 @@ fn the_next_terminal_takes_up_the_agent_with_its_unread_mail() {
     terminal.send_signal(Signal::KILL);
     assert_eq!(terminal.finish("❯ ").0, None);
     assert!(!workspace.lease("0/").unwrap().is_given_back);
-    workspace.print(["mail", "send", "0/", "person: while you were away"]);
+    workspace.print(["mail", "send", "0/", "user: while you were away"]);
     let mut next = Terminal::start(talking(&workspace, &server).arg("-c"));
     next.wait_for("agent 0/");
-    next.wait_for("#1 from 0/: \"person: while you were away\"");
+    next.wait_for("#1 from 0/: \"user: while you were away\"");
     next.wait_for("● Hello.\r\n❯ ");
     next.end_input();
     assert_eq!(next.finish("--session").0, Some(0));

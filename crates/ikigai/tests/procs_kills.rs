@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ikigai_testkit::{Captured, ModelServer, Random, Reply, checker};
+use ikigai_testkit::{CapturedRequest, ModelServer, Random, Reply, checker};
 use serde_json::{Value, json};
 
 use crate::support::model::Format;
@@ -169,7 +169,7 @@ impl Village {
     /// The person writes, too.
     fn write_by_hand(&mut self) {
         let (to, body) = (format!("{}/", self.random.below(AGENTS as u64)), self.started);
-        let body = format!("person {body}");
+        let body = format!("user {body}");
         let sent = self.workspace.json(["mail", "send", "--json", &to, &body]);
         assert_eq!(sent["sent"], true);
         self.promise(&format!("ack sent {} {to} {body}\n", sent["id"]));
@@ -206,7 +206,7 @@ struct Model {
 }
 
 impl Model {
-    fn reply(&self, request: &Captured) -> Reply {
+    fn reply(&self, request: &CapturedRequest) -> Reply {
         let mut random = self.random.lock().unwrap();
         let done = request.results_since_user() as u64;
         // Up to five calls; the longer the turn, the sooner it ends.
@@ -237,7 +237,7 @@ fn letter(to: &str, number: u64) -> Value {
 }
 
 /// The newest mail that a notification names.
-fn named_mail(request: &Captured) -> Option<u64> {
+fn named_mail(request: &CapturedRequest) -> Option<u64> {
     let said = request.last_user_text()?;
     let (_, rest) = said.split_once('#')?;
     rest.split(' ').next()?.parse().ok()

@@ -33,7 +33,7 @@ fn a_free_agent_with_mail_is_taken_up_and_given_back_when_it_is_idle() {
     let workspace = Workspace::new();
     let mut terminal = idle_terminal(&workspace, &server);
     workspace.print(["agents", "add"]);
-    workspace.print(["mail", "send", "1/", "person: one"]);
+    workspace.print(["mail", "send", "1/", "user: one"]);
     let lease = wait_for_return(&workspace, "1/", 1);
     assert_eq!(lease.pid, i64::from(terminal.process().as_raw_pid()));
     let agents = workspace.json(["agents", "--json"]);
@@ -43,7 +43,7 @@ fn a_free_agent_with_mail_is_taken_up_and_given_back_when_it_is_idle() {
     };
     assert_eq!(state(0), (json!("idle"), json!(0), json!(false)));
     assert_eq!(state(1), (json!("idle"), json!(1), json!(true)));
-    workspace.print(["mail", "send", "1/", "person: two"]);
+    workspace.print(["mail", "send", "1/", "user: two"]);
     wait_for_return(&workspace, "1/", 2);
     let woken = ["notification", "assistant"].repeat(2);
     assert_eq!(kinds(&workspace.log("1/")), woken);
@@ -65,7 +65,7 @@ fn an_agent_of_another_directory_or_machine_is_left_alone() {
         .sql("UPDATE agents SET directory = '/elsewhere' WHERE id = '2/'")
         .sql("UPDATE agents SET machine = 'another' WHERE id = '3/'");
     for agent in ["2/", "3/", "1/"] {
-        workspace.print(["mail", "send", agent, "person: hello"]);
+        workspace.print(["mail", "send", agent, "user: hello"]);
     }
     // The look that found the third has seen the others, too.
     wait_for_return(&workspace, "1/", 1);
@@ -84,7 +84,7 @@ fn the_whole_tree_of_a_free_agent_is_taken_up() {
     let server = ModelServer::choosing(|_| Reply::text("Hello."));
     let workspace = Workspace::with_agents(2);
     let child = workspace.open().fork("1/", None);
-    workspace.print(["mail", "send", &child, "person: hello"]);
+    workspace.print(["mail", "send", &child, "user: hello"]);
     let (code, events) = workspace.run_json(&server, Format::Chat, ["-c", "hi"]);
     assert_eq!(code, 0);
     assert_eq!(events.last().unwrap()["agent"], "0/", "its end is the last");

@@ -33,9 +33,9 @@ fn the_answer_is_on_standard_output_and_everything_else_on_standard_error() {
         let (code, stdout, stderr) = workspace.run_model(&server, format, ["go"]);
         assert_eq!((code, &*stdout), (0, "Line one,\nline two.\n"));
         let expected = "I look\nat it.\n\
-            → bash: command=\"echo hi; exit 3\"\n← exit 3\n\
-            → file_read: path=\"no such file\"\n← error: File not found: no such file\n\
-            → glob: pattern=\"*\"\n← 0 files\n";
+            → Bash: echo hi; exit 3\n← exit 3\n\
+            → Read: no such file\n← error: File not found: no such file\n\
+            → Find: *\n← 0 files\n";
         assert_eq!(stderr, expected);
     }
 }
@@ -164,7 +164,7 @@ fn a_wrong_model_is_refused_with_what_would_be_right() {
     let workspace = Workspace::new();
     for (model, told) in [
         ("opnai/gpt-5", "did you mean 'openai'?"),
-        ("nobody/x", "known are openai, anthropic, google"),
+        ("nobody/x", "known: openai, anthropic, google"),
         ("llama", "write provider/llama"),
         ("openai/", "write provider/name"),
         ("", "write provider/name"),

@@ -1,6 +1,6 @@
 //! Which session and agent a run works with, alone and beside others.
 
-use ikigai_testkit::{Captured, Gate, Kind, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, Gate, Kind, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, Running, assert_strict, events};
@@ -156,7 +156,7 @@ fn runs_at_the_same_time_are_sessions_of_their_own() {
     let gate = Gate::new();
     let server = {
         let gate = gate.clone();
-        ModelServer::choosing(move |request: &Captured| {
+        ModelServer::choosing(move |request: &CapturedRequest| {
             let said = request.last_user_text().unwrap();
             match request.results_since_user() {
                 0 => {

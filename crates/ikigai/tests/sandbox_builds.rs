@@ -1,22 +1,22 @@
-//! The build and test tools of every day work in a sandbox without a question.
+//! Common build and test tools work in a sandbox without questions.
 
-use crate::support::enclosed::{REACHED, Walls, in_each_sandbox};
+use crate::support::sandboxed::{Isolation, REACHED, in_each_sandbox};
 
 #[test]
 fn make_builds() {
-    in_each_sandbox(|enclosed| {
-        enclosed.workspace.write("Makefile", "all: b c\nb c: a\n\tcp a $@\n").write("a", "x\n");
+    in_each_sandbox(|fixture| {
+        fixture.workspace.write("Makefile", "all: b c\nb c: a\n\tcp a $@\n").write("a", "x\n");
         for command in ["make", "touch a && make -j2", "make -n all"] {
-            enclosed.prints(command);
+            fixture.prints(command);
         }
-        assert_eq!(enclosed.workspace.read_text("c"), "x\n");
+        assert_eq!(fixture.workspace.read_text("c"), "x\n");
     });
 }
 
 #[test]
 fn python_runs_its_tests() {
-    in_each_sandbox(|enclosed| {
-        enclosed.workspace.write(
+    in_each_sandbox(|fixture| {
+        fixture.workspace.write(
             "test_it.py",
             "import subprocess, tempfile, threading, unittest
 class It(unittest.TestCase):
@@ -34,18 +34,18 @@ class It(unittest.TestCase):
         asyncio.run(asyncio.sleep(0))
 ",
         );
-        let output = enclosed.prints("python3 -m unittest");
+        let output = fixture.prints("python3 -m unittest");
         assert!(output.contains("Ran 4 tests") && output.contains("OK"), "{output}");
     });
 }
 
 #[test]
 fn npm_runs_its_scripts_and_installs_what_is_there() {
-    in_each_sandbox(|enclosed| {
-        if !enclosed.has_tool("npm --version") {
+    in_each_sandbox(|fixture| {
+        if !fixture.has_tool("npm --version") {
             return;
         }
-        enclosed
+        fixture
             .workspace
             .write("lib/package.json", r#"{"name": "lib", "version": "1.0.0"}"#)
             .write("lib/index.js", "module.exports = 'from lib';")
@@ -59,35 +59,35 @@ fn npm_runs_its_scripts_and_installs_what_is_there() {
                  console.log(require('lib'), output.trim());",
             );
         // A package goes through the cache, which is in the home directory.
-        enclosed.prints("npm pack ./lib && npm install && rm -r node_modules && npm ci");
+        fixture.prints("npm pack ./lib && npm install && rm -r node_modules && npm ci");
         for command in ["npm test --silent", "npm run --silent test"] {
-            assert_eq!(enclosed.prints(command), "from lib child\n", "{}", enclosed.kind);
+            assert_eq!(fixture.prints(command), "from lib child\n", "{}", fixture.kind);
         }
-        assert!(!enclosed.root().join("home/.npm").exists());
+        assert!(!fixture.root().join("home/.npm").exists());
     });
 }
 
 #[test]
 fn cargo_builds_a_crate_without_dependencies() {
-    in_each_sandbox(|enclosed| {
-        enclosed
+    in_each_sandbox(|fixture| {
+        fixture
             .workspace
             .write("Cargo.toml", "[package]\nname = \"tiny\"\nedition = \"2024\"\n[workspace]\n")
             .write("src/main.rs", "fn main() { println!(\"built\"); }\n#[test]\nfn passes() {}\n");
-        enclosed.prints("cargo build && cargo check");
-        assert_eq!(enclosed.prints("cargo run -q"), "built\n");
-        let output = enclosed.prints("cargo test");
+        fixture.prints("cargo build && cargo check");
+        assert_eq!(fixture.prints("cargo run -q"), "built\n");
+        let output = fixture.prints("cargo test");
         assert!(output.contains("test passes ... ok"), "{output}");
     });
 }
 
-/// What was fetched lies in the home directory, where nothing can be written.
+/// Dependencies are in the home directory, where nothing can be written.
 #[test]
 fn cargo_builds_and_tests_with_dependencies_that_were_fetched() {
-    in_each_sandbox(|enclosed| {
-        let dependency = enclosed.root().join("outside/dependency");
+    in_each_sandbox(|fixture| {
+        let dependency = fixture.root().join("outside/dependency");
         let manifest = |rest: &str| format!("[package]\nedition = \"2024\"\n{rest}\n[workspace]\n");
-        enclosed
+        fixture
             .workspace
             .write("../outside/dependency/Cargo.toml", manifest("name = \"dependency\""))
             .write("../outside/dependency/src/lib.rs", "pub fn two() -> i32 { 2 }\n")
@@ -107,23 +107,25 @@ fn cargo_builds_and_tests_with_dependencies_that_were_fetched() {
             dependency.display()
         );
         for outside in [&*commit, "cargo fetch"] {
-            let result = enclosed.bash(outside, Walls::Down);
+            let result = fixture.bash(outside, Isolation::Unconfined);
             assert_eq!(result["data"]["exit_code"], 0, "{outside}: {result}");
         }
         std::fs::remove_dir_all(&dependency).unwrap();
-        let output = enclosed.prints("cargo build && cargo test");
+        let output = fixture.prints("cargo build && cargo test");
         assert!(output.contains("test adds_up ... ok"), "{output}");
-        assert!(!enclosed.try_to(&format!("touch ~/.cargo/new && echo {REACHED}"), Walls::Up));
+        assert!(
+            !fixture.try_to(&format!("touch ~/.cargo/new && echo {REACHED}"), Isolation::Sandboxed)
+        );
     });
 }
 
 #[test]
 fn go_builds_runs_and_tests_a_module() {
-    in_each_sandbox(|enclosed| {
-        if !enclosed.has_tool("go version") {
+    in_each_sandbox(|fixture| {
+        if !fixture.has_tool("go version") {
             return;
         }
-        enclosed
+        fixture
             .workspace
             .write("go.mod", "module tiny\n\ngo 1.19\n")
             .write(
@@ -135,20 +137,20 @@ fn go_builds_runs_and_tests_a_module() {
                 "package main\nimport \"testing\"
 func TestTwo(t *testing.T) { if two() != 2 { t.Fail() } }\n",
             );
-        assert_eq!(enclosed.prints("go build && ./tiny && go run ."), "22", "{}", enclosed.kind);
-        let output = enclosed.prints("go vet && go test ./...");
+        assert_eq!(fixture.prints("go build && ./tiny && go run ."), "22", "{}", fixture.kind);
+        let output = fixture.prints("go vet && go test ./...");
         assert!(output.starts_with("ok"), "{output}");
     });
 }
 
-/// What was downloaded is in the home directory, as with cargo.
+/// Downloads are in the home directory, as with cargo.
 #[test]
 fn go_builds_with_modules_that_were_fetched() {
-    in_each_sandbox(|enclosed| {
-        if !enclosed.has_tool("go version") {
+    in_each_sandbox(|fixture| {
+        if !fixture.has_tool("go version") {
             return;
         }
-        enclosed.workspace.write("../outside/dep.go", "package dep\nconst Two = 2\n").write(
+        fixture.workspace.write("../outside/dep.go", "package dep\nconst Two = 2\n").write(
             "../outside/fetch",
             "set -e
 cd ../outside
@@ -167,16 +169,16 @@ go build
 rm -r tiny ../outside/proxy
 ",
         );
-        enclosed
+        fixture
             .workspace
             .write("go.mod", "module tiny\n\ngo 1.19\n\nrequire example.com/dep v1.0.0\n")
             .write(
                 "main.go",
                 "package main\nimport \"example.com/dep\"\nfunc main() { print(dep.Two) }\n",
             );
-        let fetched = enclosed.bash("bash ../outside/fetch", Walls::Down);
+        let fetched = fixture.bash("bash ../outside/fetch", Isolation::Unconfined);
         assert_eq!(fetched["data"]["exit_code"], 0, "{fetched}");
-        assert_eq!(enclosed.prints("go build && ./tiny"), "2", "{}", enclosed.kind);
+        assert_eq!(fixture.prints("go build && ./tiny"), "2", "{}", fixture.kind);
     });
 }
 
@@ -194,36 +196,36 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 
 #[test]
 fn pip_installs_a_package_of_the_tree_into_an_environment() {
-    in_each_sandbox(|enclosed| {
-        if !enclosed.has_tool("python3 -c 'import ensurepip, venv'") {
+    in_each_sandbox(|fixture| {
+        if !fixture.has_tool("python3 -c 'import ensurepip, venv'") {
             return;
         }
-        enclosed.workspace.write("package/backend.py", BACKEND).write(
+        fixture.workspace.write("package/backend.py", BACKEND).write(
             "package/pyproject.toml",
             "[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n",
         );
-        let output = enclosed.prints(
+        let output = fixture.prints(
             "python3 -m venv .venv && . .venv/bin/activate && pip install --no-index ./package &&
              pip list && pip cache dir && python -c 'import tiny; print(tiny.two)'",
         );
-        assert!(!output.contains("not writable"), "{}: {output}", enclosed.kind);
+        assert!(!output.contains("not writable"), "{}: {output}", fixture.kind);
         assert!(output.ends_with("\n2\n"), "{output}");
     });
 }
 
 #[test]
 fn pytest_runs_its_tests_in_several_processes() {
-    in_each_sandbox(|enclosed| {
-        if !enclosed.has_tool("python3 -c 'import pytest, xdist'") {
+    in_each_sandbox(|fixture| {
+        if !fixture.has_tool("python3 -c 'import pytest, xdist'") {
             return;
         }
-        enclosed.workspace.write(
+        fixture.workspace.write(
             "test_it.py",
             "def test_one(): pass\ndef test_two(tmp_path): (tmp_path / 'x').write_text('x')\n",
         );
         for command in ["python3 -m pytest -q -n 2", "python3 -m pytest -q"] {
-            let output = enclosed.prints(command);
-            assert!(output.contains("2 passed"), "{}: {output}", enclosed.kind);
+            let output = fixture.prints(command);
+            assert!(output.contains("2 passed"), "{}: {output}", fixture.kind);
         }
     });
 }

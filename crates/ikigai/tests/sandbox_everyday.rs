@@ -1,4 +1,4 @@
-//! What people do every day works in a sandbox.
+//! Everyday work succeeds in a sandbox.
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -8,26 +8,26 @@ use ikigai_tools::SandboxKind;
 use serde_json::json;
 
 use crate::support::Workspace;
-use crate::support::enclosed::{REACHED, Walls, in_each_sandbox, in_sandbox};
 use crate::support::model::Format;
+use crate::support::sandboxed::{Isolation, REACHED, in_each_sandbox, in_sandbox};
 
 #[test]
 fn files_of_the_tree_and_temporary_ones_are_written() {
-    in_each_sandbox(|enclosed| {
-        enclosed.prints("mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && ln -s d a/e && rm a/e");
-        assert_eq!(enclosed.workspace.read_text("a/d"), "x\n");
-        enclosed.prints("f=$(mktemp) && echo x > $f && rm $f");
-        assert_eq!(enclosed.prints("cat <<< here"), "here\n");
-        assert_eq!(enclosed.prints("echo to > /dev/null; echo two > /dev/stderr"), "two\n");
-        enclosed.prints("chmod +x a/d && test -x a/d && mkfifo pipe && test -p pipe");
-        enclosed.prints("head -c 10 /dev/urandom > random && head -c 5 /dev/zero > zero");
+    in_each_sandbox(|fixture| {
+        fixture.prints("mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && ln -s d a/e && rm a/e");
+        assert_eq!(fixture.workspace.read_text("a/d"), "x\n");
+        fixture.prints("f=$(mktemp) && echo x > $f && rm $f");
+        assert_eq!(fixture.prints("cat <<< here"), "here\n");
+        assert_eq!(fixture.prints("echo to > /dev/null; echo two > /dev/stderr"), "two\n");
+        fixture.prints("chmod +x a/d && test -x a/d && mkfifo pipe && test -p pipe");
+        fixture.prints("head -c 10 /dev/urandom > random && head -c 5 /dev/zero > zero");
     });
 }
 
 #[test]
 fn git_commits() {
-    in_each_sandbox(|enclosed| {
-        let lines = enclosed.prints(
+    in_each_sandbox(|fixture| {
+        let lines = fixture.prints(
             "git init -q . && git config user.name a && git config user.email a@b &&
              echo x > file && git add file && git commit -qm first && git status --short &&
              git log --oneline | wc -l",
@@ -36,13 +36,13 @@ fn git_commits() {
     });
 }
 
-/// In a repository that was there before, as most are.
+/// In an existing repository, as usual.
 #[test]
 fn git_works_with_branches_stashes_and_worktrees() {
-    in_each_sandbox(|enclosed| {
+    in_each_sandbox(|fixture| {
         let repository = "git init -q -b main . && git config user.name a &&
             git config user.email a@b && echo one > file && git add . && git commit -qm one";
-        assert_eq!(enclosed.bash(repository, Walls::Down)["data"]["exit_code"], 0);
+        assert_eq!(fixture.bash(repository, Isolation::Unconfined)["data"]["exit_code"], 0);
         for step in [
             "echo two > file && git diff --stat && git stash -q && git status --short",
             "git stash pop -q && git switch -qc topic && git add -A && git commit -qm two",
@@ -55,17 +55,17 @@ fn git_works_with_branches_stashes_and_worktrees() {
             "git clone -q . copy && git -C copy pull -q && git -C copy log && rm -rf copy",
             "git clean -fdq && git fsck && git blame file && git show --stat && git bisect start",
         ] {
-            enclosed.prints(step);
+            fixture.prints(step);
         }
-        assert_eq!(enclosed.prints("cat file other && git status --short"), "two\nother\n");
+        assert_eq!(fixture.prints("cat file other && git status --short"), "two\nother\n");
     });
 }
 
-/// A Unix socket could lead to anybody's service, so the program is told which setting allows them.
+/// A Unix socket could lead to any service, so the hint names the setting that allows them.
 #[test]
 fn a_program_that_needs_a_unix_socket_is_told_of_the_setting() {
-    in_each_sandbox(|mut enclosed| {
-        enclosed.workspace.write(
+    in_each_sandbox(|mut fixture| {
+        fixture.workspace.write(
             "manager.py",
             "import multiprocessing
 if __name__ == '__main__':
@@ -73,24 +73,24 @@ if __name__ == '__main__':
         print(manager.list([1]))
 ",
         );
-        let expected = match enclosed.kind {
+        let expected = match fixture.kind {
             SandboxKind::Bubblewrap => "sandbox.unix_sockets = true",
             SandboxKind::Landlock => "no sockets at all, not even on localhost",
         };
-        let output = enclosed.fails("python3 manager.py");
-        assert!(output.lines().last().unwrap().contains(expected), "{}: {output}", enclosed.kind);
-        enclosed.sandbox.unix_sockets = true;
-        if enclosed.kind == SandboxKind::Bubblewrap {
-            assert_eq!(enclosed.prints("python3 manager.py"), "[1]\n");
+        let output = fixture.fails("python3 manager.py");
+        assert!(output.lines().last().unwrap().contains(expected), "{}: {output}", fixture.kind);
+        fixture.sandbox.unix_sockets = true;
+        if fixture.kind == SandboxKind::Bubblewrap {
+            assert_eq!(fixture.prints("python3 manager.py"), "[1]\n");
         }
     });
 }
 
-/// Pools need semaphores, which all processes of the user would share where there is no namespace for them.
+/// Pools need semaphores, which all processes of the user would share without a namespace.
 #[test]
 fn a_pool_of_python_processes_works_or_is_explained() {
-    in_each_sandbox(|enclosed| {
-        enclosed.workspace.write(
+    in_each_sandbox(|fixture| {
+        fixture.workspace.write(
             "pool.py",
             "import concurrent.futures, multiprocessing
 if __name__ == '__main__':
@@ -100,10 +100,10 @@ if __name__ == '__main__':
         print(list(pool.map(abs, [-3, 4])))
 ",
         );
-        if enclosed.kind == SandboxKind::Bubblewrap {
-            assert_eq!(enclosed.prints("python3 pool.py"), "[1, 2]\n[3, 4]\n");
+        if fixture.kind == SandboxKind::Bubblewrap {
+            assert_eq!(fixture.prints("python3 pool.py"), "[1, 2]\n[3, 4]\n");
         } else {
-            let output = enclosed.fails("python3 pool.py");
+            let output = fixture.fails("python3 pool.py");
             let hint = output.lines().last().unwrap();
             assert!(hint.contains("Python's multiprocessing"), "{output}");
         }
@@ -112,8 +112,8 @@ if __name__ == '__main__':
 
 #[test]
 fn programs_talk_to_their_children() {
-    in_each_sandbox(|enclosed| {
-        enclosed
+    in_each_sandbox(|fixture| {
+        fixture
             .workspace
             .write(
                 "loop.py",
@@ -138,72 +138,72 @@ asyncio.run(main())
                  if (isMainThread) new Worker(__filename).on('message', text => console.log(text));
                  else parentPort.postMessage('from a thread');",
             );
-        assert_eq!(enclosed.prints("python3 loop.py"), "from a child\nfrom a thread\n");
-        if enclosed.has_tool("node --version") {
-            let output = enclosed.prints("node fork.js && node worker.js");
+        assert_eq!(fixture.prints("python3 loop.py"), "from a child\nfrom a thread\n");
+        if fixture.has_tool("node --version") {
+            let output = fixture.prints("node fork.js && node worker.js");
             assert_eq!(output, "from a child\nfrom a thread\n");
         }
     });
 }
 
-/// Nobody can tell who listens at a Unix socket, so there are none unless the user asks for them. Under landlock there
-/// are none at all.
+/// It is unknown who listens on a Unix socket, so there are none unless the user allows them. Under
+/// landlock there are none at all.
 #[test]
 fn a_unix_socket_in_the_tree_is_reached_only_where_the_user_allows_sockets() {
-    in_each_sandbox(|mut enclosed| {
-        let _server = UnixListener::bind(enclosed.workspace.path("service")).unwrap();
+    in_each_sandbox(|mut fixture| {
+        let _server = UnixListener::bind(fixture.workspace.path("service")).unwrap();
         let attempt = format!(
             "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('service')\" && echo {REACHED}"
         );
-        assert!(!enclosed.try_to(&attempt, Walls::Up), "{}", enclosed.kind);
-        enclosed.sandbox.unix_sockets = true;
-        let is_reached = enclosed.try_to(&attempt, Walls::Up);
-        assert_eq!(is_reached, enclosed.kind == SandboxKind::Bubblewrap);
+        assert!(!fixture.try_to(&attempt, Isolation::Sandboxed), "{}", fixture.kind);
+        fixture.sandbox.unix_sockets = true;
+        let is_reached = fixture.try_to(&attempt, Isolation::Sandboxed);
+        assert_eq!(is_reached, fixture.kind == SandboxKind::Bubblewrap);
     });
 }
 
-/// A web server that one command starts is there for the next one, and for nobody else.
+/// A web server started by one command is available to the next one, and to no other process.
 #[test]
 fn commands_of_one_agent_share_a_loopback() {
-    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
-        if !enclosed.has_tool("curl --version") {
+    in_sandbox(SandboxKind::Bubblewrap, |fixture| {
+        if !fixture.has_tool("curl --version") {
             return;
         }
-        enclosed.workspace.write("page", "hello\n");
+        fixture.workspace.write("page", "hello\n");
         let serve = "python3 -m http.server 8391 --bind 127.0.0.1 >log 2>&1 &
             until curl -s localhost:8391/page; do sleep 0.05; done";
-        assert_eq!(enclosed.prints(serve), "hello\n");
-        assert_eq!(enclosed.prints("curl -s localhost:8391/page"), "hello\n");
+        assert_eq!(fixture.prints(serve), "hello\n");
+        assert_eq!(fixture.prints("curl -s localhost:8391/page"), "hello\n");
         let elsewhere = "curl -s localhost:8391/page || echo nobody";
-        assert_eq!(enclosed.prints_as("1/", elsewhere), "nobody\n");
-        let outside = enclosed.bash(elsewhere, Walls::Down);
+        assert_eq!(fixture.prints_as("1/", elsewhere), "nobody\n");
+        let outside = fixture.bash(elsewhere, Isolation::Unconfined);
         assert_eq!(outside["data"]["output"], "nobody\n");
-        enclosed.close();
+        fixture.close();
     });
 }
 
-/// With landlock there are no sockets, and a model must not look for the fault in the server.
+/// With landlock there are no sockets, and a model must not suspect the server.
 #[test]
 fn a_web_server_without_sockets_is_explained() {
-    in_sandbox(SandboxKind::Landlock, |enclosed| {
+    in_sandbox(SandboxKind::Landlock, |fixture| {
         for command in [
             "python3 -m http.server 8392 --bind 127.0.0.1",
             "python3 -m http.server 8392 >log 2>&1 & curl -sS localhost:8392",
             "curl -s http://127.0.0.1:8392/",
         ] {
-            let output = enclosed.fails(command);
+            let output = fixture.fails(command);
             let hint = output.lines().last().unwrap();
             assert!(hint.contains("no sockets at all, not even on localhost"), "{output}");
         }
-        enclosed.close();
+        fixture.close();
     });
 }
 
-/// The whole program, where nobody could answer a question. Caches are those of the session.
+/// The whole program, where a question could not be answered. Caches are those of the session.
 #[test]
 fn a_session_in_mode_work_serves_fetches_and_caches_without_a_question() {
-    in_sandbox(SandboxKind::Bubblewrap, |enclosed| {
-        if !enclosed.has_tool("curl --version") {
+    in_sandbox(SandboxKind::Bubblewrap, |fixture| {
+        if !fixture.has_tool("curl --version") {
             return;
         }
         let serve = "python3 -m http.server 8393 --bind 127.0.0.1 >log 2>&1 &
@@ -226,7 +226,8 @@ fn a_session_in_mode_work_serves_fetches_and_caches_without_a_question() {
     });
 }
 
-/// What an agent can write must not be where a command outside the sandbox looks for what it built before.
+/// What an agent can write must not be where a command outside the sandbox looks for earlier build
+/// results.
 #[test]
 fn outside_the_sandbox_caches_stay_where_they_are() {
     let command = json!({"command": "echo $GOCACHE$npm_config_cache"});

@@ -1,30 +1,30 @@
-//! What is run later and outside is not written from within the sandbox, and git goes on working all the same.
+//! What other programs run later cannot be written in the sandbox, and git still works.
 //!
-//! Only bubblewrap can keep a part of the tree from being written; landlock cannot, which is why the
-//! documentation names it as not covered there.
+//! Only bubblewrap can make part of the tree read-only; landlock cannot, and the documentation
+//! lists that as not covered.
 
 use ikigai_tools::SandboxKind;
 
-use crate::support::enclosed::{Enclosed, REACHED, Walls, in_each_sandbox, open};
+use crate::support::sandboxed::{Isolation, REACHED, SandboxFixture, in_each_sandbox, open};
 
 const HINT: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
 
-fn in_a_repository(test: impl Fn(Enclosed)) {
-    in_each_sandbox(|enclosed| {
-        if enclosed.kind != SandboxKind::Bubblewrap {
+fn in_a_repository(test: impl Fn(SandboxFixture)) {
+    in_each_sandbox(|fixture| {
+        if fixture.kind != SandboxKind::Bubblewrap {
             return;
         }
         let made = "git init -q -b main . && git config user.name a && git config user.email a@b &&
             echo x > file && git add file && git commit -qm first && echo start > .bashrc && echo told > AGENTS.md &&
             mkdir .ikigai && echo old > .ikigai/config.toml && echo hook > .git/hooks/old";
-        assert_eq!(enclosed.bash(made, Walls::Down)["data"]["exit_code"], 0);
-        test(enclosed);
+        assert_eq!(fixture.bash(made, Isolation::Unconfined)["data"]["exit_code"], 0);
+        test(fixture);
     });
 }
 
 #[test]
 fn what_runs_outside_is_not_written_inside() {
-    in_a_repository(|enclosed| {
+    in_a_repository(|fixture| {
         for attempt in [
             "echo x > .git/hooks/pre-commit",
             "echo x > .git/hooks/old",
@@ -42,14 +42,14 @@ fn what_runs_outside_is_not_written_inside() {
             "cp -r .git copy && mv .git/hooks .git/aside && cp -r copy/hooks .git/hooks && rm -r copy",
             "cp -r .git other && mv .git aside && mv other .git",
         ] {
-            enclosed.refuses(&format!("{attempt} && echo {REACHED}"));
+            fixture.refuses(&format!("{attempt} && echo {REACHED}"));
         }
     });
 }
 
 #[test]
 fn git_works_where_its_settings_are_guarded() {
-    in_a_repository(|enclosed| {
+    in_a_repository(|fixture| {
         for command in [
             "git status --short",
             "git checkout -q -b side && echo y > other && git add other && git commit -qm second",
@@ -61,21 +61,21 @@ fn git_works_where_its_settings_are_guarded() {
             "git clone -q . ../tmp/clone && git -C ../tmp/clone config user.name b",
             "git init -q sub && git -C sub config user.name c",
         ] {
-            enclosed.prints(command);
+            fixture.prints(command);
         }
     });
 }
 
 #[test]
 fn a_refused_change_of_gits_settings_is_explained() {
-    in_a_repository(|enclosed| {
+    in_a_repository(|fixture| {
         for command in [
             "git config user.name c",
             "git remote add origin /nowhere",
             "echo x > .git/hooks/pre-push",
             "echo x >> .bashrc",
         ] {
-            let result = enclosed.bash(command, Walls::Up);
+            let result = fixture.bash(command, Isolation::Sandboxed);
             let output = result["data"]["output"].as_str().unwrap();
             assert_eq!(output.lines().last(), Some(HINT), "{command}: {result}");
         }
@@ -84,35 +84,36 @@ fn a_refused_change_of_gits_settings_is_explained() {
 
 #[test]
 fn a_git_file_and_the_settings_of_a_submodule_are_guarded_too() {
-    in_a_repository(|enclosed| {
+    in_a_repository(|fixture| {
         let made = "git init -q ../outside/lib && cd ../outside/lib && git config user.name a &&
             git config user.email a@b && echo x > f && git add f && git commit -qm first && cd - &&
             git -c protocol.file.allow=always submodule --quiet add ../outside/lib group/lib &&
             git commit -qm sub && git worktree add -q ../outside/side";
-        let made = enclosed.bash(made, Walls::Down);
+        let made = fixture.bash(made, Isolation::Unconfined);
         assert_eq!(made["data"]["exit_code"], 0, "{made}");
-        enclosed.refuses(&format!("git -C group/lib config x.y z && echo {REACHED}"));
-        enclosed.refuses(&format!(
+        fixture.refuses(&format!("git -C group/lib config x.y z && echo {REACHED}"));
+        fixture.refuses(&format!(
             "echo x > .git/modules/group/lib/hooks/pre-commit && echo {REACHED}"
         ));
-        enclosed.prints(
+        fixture.prints(
             "cd group/lib && echo y > f && git -c user.name=a -c user.email=b commit -qam 2",
         );
     });
-    in_a_repository(|mut enclosed| {
-        let side = enclosed.root().join("outside/side");
-        enclosed.bash("git worktree add -q ../outside/side", Walls::Down);
-        enclosed.sandbox.write.push(open(&side));
-        enclosed.refuses(&format!("echo x > ../outside/side/.git && echo {REACHED}"));
+    in_a_repository(|mut fixture| {
+        let side = fixture.root().join("outside/side");
+        fixture.bash("git worktree add -q ../outside/side", Isolation::Unconfined);
+        fixture.sandbox.write.push(open(&side));
+        fixture.refuses(&format!("echo x > ../outside/side/.git && echo {REACHED}"));
         let attempt = format!("cd ../outside && mv side/.git side/aside && echo {REACHED}");
-        assert!(!enclosed.try_to(&attempt, Walls::Up));
+        assert!(!fixture.try_to(&attempt, Isolation::Sandboxed));
     });
 }
 
-/// Nobody has to write into the settings who can put others in their place, or hide them from who looks for them.
+/// A command need not write the settings if it can replace them, or hide them from those who look
+/// for them.
 #[test]
 fn a_submodule_is_not_put_aside_with_its_settings() {
-    in_a_repository(|enclosed| {
+    in_a_repository(|fixture| {
         let made = "rm -rf .git/modules .git/old; mkdir -p .git/modules/a/lib/hooks && cd .git/modules/a/lib && cp ../../../config . && touch HEAD";
         let change = "echo x >> .git/modules/a/lib/config";
         for before in [
@@ -121,56 +122,60 @@ fn a_submodule_is_not_put_aside_with_its_settings() {
             "rm .git/modules/a/lib/HEAD",
             "ln -sf refs/heads/none .git/modules/a/lib/HEAD",
         ] {
-            enclosed.bash(made, Walls::Down);
+            fixture.bash(made, Isolation::Unconfined);
             let at_once = format!("{before}; {change} && echo {REACHED}");
-            assert!(!enclosed.try_to(&at_once, Walls::Up), "{before}");
+            assert!(!fixture.try_to(&at_once, Isolation::Sandboxed), "{before}");
             // The next command finds what this one has left.
             assert!(
-                !enclosed.try_to(&format!("{change} && echo {REACHED}"), Walls::Up),
+                !fixture.try_to(&format!("{change} && echo {REACHED}"), Isolation::Sandboxed),
                 "{before}"
             );
-            enclosed.bash(made, Walls::Down);
-            assert!(enclosed.try_to(&at_once, Walls::Down), "no attempt: {before}");
+            fixture.bash(made, Isolation::Unconfined);
+            assert!(fixture.try_to(&at_once, Isolation::Unconfined), "no attempt: {before}");
         }
     });
 }
 
-/// It leads out of what is mounted, and every later command failed.
+/// It leads outside the mounted folders, and once made every later command fail.
 #[test]
 fn a_link_among_the_submodules_is_passed_over() {
-    in_a_repository(|enclosed| {
-        enclosed.bash(
+    in_a_repository(|fixture| {
+        fixture.bash(
             "mkdir -p ../outside/x && touch ../outside/x/HEAD ../outside/x/config",
-            Walls::Down,
+            Isolation::Unconfined,
         );
-        enclosed.prints("ln -s $PWD/../outside .git/modules");
-        enclosed.prints("git status --short");
+        fixture.prints("ln -s $PWD/../outside .git/modules");
+        fixture.prints("git status --short");
     });
 }
 
-/// A command can make folders of any depth and number where submodules are looked for. That once ended the watchdog,
-/// and with it the supervision of all commands.
+/// A command can create folders of any depth and number where submodules are looked up. That once
+/// ended the watchdog, and with it the supervision of all commands.
 #[test]
 fn folders_that_a_command_makes_among_the_submodules_neither_end_the_watchdog_nor_hide_one() {
-    in_a_repository(|enclosed| {
-        enclosed
-            .bash("mkdir -p .git/modules/lib/hooks && touch .git/modules/lib/HEAD", Walls::Down);
+    in_a_repository(|fixture| {
+        fixture.bash(
+            "mkdir -p .git/modules/lib/hooks && touch .git/modules/lib/HEAD",
+            Isolation::Unconfined,
+        );
         let attempt = format!("echo x > .git/modules/lib/hooks/new && echo {REACHED}");
         for folders in ["deep$(printf /a%.0s {1..1000})", "many/{1..2000}"] {
-            enclosed.prints(&format!("mkdir -p .git/modules/{folders}"));
-            assert!(!enclosed.try_to(&attempt, Walls::Up), "{folders}");
-            enclosed.prints("git status --short && echo y >> file && git commit -qam more");
-            enclosed.bash("rm -r .git/modules/[dm]*", Walls::Down);
+            fixture.prints(&format!("mkdir -p .git/modules/{folders}"));
+            assert!(!fixture.try_to(&attempt, Isolation::Sandboxed), "{folders}");
+            fixture.prints("git status --short && echo y >> file && git commit -qam more");
+            fixture.bash("rm -r .git/modules/[dm]*", Isolation::Unconfined);
         }
-        enclosed.refuses(&attempt);
+        fixture.refuses(&attempt);
     });
 }
 
 #[test]
 fn a_guarded_place_that_is_asked_for_by_its_path_can_be_written() {
-    in_a_repository(|mut enclosed| {
-        enclosed.sandbox.write.push(open(&enclosed.workspace.path(".git/hooks")));
-        enclosed.prints("echo x > .git/hooks/pre-commit");
-        assert!(!enclosed.try_to(&format!("git config a.b c && echo {REACHED}"), Walls::Up));
+    in_a_repository(|mut fixture| {
+        fixture.sandbox.write.push(open(&fixture.workspace.path(".git/hooks")));
+        fixture.prints("echo x > .git/hooks/pre-commit");
+        assert!(
+            !fixture.try_to(&format!("git config a.b c && echo {REACHED}"), Isolation::Sandboxed)
+        );
     });
 }

@@ -1,8 +1,8 @@
-//! A command that fails for want of something outside says how to ask for it.
+//! A command that fails because of the sandbox tells how to request access.
 
 use ikigai_tools::SandboxKind;
 
-use crate::support::enclosed::{Enclosed, Walls, in_each_sandbox};
+use crate::support::sandboxed::{Isolation, SandboxFixture, in_each_sandbox};
 use crate::support::skip;
 
 const NETWORK: &str =
@@ -23,15 +23,15 @@ fn refused(kind: SandboxKind) -> &'static str {
     }
 }
 
-fn last_line(enclosed: &Enclosed, command: &str) -> String {
-    let result = enclosed.bash(command, Walls::Up);
+fn last_line(fixture: &SandboxFixture, command: &str) -> String {
+    let result = fixture.bash(command, Isolation::Sandboxed);
     result["data"]["output"].as_str().unwrap().lines().last().unwrap_or("").to_owned()
 }
 
 #[test]
 fn a_place_that_cannot_be_written_is_explained() {
-    in_each_sandbox(|enclosed| {
-        let line = |command: &str| last_line(&enclosed, command);
+    in_each_sandbox(|fixture| {
+        let line = |command: &str| last_line(&fixture, command);
         for command in [
             "echo x > ../outside/file",
             "touch ../outside/new",
@@ -41,22 +41,22 @@ fn a_place_that_cannot_be_written_is_explained() {
             "python3 -c \"open('../outside/file', 'w')\"",
             "git init -q ../outside/repository",
         ] {
-            assert_eq!(line(command), refused(enclosed.kind), "{}: {command}", enclosed.kind);
+            assert_eq!(line(command), refused(fixture.kind), "{}: {command}", fixture.kind);
         }
         assert_eq!(line("echo x > ../outside/file; echo done"), "done");
         assert_eq!(line("echo failed; exit 1"), "failed");
     });
 }
 
-/// Without a network the address does not matter; with one, none of these would be reached either.
+/// Without a network the address does not matter; with one, none of these could be reached either.
 #[test]
 fn a_network_that_is_not_there_is_explained() {
-    in_each_sandbox(|enclosed| {
-        enclosed.workspace.write(
+    in_each_sandbox(|fixture| {
+        fixture.workspace.write(
             "Cargo.toml",
             "[package]\nname = \"tiny\"\nedition = \"2024\"\n[dependencies]\nrand = \"0.9\"\n[workspace]\n",
         );
-        enclosed.workspace.write("src/lib.rs", "");
+        fixture.workspace.write("src/lib.rs", "");
         for command in [
             "curl -sS http://example.invalid/",
             "curl -sS http://192.0.2.1/",
@@ -73,53 +73,55 @@ fn a_network_that_is_not_there_is_explained() {
             "ssh -o BatchMode=yes example.invalid true",
         ] {
             let program = command.split(' ').next().unwrap();
-            if !enclosed.has(program) {
+            if !fixture.has(program) {
                 skip(&format!("{program} is not installed"));
                 continue;
             }
-            if program == "ssh" && enclosed.bash("id -un", Walls::Up)["data"]["exit_code"] != 0 {
+            if program == "ssh"
+                && fixture.bash("id -un", Isolation::Sandboxed)["data"]["exit_code"] != 0
+            {
                 skip("ssh does not work for a user without a name");
                 continue;
             }
-            let line = last_line(&enclosed, command);
-            let is_socket = enclosed.kind == SandboxKind::Landlock && line == NO_SOCKETS;
-            assert!(line == NETWORK || is_socket, "{}: {command}: {line}", enclosed.kind);
+            let line = last_line(&fixture, command);
+            let is_socket = fixture.kind == SandboxKind::Landlock && line == NO_SOCKETS;
+            assert!(line == NETWORK || is_socket, "{}: {command}: {line}", fixture.kind);
         }
     });
 }
 
-/// A server that somebody runs on this machine is not reached, and it is not the server's fault.
+/// A server on this machine cannot be reached, and that is not the server's fault.
 #[test]
 fn a_server_on_localhost_that_cannot_be_reached_is_explained() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
     let port = address.port();
-    in_each_sandbox(|enclosed| {
+    in_each_sandbox(|fixture| {
         for command in [
             format!("exec 3<>/dev/tcp/127.0.0.1/{port}"),
             format!("curl -sS http://localhost:{port}/"),
             format!("curl -s http://{address}/"),
         ] {
-            if command.starts_with("curl") && !enclosed.has("curl") {
+            if command.starts_with("curl") && !fixture.has("curl") {
                 skip("curl is not installed");
                 continue;
             }
-            let expected = match enclosed.kind {
+            let expected = match fixture.kind {
                 SandboxKind::Bubblewrap => LOCALHOST,
                 SandboxKind::Landlock => NO_SOCKETS,
             };
-            assert_eq!(last_line(&enclosed, &command), expected, "{}: {command}", enclosed.kind);
+            assert_eq!(last_line(&fixture, &command), expected, "{}: {command}", fixture.kind);
         }
     });
 }
 
 #[test]
 fn a_place_of_secrets_that_was_asked_for_is_explained() {
-    in_each_sandbox(|enclosed| {
+    in_each_sandbox(|fixture| {
         for command in ["cat ~/.ssh/id", "cat \"$HOME/.aws/key\"", "ls ~/.ssh"] {
-            let line = last_line(&enclosed, command);
-            assert_eq!(line, SECRETS, "{}: {command}", enclosed.kind);
+            let line = last_line(&fixture, command);
+            assert_eq!(line, SECRETS, "{}: {command}", fixture.kind);
         }
-        assert_eq!(last_line(&enclosed, "cat ~/notes"), "open");
+        assert_eq!(last_line(&fixture, "cat ~/notes"), "open");
     });
 }

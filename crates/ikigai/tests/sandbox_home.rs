@@ -1,4 +1,5 @@
-//! The home folder as the working tree: what ikigai keeps there stays hidden, whatever a command moves around it.
+//! The home directory as the working tree: ikigai's own files stay hidden, whatever a command moves
+//! around them.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 use crate::sandbox_landlock::without_bubblewrap;
 use crate::support::{Workspace, ended, result};
 
-/// One command moves a folder away, and the next one would find what was hidden in it under another name.
+/// One command moves a folder away, and the next one would find its hidden files under another
+/// name.
 const MOVES: [&str; 9] = [
     "mv ~/.local ~/moved",
     "mv ~/.local/share ~/moved",
@@ -22,12 +24,12 @@ const MOVES: [&str; 9] = [
     EXCHANGE,
 ];
 
-/// `renameat2` with its flag `RENAME_EXCHANGE`.
+/// `renameat2` with `RENAME_EXCHANGE`.
 const EXCHANGE: &str = "mkdir -p ~/own && python3 -c 'import ctypes, os
 home = os.environ[\"HOME\"].encode()
 print(ctypes.CDLL(None).renameat2(-100, home + b\"/own\", -100, home + b\"/.local\", 2))'";
 
-/// The file of the database and that of the settings, as on a usual machine.
+/// The database and the configuration, as on a usual machine.
 const OWN_FILES: [&str; 2] = [".local/share/ikigai/ikigai.db", ".config/ikigai/config.toml"];
 
 fn in_usual_places<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
@@ -37,7 +39,7 @@ fn in_usual_places<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command
         .env("TMPDIR", "/tmp")
 }
 
-/// A home with a session in its database, and with settings.
+/// A home with a session in its database, and with a configuration.
 fn home_with_secrets() -> Workspace {
     let workspace = Workspace::new();
     workspace.write("../home/.config/ikigai/config.toml", "# SECRET\n");
@@ -65,7 +67,7 @@ fn assert_in_place(workspace: &Workspace, after: &str) {
 #[test]
 fn no_command_moves_a_folder_around_what_is_ikigais_own() {
     let workspace = home_with_secrets();
-    // What the write-ahead log has is in the file, too.
+    // What is in the write-ahead log is also in the file.
     let flush = format!("{}/{}", workspace.home().display(), OWN_FILES[0]);
     rusqlite::Connection::open(flush)
         .unwrap()
@@ -88,7 +90,7 @@ fn no_command_moves_a_folder_around_what_is_ikigais_own() {
     );
 }
 
-/// A command could put a folder of its own in the place of the link, with settings for the next start.
+/// A command could replace the link with a folder that contains settings for the next start.
 #[test]
 fn nothing_runs_where_a_command_could_replace_a_link_to_what_is_ikigais_own() {
     for (link, target) in [(".config/ikigai", "dots/ikigai"), (".local", "dots/local")] {
@@ -123,7 +125,7 @@ fn nothing_runs_where_a_command_could_replace_a_link_to_the_settings_that_were_n
     assert!(run("../outside/my.toml").1.contains("ran"));
 }
 
-/// Its rules cannot hide what lies in a folder that can be written, so no command runs there.
+/// Landlock cannot hide a path in a writable folder, so no command runs there.
 #[test]
 fn with_landlock_no_command_runs_in_a_tree_around_what_is_ikigais_own() {
     let workspace = home_with_secrets();
@@ -138,7 +140,7 @@ fn with_landlock_no_command_runs_in_a_tree_around_what_is_ikigais_own() {
         let error = refused["error"].as_str().unwrap_or_default();
         assert!(error.contains("landlock cannot hide"), "{}: {refused}", folder.display());
     }
-    // Beside it they run, and move nothing.
+    // Next to it they run, and move nothing.
     for command in MOVES {
         let mut program = without_bubblewrap(&workspace).unwrap();
         program.arg("-C").arg(workspace.directory());

@@ -1,4 +1,4 @@
-//! The program where there is no bubblewrap: landlock takes its place.
+//! The program without bubblewrap: landlock takes its place.
 
 use std::fs;
 use std::process::Command;
@@ -12,9 +12,9 @@ use crate::support::{Workspace, ended, pid, skip, wait_for};
 
 const SCRIPT: &str = include_str!("support/without-bubblewrap.sh");
 
-/// The program without bubblewrap; `None`, and that is said, where landlock does not work either.
+/// The program without bubblewrap; `None`, with a message, if landlock does not work either.
 pub(crate) fn without_bubblewrap(workspace: &Workspace) -> Option<Command> {
-    // Never without: what is mounted would be so for everybody.
+    // Never without a namespace: the mount would affect the whole system.
     let Some(options) = unshare() else {
         skip("this system does not let the tests hide bubblewrap");
         return None;
@@ -52,7 +52,7 @@ fn a_turn_without_bubblewrap_keeps_its_commands_in_the_tree() {
     assert_eq!(files, ["new\n", "old\n"]);
 }
 
-/// As on systems that mount the home a second time.
+/// As on systems that mount the home directory a second time.
 #[test]
 fn a_secret_is_hidden_by_all_names_that_mounts_give_it() {
     let workspace = Workspace::new();
@@ -68,7 +68,7 @@ fn a_secret_is_hidden_by_all_names_that_mounts_give_it() {
     }
 }
 
-/// It said that the configuration could not be read.
+/// It once reported that the configuration could not be read.
 #[test]
 fn mail_of_the_command_line_names_the_tool_also_where_the_configuration_is_refused() {
     let workspace = Workspace::new();
@@ -95,7 +95,7 @@ fn doctor_says_that_commands_in_landlock_have_no_sockets() {
     assert!(found.contains(told), "{found}");
 }
 
-/// Its rules cannot hide what lies in a folder that can be written.
+/// Landlock cannot hide a path in a writable folder.
 #[test]
 fn a_directory_in_which_landlock_cannot_work_is_told_by_doctor() {
     let workspace = Workspace::new();

@@ -1,5 +1,5 @@
-//! A sandbox that works, but cannot be had for a command: the command needs approval, and no weaker sandbox takes its
-//! place.
+//! A sandbox that works in general but not for one command: the command needs approval, and no
+//! weaker sandbox takes its place.
 
 use std::process::Command;
 
@@ -14,15 +14,15 @@ use crate::support::{Workspace, ended, skip};
 
 const FAILING: &str = include_str!("support/failing-bubblewrap.sh");
 
-/// A program whose sandbox cannot be had for any command.
+/// A program whose sandbox fails for every command.
 struct Lost {
     workspace: Workspace,
     program: Command,
-    /// Why not.
+    /// Why it fails.
     why: String,
 }
 
-/// The one where bubblewrap fails; landlock would work.
+/// Bubblewrap fails; landlock would work.
 fn lost_bubblewrap() -> Option<Lost> {
     let Some(options) = unshare() else {
         skip("this system does not let the tests replace bubblewrap");
@@ -40,7 +40,7 @@ fn lost_bubblewrap() -> Option<Lost> {
     Some(Lost { program: program(), workspace, why: why.to_owned() })
 }
 
-/// The one where landlock fails: it cannot hide what lies in the tree.
+/// Landlock fails: it cannot hide a path in the tree.
 fn lost_landlock() -> Option<Lost> {
     let workspace = Workspace::new();
     let mut program = without_bubblewrap(&workspace)?;
@@ -69,7 +69,7 @@ fn touch() -> ModelServer {
     ModelServer::start([call, Reply::text("Done.")])
 }
 
-/// What `doctor` finds is what `run` has: both settle it by the same trial.
+/// `doctor` and `run` find the same sandbox: both settle it by the same trial.
 #[test]
 fn where_bubblewrap_fails_altogether_doctor_says_so_and_names_the_other_sandbox() {
     if lost_bubblewrap().is_none() {

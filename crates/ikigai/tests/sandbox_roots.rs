@@ -1,4 +1,4 @@
-//! Roots: what a command can write is fixed when the session opens, and stays what it was.
+//! Roots: what a command can write is fixed when the session starts, and stays the same.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,24 +7,24 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::sandbox_landlock::without_bubblewrap;
-use crate::support::enclosed::{REACHED, Walls, content, in_each_sandbox, open};
+use crate::support::sandboxed::{Isolation, REACHED, content, in_each_sandbox, open};
 use crate::support::{Workspace, ended, result};
 
-/// One command puts a link where a root was, and the next one would be let into what it leads to.
+/// One command replaces a root with a link, and the next one would get access to its target.
 #[test]
 fn a_root_inside_another_one_cannot_be_swapped_for_a_link() {
-    in_each_sandbox(|mut enclosed| {
-        enclosed.workspace.folder("sub/deep");
+    in_each_sandbox(|mut fixture| {
+        fixture.workspace.folder("sub/deep");
         for name in ["sub", "sub/deep"] {
-            enclosed.sandbox.write.push(open(&enclosed.workspace.path(name)));
+            fixture.sandbox.write.push(open(&fixture.workspace.path(name)));
         }
-        let outside = enclosed.root().join("outside");
+        let outside = fixture.root().join("outside");
         for name in ["sub", "sub/deep"] {
             let swap = format!("mv {name} aside; ln -sT {} {name}", outside.display());
-            enclosed.bash(&swap, Walls::Up);
-            let result = enclosed.bash(&format!("echo new > {name}/file"), Walls::Up);
-            assert_eq!(content(outside.join("file")), "old\n", "{}: {result}", enclosed.kind);
-            let at = |name: &str| enclosed.workspace.path(name);
+            fixture.bash(&swap, Isolation::Sandboxed);
+            let result = fixture.bash(&format!("echo new > {name}/file"), Isolation::Sandboxed);
+            assert_eq!(content(outside.join("file")), "old\n", "{}: {result}", fixture.kind);
+            let at = |name: &str| fixture.workspace.path(name);
             if at(name).is_symlink() {
                 fs::remove_file(at(name)).unwrap();
                 fs::rename(at("aside"), at(name)).unwrap();
@@ -36,36 +36,36 @@ fn a_root_inside_another_one_cannot_be_swapped_for_a_link() {
 
 #[test]
 fn a_root_that_was_replaced_is_an_error_that_names_it() {
-    in_each_sandbox(|mut enclosed| {
-        enclosed.workspace.folder("../side");
-        let side = enclosed.root().join("side");
-        enclosed.sandbox.write.push(open(&side));
-        assert_eq!(enclosed.prints("echo ran"), "ran\n");
-        let aside = enclosed.root().join("aside");
+    in_each_sandbox(|mut fixture| {
+        fixture.workspace.folder("../side");
+        let side = fixture.root().join("side");
+        fixture.sandbox.write.push(open(&side));
+        assert_eq!(fixture.prints("echo ran"), "ran\n");
+        let aside = fixture.root().join("aside");
         fs::rename(&side, &aside).unwrap();
-        symlink(enclosed.root().join("outside"), &side).unwrap();
+        symlink(fixture.root().join("outside"), &side).unwrap();
         for _ in 0..2 {
-            let result = enclosed.bash("echo ran", Walls::Up);
+            let result = fixture.bash("echo ran", Isolation::Sandboxed);
             let error = result["error"].as_str().unwrap();
             let named = format!("{} is not what it was", side.display());
-            assert!(error.contains(&named), "{}: {error}", enclosed.kind);
+            assert!(error.contains(&named), "{}: {error}", fixture.kind);
         }
         fs::remove_file(&side).unwrap();
         fs::rename(&aside, &side).unwrap();
-        assert_eq!(enclosed.prints("echo ran"), "ran\n");
+        assert_eq!(fixture.prints("echo ran"), "ran\n");
     });
 }
 
-/// Somebody else who runs such a file would act as the user.
+/// Another user who runs such a file would act as its owner.
 #[test]
 fn no_file_is_left_with_a_setuid_or_setgid_bit() {
-    in_each_sandbox(|enclosed| {
-        enclosed.refuses(&format!("touch a && chmod 4755 a && test -u a && echo {REACHED}"));
-        enclosed.refuses(&format!("touch b && chmod g+s b && test -g b && echo {REACHED}"));
+    in_each_sandbox(|fixture| {
+        fixture.refuses(&format!("touch a && chmod 4755 a && test -u a && echo {REACHED}"));
+        fixture.refuses(&format!("touch b && chmod g+s b && test -g b && echo {REACHED}"));
         let python = "import os; os.close(os.open('c', os.O_CREAT | os.O_WRONLY, 0o4755))";
-        enclosed.refuses(&format!("python3 -c \"{python}\"; test -u c && echo {REACHED}"));
-        enclosed.bash("touch d; install -m 4755 d e; cp --preserve a f; true", Walls::Up);
-        for entry in fs::read_dir(enclosed.workspace.directory()).unwrap() {
+        fixture.refuses(&format!("python3 -c \"{python}\"; test -u c && echo {REACHED}"));
+        fixture.bash("touch d; install -m 4755 d e; cp --preserve a f; true", Isolation::Sandboxed);
+        for entry in fs::read_dir(fixture.workspace.directory()).unwrap() {
             let entry = entry.unwrap();
             let is_made_inside = ["d", "e"].iter().any(|name| entry.file_name() == *name);
             let mode = entry.metadata().unwrap().permissions().mode();
@@ -74,7 +74,7 @@ fn no_file_is_left_with_a_setuid_or_setgid_bit() {
     });
 }
 
-/// A variable that looks like a secret is for commands that the user has approved to leave the sandbox.
+/// A variable that looks like a secret is only for commands approved to leave the sandbox.
 #[test]
 fn secrets_in_the_environment_are_not_handed_to_sandboxed_commands() {
     let workspace = Workspace::new();
@@ -96,7 +96,8 @@ fn secrets_in_the_environment_are_not_handed_to_sandboxed_commands() {
     assert_eq!(run(&outside)["data"]["output"], "GITHUB_TOKEN,MY_KEY,db_password,PLAIN\n");
 }
 
-/// Whoever can read it can type into the user's windows. It need not be in the home directory.
+/// A process that can read it can type into the user's windows. It need not be in the home
+/// directory.
 #[test]
 fn the_key_of_the_display_is_hidden_wherever_the_environment_says_it_is() {
     let workspace = Workspace::new();
@@ -110,7 +111,7 @@ fn the_key_of_the_display_is_hidden_wherever_the_environment_says_it_is() {
     }
 }
 
-/// One command could swap it for a link, and the next one would be let into what that leads to.
+/// One command could replace it with a link, and the next one would get access to its target.
 #[test]
 fn the_folder_for_temporary_files_is_never_inside_the_tree() {
     let workspace = Workspace::new();
@@ -125,7 +126,7 @@ fn the_folder_for_temporary_files_is_never_inside_the_tree() {
     assert!(stderr.contains("no folder for temporary files"), "{stderr}");
 }
 
-/// Somebody else may have taken the name first.
+/// Another user may have taken the name first.
 #[test]
 fn a_temporary_folder_that_is_taken_by_somebody_else_is_passed_over() {
     let workspace = Workspace::new();
@@ -136,18 +137,18 @@ fn a_temporary_folder_that_is_taken_by_somebody_else_is_passed_over() {
     assert_eq!(result["data"]["exit_code"], 0, "{result}");
 }
 
-/// With a folder of the tree first in `PATH`, `bash` could be the agent's own.
+/// With a folder of the tree first in `PATH`, `bash` could have been planted by the agent.
 #[test]
 fn a_planted_bash_is_run_by_nobody() {
-    in_each_sandbox(|mut enclosed| {
-        enclosed.workspace.write("bin/bash", format!("#!/bin/sh\necho {REACHED}\n"));
-        let planted = enclosed.workspace.path("bin/bash");
+    in_each_sandbox(|mut fixture| {
+        fixture.workspace.write("bin/bash", format!("#!/bin/sh\necho {REACHED}\n"));
+        let planted = fixture.workspace.path("bin/bash");
         fs::set_permissions(&planted, fs::Permissions::from_mode(0o755)).unwrap();
-        let path = format!("{}:/usr/bin:/bin", enclosed.workspace.text("bin"));
-        enclosed.reopen_with("PATH", &path);
-        for walls in [Walls::Up, Walls::Down] {
-            let result = enclosed.bash("echo $PATH", walls);
-            assert_eq!(result["data"]["output"], format!("{path}\n"), "{walls:?}");
+        let path = format!("{}:/usr/bin:/bin", fixture.workspace.text("bin"));
+        fixture.reopen_with("PATH", &path);
+        for isolation in [Isolation::Sandboxed, Isolation::Unconfined] {
+            let result = fixture.bash("echo $PATH", isolation);
+            assert_eq!(result["data"]["output"], format!("{path}\n"), "{isolation:?}");
         }
     });
 }
@@ -160,7 +161,7 @@ fn a_planted_program_is_not_granted_the_network() {
     workspace.write("bin/id", format!("#!/bin/sh\necho {REACHED}\n"));
     fs::set_permissions(workspace.path("bin/id"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", workspace.text("bin"));
-    // Without the network it is the agent's own business.
+    // Without the network it only concerns the agent.
     for (command, is_planted) in [("true; id -u", true), ("id -u", false)] {
         let arguments = json!({ "command": command });
         let result = result_of(workspace.tool_command("bash", arguments).env("PATH", &path));

@@ -1,6 +1,6 @@
 //! Several agents on one screen: who is in view, who asks, who has mail.
 
-use ikigai_testkit::{Cast, Gate, ModelServer, Point, Reply};
+use ikigai_testkit::{AgentScripts, Gate, ModelServer, Point, Reply};
 use serde_json::json;
 
 use crate::support::Workspace;
@@ -36,7 +36,7 @@ fn the_separator_and_alt_arrows_lead_through_the_family() {
 #[test]
 fn switching_in_the_middle_of_streams_never_mixes_them() {
     let (first, second) = (Gate::new(), Gate::new());
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -67,7 +67,7 @@ fn switching_in_the_middle_of_streams_never_mixes_them() {
 
 #[test]
 fn the_team_is_a_list_that_leads_to_its_agents() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [
@@ -97,7 +97,7 @@ fn the_team_is_a_list_that_leads_to_its_agents() {
 
 #[test]
 fn an_agent_in_the_background_that_asks_is_marked_and_rings() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::call("c1", "fork", json!({"prompt": "do"})), Reply::text("Begun.")])
         .role(
             "0/0/",
@@ -176,7 +176,7 @@ fn mail_waits_while_the_person_writes_and_wakes_the_agent_when_they_are_done() {
 
 #[test]
 fn two_terminals_in_one_folder_are_two_agents_that_mail_each_other() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("Hi."), Reply::text("Thank you, 1/.")])
         .role("1/", [Reply::text("Hello.")])
         .start();
@@ -201,7 +201,7 @@ fn two_terminals_in_one_folder_are_two_agents_that_mail_each_other() {
 
 #[test]
 fn terminals_that_were_opened_before_anybody_spoke_are_agents_of_one_session_too() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("Hi."), Reply::text("Thank you, 1/.")])
         .role("1/", [Reply::text("Hello.")])
         .start();
@@ -226,7 +226,7 @@ fn terminals_that_were_opened_before_anybody_spoke_are_agents_of_one_session_too
 
 #[test]
 fn an_agent_that_is_gone_offers_another_one() {
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("Hi.")])
         .role("1/", [Reply::text("New here.")])
         .role("2/", [Reply::text("Newer still.")])
@@ -279,5 +279,5 @@ fn another_model_answers_from_the_next_request_on() {
     screen.asks("/model other", "Switched to openai/other");
     screen.wait_until("the status", |shown| shown.lines().last().unwrap().contains("openai/other"));
     screen.asks("and now?", "● I am other.");
-    screen.asks("/model nobody/x", "'nobody' is no provider");
+    screen.asks("/model nobody/x", "'nobody' is not a provider");
 }

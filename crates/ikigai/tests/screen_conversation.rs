@@ -25,7 +25,7 @@ fn what_is_said_called_and_answered_stands_behind_its_sign() {
     let expected = [
         "❯ look for work",
         "● I look.",
-        "→ grep: pattern=\"TODO\", glob=\"*.rs\"",
+        "→ Search: \"TODO\" in *.rs",
         "← 1 match",
         "  main.rs:1: // TODO: more",
         "● There is one.",

@@ -245,6 +245,22 @@ fn control_g_edits_in_the_editor() {
     wait_for_input(&screen, &["❯ kept"]);
 }
 
+/// The editor runs outside the sandbox, so it must not be a program that an agent has put into the tree.
+#[test]
+fn an_editor_that_was_planted_in_the_tree_is_not_run() {
+    let workspace = Workspace::new();
+    for (program, text) in [("bin/my-editor", "planted"), ("../home/bin/my-editor", "genuine")] {
+        workspace.write(program, format!("#!/bin/sh\necho {text} > \"$1\"\n"));
+        workspace.set_mode(program, 0o755);
+    }
+    let (planted, genuine) = (workspace.text("bin"), workspace.home().join("bin"));
+    let path = format!("{planted}:{}:/usr/bin:/bin", genuine.display());
+    let mut command = command(&workspace, &nobody());
+    let mut screen = Screen::start(command.env("EDITOR", "my-editor").env("PATH", path), 80, 24);
+    screen.types("begun\x07");
+    wait_for_input(&screen, &["❯ genuine"]);
+}
+
 /// A screen whose editor is this script.
 fn with_editor(command: &mut Command, workspace: &Workspace, script: &str) -> Screen {
     workspace.write("editor", script);

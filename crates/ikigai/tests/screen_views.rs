@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ikigai_testkit::{Cast, ModelServer, Reply};
+use ikigai_testkit::{AgentScripts, ModelServer, Reply};
 use serde_json::json;
 
 use crate::support::Workspace;
@@ -12,7 +12,7 @@ use crate::support::screen::{ALT_DOWN, ALT_UP, Screen, assert_intact, command};
 #[test]
 fn the_main_views() {
     for (width, height) in [(80, 24), (40, 10), (200, 60)] {
-        let server = Cast::new()
+        let server = AgentScripts::new()
             .role(
                 "0/",
                 [
@@ -118,7 +118,7 @@ fn the_picture_of_the_readme_is_what_two_terminals_show() {
     let fix = json!({"path": "sum.sh", "old_string": "i < $1", "new_string": "i <= $1"});
     let thanks = "Right, thank you: the loop ended one too early. Fixed.";
     let done = "Done: the loop in `sum.sh` is **fixed**.";
-    let server = Cast::new()
+    let server = AgentScripts::new()
         .role(
             "0/",
             [

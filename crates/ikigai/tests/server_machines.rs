@@ -5,7 +5,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ikigai_testkit::{Captured, ModelServer, PostgresServer, Raw, Reply, checker, fresh_database};
+use ikigai_testkit::{
+    CapturedRequest, ModelServer, PostgresServer, Raw, Reply, checker, fresh_database,
+};
 use rustix::process::{Signal, geteuid, kill_process};
 use serde_json::{Value, json};
 
@@ -51,7 +53,7 @@ fn can_be_divided() -> bool {
 }
 
 /// `2/` asks and waits; who gets the question answers it.
-fn answers(request: &Captured) -> Reply {
+fn answers(request: &CapturedRequest) -> Reply {
     let said = request.last_user_text().unwrap_or_default();
     match request.results_since_user() {
         0 if said.contains("question") => send("a", "1/", "reply"),
@@ -139,7 +141,7 @@ fn of_another_machines_process_only_its_lease_tells_that_it_is_gone() {
 }
 
 /// Every process forks its children and waits for them; each of them writes to the next process's agent.
-fn busy(request: &Captured) -> Reply {
+fn busy(request: &CapturedRequest) -> Reply {
     let id = request.agent().unwrap_or_else(|| "0/".to_owned());
     let number: usize = id.split('/').next().unwrap().parse().unwrap();
     let is_child = id.matches('/').count() > 1;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ikigai_testkit::{Captured, ModelServer, PostgresServer, Reply, checker};
+use ikigai_testkit::{CapturedRequest, ModelServer, PostgresServer, Reply, checker};
 
 use crate::support::Workspace;
 use crate::support::model::Format;
@@ -14,7 +14,7 @@ use crate::support::scene::{forks, send, wait};
 const BETWEEN: u32 = 4;
 
 /// Two children write to their parent, which waits for them and says something to each mail.
-fn play(request: &Captured) -> Reply {
+fn play(request: &CapturedRequest) -> Reply {
     let results = request.results_since_user();
     match request.agent().as_deref() {
         Some("0/") | None => match results {

@@ -1,7 +1,7 @@
 //! `ikigai sessions`: which there are, which one is meant, and how one ends.
 
 use ikigai_conversation::SessionId;
-use ikigai_store::{Budget, Place, Process};
+use ikigai_store::{Budget, Location, Process};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ const FIRST: &str = "01900000-1000-7000-8000-000000000000";
 const SECOND: &str = "01900000-2000-7000-8000-000000000000";
 
 fn create(database: &OpenDatabase, directory: String, id: &str) {
-    let place = Place { machine: Process::current().machine, directory };
+    let place = Location { machine: Process::current().machine, directory };
     let id = SessionId::new(Uuid::parse_str(id).unwrap());
     let budget = Budget { wakes: 32, requests: 300 };
     database.wait(database.store.create_session(place, id, budget));

@@ -1,8 +1,8 @@
 //! A folder of its own for every test, and the program run in it.
 
-pub(crate) mod enclosed;
 pub(crate) mod model;
 pub(crate) mod processes;
+pub(crate) mod sandboxed;
 pub(crate) mod scene;
 pub(crate) mod screen;
 pub(crate) mod story;
@@ -26,7 +26,7 @@ use ikigai_store::{
     AgentLimits, Budget, Ending, Lease, NewFork, Next, Outcome, Process, Step, Store,
 };
 use ikigai_testkit::{Kind, Raw, drop_database, fresh_database};
-use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, Prepared, ToolResult};
+use ikigai_tools::{Commands, Context, Dispatcher, OutputSize, ToolResult, Work, built_in};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};
@@ -416,11 +416,10 @@ impl Library {
         let context =
             Context::new(&self.directory, self.size, self.commands.clone(), interrupt.clone());
         let arguments = arguments.to_string();
-        let dispatcher = Dispatcher::<()>::new(Vec::new());
-        let Ok(Prepared::Call(call)) = dispatcher.dispatch(tool, arguments.as_bytes()) else {
-            panic!("{tool} is refused");
-        };
-        call.run(&context).await.result
+        let dispatcher = Dispatcher::<()>::new(built_in());
+        let call = dispatcher.dispatch(tool, arguments.as_bytes()).expect("it is understood");
+        let Work::Executor(executor) = call.work() else { panic!("{tool} is a step") };
+        executor.run(&context).await.result
     }
 
     pub(crate) async fn close(&self) {
@@ -488,7 +487,7 @@ impl OpenDatabase {
         let fork = NewFork {
             prompt: None,
             name: name.map(str::to_owned),
-            context: ikigai_store::Context::Fresh,
+            context: ikigai_store::ForkContext::Fresh,
             limits: AgentLimits { agents: 100, depth: 4 },
             system: None,
         };

@@ -1,6 +1,6 @@
 //! Calls in a turn: committed, run, closed, sent back.
 
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_stable, events, results_in, said};
@@ -18,9 +18,11 @@ fn echo(text: &str) -> Value {
 fn echoed(id: &str, text: &str, response: &str) -> [Value; 2] {
     let arguments = echo(text).to_string();
     let call = json!({"tool_call_id": id, "name": "bash", "arguments": arguments,
-        "response": response});
+        "response": response, "effects": ["command"],
+        "shown": {"verb": "Bash", "subject": format!("echo {text}")}});
     let output = ran(&format!("{text}\n")).to_string();
-    let result = json!({"tool_call_id": id, "name": "bash", "output": output, "success": true});
+    let result = json!({"tool_call_id": id, "name": "bash", "output": output, "success": true,
+        "shown": {"outcome": "exit 0", "state": "succeeded"}});
     let line = format!("bash(command=\"echo {text}\")");
     [json!(["tool_call", line, call]), json!(["tool_result", "exit 0", result])]
 }
@@ -155,7 +157,7 @@ fn text_that_came_with_calls_stands_before_them_in_log_and_request() {
 fn a_turn_of_many_responses_is_one_stable_conversation() {
     const ROUNDS: usize = 20;
     for format in Format::BOTH {
-        let next = |request: &Captured| match results_in(request).len() {
+        let next = |request: &CapturedRequest| match results_in(request).len() {
             ROUNDS => Reply::text("done").usage(1, 1),
             done => Reply::call(&format!("c{done}"), "bash", echo(&done.to_string())).usage(1, 1),
         };

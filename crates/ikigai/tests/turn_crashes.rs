@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ikigai_testkit::{Captured, ModelServer, Point, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Point, Reply};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ const CALLS: usize = 10;
 const KILLS: usize = 15;
 
 /// A turn of ten calls, every second one to the database. What a call does carries its id.
-fn busy_model(captured: &Captured) -> Reply {
+fn busy_model(captured: &CapturedRequest) -> Reply {
     let id = format!("call_{}", captured.messages().len());
     match captured.results_since_user() {
         CALLS => Reply::text(WELL_AGAIN),

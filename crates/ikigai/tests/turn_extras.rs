@@ -1,7 +1,7 @@
 //! What a provider wants back with a response goes back to it, and to no other; a session may change its model
 //! in the middle.
 
-use ikigai_testkit::{Captured, ModelServer, Reply, assert_prefix};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply, assert_prefix};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -61,7 +61,7 @@ fn tool_use() -> Value {
 }
 
 /// The content of the first answer in a request of Anthropic's format.
-fn first_answer(request: &Captured) -> Value {
+fn first_answer(request: &CapturedRequest) -> Value {
     request.messages()[1]["content"].clone()
 }
 
@@ -192,7 +192,7 @@ fn a_session_goes_on_with_the_other_providers_model_and_back() {
         assert_prefix(&requests[older], &requests[newer]);
     }
     // Both were sent the same results, of all turns so far.
-    let outputs = |request: &Captured| -> Vec<String> {
+    let outputs = |request: &CapturedRequest| -> Vec<String> {
         results_in(request).into_iter().map(|(_, output)| output).collect()
     };
     assert_eq!(outputs(&requests[6]), outputs(&requests[7])[..6]);
@@ -216,7 +216,7 @@ fn each_provider_gets_its_own_key_and_no_other() {
     workspace.run_model(&server, Format::Chat, ["go"]);
     workspace.run_model(&server, Format::Anthropic, ["-c", "go"]);
     let requests = server.requests();
-    let all = |request: &Captured| format!("{:?}{}", request.headers, request.text());
+    let all = |request: &CapturedRequest| format!("{:?}{}", request.headers, request.text());
     assert_eq!(requests[0].header("authorization"), Some("Bearer key-of-openai"));
     assert!(!all(&requests[0]).contains("key-of-anthropic"));
     assert_eq!(requests[1].header("x-api-key"), Some("key-of-anthropic"));

@@ -177,7 +177,7 @@ fn what_is_no_models_answer_ends_the_turn() {
     at_once(Format::BOTH, |format| {
         for (fault, told) in [
             (Reply::long_line(20 << 20), "a line of the stream is longer than 8 MiB"),
-            (Reply::sse("data: {\"choices\": [}\n\n"), "what the server sent is no JSON"),
+            (Reply::sse("data: {\"choices\": [}\n\n"), "the server did not send JSON"),
             (
                 Reply::page("<title>Welcome</title>"),
                 "the server answered with a web page, not with a model's stream: http://127.0.0.1:",

@@ -42,7 +42,7 @@ fn a_database_that_vanishes_ends_the_turn_and_its_call_is_closed_when_it_is_back
     let (code, stdout, stderr) = workspace.run_model(&server, Format::Chat, ["go"]);
     let database = workspace.database();
     let told = format!(
-        "ikigai: The database {} was moved or deleted while it was in use: put it back, or start again",
+        "ikigai: The database {} was moved or deleted while it was in use: put it back, or restart",
         database.display()
     );
     assert_eq!((code, &*stdout, stderr.lines().last()), (1, "", Some(&*told)));
@@ -198,7 +198,7 @@ fn a_full_disk_is_told_and_waited_for() {
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert_eq!(stdout, format!("there was room\n0\n130\n{WELL_AGAIN}\n0\n"), "{told:?}");
     let full = format!(
-        "No space left for the database {}: free some, nothing was lost",
+        "No space left for the database {}: free some space; nothing was lost",
         workspace.text("disk/ikigai.db")
     );
     assert_eq!(told[0].matches(&format!("⚠ {full}; waiting\n")).count(), 1, "{}", told[0]);

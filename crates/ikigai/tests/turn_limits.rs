@@ -1,6 +1,6 @@
 //! Limits of a turn and of a session's requests.
 
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_stable, errors_of, events, results_in, said};
@@ -195,14 +195,14 @@ fn text_says_what_stopped_it() {
     let workspace = Workspace::new();
     let mut command = workspace.run_command(&server, Format::Chat, ["go"]);
     let (code, stdout, stderr) = ended(command.env("IKIGAI_MAX_REQUESTS", "1"));
-    let told = "→ bash: command=\"echo 0\"\n← exit 0\nikigai: Request budget used up (1)\n";
+    let told = "→ Bash: echo 0\n← exit 0\nikigai: Request budget used up (1)\n";
     assert_eq!((code, &*stdout, &*stderr), (1, "", told));
 }
 
 /// Other tools, or another model, are the only things that may change a request's beginning.
 #[test]
 fn a_lower_limit_changes_nothing_of_what_was_sent() {
-    let reply = |request: &Captured| match request.tool_choice() {
+    let reply = |request: &CapturedRequest| match request.tool_choice() {
         Value::Null => call(results_in(request).len()),
         _ => Reply::text("enough"),
     };

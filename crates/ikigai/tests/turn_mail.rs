@@ -1,6 +1,6 @@
 //! Mail in a turn, and the turn that it starts.
 
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -27,7 +27,7 @@ fn texts_of(kind: &str, log: &[Value]) -> Vec<String> {
 }
 
 /// The text of the last message of a request, which is the user's.
-fn last_text(request: &Captured) -> String {
+fn last_text(request: &CapturedRequest) -> String {
     let messages = request.messages();
     let last = messages.last().unwrap();
     assert_eq!(last["role"], "user");
@@ -156,16 +156,14 @@ fn the_answers_of_all_turns_are_on_standard_output() {
     let workspace = Workspace::new();
     let (code, stdout, stderr) = workspace.run_model(&server, Format::Chat, ["go"]);
     assert_eq!((code, &*stdout), (0, "first\nsecond\n"));
-    let told = format!(
-        "→ mail: action=\"send\", to=\"0/\", body=\"x\"\n← sent #1 to 0/\n{ONE}\n#1 from 0/: \"x\"\n"
-    );
+    let told = format!("→ Mail: to 0/: x\n← sent #1 to 0/\n{ONE}\n#1 from 0/: \"x\"\n");
     assert_eq!(stderr, told);
 }
 
 /// The counter ends what two agents, or one with itself, would go on with for ever.
 #[test]
 fn an_agent_that_always_writes_to_itself_is_woken_as_often_as_the_budget_allows() {
-    let reply = |request: &Captured| match request.results_since_user() {
+    let reply = |request: &CapturedRequest| match request.results_since_user() {
         0 => {
             let number = request.messages().len();
             Reply::call(&format!("c{number}"), "mail", send("0/", "again"))

@@ -1,6 +1,6 @@
 //! What every model is told first.
 
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -33,7 +33,7 @@ fn instructions(prompt: &str) -> &str {
 }
 
 /// What the user says in a request, message by message.
-fn user_texts(request: &Captured) -> Vec<String> {
+fn user_texts(request: &CapturedRequest) -> Vec<String> {
     let text = |message: &Value| match &message["content"] {
         Value::String(text) => text.clone(),
         blocks => {

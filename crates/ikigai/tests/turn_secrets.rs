@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use ikigai_testkit::{Captured, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::support::model::{Format, assert_strict};
@@ -74,7 +74,7 @@ impl Watched {
     /// Fails if a secret, or ten characters of it, is in what was printed, in a file, or in the body of a
     /// request.
     #[track_caller]
-    fn assert_hidden(mut self, requests: &[Arc<Captured>], secrets: &[String]) {
+    fn assert_hidden(mut self, requests: &[Arc<CapturedRequest>], secrets: &[String]) {
         let mut folders = vec![self.workspace.home(), self.workspace.directory()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -105,13 +105,13 @@ fn file(path: &Path) -> (String, Vec<u8>) {
 }
 
 /// All headers of a request, the one with the key among them.
-fn headers(captured: &Captured) -> String {
+fn headers(captured: &CapturedRequest) -> String {
     let lines = captured.headers.iter().map(|(name, value)| format!("{name}: {value}"));
     lines.collect::<Vec<_>>().join(", ")
 }
 
 /// Every way in which a server can repeat what it was sent.
-fn echoes(captured: &Captured) -> Vec<Reply> {
+fn echoes(captured: &CapturedRequest) -> Vec<Reply> {
     let said = headers(captured);
     let secret = ["x-api-key", "x-goog-api-key", "authorization"];
     let secret = secret.iter().find_map(|name| captured.header(name)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ikigai_testkit::{Captured, Gate, ModelServer, Reply};
+use ikigai_testkit::{CapturedRequest, Gate, ModelServer, Reply};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -478,7 +478,7 @@ fn a_call_by_hand_is_not_checked() {
 #[test]
 fn what_a_killed_turn_has_written_down_can_be_taken_back() {
     let workspace = Workspace::new();
-    let many = |captured: &Captured| {
+    let many = |captured: &CapturedRequest| {
         let number = captured.messages().len();
         Reply::calls([write(&format!("file {number}"), "x")])
     };

@@ -1,10 +1,10 @@
-//! What may be sent.
+//! The body of a message.
 
 use ikigai_store::BODY_LIMIT;
 
 use crate::error::MailError;
 
-/// The body as it is stored: trimmed. A NUL, which not every database can store, becomes U+FFFD.
+/// The body as it is stored: trimmed. NUL becomes U+FFFD, because not every database can store it.
 pub(crate) fn checked(body: &str) -> Result<String, MailError> {
     let body = body.trim().replace('\0', "\u{FFFD}");
     match body.len() {
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_is_stored_without_white_space_around_it() {
+    fn a_body_is_stored_trimmed() {
         assert_eq!(checked(" \n\t\u{2003}a  b\r\n\u{85}"), Ok("a  b".to_owned()));
         for blank in ["", " ", "\n\r\n\t", "\u{a0}\u{2028}"] {
             assert_eq!(checked(blank), Err(MailError::EmptyBody));
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nul_becomes_a_character_that_every_database_can_store() {
+    fn a_nul_is_replaced() {
         assert_eq!(checked("a\0b"), Ok("a\u{fffd}b".to_owned()));
     }
 }

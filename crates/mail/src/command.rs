@@ -1,4 +1,4 @@
-//! `/mail`: the same mailbox, as a user types it.
+//! The `/mail` command: the same mailbox for the user.
 
 use ikigai_store::{InboxFilter, Step};
 
@@ -14,15 +14,15 @@ Usage: /mail [inbox]
        /mail send AGENT TEXT
        /mail unread ID";
 
-/// A typed command, ready for the store.
+/// A parsed command, ready for the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What is to be done.
+    /// What to do.
     pub step: Step,
 }
 
 impl Command {
-    /// Reads what stands behind `/mail`.
+    /// Parses the arguments of `/mail`.
     ///
     /// # Errors
     /// The text to show: what is wrong, or the usage.
@@ -55,7 +55,7 @@ impl Command {
         Command::checked(parse_id_text(id).map(Step::Read))
     }
 
-    /// Makes a message unread.
+    /// Marks a message unread.
     #[allow(clippy::missing_errors_doc, reason = "as with read")]
     pub fn unread(id: &str) -> Result<Command, String> {
         Command::checked(parse_id_text(id).map(Step::Unread))
@@ -85,7 +85,7 @@ fn split_word(text: &str) -> (&str, &str) {
     }
 }
 
-/// Takes one pair of quotes off.
+/// Removes one pair of quotes.
 fn without_quotes(text: &str) -> &str {
     let text = text.trim();
     ['"', '\'']
@@ -97,7 +97,7 @@ fn without_quotes(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::AgentId;
-    use ikigai_store::Address;
+    use ikigai_store::AgentAddress;
 
     use super::*;
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn sent(to: &str, body: &str) -> Step {
-        Step::Send { to: Address::Id(agent(to)), given: to.to_owned(), body: body.to_owned() }
+        Step::Send { to: AgentAddress::Id(agent(to)), given: to.to_owned(), body: body.to_owned() }
     }
 
     #[track_caller]
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_understood() {
+    fn every_form_is_parsed() {
         let all = InboxFilter { unread: None, from: None, limit: 50, offset: 0 };
         for line in ["", " ", "inbox", "  inbox  "] {
             check(line, Ok(Step::Inbox(all.clone())));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_of_quotes_is_taken_off() {
+    fn one_pair_of_quotes_is_removed() {
         check("send 1/ \"a b\"", Ok(sent("1/", "a b")));
         check("send 1/ 'a b'", Ok(sent("1/", "a b")));
         check("send 1/ \"\"a\"\"", Ok(sent("1/", "\"a\"")));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_argument_names_the_usage() {
+    fn a_missing_argument_shows_the_usage() {
         check("read", Err("Missing argument. Use /mail read ID"));
         check("unread ", Err("Missing argument. Use /mail unread ID"));
         for line in ["send", "send 1/", "send 1/  "] {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told_the_usage_one_line_per_form() {
+    fn anything_else_shows_the_usage_with_one_line_per_form() {
         for line in ["help", "Inbox", "inbox 5", "delete 5", "5", "reads 5", "--help"] {
             check(line, Err(USAGE));
         }

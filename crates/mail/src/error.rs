@@ -1,4 +1,4 @@
-//! What a call or a command of mail is told when it is not carried out, letter by letter.
+//! Errors of mail calls and commands, letter by letter.
 
 use ikigai_conversation::AgentId;
 use ikigai_store::{BODY_LIMIT, MAILBOX_LIMIT, Outcome};
@@ -7,42 +7,42 @@ use ikigai_tools::ToolResult;
 /// Why nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MailError {
-    /// No action at all.
+    /// A parameter is missing.
     #[error("Missing required parameter: {0}")]
     Missing(&'static str),
-    /// The action is no string.
+    /// The action is not a string.
     #[error("Invalid action type")]
     ActionType,
     /// There is no such action.
     #[error("Unknown action: {}", cut(.0))]
     UnknownAction(String),
-    /// A filter of the inbox is wrong.
+    /// A filter of the inbox is invalid.
     #[error("Invalid parameter: {0}")]
     InvalidFilter(&'static str),
-    /// A string that is no positive number.
+    /// A string that is not a positive number.
     #[error("Invalid message ID")]
     InvalidId,
     /// Neither a number nor a string.
     #[error("Invalid id type")]
     IdType,
-    /// No such message in this mailbox, whoever else may have it.
+    /// There is no such message in this mailbox, even if another mailbox has it.
     #[error("Message #{0} not found")]
     NoMail(i128),
-    /// Nothing to send.
+    /// The body is empty.
     #[error("Message body cannot be empty")]
     EmptyBody,
-    /// Too much to send.
+    /// The body is too large.
     #[error(
         "Message body too large ({0} bytes, at most {BODY_LIMIT}): put it in a file and send its path"
     )]
     BodyTooLarge(usize),
-    /// No such agent.
+    /// There is no such agent.
     #[error("Agent {} not found", cut(.0))]
     NoAgent(String),
     /// The recipient was killed.
     #[error("Agent {0} is dead")]
     Dead(AgentId),
-    /// The recipient does not read.
+    /// The recipient has too much unread mail.
     #[error("Mailbox of agent {0} is full ({MAILBOX_LIMIT} unread)")]
     Full(AgentId),
     /// The database refused the step.
@@ -51,18 +51,18 @@ pub enum MailError {
 }
 
 impl MailError {
-    /// The failure that an outcome tells of, if it is one.
+    /// The error that an outcome stands for, if it does.
     pub fn of(outcome: &Outcome) -> Option<MailError> {
         match outcome {
             Outcome::Inbox(_)
             | Outcome::Read(_)
             | Outcome::MadeUnread(_)
             | Outcome::Sent { .. } => None,
-            // No step of mail comes to these.
+            // No step of mail has these outcomes.
             Outcome::Forked(_)
             | Outcome::Killed(_)
             | Outcome::Agents(_)
-            | Outcome::Waited(_)
+            | Outcome::WaitEnded(_)
             | Outcome::Abandoned
             | Outcome::Refused(_) => Some(MailError::Database),
             Outcome::NoMail(id) => Some(MailError::NoMail(i128::from(*id))),
@@ -79,7 +79,7 @@ impl From<MailError> for ToolResult {
     }
 }
 
-/// What a model made up may be long.
+/// A model can make up long values.
 fn cut(text: &str) -> String {
     text.chars().take(64).collect()
 }

@@ -1,15 +1,18 @@
-//! Mail between agents: the rules of a mailbox, the `mail` tool, the texts of `/mail` and notifications.
+//! Mail between agents: the rules of a mailbox, the `mail` tool, and the texts of `/mail` and
+//! notifications.
 //!
-//! The rows are the store's business, and so is everything that must hold at the commit. Here is what needs
-//! no row: which calls are understood, which checks come in which order, and how an outcome is told to a
-//! model ([`render_result`]) and to an agent that is woken ([`notification()`]); [`Command`] is what a user types.
-//! Everything in this crate is pure.
+//! The store keeps the rows and enforces what must hold at a commit. This crate decides everything
+//! that needs no row: which calls are valid, the order of checks, and how an outcome is shown to a
+//! model ([`render_result`]) and to an agent that is woken ([`notification()`]). [`Command`] is
+//! what a user types. Everything in it is pure.
 //!
 //! # Invariants
 //!
-//! - Every text of the contract stands once, in [`MailError`] or in the module that makes it.
+//! - Every text of the contract is written once, in [`MailError`] or in the module that produces
+//!   it.
 //! - Sender and time are never parameters.
-//! - A body that reaches the store is trimmed, not empty, and at most [`BODY_LIMIT`](ikigai_store::BODY_LIMIT) bytes long.
+//! - A body that reaches the store is trimmed, not empty, and at most
+//!   [`BODY_LIMIT`](ikigai_store::BODY_LIMIT) bytes long.
 //!
 //! # Example
 //!
@@ -37,4 +40,4 @@ pub use notification::notification;
 pub use preview::preview;
 pub use relative_time::relative_time;
 pub use result::render_result;
-pub use tool::TOOL;
+pub use tool::tool;

@@ -1,17 +1,17 @@
-//! What an agent is told when mail has come.
+//! The notification of new mail.
 
 use ikigai_conversation::{Body, NewMessage, Notification};
 use ikigai_store::Unread;
 
 use crate::preview::preview;
 
-/// The message that wakes an agent: how much is unread, and the beginning of what is new.
+/// The message that wakes an agent: the number of unread messages, and the start of each new one.
 pub fn notification(unread: &Unread) -> NewMessage {
     let count = unread.count;
     let messages = if count == 1 { "message" } else { "messages" };
     let mut content = format!("[Notification: You have {count} unread {messages} in your inbox]");
     for mail in &unread.new {
-        // As a JSON string, so that no text of a sender can pass for a line of ours.
+        // As a JSON string, so that a sender's text cannot imitate a line of the notification.
         let preview = serde_json::Value::from(preview(&mail.body));
         content.push_str(&format!("\n#{} from {}: {preview}", mail.id, mail.from));
     }
@@ -21,16 +21,16 @@ pub fn notification(unread: &Unread) -> NewMessage {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::{AgentId, MailId};
-    use ikigai_store::Announced;
+    use ikigai_store::Announcement;
 
     use super::*;
 
     fn unread(count: u32, bodies: &[&str]) -> Unread {
         let id = |number| MailId::new(number).unwrap();
-        let new: Vec<Announced> = bodies
+        let new: Vec<Announcement> = bodies
             .iter()
             .zip((1..).map(|back| 10 - back))
-            .map(|(body, number)| Announced {
+            .map(|(body, number)| Announcement {
                 id: id(number),
                 from: AgentId::top_level(1),
                 body: (*body).to_owned(),
@@ -47,14 +47,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_counts_all_that_is_unread() {
+    fn the_first_line_counts_all_unread_mail() {
         check(1, &[], &["[Notification: You have 1 unread message in your inbox]"]);
         check(2, &[], &["[Notification: You have 2 unread messages in your inbox]"]);
         check(1000, &[], &["[Notification: You have 1000 unread messages in your inbox]"]);
     }
 
     #[test]
-    fn a_line_follows_for_each_that_is_new_in_the_order_given() {
+    fn each_new_message_has_a_line_in_the_given_order() {
         check(
             3,
             &["first", "a\r\n\r\nb"],
@@ -66,7 +66,7 @@ mod tests {
         );
     }
 
-    /// No text of a sender can pass for a line or a quotation mark of ours.
+    /// A sender's text cannot imitate a line or a quotation mark of the notification.
     #[test]
     fn a_preview_is_a_json_string() {
         check(
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_names_all_that_it_announces() {
+    fn the_notification_names_all_mail_that_it_announces() {
         let unread = unread(3, &["a", "b"]);
         let ids = [9, 8, 1].map(|id| MailId::new(id).unwrap()).to_vec();
         let expected = Body::Notification(Notification { mail: ids });

@@ -1,14 +1,14 @@
-//! The beginning of a message, on one line.
+//! The start of a message, on one line.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Characters as a person counts them.
+/// Characters as a reader counts them: graphemes.
 const CHARACTERS: usize = 50;
-/// Bytes, dots included: a single character can be made as long as one likes.
+/// Bytes, dots included: a single grapheme can be arbitrarily long.
 const BYTES: usize = 400;
 const DOTS: &str = "...";
 
-/// The first 50 characters with every run of line breaks as one space, then `...` if there was more.
+/// The first 50 characters with every run of line breaks as one space, then `...` if there is more.
 pub fn preview(body: &str) -> String {
     let folded = fold_line_breaks(body);
     let shown: &str = match folded.grapheme_indices(true).nth(CHARACTERS) {
@@ -21,7 +21,8 @@ pub fn preview(body: &str) -> String {
     format!("{}{DOTS}", fitting(shown, BYTES - DOTS.len()))
 }
 
-/// As many whole characters as fit; of a first one that does not fit, as many code points.
+/// As many whole characters as fit. If the first one does not fit, as many
+/// of its code points as do.
 fn fitting(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
@@ -64,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn fifty_characters_are_whole_and_fifty_one_are_cut() {
+    fn fifty_characters_are_kept_and_fifty_one_are_cut() {
         check(&"x".repeat(50), &"x".repeat(50));
         check(&"x".repeat(51), &format!("{}...", "x".repeat(50)));
     }
 
     #[test]
-    fn a_character_is_what_a_person_sees_as_one() {
+    fn a_character_is_a_grapheme() {
         let family = "👨‍👩‍👧";
         check(&family.repeat(15), &family.repeat(15));
         check(&"e\u{301}".repeat(51), &format!("{}...", "e\u{301}".repeat(50)));
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_400_bytes_in_50_characters_is_whole_and_one_more_byte_is_cut() {
+    fn a_body_of_400_bytes_in_50_characters_is_kept_and_one_more_byte_is_cut() {
         let character = "👍\u{301}\u{301}";
         assert_eq!(character.len(), 8);
         check(&character.repeat(50), &character.repeat(50));
@@ -106,7 +107,7 @@ mod tests {
         check(&character.repeat(51), &format!("{}...", character.repeat(49)));
     }
 
-    /// A mail holds at most 16 KB; a preview of anything longer is no slower for its length.
+    /// The time for a preview does not depend on the length of the body.
     #[test]
     fn a_character_of_60_kilobytes_is_cut_between_code_points() {
         let huge = format!("a{}b", "\u{20dd}".repeat(20_000));
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_left_as_it_is() {
+    fn a_short_body_is_unchanged() {
         for body in ["", "x", "a  b", "tab\there", "\u{1b}[31m", "…"] {
             check(body, body);
         }

@@ -1,8 +1,8 @@
-//! How long ago, in words.
+//! Relative times in words.
 
 use ikigai_conversation::Time;
 
-/// `2 minutes ago`, `yesterday`, …; what lies in the future by some clock is `just now`.
+/// `2 minutes ago`, `yesterday`, …. A time in the future, by some other clock, is `just now`.
 pub fn relative_time(then: Time, now: Time) -> String {
     const MINUTE: i64 = 60_000;
     const HOUR: i64 = 60 * MINUTE;
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_the_largest_whole_unit() {
+    fn times_use_the_largest_whole_unit() {
         let second = 1_000;
         let (minute, hour, day) = (60 * second, 3_600 * second, 86_400 * second);
         for (ago, expected) in [

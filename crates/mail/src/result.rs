@@ -1,13 +1,13 @@
-//! What a model is told of a step's outcome.
+//! The result of a step, as the model gets it.
 
-use ikigai_store::Outcome;
+use ikigai_store::{InboxPage, Outcome};
 use ikigai_tools::ToolResult;
 use serde_json::{Value, json};
 
 use crate::error::MailError;
 use crate::preview::preview;
 
-/// The bare result of a `mail` call; without an outcome the database has refused the step.
+/// The bare result of a `mail` call. Without an outcome the database has refused the step.
 pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
     let Some(outcome) = outcome else {
         return MailError::Database.into();
@@ -15,34 +15,22 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
     if let Some(error) = MailError::of(outcome) {
         return error.into();
     }
-    let fields = match outcome {
+    match outcome {
         Outcome::Inbox(page) => {
-            let messages: Vec<Value> = page
-                .mail
-                .iter()
-                .map(|mail| {
-                    json!({
-                        "id": mail.id.value(),
-                        "from": mail.from.to_string(),
-                        "unread": mail.unread,
-                        "preview": preview(&mail.body),
-                    })
-                })
-                .collect();
-            match page.more {
-                0 => json!({"messages": messages, "unread_count": page.unread}),
-                more => json!({"messages": messages, "unread_count": page.unread, "more": more}),
-            }
+            let line = format!("{} unread, {} shown", page.unread, page.mail.len());
+            bare(inbox(page)).summed_up(line)
         }
-        Outcome::Read(mail) => json!({
+        Outcome::Read(mail) => bare(json!({
             "id": mail.id.value(),
             "from": mail.from.to_string(),
             "timestamp": mail.sent_at.to_seconds_text(),
             "body": mail.body,
-        }),
-        Outcome::MadeUnread(id) => json!({"id": id.value(), "unread": true}),
+        }))
+        .summed_up(format!("#{} from {}", mail.id.value(), mail.from)),
+        Outcome::MadeUnread(id) => bare(json!({"id": id.value(), "unread": true})),
         Outcome::Sent { id, to } => {
-            json!({"sent": true, "to": to.to_string(), "id": id.value()})
+            bare(json!({"sent": true, "to": to.to_string(), "id": id.value()}))
+                .summed_up(format!("sent #{} to {to}", id.value()))
         }
         Outcome::NoMail(_)
         | Outcome::NoAgent(_)
@@ -51,12 +39,34 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
         | Outcome::Forked(_)
         | Outcome::Killed(_)
         | Outcome::Agents(_)
-        | Outcome::Waited(_)
+        | Outcome::WaitEnded(_)
         | Outcome::Abandoned
         | Outcome::Refused(_) => {
             unreachable!("a failure was told above")
         }
-    };
+    }
+}
+
+fn inbox(page: &InboxPage) -> Value {
+    let messages: Vec<Value> = page
+        .mail
+        .iter()
+        .map(|mail| {
+            json!({
+                "id": mail.id.value(),
+                "from": mail.from.to_string(),
+                "unread": mail.unread,
+                "preview": preview(&mail.body),
+            })
+        })
+        .collect();
+    match page.more {
+        0 => json!({"messages": messages, "unread_count": page.unread}),
+        more => json!({"messages": messages, "unread_count": page.unread, "more": more}),
+    }
+}
+
+fn bare(fields: Value) -> ToolResult {
     match fields {
         Value::Object(fields) => ToolResult::bare(fields),
         other => unreachable!("a result is an object, not {other}"),
@@ -66,7 +76,7 @@ pub fn render_result(outcome: Option<&Outcome>) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::{AgentId, MailId, Time};
-    use ikigai_store::{InboxPage, Listed, Mail};
+    use ikigai_store::{InboxEntry, Mail};
 
     use super::*;
 
@@ -79,8 +89,8 @@ mod tests {
         MailId::new(number).unwrap()
     }
 
-    fn listed(number: i64, unread: bool, body: &str) -> Listed {
-        Listed { id: id(number), from: AgentId::top_level(1), unread, body: body.to_owned() }
+    fn listed(number: i64, unread: bool, body: &str) -> InboxEntry {
+        InboxEntry { id: id(number), from: AgentId::top_level(1), unread, body: body.to_owned() }
     }
 
     #[test]
@@ -111,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn sending_names_the_recipient_and_the_message() {
+    fn the_result_of_sending_names_recipient_and_message() {
         let to = AgentId::top_level(1);
         check(&Outcome::Sent { id: id(7), to }, r#"{"sent":true,"to":"1/","id":7}"#);
         check(&Outcome::MadeUnread(id(7)), r#"{"id":7,"unread":true}"#);

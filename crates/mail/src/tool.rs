@@ -1,7 +1,12 @@
-//! The `mail` tool: its declaration, and its own parser with the contract's texts.
+//! The `mail` tool: its declaration, and its own parser with the texts of the contract.
 
+use std::sync::Arc;
+
+use ikigai_conversation::EffectKind;
 use ikigai_store::{InboxFilter, Step};
-use ikigai_tools::{Arguments, Declaration, Parameter, ParameterType, StepTool, ToolResult};
+use ikigai_tools::{
+    Arguments, BuiltIn, Call, Declaration, Parameter, ParameterType, Tool, ToolResult,
+};
 use serde_json::Value;
 
 use crate::address::{parse_agent, send};
@@ -9,28 +14,28 @@ use crate::body;
 use crate::error::MailError;
 
 /// The tool, for a dispatcher whose steps the store performs.
-pub const TOOL: StepTool<Step> = StepTool { declaration: &DECLARATION, prepare };
+pub fn tool() -> Arc<dyn Tool<Step>> {
+    let description = "Send and receive messages to/from other agents";
+    let declaration = Declaration::new("mail", description, PARAMETERS);
+    BuiltIn::new(declaration, &[EffectKind::Database], prepare).shared()
+}
 
 /// Only `action` is required: what else a call needs depends on it, and is checked here.
-const DECLARATION: Declaration = Declaration {
-    name: "mail",
-    description: "Send and receive messages to/from other agents",
-    parameters: &[
-        Parameter {
-            name: "action",
-            description: "Operation to perform",
-            value: ParameterType::Choice(&["inbox", "read", "send"]),
-            required: true,
-        },
-        optional("to", ParameterType::Text, "Recipient agent ID (required for send)"),
-        optional("body", ParameterType::Text, "Message body (required for send)"),
-        optional("id", ParameterType::Integer, "Message ID (required for read)"),
-        optional("unread", ParameterType::Boolean, "Inbox: only unread"),
-        optional("from", ParameterType::Text, "Inbox: only from it"),
-        optional("limit", ParameterType::Integer, "Inbox: 1-200, default 50"),
-        optional("offset", ParameterType::Integer, "Inbox: skip"),
-    ],
-};
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "action",
+        description: "Operation to perform",
+        value: ParameterType::Choice(&["inbox", "read", "send"]),
+        required: true,
+    },
+    optional("to", ParameterType::Text, "Recipient agent ID (required for send)"),
+    optional("body", ParameterType::Text, "Message body (required for send)"),
+    optional("id", ParameterType::Integer, "Message ID (required for read)"),
+    optional("unread", ParameterType::Boolean, "Inbox: only unread"),
+    optional("from", ParameterType::Text, "Inbox: only from it"),
+    optional("limit", ParameterType::Integer, "Inbox: 1-200, default 50"),
+    optional("offset", ParameterType::Integer, "Inbox: skip"),
+];
 
 const fn optional(
     name: &'static str,
@@ -40,8 +45,29 @@ const fn optional(
     Parameter { name, description, value, required: false }
 }
 
-fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
-    Ok(parse(arguments)?)
+fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
+    let step = parse(arguments)?;
+    let subject = subject(&step, arguments);
+    Ok(Call::step(step).shown_as("Mail", &subject))
+}
+
+/// What a call is about: the inbox, a message by its number, or to whom and how a message begins.
+fn subject(step: &Step, arguments: &Arguments) -> String {
+    let text = |name| arguments.value(name).and_then(Value::as_str).unwrap_or_default();
+    match step {
+        Step::Read(id) | Step::Unread(id) => format!("#{id}"),
+        Step::Send { .. } => {
+            let first_line = text("body").trim().lines().next().unwrap_or_default();
+            format!("to {}: {first_line}", text("to").trim())
+        }
+        Step::Inbox(_)
+        | Step::Fork(_)
+        | Step::Kill(_)
+        | Step::Agents
+        | Step::Wait(_)
+        | Step::EndWait(_)
+        | Step::AbandonWait => "inbox".to_owned(),
+    }
 }
 
 fn parse(arguments: &Arguments) -> Result<Step, MailError> {
@@ -57,7 +83,7 @@ fn parse(arguments: &Arguments) -> Result<Step, MailError> {
     }
 }
 
-/// What an inbox shows unless it is asked for more.
+/// The default number of messages in an inbox.
 pub(crate) const DEFAULT_LIMIT: u32 = 50;
 const LARGEST_LIMIT: u64 = 200;
 
@@ -109,7 +135,7 @@ pub(crate) fn parse_id_text(text: &str) -> Result<i64, MailError> {
     }
 }
 
-/// What no database can give as an id is the id of no message.
+/// A number that no database can have as an id does not match any message.
 fn storable(id: i128) -> Result<i64, MailError> {
     i64::try_from(id).map_err(|_| MailError::NoMail(id))
 }
@@ -124,17 +150,18 @@ fn parse_send(arguments: &Arguments) -> Result<Step, MailError> {
 #[cfg(test)]
 mod tests {
     use ikigai_conversation::AgentId;
-    use ikigai_store::Address;
-    use ikigai_tools::{Dispatcher, Prepared};
+    use ikigai_store::AgentAddress;
+    use ikigai_tools::{Dispatcher, Work};
 
     use super::*;
 
     /// The step that a call prepares, or its error.
     #[track_caller]
     fn check(arguments: &str, expected: Result<Step, &str>) {
-        let step = match Dispatcher::new(vec![TOOL]).dispatch("mail", arguments.as_bytes()) {
-            Ok(Prepared::Step(step)) => Ok(step),
-            Ok(Prepared::Call(_)) => panic!("mail is a step"),
+        let call = Dispatcher::new(vec![tool()]).dispatch("mail", arguments.as_bytes());
+        let step = match call.as_ref().map(Call::work) {
+            Ok(Work::Step(step)) => Ok(step.clone()),
+            Ok(Work::Executor(_)) => panic!("mail is a step"),
             Err(refusal) => Err(refusal.to_string()),
         };
         let expected = expected.map_err(|text| ToolResult::error(text).to_string());
@@ -161,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_action_is_required_and_one_of_three() {
+    fn an_action_is_required_and_is_one_of_three() {
         check("", Err("Missing required parameter: action"));
         check("{}", Err("Missing required parameter: action"));
         check(r#"{"id":5,"to":"1/","body":"x"}"#, Err("Missing required parameter: action"));
@@ -178,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_understood_alone_and_together() {
+    fn filters_can_be_combined() {
         check_filter(r#""unread":true"#, Ok(InboxFilter { unread: Some(true), ..ALL }));
         check_filter(r#""unread":false"#, Ok(InboxFilter { unread: Some(false), ..ALL }));
         let child = AgentId::parse("0/1/").ok();
@@ -205,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_filter_is_named_and_the_first_one_first() {
+    fn the_first_wrong_filter_is_named() {
         let names = ["unread", "from", "limit", "offset"];
         let wrong: [&[&str]; 4] = [
             &[r#""true""#, "1", "[]"],
@@ -228,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_looked_at_only_for_an_inbox() {
+    fn filters_are_only_checked_for_an_inbox() {
         check(r#"{"action":"read","id":5,"limit":0,"unread":7}"#, Ok(Step::Read(5)));
     }
 
@@ -244,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_none_is_refused() {
+    fn an_invalid_id_is_refused() {
         check(r#"{"action":"read"}"#, Err("Missing required parameter: id"));
         for text in ["", "x", "0", "-5", "5x", "1.5", "#5", "5 6", "0x5"] {
             check_read(&format!(r#""{text}""#), Err("Invalid message ID"));
@@ -254,9 +281,9 @@ mod tests {
         }
     }
 
-    /// It was told as the largest number that the database can hold.
+    /// It was reported as the largest number that the database can hold.
     #[test]
-    fn an_id_beyond_all_ids_is_not_found_as_it_came() {
+    fn an_id_that_is_too_large_is_reported_as_given() {
         for id in ["9223372036854775808", "18446744073709551615"] {
             let error = format!("Message #{id} not found");
             check_read(id, Err(&error));
@@ -265,13 +292,13 @@ mod tests {
     }
 
     #[test]
-    fn mail_is_sent_trimmed_to_whom_it_is_for() {
+    fn mail_is_sent_trimmed_to_its_recipient() {
         let step = |to, given: &str, body: &str| Step::Send {
             to,
             given: given.to_owned(),
             body: body.to_owned(),
         };
-        let one = Address::Id(AgentId::top_level(1));
+        let one = AgentAddress::Id(AgentId::top_level(1));
         check(
             r#"{"action":"send","to":"1/","body":" a\nb\n"}"#,
             Ok(step(one.clone(), "1/", "a\nb")),
@@ -280,9 +307,9 @@ mod tests {
             r#"{"action":"send","to":"1","body":"x","from":"9/","timestamp":"1970","id":1}"#,
             Ok(step(one, "1/", "x")),
         );
-        let parent = step(Address::Parent, "parent", "x");
+        let parent = step(AgentAddress::Parent, "parent", "x");
         check(r#"{"action":"send","to":"parent","body":"x"}"#, Ok(parent));
-        let name = step(Address::Name("reviewer".to_owned()), "reviewer", "x");
+        let name = step(AgentAddress::Name("reviewer".to_owned()), "reviewer", "x");
         check(r#"{"action":"send","to":"reviewer","body":"x"}"#, Ok(name));
     }
 

@@ -1,6 +1,6 @@
 //! Approvals: a call that the user has to decide on, and the decision.
 
-use ikigai_conversation::{Decision, ToolCall, ToolCallId};
+use ikigai_conversation::{Decision, Preview, ToolCall, ToolCallId};
 use serde::{Deserialize, Serialize};
 
 /// A call that needs approval.
@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct ApprovalRequest {
     /// The call; it is committed and has not run.
     pub call: ToolCall,
+    /// Everything that it would do.
+    pub preview: Preview,
     /// Why it needs approval.
     pub why: String,
     /// TOML for the user's configuration that would make the question unnecessary. `None` if no rule can.

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_key_that_is_there_is_sent() {
+    fn a_key_is_sent_only_if_there_is_one() {
         let version = ("anthropic-version", "2023-06-01".to_owned());
         assert_eq!(Anthropic.headers(None), vec![version.clone()]);
         let key = ("x-api-key", "secret".to_owned());

@@ -1,12 +1,13 @@
-//! How much of a response is kept. A server that never stops must not fill the memory.
+//! Limits for what is kept of a response. A server that never stops must not fill the memory.
 
 use crate::fault::{Category, Fault};
 
-/// Text, arguments and extras of one response together. The longest answers of today's models have some 128,000
-/// tokens, which is well below a tenth of it.
+/// Text, arguments and extras of one response together. The longest responses of current models
+/// have about 128,000 tokens, well below a tenth of it.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// Calls and other blocks of one response. A model that asks for a thousand things at once has lost its way.
+/// Calls and other blocks of one response. A model that makes a thousand
+/// calls at once is out of control.
 const MAX_PARTS: usize = 1_000;
 
 /// Counts what is kept of one response.

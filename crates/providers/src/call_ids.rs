@@ -1,15 +1,16 @@
-//! The ids of calls, as an API takes them: valid by its rule, and unique in a request.
+//! The ids of calls as an API accepts them: valid, and unique within a request.
 //!
-//! A log may hold any id, and an older one the same id twice: servers repeat them, and a session may change its provider.
-//! What an id becomes depends only on the calls before it, so that a longer log is sent with the same ids.
+//! A log may contain any id, and an older one the same id twice: servers repeat ids, and a session
+//! may change its provider. The id that is sent depends only on the calls before it, so a longer
+//! log is sent with the same ids.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// What an API takes as an id.
+/// Which ids an API accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdRule {
     pub(crate) max_bytes: usize,
-    /// Must hold of no byte that is not ASCII, and of `_`, letters and digits.
+    /// Must be false for bytes that are not ASCII, and true for `_`, letters and digits.
     pub(crate) allows: fn(u8) -> bool,
 }
 
@@ -22,20 +23,20 @@ impl IdRule {
     pub(crate) const ANTHROPIC: IdRule = IdRule { max_bytes: 64, allows: is_word_byte };
 }
 
-/// Whether a byte may stand in a name everywhere.
+/// Whether every API accepts a byte in names.
 pub(crate) fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Gives the calls of one request their ids, and the results those of their calls.
+/// Assigns ids to the calls of one request and to their results.
 #[derive(Debug)]
 pub(crate) struct CallIds {
     rule: IdRule,
     used: HashSet<String>,
-    /// The number that the next id made of a stem tries first. Without it, as many calls with one id would
-    /// take time in proportion to the square of their number.
+    /// The number to try first for the next id with a stem. Without it, many calls with the same id
+    /// would take quadratic time.
     next_number: HashMap<String, u32>,
-    /// Ids of calls whose results are still to come.
+    /// The ids of calls without results so far.
     open: VecDeque<String>,
 }
 
@@ -45,7 +46,7 @@ impl CallIds {
         CallIds { rule, used, next_number, open }
     }
 
-    /// The id to send for the next call, which the log has under `id`.
+    /// The id to send for the next call, whose id in the log is `id`.
     pub(crate) fn call(&mut self, id: &str) -> &str {
         let valid = self.valid(id);
         let unique = if self.used.contains(&valid) { self.numbered(&valid) } else { valid };
@@ -54,8 +55,8 @@ impl CallIds {
         self.open.back().map_or("", String::as_str)
     }
 
-    /// The id to send for the next result. Results come in the order of their calls; `None` if there are
-    /// more of them, which no view has.
+    /// The id to send for the next result. Results are in the order of their calls. `None` if there
+    /// are more results than calls, which no view has.
     pub(crate) fn result(&mut self) -> Option<String> {
         self.open.pop_front()
     }
@@ -67,7 +68,7 @@ impl CallIds {
         if valid.is_empty() { "call".to_owned() } else { valid }
     }
 
-    /// `id`, or its beginning, with the first number that makes it unique.
+    /// `id`, or its start, with the first number that makes it unique.
     fn numbered(&mut self, id: &str) -> String {
         let longest_number = "_4294967295".len();
         let stem = &id[..id.len().min(self.rule.max_bytes - longest_number)];
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_valid_and_new_stays_as_it_is() {
+    fn a_valid_new_id_is_unchanged() {
         check(IdRule::CHAT, &[("call_1", "call_1"), ("a.b:c-{~}", "a.b:c-{~}"), ("x", "x")]);
         check(IdRule::ANTHROPIC, &[("toolu_01-A", "toolu_01-A"), ("x", "x")]);
         let longest = "x".repeat(64);
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_replaced_and_cut() {
+    fn invalid_characters_are_replaced_and_long_ids_cut() {
         check(IdRule::CHAT, &[("", "call"), ("a b\n", "a_b_"), ("é👩", "__")]);
         check(IdRule::ANTHROPIC, &[("", "call"), ("functions.bash:0", "functions_bash_0")]);
         check(IdRule::CHAT, &[(&"x".repeat(41), &"x".repeat(40))]);

@@ -13,7 +13,8 @@ pub(crate) use extras::rename_calls;
 use crate::provider::{Decode, Provider};
 use crate::request::Request;
 
-/// The format of OpenAI's Chat Completions, and of the many servers that speak it more or less.
+/// The format of OpenAI's Chat Completions, and of the many servers that are more or less
+/// compatible.
 ///
 /// ```
 /// use ikigai_conversation::Seen;
@@ -46,22 +47,22 @@ impl Provider for ChatCompletions {
     fn path(&self, _: &str) -> String {
         "/chat/completions".to_owned()
     }
-
-    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
-        // Servers on one's own machine have no key, and some refuse an empty one.
-        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::responses::Responses;
 
     #[test]
-    fn only_a_key_that_is_there_is_sent() {
-        assert_eq!(ChatCompletions.headers(None), []);
-        let key = ("authorization", "Bearer secret".to_owned());
-        assert_eq!(ChatCompletions.headers(Some("secret")), [key]);
-        assert_eq!(ChatCompletions.path("any"), "/chat/completions");
+    fn a_key_is_sent_only_if_there_is_one() {
+        for (provider, path) in
+            [(&ChatCompletions as &dyn Provider, "/chat/completions"), (&Responses, "/responses")]
+        {
+            assert_eq!(provider.headers(None), []);
+            let key = ("authorization", "Bearer secret".to_owned());
+            assert_eq!(provider.headers(Some("secret")), [key]);
+            assert_eq!(provider.path("any"), path);
+        }
     }
 }

@@ -1,13 +1,14 @@
-//! The way to a model's server and back: asks, reads the stream, and asks again when that may help.
+//! The client for a model's server: sends requests, reads responses, and
+//! retries where that may help.
 
 mod address;
-mod arriving;
+mod body;
 mod connector;
 mod limits;
 mod login;
 mod models;
-mod trouble;
-mod wish;
+mod retry_after;
+mod transport_fault;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -28,74 +29,76 @@ use crate::secret::Secret;
 use crate::sse::SseDecoder;
 
 use address::Address;
-use arriving::{Rest, each_chunk, read_document, read_error};
+use body::{Rest, each_chunk, read_document, read_error};
 use connector::Connector;
 pub use limits::Limits;
 
-/// The most of a streamed response. The longest answers have some hundred kilobytes, and a server wraps
-/// every word of them in a few hundred bytes.
+/// The limit for a streamed response. The longest responses have some hundred kilobytes of text,
+/// and servers wrap every word in a few hundred bytes.
 const STREAM_LIMIT: usize = 64 << 20;
 
-/// The most of a response that came in one piece.
+/// The limit for a response that is not streamed.
 const DOCUMENT_LIMIT: usize = 32 << 20;
 
-/// Where a provider is, and who asks it.
+/// A provider's server, and the key for it.
 #[derive(Clone)]
 pub struct Endpoint {
     /// The wire format.
     pub provider: Arc<dyn Provider>,
-    /// What stands before the paths of the format. It may have a user's name and password in it.
+    /// The base address. It may contain a user name and password.
     pub base_url: String,
-    /// What to show there, if anything.
+    /// The key to send, if any.
     pub key: Option<Secret>,
-    /// A file with certificates to trust beside those that are built in.
+    /// A file with certificates to trust in addition to the built-in ones.
     pub certificates: Option<PathBuf>,
 }
 
-/// What happens while a model is asked.
+/// Events during a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
-    /// More of the answer's text.
+    /// More text of the response.
     Text(&'a str),
-    /// It failed and is tried again after the delay. All text so far is void.
+    /// The request failed and is retried after the delay. Discard all text so far.
     Retry {
-        /// Which retry it is, from 1 on.
+        /// The number of the retry, from 1.
         attempt: u32,
         /// What went wrong.
         fault: &'a Fault,
-        /// How long it takes until then.
+        /// How long the client waits before it.
         delay: Duration,
     },
 }
 
-/// What is done with progress.
+/// Handles progress.
 pub type OnProgress<'a> = dyn FnMut(Progress<'_>) + Send + 'a;
 
-/// Asks one provider. Connections are kept and used again, so one client is best kept as long as its key.
+/// A client for one provider. It keeps its connections, so use one client
+/// for as long as its key is valid.
 pub struct Client {
     provider: Arc<dyn Provider>,
     key: Option<Secret>,
-    /// None when the base address is none.
+    /// `None` if the base address is invalid.
     base: Option<Address>,
     connector: Connector,
     limits: Limits,
 }
 
 impl Client {
-    /// A client. Nothing is connected, and no certificate read, before the first question.
+    /// Creates a client. It connects and reads certificates only when the first request is sent.
     pub fn new(endpoint: Endpoint, limits: Limits) -> Client {
         let base = Address::parse(&endpoint.base_url);
         let connector = Connector::new(base.as_ref(), endpoint.certificates, limits.connect);
         Client { provider: endpoint.provider, key: endpoint.key, base, connector, limits }
     }
 
-    /// Asks the model, and asks again while that may help. The response is whole.
+    /// Sends a request, and retries it while that may help. The response is complete.
     ///
     /// # Errors
-    /// The last fault, when trying again does not help or has not helped.
+    /// The last fault, if a retry would not help or has not helped.
     ///
     /// # Cancel safety
-    /// When the future is dropped, the connection is closed at once and nothing goes on behind it.
+    /// When the future is dropped, the connection is closed at once, and nothing continues in the
+    /// background.
     pub async fn ask(
         &self,
         request: &Request<'_>,
@@ -107,7 +110,7 @@ impl Client {
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .body(self.provider.encode(request))
             .build()
-            .map_err(|error| trouble::unreachable(self.shown(), &error))?;
+            .map_err(|error| transport_fault::unreachable(self.shown(), &error))?;
         let seed = RandomState::new().hash_one(0);
         let mut retries = Retries::new(self.limits.retries, self.limits.first_delay, seed);
         let mut attempt = 0;
@@ -123,7 +126,7 @@ impl Client {
         }
     }
 
-    /// A request that has no body yet.
+    /// A request without a body.
     fn request(
         &self,
         connector: &Connector,
@@ -131,9 +134,9 @@ impl Client {
         path: &str,
     ) -> Result<reqwest::RequestBuilder, Fault> {
         let base = self.base.as_ref().ok_or_else(|| {
-            Fault::new(Category::Network, "the provider's base_url is no http address")
+            Fault::new(Category::Network, "the provider's base_url is not an HTTP address")
         })?;
-        // A name and password in the address are a header, too; the key takes its place.
+        // A name and password in the address are sent as a header too. The key replaces them.
         Ok(connector.http()?.request(method, base.join(path)).headers(self.headers()?))
     }
 
@@ -156,19 +159,20 @@ impl Client {
     ) -> Result<Response, Fault> {
         let shown = self.shown();
         let answer = timeout(self.limits.first_byte, self.connector.send(shown, question)).await;
-        let answer = answer.map_err(|_| trouble::stalled(shown, self.limits.first_byte))??;
+        let answer =
+            answer.map_err(|_| transport_fault::stalled(shown, self.limits.first_byte))??;
         if !answer.status().is_success() {
             return Err(self.refusal(answer).await);
         }
         match media_type(answer.headers()).as_str() {
             "application/json" => self.read_whole(answer, on).await,
-            "text/html" => Err(trouble::web_page(shown)),
-            // Not every server that streams says so.
+            "text/html" => Err(transport_fault::web_page(shown)),
+            // Some servers stream without saying so.
             _ => self.read_stream(answer, on).await,
         }
     }
 
-    /// Why the server did not answer.
+    /// Why the server refused the request.
     async fn refusal(&self, answer: reqwest::Response) -> Fault {
         let status = answer.status();
         let headers = answer.headers();
@@ -176,9 +180,9 @@ impl Client {
             let to = headers.get(LOCATION).and_then(|to| to.to_str().ok());
             return Fault::from_redirect(status.as_u16(), to.map(address::shown).as_deref());
         }
-        let wish = wish::retry_after(headers, SystemTime::now());
+        let wanted = retry_after::parse(headers, SystemTime::now());
         let body = read_error(answer).await;
-        Fault::from_status(status.as_u16(), &body, wish)
+        Fault::from_status(status.as_u16(), &body, wanted)
     }
 
     async fn read_stream(
@@ -191,9 +195,9 @@ impl Client {
         let mut room = STREAM_LIMIT;
         let mut on_text = |text: &str| on(Progress::Text(text));
         let mut on_chunk = |chunk: &[u8]| {
-            room = room.checked_sub(chunk.len()).ok_or_else(trouble::too_long)?;
+            room = room.checked_sub(chunk.len()).ok_or_else(transport_fault::too_long)?;
             events.feed(chunk, &mut |event| decode.event(event.name, event.data, &mut on_text))?;
-            Ok(if decode.is_over() { Rest::OfNoInterest } else { Rest::Wanted })
+            Ok(if decode.is_over() { Rest::Ignored } else { Rest::Needed })
         };
         let arrived = each_chunk(answer, self.shown(), self.limits, &mut on_chunk).await;
         let ended = arrived.and_then(|()| {
@@ -201,7 +205,8 @@ impl Client {
         });
         match ended {
             Ok(()) => decode.finish(),
-            // A server that said everything and then closed the connection badly has answered.
+            // A server that sent everything and then closed the connection incorrectly has still
+            // answered.
             Err(fault) if fault.category == Category::Network => {
                 decode.finish_broken().map_err(|_| fault)
             }
@@ -220,12 +225,12 @@ impl Client {
         decode.finish()
     }
 
-    /// The base address as a person may see it.
+    /// The base address without secrets.
     fn shown(&self) -> &str {
         self.base.as_ref().map_or("nowhere", Address::shown)
     }
 
-    /// Whatever the fault says, a key that a server repeats is not in it.
+    /// Removes the key and the password from a fault, in case the server repeats them.
     fn without_secrets(&self, mut fault: Fault) -> Fault {
         fault.message = self.cut_secrets(fault.message);
         fault
@@ -244,7 +249,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The type of a body, without its parameters, in lower case; empty if nothing is said.
+/// The type of a body, without its parameters, in lower case. Empty if there is no such header.
 fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_lowercase()

@@ -1,19 +1,19 @@
-//! What a model may see, put together as wire formats want it: who a model is stands before the text behind it,
-//! and the text and calls of one response are one answer.
+//! Converts a view of a log to entries as wire formats need them: the identity of the model
+//! precedes the next text, and the text and calls of one response form one answer.
 
 use ikigai_conversation::{Extras, ResponseId, Seen, ToolCall};
 
-use crate::kept::{Piece, Placed};
 use crate::origin::is_foreign;
 use crate::request::Request;
+use crate::stored_blocks::{Piece, PlacedBlock};
 
-/// One thing to write.
+/// One entry to encode.
 #[derive(Debug)]
 pub(crate) enum Entry<'a> {
-    /// Something that a user says. It is never blank: some APIs refuse that.
+    /// User input. It is never blank, because some APIs refuse that.
     Said(String),
     Answer(Answer<'a>),
-    /// What came out of a call; results come in the order of the calls, right behind their answer.
+    /// The result of a call. Results are in the order of their calls, right after their answer.
     Result {
         call: &'a ToolCall,
         output: &'a str,
@@ -21,7 +21,7 @@ pub(crate) enum Entry<'a> {
     },
 }
 
-/// The parts of one response. It may have none.
+/// The parts of one response, possibly none.
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     response: &'a ResponseId,
@@ -31,9 +31,9 @@ pub(crate) struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The parts in the order in which they came, with `blocks` at their places. `None` if a place is not in
-    /// this answer: then the blocks are not of it.
-    pub(crate) fn split<B>(&self, blocks: Vec<Placed<B>>) -> Option<Vec<Piece<'a, B>>> {
+    /// The parts in their original order, with `blocks` in their positions. `None` if a position is
+    /// not in this answer: then the blocks do not belong to it.
+    pub(crate) fn split<B>(&self, blocks: Vec<PlacedBlock<B>>) -> Option<Vec<Piece<'a, B>>> {
         let mut pieces = Vec::new();
         let (mut text, mut calls) = (0, 0);
         for placed in blocks {
@@ -54,7 +54,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// The prompt, its parts joined.
+/// The prompt, with its parts joined.
 pub(crate) fn prompt(view: &[Seen<'_>]) -> Option<String> {
     let text = |seen: &Seen<'_>| match seen {
         Seen::System(text) => Some((*text).to_owned()),
@@ -64,7 +64,7 @@ pub(crate) fn prompt(view: &[Seen<'_>]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// All but the prompt, in order.
+/// Everything but the prompt, in order.
 pub(crate) fn entries<'a>(request: &Request<'a>) -> Vec<Entry<'a>> {
     let mut writer = Writer { origin: request.origin, ..Writer::default() };
     request.view.iter().for_each(|seen| writer.add(seen));
@@ -73,7 +73,7 @@ pub(crate) fn entries<'a>(request: &Request<'a>) -> Vec<Entry<'a>> {
     writer.entries
 }
 
-/// Whether nothing of a text can be seen.
+/// Whether a text is only white space.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
@@ -82,9 +82,9 @@ pub(crate) fn is_blank(text: &str) -> bool {
 struct Writer<'a> {
     origin: &'a str,
     entries: Vec<Entry<'a>>,
-    /// The line that waits for the text it stands before.
+    /// The identity line that will precede the next text.
     identity: Option<String>,
-    /// The response that is being put together.
+    /// The response that is being assembled.
     answer: Option<Answer<'a>>,
 }
 
@@ -99,7 +99,8 @@ impl<'a> Writer<'a> {
             }
             Seen::User(text) | Seen::Notification(text) | Seen::Summary(text) => self.say(text),
             Seen::Assistant { text, response, extras } => {
-                // A response has one text, before its calls. Another one is another response.
+                // A response has one text, before its calls. A second text belongs to another
+                // response.
                 if self.answer.as_ref().is_some_and(Answer::has_begun) {
                     self.end_answer();
                 }
@@ -125,7 +126,7 @@ impl<'a> Writer<'a> {
     fn say(&mut self, text: &str) {
         self.end_answer();
         if is_blank(text) {
-            // The line does not wait any longer, or it would move when the log grows.
+            // The line is written now. Otherwise it would move when the log grows.
             return self.end_identity();
         }
         let said = match self.identity.take() {
@@ -135,7 +136,7 @@ impl<'a> Writer<'a> {
         self.entries.push(Entry::Said(said));
     }
 
-    /// The response with this id, begun if it is another than before.
+    /// The response with this id, started if it is a new one.
     fn answer_of(&mut self, response: &'a ResponseId) -> &mut Answer<'a> {
         if self.answer.as_ref().is_some_and(|answer| answer.response != response) {
             self.end_answer();

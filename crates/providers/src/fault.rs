@@ -1,28 +1,29 @@
-//! What went wrong between us and a model, sorted by what can be done about it.
+//! What can go wrong between us and a model, classified by what to do about it.
 
 mod classify;
-mod complaint;
-mod words;
+mod sanitize;
+mod server_error;
 
 use std::fmt;
 use std::time::Duration;
 
-pub(crate) use words::scrub;
+pub(crate) use sanitize::scrub;
 
-/// A request that got no response.
+/// A request without a response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{category}: {message}")]
 pub struct Fault {
-    /// Which sort it is.
+    /// The kind of fault.
     pub category: Category,
-    /// What exactly happened, where possible in the server's own words. Bounded, on one line, and without a key.
+    /// What happened, if possible in the server's own words. Bounded, on one
+    /// line, and without a key.
     pub message: String,
-    /// How long the server wants to be left alone.
+    /// How long the server wants the client to wait before a retry.
     pub retry_after: Option<Duration>,
 }
 
 impl Fault {
-    /// A fault without a wish to be left alone.
+    /// A fault without a delay.
     pub fn new(category: Category, message: impl Into<String>) -> Fault {
         Fault { category, message: message.into(), retry_after: None }
     }
@@ -32,42 +33,42 @@ impl Fault {
         Fault::new(Category::Network, "the stream broke off")
     }
 
-    /// A response without anything in it.
+    /// A response without content.
     pub(crate) fn no_answer() -> Fault {
         Fault::new(Category::Server, "the server ended its stream without an answer")
     }
 }
 
-/// The sorts of faults.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
     /// The key is missing, wrong or not allowed to do this.
     KeyRefused,
     /// Too many requests for now.
     RateLimit,
-    /// Nothing is left to spend.
+    /// No credit is left.
     Quota,
     /// There is no such model.
     ModelUnknown,
-    /// The conversation is longer than the model can take.
+    /// The conversation is too long for the model.
     ContextTooLong,
-    /// The provider does not want to answer this.
+    /// The provider refuses to answer this.
     Blocked,
     /// Any other request that the server refuses.
     Refused,
     /// The server failed or is overloaded.
     Server,
-    /// The server was not reached, or the connection broke off.
+    /// The server could not be reached, or the connection was lost.
     Network,
-    /// The server cannot show that it is who it should be.
+    /// The server's certificate is not trusted.
     NotTrusted,
-    /// What came back is no model's answer.
+    /// The response is not in the format of the provider.
     Unreadable,
 }
 
 impl Category {
     /// Whether the same request may succeed a moment later.
-    pub fn is_passing(self) -> bool {
+    pub fn is_transient(self) -> bool {
         match self {
             Category::RateLimit | Category::Server | Category::Network => true,
             Category::KeyRefused | Category::Quota | Category::ModelUnknown => false,
@@ -76,17 +77,17 @@ impl Category {
         }
     }
 
-    /// What a person can do about it.
+    /// What the user can do about it.
     pub fn advice(self) -> &'static str {
         match self {
             Category::KeyRefused => {
                 "check the key, and that its variable is the one the provider uses"
             }
-            Category::RateLimit => "wait a little, or use another model",
+            Category::RateLimit => "wait a moment, or use another model",
             Category::Quota => "add credit at the provider, or use another model",
             Category::ModelUnknown => "check the model's name, given by --model or `model`",
             Category::ContextTooLong => "start a new session, or use a model with a larger context",
-            Category::Blocked => "say it differently, or use another model",
+            Category::Blocked => "rephrase the message, or use another model",
             Category::Refused => "check the model and its provider's settings",
             Category::Server => "try again later, or use another model",
             Category::Network => "check the connection and the provider's base_url",

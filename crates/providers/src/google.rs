@@ -1,4 +1,4 @@
-//! Google's format, that of Gemini.
+//! Google's format for Gemini.
 
 mod decode;
 mod encode;
@@ -21,7 +21,7 @@ impl Provider for Google {
     }
 
     fn path(&self, model: &str) -> String {
-        // The API lists its models under this name.
+        // The API lists its models with this prefix.
         let model = model.strip_prefix("models/").unwrap_or(model);
         format!("/v1beta/models/{}:streamGenerateContent?alt=sse", percent_encoded(model))
     }
@@ -35,10 +35,11 @@ impl Provider for Google {
     }
 }
 
-/// A text as one segment of a path: a model's name comes from a setting, and must not lead elsewhere.
+/// Encodes a text as one segment of a path: a model's name comes from a setting, and must not
+/// change the path.
 fn percent_encoded(segment: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    // A segment of points alone would be resolved as a path.
+    // A segment of only dots would be resolved as a path.
     let is_points = segment.bytes().all(|byte| byte == b'.');
     let encode = |byte: u8| match byte {
         _ if is_plain(byte) && !is_points => char::from(byte).to_string(),
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_key_that_is_there_is_sent() {
+    fn a_key_is_sent_only_if_there_is_one() {
         assert_eq!(Google.headers(None), vec![]);
         let key = ("x-goog-api-key", "secret".to_owned());
         assert_eq!(Google.headers(Some("secret")), vec![key]);

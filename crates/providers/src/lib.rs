@@ -1,30 +1,35 @@
-//! Model servers: what is said to them, what they say back, and what to do when they do not.
+//! Model servers: requests, responses, and what to do about errors.
 //!
-//! A provider is a **translator**: [`Provider::encode`] makes a request of what a model may see of a log,
-//! [`Provider::decode`] makes a [`Response`] of the server's stream. Both are pure, and know nothing of
-//! the network; a new wire format is one file.
+//! A provider is a **translator**: [`Provider::encode`] turns what a model may see of a log into a
+//! request, and [`Provider::decode`] turns the server's stream into a [`Response`]. Both are pure
+//! and know nothing of the network. A new wire format is one file.
+//!
+//! A request does not need a turn of an agent: see the example of [`Request`].
 //!
 //! In reading order:
 //!
 //! | type | is | lives in |
 //! | --- | --- | --- |
-//! | [`Request`], [`Response`] | one call of a model, and what came back | `request.rs`, `response.rs` |
+//! | [`Request`], [`Response`] | a request to a model, and its response | `request.rs`, `response.rs` |
+//! | [`ModelFacts`] | what is known about a model by its name | `model_facts.rs` |
 //! | [`Provider`], [`Decode`] | the two directions of a wire format | `provider.rs` |
 //! | [`Anthropic`], [`ChatCompletions`], [`Google`], [`Responses`] | the wire formats | `anthropic.rs`, `chat.rs`, `google.rs`, `responses.rs` |
 //! | [`SseDecoder`] | makes events of a stream's bytes | `sse.rs` |
-//! | [`Client`] | the way to a server and back, with its retries | `client.rs`, `retry.rs` |
-//! | [`Fault`], [`Category`] | what went wrong, whether trying again helps, what a person can do | `fault.rs` |
+//! | [`Client`] | the HTTP client with its retries | `client.rs`, `retry.rs` |
+//! | [`Fault`], [`Category`] | what went wrong, whether a retry helps, and what the user can do | `fault.rs` |
 //!
 //! # Invariants
 //!
-//! - No provider's format leaves this crate, except as [`Extras`](ikigai_conversation::Extras) that only
-//!   the provider they came from gets back.
-//! - A key is sent in a header to its provider and is in no error, no `Debug` and no address.
-//! - Up to the end of its last message, a request is a prefix of the next one: what may change from one
-//!   request to the next is written behind the messages.
+//! - No provider's format leaves this crate, except as [`Extras`](ikigai_conversation::Extras) that
+//!   are only sent back to the provider they came from.
+//! - A key is sent in a header to its provider, and never appears in an error, in `Debug` output or
+//!   in an address.
+//! - Up to the end of its last message, a request is a prefix of the next one. Whatever can change
+//!   between two requests is written after the messages.
 
 #![forbid(unsafe_code)]
 
+mod model_facts;
 mod provider;
 mod request;
 mod response;
@@ -37,12 +42,13 @@ mod responses;
 mod bounds;
 mod call_ids;
 mod entries;
-mod given_ids;
 mod json;
-mod kept;
 mod origin;
 mod sse;
+mod stored_blocks;
+mod stream;
 mod surrogates;
+mod unique_ids;
 mod wire_call;
 
 mod client;
@@ -59,6 +65,7 @@ pub use chat::ChatCompletions;
 pub use client::{Client, Endpoint, Limits, OnProgress, Progress};
 pub use fault::{Category, Fault};
 pub use google::Google;
+pub use model_facts::ModelFacts;
 pub use provider::{Decode, Provider};
 pub use request::{Request, Tool, ToolUse};
 pub use response::{Call, Response, Stop, Tokens};

@@ -1,11 +1,12 @@
-//! Whose extras they are. Several providers speak one format, and what one of them wants back another may refuse.
+//! The origin of extras. Several providers speak the same format, and one
+//! may refuse the extras of another.
 
 use ikigai_conversation::Extras;
 
 use crate::response::Response;
 
 impl Response {
-    /// Notes who wants the extras back, so that nobody else gets them.
+    /// Marks the extras with their origin, so that they are not sent elsewhere.
     pub fn of_origin(mut self, origin: &str) -> Response {
         self.extras = self.extras.map(|extras| mark(&extras, origin));
         self
@@ -19,7 +20,8 @@ fn mark(extras: &Extras, origin: &str) -> Extras {
     Extras::parse(&marked).unwrap_or_else(|_| extras.clone())
 }
 
-/// Whether somebody else wants these back. Without a mark nobody knows, and the format decides.
+/// Whether these belong to another provider. Without a mark the origin is
+/// unknown, and the format decides.
 pub(crate) fn is_foreign(extras: &Extras, origin: &str) -> bool {
     let Some(fields) = extras.as_json().strip_prefix('{') else { return false };
     fields.starts_with("\"origin\":") && !fields.starts_with(&beginning(origin))
@@ -35,7 +37,7 @@ mod tests {
     use crate::response::Stop;
 
     #[test]
-    fn only_their_origin_gets_extras_back() {
+    fn extras_are_only_sent_back_to_their_origin() {
         let extras = Extras::parse(r#"{"chat_completions":{"reasoning_content":"x"}}"#).ok();
         let response = Response {
             text: String::new(),

@@ -1,4 +1,4 @@
-//! A wire format: the two directions of a translation.
+//! Wire formats.
 
 use std::fmt;
 
@@ -6,32 +6,35 @@ use crate::fault::Fault;
 use crate::request::Request;
 use crate::response::Response;
 
-/// A wire format. It only translates; the network is somebody else's business.
+/// A wire format. It only translates, and does not use the network.
 pub trait Provider: fmt::Debug + Send + Sync {
-    /// The body of a request.
+    /// Encodes the body of a request.
     fn encode(&self, request: &Request<'_>) -> Vec<u8>;
 
-    /// A translator for one response.
+    /// A decoder for one response.
     fn decode(&self) -> Box<dyn Decode>;
 
-    /// Where requests for `model` go, behind the provider's base address.
+    /// The path of requests for `model`, relative to the base address.
     fn path(&self, model: &str) -> String;
 
-    /// Where its models are listed, behind the provider's base address.
+    /// The path of the list of models, relative to the base address.
     fn models_path(&self) -> &'static str {
         "/models"
     }
 
-    /// The headers that carry the key, and those that every request of this format has.
-    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
+    /// The headers with the key, and those that this format requires in every request.
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        // Local servers have no key, and some refuse an empty one.
+        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
+    }
 }
 
-/// Translates one response, as it comes.
+/// Decodes one response as it arrives.
 pub trait Decode: Send {
-    /// Takes the next event of a stream; `on_text` gets the text in it.
+    /// Handles the next event of a stream. `on_text` receives its text.
     ///
     /// # Errors
-    /// When the server says in the stream that it failed, or what it says cannot be understood.
+    /// If the server reports an error in the stream, or the event is malformed.
     fn event(
         &mut self,
         event: Option<&str>,
@@ -39,24 +42,24 @@ pub trait Decode: Send {
         on_text: &mut dyn FnMut(&str),
     ) -> Result<(), Fault>;
 
-    /// Takes a whole response, from a server that did not stream although it was asked to.
+    /// Handles a whole response, from a server that did not stream although it was asked to.
     ///
     /// # Errors
     /// As for [`event`](Decode::event).
     fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault>;
 
-    /// Whether the server has said that this was all. What may still come is of no interest.
+    /// Whether the response is complete. Later events can be ignored.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// What all that came amounts to.
+    /// Finishes the response.
     ///
     /// # Errors
-    /// When the response is not complete: the stream broke off, and half a call must never be run.
+    /// If the response is not complete: the stream broke off, and a truncated call must never run.
     fn finish(self: Box<Self>) -> Result<Response, Fault>;
 
-    /// The same after a connection that broke: only an end that the server spoke of counts.
+    /// Finishes a response whose connection was lost. It is complete only if the server said so.
     ///
     /// # Errors
     /// As for [`finish`](Decode::finish).

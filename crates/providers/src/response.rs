@@ -1,49 +1,48 @@
-//! What came back from a model, in no provider's format.
+//! The response of a model, in no provider's format.
 
 use ikigai_conversation::{Extras, ToolCallId};
 
-/// A whole response. What broke off in the middle is none.
+/// A complete response. A truncated one is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// All its text, in order; possibly none.
+    /// All its text, in order. May be empty.
     pub text: String,
-    /// The calls it asks for, in order.
+    /// The calls, in order.
     pub calls: Vec<Call>,
-    /// What the provider wants back with this response.
+    /// What the provider requires back with this response.
     pub extras: Option<Extras>,
     /// Why it ended.
     pub stop: Stop,
-    /// What it cost, if the server said so.
+    /// The token counts, if the server sent them.
     pub tokens: Option<Tokens>,
 }
 
-/// A call that a model asks for.
+/// A tool call of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// What the server called it; where that was missing or stood for an earlier call of this response,
-    /// one that was made here. So it is unique within the response; see
+    /// The server's id. If that is missing or repeats an earlier call of this response, it is
+    /// replaced, so it is unique within the response. See
     /// [`with_call_ids_not_in`](Response::with_call_ids_not_in) for the whole conversation.
     pub id: ToolCallId,
     /// The tool, known or not.
     pub name: String,
-    /// The arguments as they came, JSON or not. An object is written as its JSON.
+    /// The arguments as received, valid JSON or not. An object is kept as its JSON.
     pub arguments: String,
 }
 
 /// Why a response ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// It was complete, be it an answer or calls.
+    /// It is complete, whether it contains text or calls.
     Complete,
-    /// The limit of tokens was reached.
+    /// The token limit was reached.
     Length,
-    /// The provider did not let the model go on.
+    /// The provider blocked the response.
     Blocked,
 }
 
 impl Stop {
-    /// The arguments of a call for which none came. One that was cut off before them must not run as if it
-    /// were whole.
+    /// The arguments of a call that has none. A truncated call must not run as if it were complete.
     pub(crate) fn no_arguments(self) -> String {
         match self {
             Stop::Complete => "{}".to_owned(),
@@ -52,15 +51,15 @@ impl Stop {
     }
 }
 
-/// What a response cost, in tokens.
+/// Token counts of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
-    /// Sent, those from a cache included.
+    /// Sent, including those from a cache.
     pub input: u64,
     /// Received.
     pub output: u64,
-    /// How many of those sent came from a cache, where the provider says so.
+    /// How many of those sent came from a cache, if the provider reports it.
     pub cache_read: Option<u64>,
-    /// How many of those sent were put into a cache, where the provider says so.
+    /// How many of those sent were put into a cache, if the provider reports it.
     pub cache_write: Option<u64>,
 }

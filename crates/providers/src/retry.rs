@@ -1,17 +1,17 @@
-//! When a request is made again. Pure: nobody waits here.
+//! When to retry a request. Pure: nothing waits here.
 
 use std::time::Duration;
 
 use crate::fault::Fault;
 
-/// A server that wants to be left alone for longer is not waited for: the person should know, and decide.
-const LONGEST_WISH: Duration = Duration::from_secs(5 * 60);
+/// A longer delay is not waited for: the user should know, and decide.
+const LONGEST_DELAY: Duration = Duration::from_secs(5 * 60);
 
 /// The retries of one request.
 #[derive(Debug)]
 pub(crate) struct Retries {
     left: u32,
-    /// The delay before jitter; it doubles every time.
+    /// The delay before jitter. It doubles every time.
     delay: Duration,
     random: Random,
 }
@@ -21,27 +21,27 @@ impl Retries {
         Retries { left: count, delay: first_delay, random: Random(seed) }
     }
 
-    /// How long to wait before the next attempt; none when there is to be none.
+    /// How long to wait before the next attempt; `None` if there is none.
     pub(crate) fn next(&mut self, fault: &Fault) -> Option<Duration> {
-        if !fault.category.is_passing() || self.left == 0 {
+        if !fault.category.is_transient() || self.left == 0 {
             return None;
         }
-        let wish = fault.retry_after.unwrap_or_default();
-        if wish > LONGEST_WISH {
+        let wanted = fault.retry_after.unwrap_or_default();
+        if wanted > LONGEST_DELAY {
             return None;
         }
         self.left -= 1;
-        // Between 50 and 100 %: agents that failed together must not come back together.
+        // Between 50 and 100 %, so that agents that failed together do not retry together.
         let jittered = self.delay / 2 + self.random.below(self.delay / 2);
         self.delay = self.delay.saturating_mul(2);
-        Some(match wish.is_zero() {
+        Some(match wanted.is_zero() {
             true => jittered,
-            false => wish + self.random.below(wish / 10),
+            false => wanted + self.random.below(wanted / 10),
         })
     }
 }
 
-/// splitmix64, which is enough to spread retries.
+/// splitmix64, which is random enough to spread retries.
 #[derive(Debug)]
 struct Random(u64);
 
@@ -51,7 +51,7 @@ impl Random {
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let share = (mixed ^ (mixed >> 31)) >> 32;
-        // A share of 2^32 parts; a delay of some minutes in nanoseconds has 40 bits.
+        // A fraction in parts of 2^32. A delay of some minutes in nanoseconds has 40 bits.
         let nanoseconds = (end.as_nanos() * u128::from(share)) >> 32;
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
     }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_passes_is_tried_again() {
+    fn only_transient_faults_are_retried() {
         let categories = [Category::KeyRefused, Category::Quota, Category::Refused];
         for category in categories {
             assert_eq!(delays(&Fault::new(category, "x"), 1), []);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_obeyed_unless_it_is_too_long() {
+    fn the_servers_delay_is_used_unless_it_is_too_long() {
         let mut fault = Fault::new(Category::RateLimit, "x");
         let minute = Duration::from_secs(60);
         fault.retry_after = Some(minute);

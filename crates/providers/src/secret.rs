@@ -1,4 +1,4 @@
-//! A key. It can be sent, and cannot be shown.
+//! A key that can be sent, and never shown.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use std::fmt;
 #[derive(Clone)]
 pub struct Secret(String);
 
-/// What is shown where a key was.
+/// Replaces the key in texts.
 const MASK: &str = "[key]";
 
-/// A shorter one is a placeholder such as `none`, for a server that wants any key: it is no secret, and to
-/// cut it out of texts would spoil them.
+/// A shorter key is a placeholder such as `none`, for a server that accepts any key. It is not
+/// secret, and removing it from texts would garble them.
 const SHORTEST: usize = 6;
 
 impl Secret {
-    /// Takes a key, without the white space that comes with a file or a copied line.
+    /// Takes a key, without surrounding white space from a file or the clipboard.
     pub fn new(key: impl AsRef<str>) -> Secret {
         Secret(key.as_ref().trim().to_owned())
     }
@@ -23,14 +23,14 @@ impl Secret {
         &self.0
     }
 
-    /// The text without the key: servers repeat what they were sent.
+    /// Removes the key from a text: servers repeat what they were sent.
     pub(crate) fn cut_out_of(&self, text: &str) -> String {
         let key = &self.0;
         if key.len() < SHORTEST {
             return text.to_owned();
         }
         let mut text = text.replace(key.as_str(), MASK);
-        // Where a text was cut, the cut may have gone through the key.
+        // A text may have been cut in the middle of the key.
         if let Some(cut) = text.rfind('…') {
             let beginnings = (SHORTEST..key.len()).rev().filter_map(|length| key.get(..length));
             let left = { beginnings }.find(|beginning| text[..cut].ends_with(beginning));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_cut_out_whole_or_in_part() {
+    fn a_key_is_removed_whole_or_in_part() {
         check("bad key sk-12345678 (sk-12345678)", "bad key [key] ([key])");
         check("bad key sk-1234…", "bad key [key]…");
         check("bad key sk-1234567… (hint)", "bad key [key]… (hint)");
@@ -67,13 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_is_no_secret() {
+    fn a_placeholder_is_not_removed() {
         assert_eq!(Secret::new("none").cut_out_of("none of it"), "none of it");
         assert_eq!(Secret::new("").cut_out_of("x"), "x");
     }
 
     #[test]
-    fn a_key_does_not_show_itself() {
+    fn debug_does_not_show_the_key() {
         assert_eq!(format!("{:?}", Secret::new("sk-12345678")), "Secret");
     }
 }

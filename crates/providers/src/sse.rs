@@ -1,14 +1,14 @@
-//! Server-sent events, from bytes as they come.
+//! Decodes server-sent events from chunks of bytes.
 //!
-//! Lines are looked for in bytes and decoded whole, so a chunk may end anywhere, in the middle of a character
-//! too. Every byte is looked at once: a long line costs as much in many chunks as in one.
+//! Lines are found in the bytes and decoded whole, so a chunk may end anywhere, even inside a
+//! character. Each byte is scanned once: a long line costs the same in many chunks as in one.
 
 use memchr::memchr2;
 
 use crate::fault::{Category, Fault};
 
-/// The longest line, and the most data of one event. A server sends a response of this size in one piece at
-/// most; what goes on longer is no stream of events.
+/// The limit for a line and for the data of one event. At most, a server sends a whole response in
+/// one event. Anything longer is not an event stream.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -16,16 +16,16 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SseEvent<'a> {
-    /// What sort it is, if the server says so.
+    /// Its type, if the server sends one.
     pub name: Option<&'a str>,
-    /// Its data, several lines joined.
+    /// Its data. Several lines are joined.
     pub data: &'a str,
 }
 
-/// What is done with an event. A fault ends the stream.
+/// Handles an event. A fault ends the stream.
 pub type OnEvent<'a> = dyn FnMut(SseEvent<'_>) -> Result<(), Fault> + 'a;
 
-/// Makes events of bytes.
+/// Decodes events.
 ///
 /// ```
 /// use ikigai_providers::SseDecoder;
@@ -41,20 +41,21 @@ pub type OnEvent<'a> = dyn FnMut(SseEvent<'_>) -> Result<(), Fault> + 'a;
 /// ```
 #[derive(Debug, Default)]
 pub struct SseDecoder {
-    /// The beginning of a line whose end has not come yet. At most `MAX_BYTES`.
+    /// The start of a line that has not ended. At most `MAX_BYTES`.
     open_line: Vec<u8>,
-    /// The last line ended in a carriage return: a line feed right behind it belongs to it.
+    /// The last line ended with a carriage return, so a line feed right after it belongs to the
+    /// same line end.
     after_return: bool,
-    /// A line has ended, so that no byte order mark can come any more.
+    /// A line has ended, so there can be no byte order mark any more.
     began: bool,
     event: OpenEvent,
 }
 
 impl SseDecoder {
-    /// Takes the next bytes, and passes on the events that they complete.
+    /// Decodes the next bytes, and passes on the events that they complete.
     ///
     /// # Errors
-    /// Those of `on_event`, and when a line is too long to be one. The stream is over then.
+    /// Those of `on_event`, or if a line is too long. The stream is over then.
     pub fn feed(&mut self, mut bytes: &[u8], on_event: &mut OnEvent<'_>) -> Result<(), Fault> {
         while !bytes.is_empty() {
             if self.after_return {
@@ -72,11 +73,12 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Takes the end of the stream. A last event counts although no empty line follows it: some servers
-    /// leave that out.
+    /// Handles the end of the stream. A last event counts even if no empty line follows it: some
+    /// servers omit that.
     ///
     /// # Errors
-    /// Those of `on_event`. If it cannot read a last line that has no end either, the stream broke off in it.
+    /// Those of `on_event`. If it cannot parse a last line without a line end,
+    /// the stream broke off there.
     pub fn finish(mut self, on_event: &mut OnEvent<'_>) -> Result<(), Fault> {
         let is_cut = !self.open_line.is_empty();
         if is_cut {
@@ -88,7 +90,7 @@ impl SseDecoder {
         })
     }
 
-    /// Ends a line with its last bytes; usually they are all of it, and nothing is copied.
+    /// Ends a line with its last bytes. Usually that is the whole line, and nothing is copied.
     fn end_line(&mut self, last: &[u8], on_event: &mut OnEvent<'_>) -> Result<(), Fault> {
         if self.open_line.is_empty() {
             check_length(last.len())?;
@@ -120,7 +122,7 @@ impl SseDecoder {
     }
 }
 
-/// What has come of an event.
+/// The parts of the current event.
 #[derive(Debug, Default)]
 struct OpenEvent {
     name: Option<String>,
@@ -142,8 +144,8 @@ impl OpenEvent {
                 self.name = Some(value.into_owned());
                 Ok(())
             }
-            // A comment has no name. `id` and `retry` are for taking a stream up again, which no model's
-            // server can do.
+            // A comment has no name. `id` and `retry` are for resuming a stream, which no model
+            // server supports.
             _ => Ok(()),
         }
     }
@@ -158,7 +160,7 @@ impl OpenEvent {
         Ok(())
     }
 
-    /// Passes the event on, if there is one: a name alone is none.
+    /// Passes the event on, if it has data.
     fn end(&mut self, on_event: &mut OnEvent<'_>) -> Result<(), Fault> {
         let name = self.name.take().filter(|name| !name.is_empty());
         if self.data_lines == 0 {
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_in_any_of_the_three_ways() {
+    fn all_three_line_ends_are_recognized() {
         for end in ["\n", "\r\n", "\r"] {
             let stream = ["data: a", "", "data: b", "data: c", "", ""].join(end);
             check(stream.as_bytes(), &[(None, "a"), (None, "b\nc")]);
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_the_standard_says() {
+    fn fields_are_parsed_as_specified() {
         check(b"event: error\ndata:x\n\ndata: y\n\n", &[(Some("error"), "x"), (None, "y")]);
         check(b"data:  two spaces\n\n", &[(None, " two spaces")]);
         check(b"data\n\ndata:\n\n", &[(None, ""), (None, "")]);
@@ -234,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_counts_only_at_the_beginning() {
+    fn a_byte_order_mark_is_only_skipped_at_the_start() {
         check("\u{feff}data: a\n\n".as_bytes(), &[(None, "a")]);
         check("data: \u{feff}a\n\n\u{feff}data: b\n\n".as_bytes(), &[(None, "\u{feff}a")]);
     }
 
     #[test]
-    fn what_is_no_character_becomes_the_replacement_character() {
+    fn invalid_utf8_becomes_the_replacement_character() {
         check(b"data: a\xffb\xe2\x82\n\n", &[(None, "a\u{fffd}b\u{fffd}")]);
     }
 
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_of_the_reader_ends_the_stream() {
+    fn a_fault_of_the_callback_ends_the_stream() {
         let mut seen = 0;
         let result = SseDecoder::default().feed(b"data: a\n\ndata: b\n\n", &mut |_| {
             seen += 1;
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!((result, seen), (Err(Fault::broke_off()), 1));
     }
 
-    /// Streams made of what matters to the decoder, so that every split falls on something.
+    /// Streams of bytes that matter to the decoder, so that every split is interesting.
     fn any_stream() -> impl Strategy<Value = Vec<u8>> {
         let parts = prop::sample::select(vec![
             &b"data: "[..],

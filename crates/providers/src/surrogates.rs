@@ -1,7 +1,8 @@
-//! Halves of surrogate pairs in JSON. Servers that count in UTF-16 cut pairs in two, and a parser refuses what is
-//! left of them: the rest of the answer would be lost for half a character.
+//! Repairs halves of surrogate pairs in JSON. Servers that count in UTF-16 split pairs, and a
+//! parser refuses the halves. Without this the rest of the response would be lost for half a
+//! character.
 
-/// The JSON with the replacement character in place of every half pair.
+/// The JSON with the replacement character for every half pair.
 pub(crate) fn mend(json: &[u8]) -> Vec<u8> {
     let mut mended = Vec::with_capacity(json.len());
     let mut rest = json;
@@ -12,7 +13,8 @@ pub(crate) fn mend(json: &[u8]) -> Vec<u8> {
             match (unit(rest), unit(rest.get(6..).unwrap_or_default())) {
                 (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (&rest[..12], 12),
                 (Some(0xd800..=0xdfff), _) => (br"\ufffd", 6),
-                // The backslash and what it escapes: an escaped backslash escapes nothing more.
+                // Skip the backslash and the character after it: an escaped backslash does not
+                // escape the next character.
                 _ => (&rest[..rest.len().min(2)], rest.len().min(2)),
             };
         mended.extend_from_slice(kept);
@@ -22,7 +24,7 @@ pub(crate) fn mend(json: &[u8]) -> Vec<u8> {
     mended
 }
 
-/// The number of the escape that a text begins with.
+/// The number of the escape at the start of a text.
 fn unit(text: &[u8]) -> Option<u16> {
     let digits = text.strip_prefix(br"\u")?.get(..4)?;
     let digits = std::str::from_utf8(digits).ok()?;
@@ -39,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_pair_is_replaced_and_all_else_stays() {
+    fn half_pairs_are_replaced_and_nothing_else() {
         check(r#"{"a":"\ud83d\ude00 \n\u00e9"}"#, r#"{"a":"\ud83d\ude00 \n\u00e9"}"#);
         check(r#""\ud83d""#, r#""\ufffd""#);
         check(r#""\ude00 \uD83D\uD83D\uDE00""#, r#""\ufffd \ufffd\uD83D\uDE00""#);

@@ -1,13 +1,13 @@
-//! What the tests of all wire formats need.
+//! Helpers for the tests of all wire formats.
 
 use ikigai_conversation::{AgentId, Extras, Log, Message, MessageId, NewMessage, ResponseId, Time};
 use ikigai_conversation::{Body, ToolCallId};
 use serde_json::json;
 
-use crate::fault::Fault;
+use crate::fault::{Category, Fault};
 use crate::provider::Provider;
 use crate::request::{Request, Tool, ToolUse};
-use crate::response::Response;
+use crate::response::{Call, Response, Stop, Tokens};
 
 /// Messages of an agent, numbered from `first`.
 pub(crate) fn messages(
@@ -30,7 +30,7 @@ pub(crate) fn call(name: &str, id: &str, arguments: &str, response: &str) -> New
     NewMessage::tool_call(ToolCallId::new(id), name, arguments, ResponseId::new(response))
 }
 
-/// The result of a call that was made with [`call`].
+/// The result of a call made with [`call`].
 pub(crate) fn result(name: &str, id: &str, output: &str) -> NewMessage {
     match call(name, id, "{}", "").body {
         Body::ToolCall(call) => NewMessage::tool_result(&call, output),
@@ -50,7 +50,7 @@ pub(crate) fn glob_tool() -> Tool {
     }
 }
 
-/// What is sent for a log of agent `0/`.
+/// The body of a request for a log of agent `0/`.
 pub(crate) fn sent(
     provider: &dyn Provider,
     model: &str,
@@ -60,7 +60,7 @@ pub(crate) fn sent(
     sent_for(provider, model, tools, ToolUse::Auto, &messages("0/", 1, news))
 }
 
-/// What is sent for a log.
+/// The body of a request for a log.
 pub(crate) fn sent_for(
     provider: &dyn Provider,
     model: &str,
@@ -73,12 +73,12 @@ pub(crate) fn sent_for(
     String::from_utf8(provider.encode(&request)).unwrap()
 }
 
-/// The part of a body from `"field":` on.
+/// The rest of a body, starting with `"field":`.
 pub(crate) fn from_field<'a>(body: &'a str, field: &str) -> &'a str {
     &body[body.find(&format!("\"{field}\":")).unwrap()..]
 }
 
-/// What comes of the data of some events, and the text that was passed on meanwhile.
+/// The response to these events, and the text that was passed on meanwhile.
 pub(crate) fn received(
     provider: &dyn Provider,
     events: &[&str],
@@ -93,7 +93,7 @@ pub(crate) fn received(
     (decoder.finish(), text)
 }
 
-/// What comes of a body that was not streamed.
+/// The response to a body that was not streamed.
 pub(crate) fn received_whole(provider: &dyn Provider, body: &str) -> Result<Response, Fault> {
     let mut decoder = provider.decode();
     let mut text = String::new();
@@ -101,4 +101,33 @@ pub(crate) fn received_whole(provider: &dyn Provider, body: &str) -> Result<Resp
     let response = decoder.finish()?;
     assert_eq!(text, response.text, "the text that was passed on is the response's");
     Ok(response)
+}
+
+/// A complete response with this text.
+pub(crate) fn complete(text: &str, tokens: Option<Tokens>) -> Response {
+    let (text, stop) = (text.to_owned(), Stop::Complete);
+    Response { text, calls: Vec::new(), extras: None, stop, tokens }
+}
+
+pub(crate) fn received_call(id: &str, name: &str, arguments: &str) -> Call {
+    let (name, arguments) = (name.to_owned(), arguments.to_owned());
+    Call { id: ToolCallId::new(id), name, arguments }
+}
+
+#[track_caller]
+pub(crate) fn check_response(provider: &dyn Provider, events: &[&str], expected: &Response) {
+    let (response, text) = received(provider, events);
+    assert_eq!(response.as_ref(), Ok(expected));
+    assert_eq!(text, expected.text, "what was passed on");
+}
+
+#[track_caller]
+pub(crate) fn check_fault(
+    provider: &dyn Provider,
+    events: &[&str],
+    category: Category,
+    message: &str,
+) {
+    let (response, _) = received(provider, events);
+    assert_eq!(response, Err(Fault::new(category, message)));
 }

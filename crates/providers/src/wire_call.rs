@@ -1,7 +1,7 @@
-//! Names and arguments of calls, as every API takes them back.
+//! The names and arguments of calls in a form that every API accepts.
 //!
-//! A model may call a tool anything and send it anything, and the log keeps that. But some servers check the
-//! history that they are sent, and would refuse every request from then on.
+//! A model may use any name and any arguments, and the log keeps them. But some servers validate
+//! the history they are sent, and would refuse every later request.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,13 @@ use serde_json::json;
 
 use crate::call_ids::is_word_byte;
 
-/// The longest name that all APIs take.
+/// The longest name that all APIs accept.
 const MAX_NAME_BYTES: usize = 64;
 
-/// How much a model sees again of arguments that were no JSON: enough to see what it did.
+/// How much a model sees of its own arguments that were not JSON: enough to see the mistake.
 const MAX_RAW_CHARS: usize = 2_000;
 
-/// A tool's name with only the characters that may stand in one.
+/// A tool's name, with invalid characters replaced.
 pub(crate) fn wire_name(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
         return Cow::Borrowed("unknown");
@@ -30,9 +30,10 @@ pub(crate) fn wire_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(valid.take(MAX_NAME_BYTES).collect())
 }
 
-/// Arguments as a JSON object: as they are if they are one, else one that holds their text.
+/// The arguments as a JSON object: unchanged if they are one, else an
+/// object that contains their text.
 ///
-/// llama.cpp for example fails on a history with a call whose arguments do not parse.
+/// llama.cpp, for example, fails if the history has a call whose arguments do not parse.
 pub(crate) fn wire_arguments(raw: &str) -> Cow<'_, str> {
     if raw.trim_ascii().is_empty() {
         return Cow::Borrowed("{}");
@@ -48,13 +49,13 @@ fn is_object(text: &str) -> bool {
     text.trim_ascii_start().starts_with('{') && is_json(text)
 }
 
-/// Whether a text is JSON that every parser takes.
+/// Whether a text is JSON that every parser accepts.
 pub(crate) fn is_json(text: &str) -> bool {
     serde_json::from_str::<Checked>(text).is_ok()
 }
 
-/// Reads a value and keeps nothing of it. Unlike `IgnoredAny` it looks into strings and numbers and goes only
-/// so deep: half a surrogate, `1e999` and a thousand brackets are taken by few servers.
+/// Parses a value without keeping it. Unlike `IgnoredAny` it checks strings and numbers and limits
+/// the depth: few servers accept half a surrogate, `1e999` or a thousand brackets.
 struct Checked;
 
 impl<'de> Deserialize<'de> for Checked {
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_made_of_what_may_stand_in_one() {
+    fn invalid_characters_in_a_name_are_replaced() {
         let long = "x".repeat(65);
         for (name, sent) in [
             ("file_read", "file_read"),
@@ -129,19 +130,19 @@ mod tests {
     }
 
     #[test]
-    fn an_object_goes_back_to_the_letter() {
+    fn an_object_is_sent_back_byte_by_byte() {
         for raw in ["{}", r#" { "a" : 1.10, "b":"\u0061\n", "a":[null,true,-1] } "#, "{\n}\n"] {
             assert!(matches!(wire_arguments(raw), Cow::Borrowed(sent) if sent == raw));
         }
     }
 
     #[test]
-    fn nothing_is_an_empty_object() {
+    fn empty_arguments_are_an_empty_object() {
         assert_eq!((&*wire_arguments(""), &*wire_arguments(" \n")), ("{}", "{}"));
     }
 
     #[test]
-    fn what_is_no_object_is_put_into_one() {
+    fn other_arguments_are_wrapped_in_an_object() {
         for (raw, sent) in [
             (r#"{"a":"#, r#"{"not_json":"{\"a\":"}"#),
             ("[1]", r#"{"not_json":"[1]"}"#),

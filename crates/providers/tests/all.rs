@@ -1,4 +1,4 @@
-//! The crate through its API, as one test binary: every file beside this one is a module of it.
+//! Tests of the public API. All files beside this one are modules of one test binary.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod asking;
@@ -18,7 +18,7 @@ mod transport;
 use std::fs;
 use std::path::Path;
 
-/// A file that nobody lists is a file of tests that never run.
+/// Tests in an unlisted file would never run.
 #[test]
 fn every_file_beside_this_one_is_listed_as_a_module() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");

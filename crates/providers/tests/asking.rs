@@ -1,4 +1,4 @@
-//! What tests need to ask a server.
+//! Helpers for sending requests to a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use ikigai_conversation::{AgentId, Log, Message, MessageId, NewMessage, Time};
 use ikigai_providers::{
     Anthropic, ChatCompletions, Client, Endpoint, Fault, Limits, Progress, Provider, Request,
-    Response, Secret, ToolUse,
+    Response, Secret,
 };
 use ikigai_testkit::ModelServer;
 
-/// The key of every client here. It must not show anywhere.
+/// The key of every client here. It must never be shown.
 pub(crate) const KEY: &str = "sk-marker-0123456789";
 
-/// The formats that the scripted server speaks, and where their base address is.
+/// The formats that the scripted server speaks, with their base addresses.
 pub(crate) fn formats(server: &ModelServer) -> Vec<(Arc<dyn Provider>, String)> {
     vec![(Arc::new(ChatCompletions), server.base_url()), (Arc::new(Anthropic), server.url())]
 }
 
-/// Retries come at once, and nothing that goes well can reach a limit.
+/// Retries are immediate, and successful requests do not reach a limit.
 pub(crate) const EAGER: Limits = Limits {
     connect: Duration::from_secs(60),
     first_byte: Duration::from_secs(60),
@@ -42,7 +42,7 @@ pub(crate) fn client_of(provider: Arc<dyn Provider>, base_url: String, limits: L
     Client::new(Endpoint { provider, base_url, key, certificates: None }, limits)
 }
 
-/// What a client said on the way.
+/// What a client reported during a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     Text(String),
@@ -60,7 +60,7 @@ impl From<Progress<'_>> for Said {
     }
 }
 
-/// A log with one question in it.
+/// A log with one user message.
 pub(crate) fn question() -> Vec<Message> {
     let new = NewMessage::user("Hello?");
     let agent = AgentId::parse("0/").unwrap();
@@ -71,8 +71,7 @@ pub(crate) async fn ask(client: &Client) -> (Result<Response, Fault>, Vec<Said>)
     let mut said = Vec::new();
     let log = question();
     let view = Log::new(&log).view();
-    let request =
-        Request { model: "m", origin: "", view: &view, tools: &[], tool_use: ToolUse::Auto };
+    let request = Request::without_tools("m", "", &view);
     let result = client.ask(&request, &mut |progress| said.push(progress.into())).await;
     (result, said)
 }
@@ -96,7 +95,7 @@ pub(crate) fn retries(said: &[Said]) -> Vec<&Fault> {
     retries.collect()
 }
 
-/// Waits in a thread, so that the client goes on meanwhile.
+/// Waits in a thread, so that the client continues meanwhile.
 pub(crate) async fn until(
     server: &Arc<ModelServer>,
     wait: impl FnOnce(&ModelServer) + Send + 'static,

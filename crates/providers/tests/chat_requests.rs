@@ -1,4 +1,4 @@
-//! What holds of every request of Chat Completions, whatever is in the log.
+//! Properties of all Chat Completions requests, whatever the log contains.
 
 use ikigai_conversation::{Log, Seen};
 use ikigai_providers::{ChatCompletions, Provider, Request, Tool, ToolUse};
@@ -24,10 +24,10 @@ fn check(view: &[Seen<'_>]) -> Result<(), TestCaseError> {
     judged.map_err(|rule| TestCaseError::fail(format!("{rule}: {body}")))
 }
 
-/// A request up to the end of the last message that comes from the log.
+/// A request up to the end of the last message from the log.
 fn up_to_last_message(body: &str) -> &str {
     let body = &body[..body.rfind(']').unwrap()];
-    // Made up for a log that leaves nothing to answer.
+    // Added if the log leaves nothing to answer.
     let made_up = r#"{"role":"user","content":"Go on."}"#;
     body.strip_suffix(made_up).map_or(body, |body| body.trim_end_matches(','))
 }

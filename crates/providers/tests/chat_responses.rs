@@ -1,4 +1,4 @@
-//! What holds of every response of Chat Completions, whatever a server sends.
+//! Properties of all Chat Completions responses, whatever the server sends.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-/// What may stand anywhere: what belongs there, and what does not.
+/// Any value: one that belongs there, or one that does not.
 fn any_leaf() -> impl Strategy<Value = Value> {
     select(vec![
         Value::Null,
@@ -76,7 +76,8 @@ proptest! {
         let faults = events.iter().filter_map(|event| {
             decode.event(None, event, &mut |piece| text.push_str(piece)).err()
         });
-        // Those who use it stop at the first one; here all the rest comes as well, and does no harm either.
+        // Callers stop at the first fault. Here the decoder gets the rest as
+        // well, and must not panic.
         let _ = faults.count();
         if let Ok(response) = decode.finish() {
             prop_assert_eq!(response.text, text);

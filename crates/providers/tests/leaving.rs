@@ -1,4 +1,4 @@
-//! Nobody waits for the answer any more: the connection ends at once, wherever it stands.
+//! When a request is dropped, its connection is closed at once, at any point.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::asking::{EAGER, ONCE, ask, client, question, until};
 
-/// Drops the question when the reply stalls, and waits until the server sees that.
+/// Drops the request when the reply stalls, and waits until the server notices.
 async fn check_leaving(reply: Reply) {
     let server = Arc::new(ModelServer::start([reply]));
     let client = client(&server, ONCE);
@@ -19,28 +19,28 @@ async fn check_leaving(reply: Reply) {
         () = until(&server, |server| server.wait_for_stalls(1)) => {}
     }
     until(&server, |server| server.wait_for_departures(1)).await;
-    // The client is still there: it was the question that ended.
+    // The client still exists: only the request ended.
     drop(client);
 }
 
 #[tokio::test]
-async fn leaving_before_the_answer_begins_closes_the_connection() {
+async fn dropping_a_request_before_the_answer_closes_the_connection() {
     check_leaving(Reply::silence()).await;
 }
 
 #[tokio::test]
-async fn leaving_within_an_answer_closes_the_connection() {
+async fn dropping_a_request_during_an_answer_closes_the_connection() {
     check_leaving(Reply::text("one two").stall_at(Point::Byte(0))).await;
     check_leaving(Reply::text("one two").stall_at(Point::Text)).await;
 }
 
 #[tokio::test]
-async fn leaving_within_a_refusal_closes_the_connection() {
+async fn dropping_a_request_during_a_refusal_closes_the_connection() {
     check_leaving(Reply::error(400, "No, because").stall_at(Point::Byte(5))).await;
 }
 
 #[tokio::test]
-async fn leaving_between_two_attempts_asks_no_more() {
+async fn dropping_a_request_between_attempts_ends_the_retries() {
     let server = Arc::new(ModelServer::choosing(|_| Reply::status(500)));
     let client = client(&server, Limits { first_delay: Duration::from_secs(600), ..EAGER });
     let retrying = Arc::new(Notify::new());

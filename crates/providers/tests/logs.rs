@@ -1,5 +1,5 @@
-//! Logs to try requests on: with crashes, repeated ids, clears, summaries, forks, and names and arguments of
-//! all sorts.
+//! Logs to test requests with: crashes, repeated ids, clears, summaries, forks, and all kinds of
+//! names and arguments.
 
 use ikigai_conversation::{
     AgentId, Body, Extras, Fork, Log, Message, MessageId, NewMessage, ResponseId, Seen, Time,
@@ -8,7 +8,7 @@ use ikigai_conversation::{
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// A step of a log's making. An `Index` picks some message before it.
+/// A step in writing a log. An `Index` picks an earlier message.
 #[derive(Debug, Clone)]
 enum Step {
     User(&'static str),
@@ -63,7 +63,7 @@ const EXTRAS: &[&str] = &[
     "null",
 ];
 
-/// A note that changes what was seen before it, or one that does not.
+/// Any note: one that changes what precedes it, or one that does not.
 fn any_note() -> impl Strategy<Value = Note> {
     prop_oneof![
         4 => any_quiet_note(),
@@ -157,10 +157,10 @@ fn numbered(agent: &str, first: usize, news: &[NewMessage]) -> Vec<Message> {
     news.iter().zip(first..).map(number).collect()
 }
 
-/// A log that a crash cut anywhere.
+/// A log that ends anywhere, as after a crash.
 pub(crate) fn any_log() -> impl Strategy<Value = Vec<Message>> {
     let steps = |length| prop::collection::vec(any_step(any_note().boxed()), length);
-    // Much happens only at the beginning of a log.
+    // Many things happen only at the start of a log.
     let steps = prop_oneof![steps(0..3), steps(0..20)];
     (steps, any::<Index>(), any::<bool>()).prop_map(|(steps, end, is_cut)| {
         let mut pen = Pen { log: vec![NewMessage::system("prompt")], responses: 0 };
@@ -172,7 +172,7 @@ pub(crate) fn any_log() -> impl Strategy<Value = Vec<Message>> {
     })
 }
 
-/// Messages missing anywhere: no program writes this.
+/// A log with any messages missing, which no program writes.
 pub(crate) fn any_damaged_log() -> impl Strategy<Value = Vec<Message>> {
     (any_log(), prop::collection::vec(any::<bool>(), 64)).prop_map(|(log, kept)| {
         let kept = kept.into_iter().cycle();
@@ -180,12 +180,12 @@ pub(crate) fn any_damaged_log() -> impl Strategy<Value = Vec<Message>> {
     })
 }
 
-/// A log, and how it goes on.
+/// A log and its continuation.
 #[derive(Debug)]
 pub(crate) struct Growth {
     before: Vec<Message>,
     more: Vec<Message>,
-    /// Whether it is a fork that goes on.
+    /// Whether a fork continues it.
     is_fork: bool,
 }
 
@@ -203,11 +203,11 @@ impl Growth {
     }
 }
 
-/// Growth without any of the messages that change what was seen before.
+/// A continuation without messages that change what precedes them.
 pub(crate) fn any_growth() -> impl Strategy<Value = Growth> {
     let more = prop::collection::vec(any_step(any_quiet_note().boxed()), 0..12);
     (any_log(), more, any::<bool>()).prop_map(|(mut before, steps, is_fork)| {
-        // What a crash has left open is closed before anything else happens.
+        // Calls that a crash has left open are closed first.
         let closing = Log::new(&before).open_calls();
         before.extend(numbered("0/", before.len() + 1, &closing));
         let mut pen = Pen { log: Vec::new(), responses: 1_000 };

@@ -1,4 +1,4 @@
-//! Which models a server says it has.
+//! Lists of a server's models.
 
 use ikigai_providers::{Category, Fault};
 use ikigai_testkit::{ModelServer, Reply};
@@ -22,7 +22,7 @@ async fn a_server_lists_its_models() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_list_says_why() {
+async fn a_server_without_a_list_is_an_error() {
     let server = ModelServer::start([
         Reply::status(401),
         Reply::status(500),
@@ -33,10 +33,10 @@ async fn a_server_without_a_list_says_why() {
     let none = format!("{} answered with no list of models", server.url());
     for expected in [
         Fault::new(Category::KeyRefused, "HTTP 401: scripted"),
-        // It is asked once: somebody waits.
+        // There is no retry, because the user is waiting.
         Fault::new(Category::Server, "HTTP 500: scripted"),
         Fault::new(Category::Unreadable, none),
-        Fault::new(Category::Unreadable, "it is longer than any answer"),
+        Fault::new(Category::Unreadable, "the response is too long"),
     ] {
         assert_eq!(client.models().await.unwrap_err(), expected);
     }

@@ -1,4 +1,5 @@
-//! What holds of every request of Anthropic's, Google's and the Responses format, whatever is in the log.
+//! Properties of all requests in Anthropic's, Google's and the Responses format, whatever the log
+//! contains.
 
 use ikigai_conversation::{Log, Message, Seen};
 use ikigai_providers::{Anthropic, Google, Provider, Request, Responses, Tool, ToolUse};
@@ -9,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::logs::{Growth, any_damaged_log, any_growth, any_log};
 
-/// A format, with what a test has to know of its bytes.
+/// A format, and what a test has to know about its bytes.
 struct Format {
     provider: &'static dyn Provider,
     model: &'static str,
     judge: fn(&Value) -> Result<(), String>,
-    /// What follows the last block that comes from the log.
+    /// What follows the last block from the log.
     end: &'static str,
-    /// The message that is made up for a log that leaves nothing to answer, up to `end`.
+    /// The message that is added if a log leaves nothing to answer, up to `end`.
     made_up: &'static str,
 }
 
@@ -73,11 +74,11 @@ impl Format {
         Ok(())
     }
 
-    /// A request up to the end of the last block that comes from the log.
+    /// A request up to the end of the last block from the log.
     fn up_to_last_block<'a>(&self, body: &'a str) -> &'a str {
         let body = &body[..body.rfind(self.end).unwrap()];
         let Some(body) = body.strip_suffix(self.made_up) else { return body };
-        // Before it stands nothing, or an answer, whose blocks may go on.
+        // Before it there is nothing, or an answer, which may get more blocks.
         let body = body.trim_end_matches(',');
         self.end.strip_suffix(']').and_then(|end| body.strip_suffix(end)).unwrap_or(body)
     }

@@ -1,5 +1,6 @@
-//! What holds of every response of Anthropic's, Google's and the Responses format, whatever a server sends: the
-//! streams are those of the fixtures, with events missing, repeated, moved and changed.
+//! Properties of all responses in Anthropic's, Google's and the Responses
+//! format, whatever the server sends. The streams are those of the
+//! fixtures, with events missing, repeated, moved and changed.
 
 use std::collections::HashSet;
 use std::fs;
@@ -21,13 +22,13 @@ fn events_of(fixture: &str) -> Vec<Value> {
     data.map(|json| serde_json::from_str(json).unwrap()).collect()
 }
 
-/// What is done to a stream.
+/// A change of a stream.
 #[derive(Debug, Clone)]
 enum Damage {
     Drop(Index),
     Repeat(Index),
     Swap(Index, Index),
-    /// Puts something else in the place of a value somewhere inside an event.
+    /// Replaces a value somewhere inside an event.
     Change(Index, Vec<Index>, Value),
 }
 
@@ -70,7 +71,7 @@ impl Damage {
     }
 }
 
-/// Puts `leaf` into a value, as deep as the path and the value go.
+/// Puts `leaf` into a value, at a path or as deep as the value goes.
 fn change(value: &mut Value, path: &[Index], leaf: &Value) {
     let Some((step, rest)) = path.split_first() else { return *value = leaf.clone() };
     let inner = match value {
@@ -87,7 +88,7 @@ fn change(value: &mut Value, path: &[Index], leaf: &Value) {
     change(inner.unwrap(), rest, leaf);
 }
 
-/// Reads a damaged stream; if a response comes of it, it can be sent back.
+/// Decodes a damaged stream. If that gives a response, it can be sent back.
 fn check(
     provider: &dyn Provider,
     judge: Judge,
@@ -98,7 +99,8 @@ fn check(
     let mut decoder = provider.decode();
     let mut passed_on = 0;
     for event in &events {
-        // Those who use it stop at the first fault; here all the rest comes as well, and does no harm either.
+        // Callers stop at the first fault. Here the decoder gets the rest as
+        // well, and must not panic.
         let _ = decoder.event(None, &event.to_string(), &mut |piece| passed_on += piece.len());
     }
     let Ok(response) = decoder.finish() else { return Ok(()) };
@@ -116,7 +118,7 @@ fn check(
     Ok(())
 }
 
-/// A log with a response in it, as an agent writes it.
+/// A log with a response, as an agent writes it.
 fn log_with(response: &Response) -> Vec<Message> {
     let id = || ResponseId::new("r1");
     let mut news = vec![NewMessage::user("hi")];

@@ -1,4 +1,4 @@
-//! What we make of the streams of real servers: one test walks the tree of recordings.
+//! Decodes recorded streams of real servers: one test walks the tree of recordings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use ikigai_providers::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// An answer as it was recorded.
+/// A recorded response.
 struct Recorded {
     path: PathBuf,
     status: u16,
@@ -27,7 +27,7 @@ impl Recorded {
         Recorded { path, status, is_stream, body: bytes[end + 4..].to_vec() }
     }
 
-    /// The number at the beginning of the name tells the format.
+    /// The number at the start of the name tells the format.
     fn provider(&self) -> &'static dyn Provider {
         match &self.path.file_name().unwrap().to_str().unwrap()[..3] {
             "60-" => &Responses,
@@ -37,7 +37,7 @@ impl Recorded {
         }
     }
 
-    /// What comes of the answer if its body arrives in pieces of these sizes.
+    /// The response to the recording if its body arrives in pieces of these sizes.
     fn outcome(&self, sizes: &[usize]) -> Value {
         match self.response(sizes) {
             Ok(response) => show(&response),
@@ -79,7 +79,7 @@ impl Recorded {
     }
 }
 
-/// `bytes` in pieces of these sizes, over and over.
+/// Splits `bytes` into pieces of these sizes, over and over.
 fn chunks<'a>(bytes: &'a [u8], sizes: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = bytes;
     sizes.iter().cycle().map_while(move |size| {
@@ -120,7 +120,7 @@ fn recordings() -> Vec<Recorded> {
 }
 
 #[test]
-fn every_recorded_answer_is_read_as_expected() {
+fn every_recording_is_decoded_as_expected() {
     let recordings = recordings();
     assert!(recordings.len() >= 45, "{} recordings", recordings.len());
     for recorded in recordings {
@@ -130,7 +130,7 @@ fn every_recorded_answer_is_read_as_expected() {
 }
 
 #[test]
-fn every_recorded_answer_is_read_byte_by_byte() {
+fn every_recording_is_decoded_byte_by_byte() {
     for recorded in recordings() {
         assert_eq!(recorded.outcome(&[1]), recorded.expected(), "{}", recorded.path.display());
     }
@@ -146,7 +146,7 @@ proptest! {
         }
     }
 
-    /// Wherever a stream is cut: it is whole, or it is a fault that passes. Never is there half a call.
+    /// Wherever a stream is cut, it is complete or a transient fault. There is never half a call.
     #[test]
     fn a_stream_that_breaks_off_is_never_taken_for_a_whole_one(place in any::<prop::sample::Index>()) {
         for mut recorded in recordings() {
@@ -159,7 +159,7 @@ proptest! {
                 Ok(cut) => {
                     prop_assert_eq!((cut.text, cut.calls, cut.stop), (whole.text, whole.calls, whole.stop));
                 }
-                Err(fault) => prop_assert!(fault.category.is_passing(), "{:?}: {fault}", recorded.path),
+                Err(fault) => prop_assert!(fault.category.is_transient(), "{:?}: {fault}", recorded.path),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What goes wrong, and whether it is tried again.
+//! Faults, and which of them are retried.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use crate::asking::{
     EAGER, ONCE, Said, ask, client, client_at, client_of, formats, retries, valid_text,
 };
 
-/// A limit that is there to be reached.
+/// A limit that the test reaches on purpose.
 const SHORT: Duration = Duration::from_millis(100);
 
-/// What fails once with `reply` is tried once more, and then all is well.
+/// A request that fails once with `reply` is retried, and succeeds.
 async fn check_retried(reply: Reply, category: Category) {
     let formats_there_are = formats(&ModelServer::start([])).len();
     for place in 0..formats_there_are {
@@ -30,7 +30,7 @@ async fn check_retried(reply: Reply, category: Category) {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_or_is_busy_is_asked_again() {
+async fn a_failing_or_busy_server_gets_a_retry() {
     check_retried(Reply::status(429), Category::RateLimit).await;
     for status in [500, 502, 503, 504, 529] {
         check_retried(Reply::status(status), Category::Server).await;
@@ -39,7 +39,7 @@ async fn a_server_that_fails_or_is_busy_is_asked_again() {
 }
 
 #[tokio::test]
-async fn an_error_inside_a_stream_is_like_one_before_it() {
+async fn an_error_inside_a_stream_is_retried_too() {
     check_retried(Reply::text("").then_error("Overloaded"), Category::Server).await;
     check_retried(Reply::text("Half a").then_error("Overloaded"), Category::Server).await;
 }
@@ -51,7 +51,7 @@ async fn a_stream_without_an_answer_is_a_failure_of_the_server() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_asked_for_from_the_start() {
+async fn a_stream_that_breaks_off_is_requested_again() {
     let call = Reply::call("c1", "bash", json!({"command": "rm -rf important"}));
     check_retried(Reply::hang_up(), Category::Network).await;
     check_retried(Reply::text("x").close_at(Point::Byte(0)), Category::Network).await;
@@ -66,7 +66,7 @@ async fn a_stream_that_breaks_off_is_asked_for_from_the_start() {
 }
 
 #[tokio::test]
-async fn what_has_come_is_void_when_it_is_tried_again() {
+async fn a_retry_discards_the_text_so_far() {
     let server = ModelServer::start([
         Reply::text("wrong and half").close_at(Point::Text),
         Reply::text("right"),
@@ -79,7 +79,8 @@ async fn what_has_come_is_void_when_it_is_tried_again() {
     assert_eq!(valid_text(right), "right");
 }
 
-/// A stall is reached in `limits` only; later requests are answered, however often a slow machine asks.
+/// Only `limits` makes the stall a fault. Later requests are answered,
+/// however often a slow machine retries.
 async fn check_stall(stall: Reply, limits: Limits) {
     let asked = AtomicUsize::new(0);
     let server = ModelServer::choosing(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
@@ -88,12 +89,12 @@ async fn check_stall(stall: Reply, limits: Limits) {
     });
     let (response, said) = ask(&client(&server, limits)).await;
     assert_eq!(response.unwrap().text, "Awake");
-    let message = format!("nothing came from {} for 0.1 s", server.url());
+    let message = format!("no data from {} for 0.1 s", server.url());
     assert_eq!(retries(&said)[0], &Fault::new(Category::Network, message));
 }
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_asked_again() {
+async fn a_server_that_stalls_gets_a_retry() {
     let first = Limits { first_byte: SHORT, ..EAGER };
     check_stall(Reply::silence(), first).await;
     check_stall(Reply::text("x").stall_at(Point::Byte(0)), first).await;
@@ -130,7 +131,7 @@ async fn check_refused(reply: Reply, category: Category) -> Fault {
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_is_not_made_again() {
+async fn a_refused_request_is_not_retried() {
     for (status, category) in [
         (400, Category::Refused),
         (401, Category::KeyRefused),
@@ -164,7 +165,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_web_page_is_no_answer() {
+async fn a_web_page_is_a_fault() {
     let server = ModelServer::start([Reply::page("<html>Welcome!</html>")]);
     let fault = ask(&client(&server, EAGER)).await.0.unwrap_err();
     let message = "the server answered with a web page, not with a model's stream";
@@ -172,7 +173,7 @@ async fn a_web_page_is_no_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read_to_its_end() {
+async fn an_endless_answer_is_a_fault() {
     check_refused(Reply::long_line(20 << 20), Category::Unreadable).await;
     let comments = [&[b':'; 1023][..], b"\n"].concat().repeat(65 << 10);
     check_refused(Reply::sse(comments).in_chunks(1 << 16), Category::Unreadable).await;
@@ -184,7 +185,7 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_wish_to_be_left_alone_is_obeyed() {
+async fn the_servers_delay_is_respected() {
     let busy = Reply::status(429).header("Retry-After-Ms", "40").retry_after(200);
     let server = ModelServer::start([busy, Reply::text("Now")]);
     let (response, said) = ask(&client(&server, EAGER)).await;
@@ -195,7 +196,7 @@ async fn a_wish_to_be_left_alone_is_obeyed() {
 }
 
 #[tokio::test]
-async fn a_wish_for_too_long_ends_it() {
+async fn a_delay_that_is_too_long_is_a_fault() {
     let fault = check_refused(Reply::status(429).retry_after(301), Category::RateLimit).await;
     assert_eq!(fault.retry_after, Some(Duration::from_secs(301)));
     let far = Reply::status(503).header("Retry-After", "Tue, 31 Dec 2999 23:59:59 GMT");
@@ -203,7 +204,7 @@ async fn a_wish_for_too_long_ends_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named() {
+async fn the_fault_names_an_unreachable_server() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
@@ -214,8 +215,8 @@ async fn a_server_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_be_is_unknown() {
-    // No name may be this long, so that nobody is asked for it.
+async fn an_impossible_host_is_unknown() {
+    // No host name may be this long, so no name server is asked.
     let base_url = format!("http://{}.invalid/v1", "x".repeat(64));
     let fault = ask(&client_at(&base_url, ONCE)).await.0.unwrap_err();
     let message = format!("cannot reach {base_url} (unknown host)");
@@ -223,10 +224,10 @@ async fn a_host_that_cannot_be_is_unknown() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_said_at_once() {
+async fn an_invalid_address_is_reported_at_once() {
     for base_url in ["", "nonsense", "ftp://127.0.0.1/v1"] {
         let (response, said) = ask(&client_at(base_url, EAGER)).await;
-        let message = "the provider's base_url is no http address";
+        let message = "the provider's base_url is not an HTTP address";
         assert_eq!(response.unwrap_err(), Fault::new(Category::Network, message));
         assert_eq!(said, []);
     }

@@ -1,4 +1,4 @@
-//! A key and a password go to the server, and nowhere else.
+//! A key and a password are sent to the server, and appear nowhere else.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn assert_clean(what: &str) {
     }
 }
 
-/// A server that repeats all it was sent, in every way it can.
+/// A server that repeats everything it was sent, in every possible way.
 fn echoes() -> Vec<Reply> {
     let echo = format!("Wrong key {KEY} for {PASSWORD}!");
     let long = format!("{}{KEY}", "x".repeat(390));
@@ -66,7 +66,7 @@ async fn no_fault_shows_a_key_or_a_password() {
 }
 
 #[tokio::test]
-async fn no_fault_on_the_way_shows_a_password() {
+async fn no_transport_fault_shows_a_password() {
     let bases = [
         format!("http://me:{PASSWORD}@127.0.0.1:1/v1"),
         format!("http://me:{PASSWORD}@{}.invalid/v1", "x".repeat(64)),

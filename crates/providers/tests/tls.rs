@@ -1,4 +1,4 @@
-//! Whose certificates are believed. Those here were made for these tests and vouch for nothing else.
+//! Which certificates are trusted. Those here were made for these tests only.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/certificates").join(name)
 }
 
-/// A server that answers every request with a list of one model; its port.
+/// A server that answers every request with a list of one model, and its port.
 fn serve(host: &str) -> u16 {
     let certificate = CertificateDer::from_pem_file(file("server.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
@@ -34,7 +34,7 @@ fn serve(host: &str) -> u16 {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            // A client that does not believe us leaves in the middle of it.
+            // A client that does not trust us leaves during the handshake.
             let _ = answer(StreamOwned::new(connection, stream.unwrap()));
         }
     });
@@ -62,22 +62,22 @@ fn client(base_url: &str, certificates: Option<PathBuf>) -> Client {
 }
 
 #[tokio::test]
-async fn a_certificate_counts_when_its_issuer_is_in_the_file() {
+async fn a_certificate_is_trusted_if_its_issuer_is_in_the_file() {
     let base_url = format!("https://localhost:{}", serve("127.0.0.1"));
     let models = client(&base_url, Some(file("ca.pem"))).models().await;
     assert_eq!(models, Ok(vec!["model".to_owned()]));
 }
 
 #[tokio::test]
-async fn a_certificate_of_an_unknown_issuer_is_not_believed() {
+async fn a_certificate_of_an_unknown_issuer_is_not_trusted() {
     let base_url = format!("https://localhost:{}", serve("127.0.0.1"));
     let fault = client(&base_url, None).models().await.unwrap_err();
-    let message = format!("cannot reach {base_url} (its certificate is of an unknown issuer)");
+    let message = format!("cannot reach {base_url} (its certificate has an unknown issuer)");
     assert_eq!(fault, Fault::new(Category::NotTrusted, message));
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_name_is_not_believed() {
+async fn a_certificate_for_another_name_is_not_trusted() {
     let base_url = format!("https://127.0.0.2:{}", serve("127.0.0.2"));
     let fault = client(&base_url, Some(file("ca.pem"))).models().await.unwrap_err();
     let message = format!("cannot reach {base_url} (its certificate is for another name)");
@@ -85,7 +85,7 @@ async fn a_certificate_for_another_name_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_file_that_has_no_certificates_is_named() {
+async fn a_file_without_certificates_is_named() {
     for name in ["server.key", "missing.pem"] {
         let fault = client("https://localhost:1", Some(file(name))).models().await.unwrap_err();
         assert_eq!(fault.category, Category::Network);

@@ -1,16 +1,17 @@
-//! Answers that come, in all the ways they may come.
+//! Successful responses, in all the forms in which they may arrive.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_providers::{Limits, Stop, Tokens};
+use ikigai_conversation::Seen;
+use ikigai_providers::{Limits, Request, Stop, Tokens};
 use ikigai_testkit::{ModelServer, Point, Reply};
 use serde_json::{Value, json};
 
 use crate::asking::{EAGER, KEY, ONCE, Said, ask, client, client_of, formats, valid_text};
 
 #[tokio::test]
-async fn an_answer_comes_piece_by_piece_and_whole() {
+async fn a_response_is_passed_on_in_pieces_and_returned_whole() {
     let answer = Reply::text("Hello to you").usage(7, 3);
     let server = ModelServer::choosing(move |_| answer.clone());
     for (provider, base_url) in formats(&server) {
@@ -26,7 +27,7 @@ async fn an_answer_comes_piece_by_piece_and_whole() {
 }
 
 #[tokio::test]
-async fn calls_arrive_whole_however_the_bytes_are_cut() {
+async fn calls_are_complete_however_the_bytes_are_split() {
     let arguments = json!({"command": "echo 'Grüße, 世界'"});
     let calls = [("c1", "bash", arguments.clone()), ("c2", "glob", json!({"pattern": "*.c"}))];
     for bytes in [1, 2, 3, 7, 1000] {
@@ -55,7 +56,7 @@ async fn a_document_is_read_although_a_stream_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_stream_that_does_not_say_so_is_read() {
+async fn a_stream_without_its_media_type_is_read() {
     let body = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n\
                 data: {\"type\":\"content_block_start\",\"index\":0,\
                 \"content_block\":{\"type\":\"text\",\"text\":\"plain\"}}\n\n\
@@ -70,7 +71,7 @@ async fn a_stream_that_does_not_say_so_is_read() {
 }
 
 #[tokio::test]
-async fn a_request_carries_the_key_and_uses_the_connection_again() {
+async fn a_request_carries_the_key_and_reuses_the_connection() {
     let server = ModelServer::start([Reply::text("one"), Reply::text("two")]);
     let client = client(&server, ONCE);
     for answer in ["one", "two"] {
@@ -89,7 +90,7 @@ async fn a_request_carries_the_key_and_uses_the_connection_again() {
 
 #[tokio::test]
 async fn a_slow_answer_is_waited_for_as_long_as_it_comes() {
-    // All of it takes longer than one pause may.
+    // The whole response takes longer than one pause may.
     let drip = Reply::pieces((0..24).map(|_| "x")).drip(Duration::from_millis(50));
     let server = ModelServer::start([drip]);
     let idle = Duration::from_secs(1);
@@ -98,7 +99,7 @@ async fn a_slow_answer_is_waited_for_as_long_as_it_comes() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_complete_counts_although_the_connection_breaks_behind_it() {
+async fn a_complete_response_counts_even_if_the_connection_then_breaks() {
     let everything = Point::Byte(usize::MAX);
     for reply in
         [Reply::text("All said").close_at(everything), Reply::text("All said").reset_at(everything)]
@@ -112,9 +113,26 @@ async fn an_answer_that_is_complete_counts_although_the_connection_breaks_behind
 }
 
 #[tokio::test]
-async fn a_question_can_be_asked_from_any_thread() {
+async fn a_request_can_be_sent_from_any_thread() {
     let server = ModelServer::start([Reply::text("one")]);
     let client = Arc::new(client(&server, ONCE));
     let task = tokio::spawn(async move { ask(&client).await.0 });
     assert_eq!(task.await.unwrap().unwrap().text, "one");
+}
+
+#[tokio::test]
+async fn a_request_beside_a_turn_needs_neither_a_log_nor_tools() {
+    let server = ModelServer::choosing(|_| Reply::text("Parser fixes"));
+    for (provider, base_url) in formats(&server) {
+        let client = client_of(provider, base_url, EAGER);
+        let view = [Seen::System("Write a title."), Seen::User("Fix the parser")];
+        let request = Request::without_tools("m", "", &view);
+        let response = client.ask(&request, &mut |_| {}).await.unwrap();
+        assert_eq!((response.text.as_str(), response.calls.len()), ("Parser fixes", 0));
+    }
+    for request in server.requests() {
+        assert_eq!(request.system().as_deref(), Some("Write a title."));
+        assert_eq!(request.last_user_text().as_deref(), Some("Fix the parser"));
+        assert!(request.tool_names().is_empty() && request.tool_choice().is_null());
+    }
 }

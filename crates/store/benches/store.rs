@@ -1,9 +1,9 @@
-//! The store beside a raw durable insert into the same kind of database, in the same run.
+//! Compares the store with a raw durable insert into the same kind of database, in the same run.
 //!
-//! `cargo bench --bench store` prints a table for each database (`-- postgres` for one of them); the folder of the databases is the target folder, so that the
-//! disk is a real one.
+//! `cargo bench --bench store` prints a table for each database (`-- postgres` for one of them).
+//! The databases are in the target folder, so that the disk is a real one.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
-#![allow(missing_docs, reason = "nobody links against a bench")]
+#![allow(missing_docs, reason = "a bench has no API")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, Log, NewMessage, ResponseId, SessionId, ToolCallId};
 use ikigai_store::{
-    Address, AgentLimits, Budget, Changes, Context, InboxFilter, Lease, NewFork, Next, Options,
-    Place, Process, Step, Store,
+    AgentAddress, AgentLimits, Budget, Changes, ForkContext, InboxFilter, Lease, Location, NewFork,
+    Next, Options, Process, Step, Store,
 };
 use ikigai_testkit::{PostgresServer, Raw};
 use rusqlite::{Connection, params};
@@ -23,7 +23,7 @@ const BUDGET: Budget = Budget { wakes: 32, requests: 300 };
 const LIMITS: AgentLimits = AgentLimits { agents: 1_000, depth: 10 };
 
 fn main() {
-    // `cargo test --benches` runs this with another flag: that it builds is enough there.
+    // `cargo test --benches` passes another flag: it only has to build.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -39,8 +39,8 @@ fn main() {
         long_log();
     }
     if wanted("postgres") {
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let ground = Ground::Postgres(PostgresServer::start_on_disk(place));
+        let location = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let ground = Ground::Postgres(PostgresServer::start_on_disk(location));
         table("PostgreSQL");
         rates(&ground);
         wake_up(&ground);
@@ -53,7 +53,7 @@ fn table(database: &str) {
     println!("| --- | --- | --- |");
 }
 
-/// Which database is measured.
+/// The database to measure.
 enum Ground {
     Sqlite,
     Postgres(PostgresServer),
@@ -74,11 +74,11 @@ impl Ground {
     }
 }
 
-/// A disk that is slow for a moment is to be so for all kinds of work alike: so they take their turns many times in a
-/// round, and each is compared with the raw insert of its own round.
+/// A slow moment of the disk should affect all kinds of work alike. So they alternate many times in
+/// a round, and each is compared with the raw insert of its own round.
 const ROUNDS: usize = 7;
 const TURNS: u32 = 6;
-/// In one turn. A mailbox takes no more than 1,000 in all.
+/// In one turn. A mailbox is limited to 1,000 in total.
 const UNITS: u32 = 150;
 const SENDERS: u32 = 32;
 const SENDS: u32 = 48;
@@ -146,8 +146,8 @@ fn raw_insert(ground: &Ground) -> Box<dyn FnMut()> {
     })
 }
 
-/// From a mail's commit in one process to another one's look that finds it: here two stores, each with its own
-/// connections.
+/// The time from the commit of a mail in one process until another finds it: here two stores with
+/// their own connections.
 fn wake_up(ground: &Ground) {
     let world = World::on(ground, "wake");
     let other = Store::open(&world.address, Options::default()).expect("it opens");
@@ -192,7 +192,7 @@ fn send(world: &World) {
         .expect("it is sent");
 }
 
-/// What a tool call costs the disk.
+/// The disk use of a tool call.
 fn disk_use() {
     let world = World::new("disk");
     let before = written_bytes();
@@ -204,11 +204,11 @@ fn disk_use() {
     println!("| written to the disk by a tool call (two commits) | {kib} KiB | |");
 }
 
-/// A mailbox for every sender, so that none is full.
+/// A mailbox for each sender, so that none is full.
 fn crowd(ground: &Ground) -> World {
     let world = World::on(ground, "many");
     for _ in 0..SENDERS {
-        let added = world.store.add_agent(world.session, None, place(), LIMITS);
+        let added = world.store.add_agent(world.session, None, location(), LIMITS);
         world.wait(added).expect("there is room");
     }
     world
@@ -250,7 +250,7 @@ fn large_mailbox() {
     figure("inbox page at 1,000,000 messages, with its commit", time);
 }
 
-/// Opening a session of 100,000 messages up to what a model may see of it, and forking it.
+/// Opening a session of 100,000 messages up to the model's view, and forking it.
 fn long_log() {
     for (messages, name) in [(10, "log-10"), (100_000, "log-100000")] {
         let world = World::new(name);
@@ -267,7 +267,7 @@ fn long_log() {
             let fork = NewFork {
                 prompt: Some("go".to_owned()),
                 name: None,
-                context: Context::Full,
+                context: ForkContext::Full,
                 limits: LIMITS,
                 system: None,
             };
@@ -300,7 +300,7 @@ fn fill_log(path: &Path, messages: u32) {
     raw.execute_batch("COMMIT").expect("it runs");
 }
 
-/// A fresh store with a session of two agents, the first of them ours.
+/// A new store with a session of two agents. The first one is ours.
 struct World {
     runtime: Runtime,
     store: Arc<Store>,
@@ -323,8 +323,8 @@ impl World {
         let store = Arc::new(Store::open(&address, Options::default()).expect("it opens"));
         let session = SessionId::new(Uuid::now_v7());
         let lease = runtime.block_on(async {
-            store.create_session(place(), session, BUDGET).await.expect("it is made");
-            store.add_agent(session, None, place(), LIMITS).await.expect("there is room");
+            store.create_session(location(), session, BUDGET).await.expect("it is made");
+            store.add_agent(session, None, location(), LIMITS).await.expect("there is room");
             store
                 .claim(session, AgentId::top_level(0), Process::current())
                 .await
@@ -353,7 +353,7 @@ impl World {
         self.wait(close).expect("it closes");
     }
 
-    /// The median of so many runs.
+    /// The median of this many runs.
     fn time<T>(&self, runs: usize, mut work: impl FnMut(&World) -> T) -> Duration {
         let mut times: Vec<Duration> = (0..runs)
             .map(|_| {
@@ -367,12 +367,12 @@ impl World {
     }
 }
 
-fn place() -> Place {
-    Place { machine: "bench".to_owned(), directory: "/bench".to_owned() }
+fn location() -> Location {
+    Location { machine: "bench".to_owned(), directory: "/bench".to_owned() }
 }
 
 fn mail_to(to: &AgentId) -> Step {
-    Step::Send { to: Address::Id(to.clone()), given: to.to_string(), body: "x".repeat(100) }
+    Step::Send { to: AgentAddress::Id(to.clone()), given: to.to_string(), body: "x".repeat(100) }
 }
 
 fn page() -> InboxFilter {
@@ -392,13 +392,13 @@ fn figure(name: &str, time: Duration) {
     println!("| {name} | {:.2} ms | |", time.as_secs_f64() * 1e3);
 }
 
-/// Bytes that this process has caused to be written to a disk.
+/// The number of bytes that this process has written to disk.
 fn written_bytes() -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok()).unwrap_or(0)
 }
 
-/// An empty place for a database.
+/// An empty folder for a database.
 fn fresh(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-store");
     std::fs::create_dir_all(&folder).expect("the target folder can be written");

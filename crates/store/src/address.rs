@@ -1,10 +1,10 @@
-//! Which database an address means.
+//! The address of a database.
 
 use std::path::PathBuf;
 
 use crate::error::StoreError;
 
-/// A database of either kind.
+/// The address of a database of either kind.
 #[derive(Debug)]
 pub(crate) enum Address {
     /// The absolute path of a file.
@@ -13,11 +13,12 @@ pub(crate) enum Address {
     Postgres(ikigai_postgres::Address),
 }
 
-/// The file of an embedded database and those that SQLite makes beside it, whether or not they exist: none for a
-/// server. The database itself is the first. Whoever can write to one of them can change what the database says.
+/// The file of an embedded database, and the files that SQLite creates beside it, whether they
+/// exist or not. The database itself is the first. Anything that can write one of them can change
+/// the contents of the database. Empty for a server.
 ///
 /// # Errors
-/// When the address is none.
+/// If the address is invalid.
 pub fn database_files(address: &str) -> Result<Vec<PathBuf>, StoreError> {
     let Address::Sqlite(path) = Address::parse(address)? else { return Ok(Vec::new()) };
     let beside = |end: &str| {
@@ -29,7 +30,7 @@ pub fn database_files(address: &str) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 impl Address {
-    /// Reads `sqlite:///home/me/ikigai.db`, `sqlite:ikigai.db` or `postgres://…`.
+    /// Parses `sqlite:///home/me/ikigai.db`, `sqlite:ikigai.db` or `postgres://…`.
     pub(crate) fn parse(address: &str) -> Result<Address, StoreError> {
         let scheme = address.split(':').next().unwrap_or_default();
         if matches!(scheme, "postgres" | "postgresql") {
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_a_database_are_those_that_sqlite_uses() {
+    fn database_files_are_those_that_sqlite_uses() {
         let files = |address| database_files(address).unwrap();
         let expected = ["/d/a.db?x", "/d/a.db?x-wal", "/d/a.db?x-shm", "/d/a.db?x-journal"];
         assert_eq!(files("sqlite:///d/a.db?x"), expected.map(PathBuf::from));

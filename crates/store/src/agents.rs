@@ -4,7 +4,7 @@ use ikigai_conversation::{AgentId, SessionId};
 
 use crate::error::StoreError;
 use crate::refusal::Refusal;
-use crate::sessions::{self, Place};
+use crate::sessions::{self, Location};
 use crate::sql::{Row, params};
 use crate::store::Store;
 use crate::unit::Unit;
@@ -13,15 +13,15 @@ use crate::writer::Scope;
 /// What an agent is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Nothing, until a message or mail comes.
+    /// Idle, until a message or mail arrives.
     Idle,
-    /// It waits for the model.
+    /// Waiting for the model.
     Waiting,
-    /// It runs a tool.
+    /// Running a tool.
     Tool,
-    /// It waits for a permission.
+    /// Waiting for an approval.
     Asking,
-    /// It was killed.
+    /// Killed.
     Dead,
 }
 
@@ -45,19 +45,19 @@ impl State {
     }
 }
 
-/// What an agent has cost.
+/// The tokens that an agent has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tokens {
     /// Sent to models.
     pub input: i64,
-    /// Got from them.
+    /// Received from models.
     pub output: i64,
 }
 
-/// An agent, as the registry has it.
+/// An agent in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// Its id; the parent follows from it.
+    /// Its id, which includes its parent's.
     pub id: AgentId,
     /// Its name, if it has one.
     pub name: Option<String>,
@@ -65,36 +65,36 @@ pub struct Agent {
     pub state: State,
     /// How many unread messages are in its mailbox.
     pub unread: u32,
-    /// It was told of mail and has not looked yet.
+    /// It was notified of mail and has not looked at its mailbox since.
     pub notification_pending: bool,
-    /// The model it talks to, once it has.
+    /// The latest model it used, if any.
     pub model: Option<String>,
-    /// The first line of what it was asked to do.
+    /// The first line of its latest task.
     pub task: String,
 }
 
 /// How many agents a session may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// Not dead at the same time.
+    /// How many may be alive at the same time.
     pub agents: u32,
-    /// Levels; a top-level agent is on the first.
+    /// How many levels there may be. Top-level agents are on the first.
     pub depth: u32,
 }
 
 impl AgentLimits {
-    /// What a session allows unless the configuration says otherwise.
+    /// The default limits.
     pub const DEFAULT: AgentLimits = AgentLimits { agents: 20, depth: 4 };
     pub(crate) const NONE: AgentLimits = AgentLimits { agents: u32::MAX, depth: u32::MAX };
 }
 
 impl Store {
-    /// All agents of a session, the dead ones too, parents before children.
+    /// All agents of a session, including the dead, parents before children.
     pub async fn agents(&self, session: SessionId) -> Result<Vec<Agent>, StoreError> {
         self.read(move |unit| all(unit, sessions::key_of(unit, &session)?)).await
     }
 
-    /// What each agent of a session has cost so far: the tokens that it sent and got, in the order of its ids.
+    /// The tokens that each agent of a session has used so far, in the order of ids.
     pub async fn tokens(&self, session: SessionId) -> Result<Vec<(AgentId, Tokens)>, StoreError> {
         self.read(move |unit| {
             let session = sessions::key_of(unit, &session)?;
@@ -105,30 +105,27 @@ impl Store {
                 sum_of("input_tokens"),
                 sum_of("output_tokens")
             );
-            let rows = unit.rows(&sql, params![session], |row| {
-                let tokens = Tokens { input: row.get(1)?, output: row.get(2)? };
-                Ok((row.get::<String>(0)?, tokens))
+            let mut tokens: Vec<(AgentId, Tokens)> = unit.rows(&sql, params![session], |row| {
+                Ok((row.get(0)?, Tokens { input: row.get(1)?, output: row.get(2)? }))
             })?;
-            let parse = |(id, tokens): (String, Tokens)| Ok((sessions::parse_agent(&id)?, tokens));
-            let mut tokens = rows.into_iter().map(parse).collect::<Result<Vec<_>, StoreError>>()?;
             tokens.sort_by(|a, b| a.0.cmp(&b.0));
             Ok(tokens)
         })
         .await
     }
 
-    /// Adds a further top-level agent, idle.
+    /// Adds a top-level agent, which is idle.
     pub async fn add_agent(
         &self,
         session: SessionId,
         name: Option<String>,
-        place: Place,
+        location: Location,
         limits: AgentLimits,
     ) -> Result<AgentId, StoreError> {
         self.commit(Scope::Session(session), move |unit| {
             let session = sessions::key_of(unit, &session)?;
             unit.touch(session);
-            create_top_level(unit, session, name.as_deref(), &place, &limits)
+            create_top_level(unit, session, name.as_deref(), &location, &limits)
         })
         .await
     }
@@ -138,7 +135,7 @@ pub(crate) fn create_top_level(
     unit: &Unit<'_>,
     session: i64,
     name: Option<&str>,
-    place: &Place,
+    location: &Location,
     limits: &AgentLimits,
 ) -> Result<AgentId, StoreError> {
     let named = name.map_or(Ok(None), |name| name_refusal(unit, session, name))?;
@@ -158,30 +155,28 @@ pub(crate) fn create_top_level(
             session,
             id.to_string(),
             name,
-            place.machine,
-            place.directory,
+            location.machine,
+            location.directory,
             unit.now().as_millis()
         ],
     )?;
     Ok(id)
 }
 
-/// The top-level agents of a session that live, the lowest first.
+/// The living top-level agents of a session, in the order of ids.
 pub(crate) fn living_top_level(unit: &Unit<'_>, session: i64) -> Result<Vec<AgentId>, StoreError> {
-    // An id with one slash.
+    // Such an id has one slash.
     let sql = format!(
         "SELECT id FROM agents WHERE session = ?1 AND {} AND id NOT LIKE '%/%/'",
         State::ALIVE
     );
-    let ids: Vec<String> = unit.rows(&sql, params![session], |row| row.get(0))?;
-    let mut ids: Vec<AgentId> =
-        ids.iter().map(|id| sessions::parse_agent(id)).collect::<Result<_, _>>()?;
+    let mut ids: Vec<AgentId> = unit.rows(&sql, params![session], |row| row.get(0))?;
     ids.sort();
     Ok(ids)
 }
 
-/// Why an agent cannot be called so. A name must not look like an id, or mail to it would go elsewhere, and it
-/// means one living agent.
+/// Why an agent cannot have this name. A name must not look like an id, or mail would go to the
+/// wrong agent, and it must be unique among the living agents.
 pub(crate) fn name_refusal(
     unit: &Unit<'_>,
     session: i64,
@@ -197,12 +192,11 @@ pub(crate) fn name_refusal(
     }
     let sql =
         format!("SELECT id FROM agents WHERE session = ?1 AND name = ?2 AND {}", State::ALIVE);
-    let taken: Option<String> = unit.row(&sql, params![session, name], |row| row.get(0))?;
-    let taken = taken.map(|id| sessions::parse_agent(&id)).transpose()?;
+    let taken: Option<AgentId> = unit.row(&sql, params![session, name], |row| row.get(0))?;
     Ok(taken.map(|agent| Refusal::NameTaken { name: name.to_owned(), agent }))
 }
 
-/// Why the session takes no further agent.
+/// Why the session cannot have another agent.
 pub(crate) fn room_refusal(
     unit: &Unit<'_>,
     session: i64,
@@ -213,7 +207,7 @@ pub(crate) fn room_refusal(
     Ok((alive >= limits.agents).then_some(Refusal::TooMany(limits.agents)))
 }
 
-/// Those that live, parents before children.
+/// The living agents, parents before children.
 pub(crate) fn living(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
     let mut agents = all(unit, session)?;
     agents.retain(|agent| agent.state != State::Dead);
@@ -223,43 +217,36 @@ pub(crate) fn living(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreE
 fn all(unit: &Unit<'_>, session: i64) -> Result<Vec<Agent>, StoreError> {
     let sql = "SELECT id, name, state, notification_pending, model, task, unread
         FROM agents WHERE session = ?1";
-    let rows = unit.rows(sql, params![session], |row| {
-        Ok((
-            row.get::<String>(0)?,
-            row.get(1)?,
-            row.get::<String>(2)?,
-            row.get(3)?,
-            row.get(4)?,
-            row.get(5)?,
-            row.get(6)?,
-        ))
-    })?;
-    let mut agents = rows
-        .into_iter()
-        .map(|(id, name, state, notification_pending, model, task, unread)| {
-            let (id, state) = (sessions::parse_agent(&id)?, State::parse(&state)?);
-            Ok(Agent { id, name, state, unread, notification_pending, model, task })
+    let mut agents = unit.rows(sql, params![session], |row| {
+        Ok(Agent {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            state: row.get(2)?,
+            notification_pending: row.get(3)?,
+            model: row.get(4)?,
+            task: row.get(5)?,
+            unread: row.get(6)?,
         })
-        .collect::<Result<Vec<_>, StoreError>>()?;
+    })?;
     agents.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(agents)
 }
 
-/// An agent's row and what most units need of it.
+/// The columns of an agent that most units need.
 #[derive(Debug)]
 pub(crate) struct AgentRow {
     pub(crate) key: i64,
     pub(crate) session: i64,
     pub(crate) id: AgentId,
     pub(crate) is_dead: bool,
-    /// How much unread mail it had when the row was read.
+    /// The number of unread messages when the row was read.
     pub(crate) unread: u32,
-    /// What it worked for then.
+    /// The cause that it worked for at that time.
     pub(crate) cause: Option<i64>,
 }
 
-/// Finds an agent. For sender, sleeper and killer what they find stays true until their commit (M5): they
-/// hold a file's write lock already, or on a server the lock of the session's row.
+/// Finds an agent. For units that send mail, go idle or kill, the result stays true until their
+/// commit (M5): they hold the write lock of the file, or on a server the lock of the session's row.
 pub(crate) fn agent_by_id(
     unit: &Unit<'_>,
     session: &SessionId,
@@ -278,11 +265,11 @@ pub(crate) fn agent_by_id(
 }
 
 impl AgentRow {
-    /// What a question about agents `a` begins with, and how many columns that is.
+    /// The first columns of queries about agents `a`, and how many there are.
     pub(crate) const COLUMNS: &str = "a.key, a.session, a.state = 'dead', a.unread, a.cause";
     pub(crate) const WIDTH: usize = 5;
 
-    /// Reads the columns of such a question.
+    /// Reads these columns.
     pub(crate) fn read(row: &Row<'_>, id: &AgentId) -> Result<AgentRow, StoreError> {
         Ok(AgentRow {
             key: row.get(0)?,

@@ -1,19 +1,20 @@
-//! Tool calls: committed before they run, closed together with what they did to the database.
+//! Tool calls: committed before they run, and closed together with their changes to the database.
 
 use ikigai_conversation::{AgentId, Message, NewMessage};
 
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::{Next, Recorded, append, append_all};
+use crate::log::{AppendOutcome, Next, append, append_all};
 use crate::steps::{Actor, Outcome, Step, perform};
 use crate::store::Store;
 use crate::unit::Unit;
 
 impl Store {
-    /// Closes a call in one commit: the step's effect on mail and agents, and the result that `render` makes of its
-    /// outcome (an id or a "not found" is only known in here). The log says sent, read, forked or killed if and
-    /// only if it is so (M2 and M3). Refused when the lease is lost.
+    /// Closes a call in one commit: the step's effect on mail and agents, and the result that
+    /// `render` makes from its outcome (an id or a "not found" is only known here). The log says
+    /// sent, read, forked or killed if and only if that happened (M2 and M3). Refused if the lease
+    /// is lost.
     pub async fn close_call(
         &self,
         lease: Lease,
@@ -21,17 +22,17 @@ impl Store {
         step: Step,
         render: impl FnOnce(&Outcome) -> NewMessage + Send + 'static,
         next: Next,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = close(unit, &agent, step, render)?;
-            Ok(Recorded { messages, requests: next.note(unit, &agent)? })
+            Ok(AppendOutcome { messages, requests: next.note(unit, &agent)? })
         })
         .await
     }
 }
 
-/// The result, and behind it what the log says of the step besides.
+/// The result, followed by further messages about the step.
 fn close(
     unit: &Unit<'_>,
     agent: &AgentRow,

@@ -1,10 +1,10 @@
-//! What a person has set going: every message of a person is a cause, and whatever agents do for it, by forks
-//! and by mail as well, is done under that cause.
+//! Causes: every message of the user is a cause, and everything that agents do because of it,
+//! including forks and mail, belongs to that cause.
 //!
-//! An agent works for the cause of what it was last told: by a person, by its parent at the fork, or by the
-//! newest mail that woke it, which carries the cause that its sender worked for when it was sent. Mail from the
-//! person's own hand begins a cause too. Mail that a command sends in the name of an agent counts as the
-//! agent's.
+//! An agent works for the cause of its latest input: from the user, from its
+//! parent at the fork, or from the latest mail that woke it, which has the
+//! cause that its sender worked for. Mail that the user sends starts a cause
+//! too. Mail that a command sends on behalf of an agent counts as the agent's.
 
 use ikigai_conversation::AgentId;
 
@@ -15,13 +15,13 @@ use crate::sql::params;
 use crate::steps::Actor;
 use crate::unit::Unit;
 
-/// A person has spoken to an agent.
-pub(crate) fn begin(unit: &Unit<'_>, agent: &AgentRow, title: &str) -> Result<(), StoreError> {
+/// The user has sent a message to an agent.
+pub(crate) fn start(unit: &Unit<'_>, agent: &AgentRow, title: &str) -> Result<(), StoreError> {
     let cause = create(unit, agent.session, title)?;
     unit.run("UPDATE agents SET cause = ?2 WHERE key = ?1", params![agent.key, cause])
 }
 
-/// What an agent works for. One that began before there were causes gets one now.
+/// The cause that an agent works for. An agent from a version without causes gets one now.
 pub(crate) fn of_agent(unit: &Unit<'_>, agent: &AgentRow) -> Result<i64, StoreError> {
     let sql = "SELECT cause, task FROM agents WHERE key = ?1";
     let found = unit.row(sql, params![agent.key], |row| {
@@ -30,14 +30,14 @@ pub(crate) fn of_agent(unit: &Unit<'_>, agent: &AgentRow) -> Result<i64, StoreEr
     match found {
         Some((Some(cause), _)) => Ok(cause),
         Some((None, task)) => {
-            begin(unit, agent, &task)?;
+            start(unit, agent, &task)?;
             of_agent(unit, agent)
         }
         None => Err(StoreError::AgentNotFound(agent.id.clone())),
     }
 }
 
-/// What mail is sent for.
+/// The cause of new mail.
 pub(crate) fn of_mail(
     unit: &Unit<'_>,
     sender: &AgentRow,
@@ -46,14 +46,14 @@ pub(crate) fn of_mail(
     actor: Actor,
 ) -> Result<Option<i64>, StoreError> {
     match actor {
-        Actor::Person(_) => {
+        Actor::User(_) => {
             create(unit, sender.session, &format!("mail to {to}: {}", task_of(body))).map(Some)
         }
         Actor::Command | Actor::Model => Ok(sender.cause),
     }
 }
 
-/// An agent is told of its new mail, and works for what the newest of it was sent for.
+/// An agent is notified of new mail, and works for the cause of the latest message.
 pub(crate) fn take_over_from_mail(unit: &Unit<'_>, agent: &AgentRow) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET cause = coalesce((SELECT cause FROM mail
             WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL AND cause IS NOT NULL

@@ -1,4 +1,4 @@
-//! Noticing that the database changed. A signal does not say what, and may be lost (M6).
+//! Notices that the database changed. A signal carries no data, and may be lost (M6).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,27 +10,27 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::StoreError;
 use crate::sqlite::open_reader;
 
-/// How often a file is asked whether another process has written to it.
+/// How often a file is checked for writes of other processes.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Notices that the database changed. It does not say what: a signal carries no data and may be lost.
+/// Notices that the database changed. A signal carries no data, and may be lost.
 #[derive(Debug)]
 pub struct Changes {
     committed: watch::Receiver<u64>,
     others: Others,
 }
 
-/// How the commits of other processes are noticed.
+/// How commits of other processes are noticed.
 #[derive(Debug)]
 enum Others {
-    /// By a connection of its own: SQLite counts the commits of others per connection.
+    /// With a separate connection: SQLite counts the commits of other connections.
     File { connection: Connection, path: PathBuf, version: i64 },
-    /// By what the server says.
+    /// By notifications from the server.
     Server(watch::Receiver<u64>),
 }
 
 impl Changes {
-    /// How long to wait at most: a signal may be lost, so a look is due from time to time all the same (M6).
+    /// The maximum time to wait: signals may be lost, so a check is due from time to time (M6).
     pub const SWEEP: Duration = Duration::from_secs(2);
 
     pub(crate) fn of_file(
@@ -44,33 +44,37 @@ impl Changes {
         Ok(changes)
     }
 
-    pub(crate) fn heard(committed: watch::Receiver<u64>, heard: watch::Receiver<u64>) -> Changes {
-        Changes { committed, others: Others::Server(heard) }
+    pub(crate) fn of_server(
+        committed: watch::Receiver<u64>,
+        notified: watch::Receiver<u64>,
+    ) -> Changes {
+        Changes { committed, others: Others::Server(notified) }
     }
 
-    /// Waits until something may have changed, `limit` at most.
+    /// Waits until something may have changed, for at most `limit`.
     ///
     /// # Cancel safety
-    /// A change is not forgotten when the future is dropped.
+    /// No change is lost if the future is dropped.
     pub async fn wait(&mut self, limit: Duration) -> Result<(), StoreError> {
         let deadline = Instant::now() + limit;
         while !self.others_wrote()? && Instant::now() < deadline {
-            let (next_look, heard) = match &mut self.others {
+            let (next_look, notified) = match &mut self.others {
                 Others::File { .. } => (deadline.min(Instant::now() + POLL), None),
-                Others::Server(heard) => (deadline, Some(heard)),
+                Others::Server(notified) => (deadline, Some(notified)),
             };
             tokio::select! {
                 changed = self.committed.changed() => {
                     return changed.map_err(|_| StoreError::Closed);
                 }
-                () = change(heard) => return Ok(()),
+                () = change(notified) => return Ok(()),
                 () = sleep_until(next_look) => {}
             }
         }
         Ok(())
     }
 
-    /// Whether a file was written to. Microseconds: it reads a number from shared memory.
+    /// Whether another process wrote to the file. Takes microseconds, because it reads a number
+    /// from shared memory.
     fn others_wrote(&mut self) -> Result<bool, StoreError> {
         let Others::File { connection, path, version } = &mut self.others else { return Ok(false) };
         let found = connection
@@ -80,10 +84,10 @@ impl Changes {
     }
 }
 
-/// Waits for word from the server, where there is one that speaks.
-async fn change(heard: Option<&mut watch::Receiver<u64>>) {
-    if let Some(heard) = heard
-        && heard.changed().await.is_ok()
+/// Waits for a notification from the server, if there is a server.
+async fn change(notified: Option<&mut watch::Receiver<u64>>) {
+    if let Some(notified) = notified
+        && notified.changed().await.is_ok()
     {
         return;
     }

@@ -6,20 +6,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ikigai_conversation::Time;
 
-/// Where the store takes the time from. Leases and logs of an embedded database go by the clock of its one
-/// machine; tests turn a clock of their own.
+/// The source of the time. Leases and logs of an embedded database use the clock of the machine.
+/// Tests use a clock that they control.
 #[derive(Debug, Clone, Default)]
 pub enum Clock {
-    /// The machine's.
+    /// The system clock.
     #[default]
     Machine,
-    /// Milliseconds since the Unix epoch, turned by whoever holds the other end.
+    /// Milliseconds since the Unix epoch, controlled by a test.
     Manual(Arc<AtomicI64>),
 }
 
 impl Clock {
-    /// The time by a clock that somebody turns; nothing if it is a machine's.
-    pub(crate) fn turned(&self) -> Option<Time> {
+    /// The time of a manual clock; `None` for the system clock.
+    pub(crate) fn manual_time(&self) -> Option<Time> {
         matches!(self, Clock::Manual(_)).then(|| self.now())
     }
 

@@ -1,6 +1,6 @@
-//! Where the two databases say the same thing differently. Everything else is written once.
+//! Statements that differ between the two databases. All others are written once.
 
-/// Which database a statement is for.
+/// The database that a statement is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -8,7 +8,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// The id of the top-level agent above the agent whose id `column` has.
+    /// The id of the top-level agent above the agent whose id is in `column`.
     pub(crate) fn top_of(self, column: &str) -> String {
         match self {
             Dialect::Sqlite => format!("substr({column}, 1, instr({column}, '/'))"),
@@ -16,7 +16,7 @@ impl Dialect {
         }
     }
 
-    /// The last number that a row of a table ever had.
+    /// The highest number that a row of a table has ever had.
     pub(crate) fn last_number(self, table: &str, key: &str) -> String {
         match self {
             Dialect::Sqlite => {
@@ -29,7 +29,7 @@ impl Dialect {
         }
     }
 
-    /// Notes that rows were given numbers by hand, where the database does not notice by itself.
+    /// Records explicitly numbered rows, if the database does not do that itself.
     pub(crate) fn note_numbers(self, table: &str, key: &str) -> Option<String> {
         match self {
             Dialect::Sqlite => None,
@@ -41,7 +41,8 @@ impl Dialect {
         }
     }
 
-    /// What tells the paths of a table apart in its index, which holds no long ones on a server.
+    /// The expression that identifies a path in an index. An index on a server
+    /// cannot hold long paths.
     pub(crate) fn path_in_index(self) -> &'static str {
         match self {
             Dialect::Sqlite => "path",
@@ -49,11 +50,11 @@ impl Dialect {
         }
     }
 
-    /// The sum of a whole number in the JSON texts of `column`.
+    /// The sum of an integer field in the JSON of `column`.
     pub(crate) fn sum_of(self, column: &str, field: &str) -> String {
         match self {
             Dialect::Sqlite => format!("sum({column} ->> '{field}')"),
-            // By its letters: the server's own JSON refuses a whole text for one escaped NUL in it.
+            // By a pattern, because PostgreSQL's JSON type refuses texts with an escaped NUL.
             Dialect::Postgres => {
                 format!("sum(substring({column} from '\"{field}\":(\\d{{1,15}})')::bigint)::bigint")
             }

@@ -1,4 +1,4 @@
-//! What can be wrong with a database, in words that say what to do.
+//! Errors of the database, with advice.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,62 +7,61 @@ use ikigai_conversation::{AgentId, SessionId};
 
 use crate::refusal::Refusal;
 
-/// Why the store could not do what it was asked. Cheap to clone: everybody in a shared commit is told.
+/// Why the store could not do something. Cheap to clone, because all units
+/// of a shared commit get it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// The address is none that this program understands.
-    #[error(
-        "{address} is no address of a database that this version can use: use sqlite://PATH or postgres://…"
-    )]
+    /// The address is not supported.
+    #[error("{address} is not a supported database address: use sqlite://PATH or postgres://…")]
     Address {
-        /// What was given, without a password.
+        /// The given address, without a password.
         address: String,
     },
-    /// The file holds something else.
-    #[error("{} is not a database: move it away, or choose another place with --db sqlite://PATH", path.display())]
+    /// The file is not a database.
+    #[error("{} is not a database: move it, or choose another path with --db sqlite://PATH", path.display())]
     NotADatabase {
         /// The file.
         path: PathBuf,
     },
     /// The file is damaged.
-    #[error("The database {} is damaged: copy it away and restore a backup, or rescue what is left with 'sqlite3 FILE .recover'", path.display())]
+    #[error("The database {} is damaged: make a copy and restore a backup, or rescue what is left with 'sqlite3 FILE .recover'", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
     },
-    /// The file is gone, and what was last written to it is still in its log.
-    #[error("The database {} is not there or empty, but its log {} is, and mail may be in it: put the database back, or move the log away", path.display(), log.display())]
+    /// The file is gone, but its log still has the latest changes.
+    #[error("The database {} is not there or empty, but its log {} is, and mail may be in it: put the database back, or move the log", path.display(), log.display())]
     LogWithoutDatabase {
         /// The file.
         path: PathBuf,
         /// Its write-ahead log.
         log: PathBuf,
     },
-    /// Another version of the program has changed the tables.
+    /// A newer version of the program has changed the tables.
     #[error(
         "The database {database} was made by a newer version of ikigai (schema {found}, this version knows {known}): update ikigai"
     )]
     Newer {
         /// The file, or the address of the server.
         database: String,
-        /// The number in the database.
+        /// The version of the database.
         found: i64,
-        /// The newest number that this program knows.
+        /// The latest version that this program supports.
         known: i64,
     },
-    /// Nothing may be written there.
+    /// The file or its folder is read-only.
     #[error("The database {} cannot be written: check the permissions of the file and its folder", path.display())]
     ReadOnly {
         /// The file.
         path: PathBuf,
     },
-    /// There is no room left.
-    #[error("No space left for the database {}: free some, nothing was lost", path.display())]
+    /// The disk is full.
+    #[error("No space left for the database {}: free some space; nothing was lost", path.display())]
     Full {
         /// The file.
         path: PathBuf,
     },
-    /// Write-ahead logs need shared memory, which a network file system does not give.
+    /// Write-ahead logs need shared memory, which network file systems do not support.
     #[error("The database {} is on a network file system ({kind}), where SQLite can lose data: put it on a local disk, or use PostgreSQL with database_url = \"postgres://…\"", path.display())]
     NetworkFileSystem {
         /// The file.
@@ -70,87 +69,87 @@ pub enum StoreError {
         /// The type of the file system.
         kind: String,
     },
-    /// Somebody deleted or replaced the file while it was in use.
-    #[error("The database {} was moved or deleted while it was in use: put it back, or start again", path.display())]
+    /// The file was deleted or replaced while it was in use.
+    #[error("The database {} was moved or deleted while it was in use: put it back, or restart", path.display())]
     Vanished {
         /// The file.
         path: PathBuf,
     },
-    /// Others kept it locked for too long.
-    #[error("The database {} is kept busy by another process: try again, or find it with 'fuser {}'", path.display(), path.display())]
+    /// Other processes kept it locked for too long.
+    #[error("The database {} is locked by another process: try again, or find the process with 'fuser {}'", path.display(), path.display())]
     Busy {
         /// The file.
         path: PathBuf,
     },
-    /// The address of a server cannot be understood.
+    /// The address of a server is malformed.
     #[error("The address of the database is wrong: {0}")]
     ServerAddress(String),
-    /// No server answers, or it went away.
+    /// The server cannot be reached.
     #[error(
         "The database server {server} cannot be reached ({reason}): start it, or check the address; nothing was lost"
     )]
     ServerAway {
         /// Its address, without a password.
         server: String,
-        /// What the system or the server said.
+        /// The message of the system or the server.
         reason: String,
     },
-    /// The server has more to do than it can.
-    #[error("The database {server} is kept busy ({reason}): {advice}")]
+    /// The server is overloaded.
+    #[error("The database {server} is busy ({reason}): {advice}")]
     ServerBusy {
         /// Its address, without a password.
         server: String,
-        /// What the server said.
+        /// The message of the server.
         reason: String,
         /// What may help.
         advice: &'static str,
     },
-    /// The server does not let us in, or not do what we must.
+    /// The server refuses the login, or something that the store needs.
     #[error("The database {server} cannot be used ({reason}): {advice}")]
     ServerRefuses {
         /// Its address, without a password.
         server: String,
-        /// What the server said.
+        /// The message of the server.
         reason: String,
         /// What to do about it.
         advice: String,
     },
-    /// The connection was lost in the moment of a commit, and the server did not come back to be asked.
+    /// The connection was lost during a commit, and the server did not come back.
     #[error(
-        "The database server {server} went away during a commit, and it is not known whether what was last done is kept: look with 'ikigai log' or 'ikigai mail inbox' when it is back"
+        "The database server {server} went away during a commit, so it is unknown whether the last action was saved: check with 'ikigai log' or 'ikigai mail inbox' when it is back"
     )]
     Uncertain {
         /// Its address, without a password.
         server: String,
     },
-    /// It was given up to wait for it.
-    #[error("The database could not be reached in time; what was last done is not in the log")]
+    /// Waiting for it was given up.
+    #[error("The database could not be reached in time; the last action is not in the log")]
     Unreachable,
-    /// The folder or the file cannot be made or opened.
-    #[error("Cannot open the database {}: {reason}; choose another place with --db sqlite://PATH", path.display())]
+    /// The folder or the file cannot be created or opened.
+    #[error("Cannot open the database {}: {reason}; choose another path with --db sqlite://PATH", path.display())]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The message of the system.
         reason: String,
     },
-    /// Another process runs this agent now; what this one wanted to write is refused.
+    /// Another process runs this agent now. The write was refused.
     #[error("Agent {agent} was taken over by another process ({holder})")]
     LeaseLost {
-        /// Whose log it was about.
+        /// The agent of the log.
         agent: AgentId,
-        /// Who has it now.
+        /// The current holder.
         holder: String,
     },
     /// A live process has the agent.
     #[error("Agent {agent} is run by another process ({holder})")]
     LeaseHeld {
-        /// The agent that was wanted.
+        /// The agent.
         agent: AgentId,
-        /// Who has it.
+        /// The holder.
         holder: String,
     },
-    /// The agent was killed, or never lived.
+    /// The agent was killed.
     #[error("Agent {0} is dead")]
     AgentDead(AgentId),
     /// There is no such agent in the session.
@@ -159,39 +158,39 @@ pub enum StoreError {
     /// There is no such session.
     #[error("Session {0} not found: 'ikigai sessions' lists them")]
     SessionNotFound(SessionId),
-    /// Another folder is where agents of the session could write.
+    /// The folder where agents of the session could write was replaced.
     #[error(
         "{} was moved or replaced since session {session} used it: another folder is there now. Put the old folder back, \
          or start a new session with --new", path.display()
     )]
     RootReplaced {
-        /// The session that knew the old folder.
+        /// The session that used the old folder.
         session: SessionId,
-        /// Where both were found.
+        /// The path of both.
         path: PathBuf,
     },
-    /// The other database has it.
+    /// The other database already has the session.
     #[error(
         "Session {0} is in that database already: delete it there first with 'ikigai sessions rm'"
     )]
     SessionExists(SessionId),
-    /// What was asked for cannot be.
+    /// A condition for the request does not hold.
     #[error(transparent)]
     Refused(Refusal),
-    /// A limit of the session.
+    /// A limit of the session was reached.
     #[error("{0}")]
     Limit(String),
-    /// The store's thread is gone: the program is ending.
+    /// The store's thread has ended: the program is exiting.
     #[error("The database is closed")]
     Closed,
-    /// The database refused a statement, or holds what it should not.
+    /// The database refused a statement, or contains invalid data.
     #[error("Database error: {0}")]
     Internal(Arc<str>),
 }
 
 impl StoreError {
-    /// Whether the same may succeed a little later, without anybody asking again.
-    pub fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed a little later.
+    pub fn is_transient(&self) -> bool {
         matches!(
             self,
             StoreError::Busy { .. }
@@ -206,7 +205,7 @@ impl StoreError {
         StoreError::Internal(error.to_string().into())
     }
 
-    /// What SQLite's error means for the person.
+    /// What SQLite's error means for the user.
     pub(crate) fn from_sqlite(error: &rusqlite::Error, path: &std::path::Path) -> StoreError {
         use rusqlite::ErrorCode;
         let path = path.to_owned();
@@ -217,7 +216,7 @@ impl StoreError {
                 StoreError::ReadOnly { path }
             }
             Some(ErrorCode::DiskFull) => StoreError::Full { path },
-            // The shared memory of the write-ahead log is a file as well.
+            // The shared memory of the write-ahead log is a file too.
             Some(ErrorCode::SystemIoFailure)
                 if error.sqlite_extended_error_code()
                     == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) =>

@@ -1,6 +1,8 @@
-//! What agents did to files, and how files looked to them: written together with the result that tells of it.
+//! What agents did to files, and which state of files they have seen. It is written together with
+//! the result of the call.
 //!
-//! How a file looks and the hash of its content are texts of whoever made them; here they are only compared.
+//! The fingerprint of a file and the hash of its content are opaque texts,
+//! which are only compared here.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -13,61 +15,60 @@ use crate::agents::{AgentRow, agent_by_id};
 use crate::causes;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::{Next, Recorded, append};
-use crate::sessions;
+use crate::log::{AppendOutcome, Next, append};
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 
-/// More sights than these are not handed out: an agent does not read so many files, and what it has forgotten it
-/// reads again.
+/// The maximum number of seen files that are returned: an agent does not read so many, and reads
+/// forgotten ones again.
 pub const SIGHTS: u32 = 10_000;
 
 /// What a call did to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Touched {
-    /// It has read it.
-    Saw(Sight),
-    /// It has created or changed it.
+pub enum FileAccess {
+    /// It read the file.
+    Saw(SeenFile),
+    /// It created or changed the file.
     Changed(Change),
 }
 
-/// A file as an agent has last seen it.
+/// A file in the state that an agent has last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
-    /// Absolute and without links.
+pub struct SeenFile {
+    /// An absolute path without links.
     pub path: PathBuf,
-    /// How it looked.
+    /// Its fingerprint at that time.
     pub looks: String,
 }
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Absolute and without links.
+    /// An absolute path without links.
     pub path: PathBuf,
-    /// What the change has replaced.
-    pub before: Kept,
-    /// How the file looked right after it.
+    /// The content that the change has replaced.
+    pub before: StoredContent,
+    /// The fingerprint of the file right after the change.
     pub looks: String,
-    /// The hash of the content right after it.
+    /// The hash of the content right after the change.
     pub hash: String,
-    /// How many of the folders above the file were made for it, counted from the file.
+    /// How many of the folders above the file were created for it, counted from the file.
     pub new_folders: u32,
 }
 
-/// What is kept of a file's earlier content.
+/// The earlier content of a file, as far as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
+pub enum StoredContent {
     /// There was no file.
     Absent,
     /// All of it.
     Content(Content),
-    /// Nothing: it was too large, or could not be read.
+    /// Not kept: it was too large, or could not be read.
     NotKept,
 }
 
-/// What a file held.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     /// All of it.
@@ -76,55 +77,56 @@ pub struct Content {
     pub mode: u32,
 }
 
-/// Who has left a file as it looks now.
+/// The agent that has last changed a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedBy {
     /// The agent.
     pub agent: AgentId,
-    /// When.
+    /// When it changed the file.
     pub at: Time,
-    /// What time it is by the same clock.
+    /// The current time by the same clock.
     pub now: Time,
 }
 
 impl Store {
-    /// Appends the result of a call together with what the call did to a file: both or neither are there.
+    /// Appends the result of a call together with what the call did to a file, all or nothing.
     pub async fn append_result(
         &self,
         lease: Lease,
         agent: AgentId,
         result: NewMessage,
-        touched: Option<Touched>,
+        touched: Option<FileAccess>,
         next: Next,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let message = append(unit, &agent, result)?;
             match touched {
-                Some(Touched::Saw(sight)) => note_sight(unit, &agent, &sight, message.id)?,
-                Some(Touched::Changed(change)) => note_change(unit, &agent, change, message.id)?,
+                Some(FileAccess::Saw(sight)) => note_sight(unit, &agent, &sight, message.id)?,
+                Some(FileAccess::Changed(change)) => note_change(unit, &agent, change, message.id)?,
                 None => {}
             }
-            Ok(Recorded { messages: vec![message], requests: next.note(unit, &agent)? })
+            Ok(AppendOutcome { messages: vec![message], requests: next.note(unit, &agent)? })
         })
         .await
     }
 
-    /// How files looked to an agent; for a full fork also those that its parent had seen up to then.
+    /// The files that an agent has seen. For a full fork, including those that its parent had seen
+    /// at the fork.
     pub async fn sights(
         &self,
         session: SessionId,
         agent: AgentId,
-    ) -> Result<Vec<Sight>, StoreError> {
+    ) -> Result<Vec<SeenFile>, StoreError> {
         self.read(move |unit| sights(unit, agent_by_id(unit, &session, &agent)?.key)).await
     }
 
-    /// Which other agent of the session has left a file as it looks now, and when.
+    /// The other agent of the session that left a file in its current state, and when.
     pub async fn changed_by(
         &self,
         session: SessionId,
         agent: AgentId,
-        now: Sight,
+        now: SeenFile,
     ) -> Result<Option<ChangedBy>, StoreError> {
         self.read(move |unit| {
             let agent = agent_by_id(unit, &session, &agent)?;
@@ -132,12 +134,9 @@ impl Store {
                 WHERE a.session = ?1 AND a.key <> ?2 AND c.path = ?3 AND c.looks = ?4
                 ORDER BY c.key DESC LIMIT 1";
             let params = params![agent.session, agent.key, path_bytes(&now.path), now.looks];
-            let found = unit.row(sql, params, |row| Ok((row.get::<String>(0)?, row.get(1)?)))?;
-            let changed_by = |(id, at): (String, i64)| {
-                let (agent, at) = (sessions::parse_agent(&id)?, Time::from_millis(at));
-                Ok(ChangedBy { agent, at, now: unit.now() })
-            };
-            found.map(changed_by).transpose()
+            unit.row(sql, params, |row| {
+                Ok(ChangedBy { agent: row.get(0)?, at: row.get(1)?, now: unit.now() })
+            })
         })
         .await
     }
@@ -146,7 +145,7 @@ impl Store {
 fn note_sight(
     unit: &Unit<'_>,
     agent: &AgentRow,
-    sight: &Sight,
+    sight: &SeenFile,
     message: MessageId,
 ) -> Result<(), StoreError> {
     let sql = format!(
@@ -186,16 +185,16 @@ fn note_change(
             bytes,
         ],
     )?;
-    note_sight(unit, agent, &Sight { path, looks }, message)
+    note_sight(unit, agent, &SeenFile { path, looks }, message)
 }
 
-impl Kept {
-    /// As two columns: what it is, and the content.
+impl StoredContent {
+    /// As two columns: the kind, and the content.
     pub(crate) fn into_columns(self) -> (&'static str, Option<Content>) {
         match self {
-            Kept::Absent => ("absent", None),
-            Kept::Content(content) => ("content", Some(content)),
-            Kept::NotKept => ("not kept", None),
+            StoredContent::Absent => ("absent", None),
+            StoredContent::Content(content) => ("content", Some(content)),
+            StoredContent::NotKept => ("not kept", None),
         }
     }
 
@@ -203,25 +202,27 @@ impl Kept {
         is: &str,
         mode: Option<u32>,
         bytes: Option<Vec<u8>>,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<StoredContent, StoreError> {
         match (is, mode, bytes) {
-            ("absent", ..) => Ok(Kept::Absent),
-            ("content", Some(mode), Some(bytes)) => Ok(Kept::Content(Content { bytes, mode })),
-            ("not kept", ..) => Ok(Kept::NotKept),
+            ("absent", ..) => Ok(StoredContent::Absent),
+            ("content", Some(mode), Some(bytes)) => {
+                Ok(StoredContent::Content(Content { bytes, mode }))
+            }
+            ("not kept", ..) => Ok(StoredContent::NotKept),
             _ => Err(StoreError::internal(format!("no content of a file: {is}"))),
         }
     }
 }
 
-/// Follows the chain of full forks: the nearest sight of a file counts.
-fn sights(unit: &Unit<'_>, agent: i64) -> Result<Vec<Sight>, StoreError> {
+/// Follows the chain of full forks: the closest entry for a file counts.
+fn sights(unit: &Unit<'_>, agent: i64) -> Result<Vec<SeenFile>, StoreError> {
     let (mut sights, mut known) = (Vec::new(), HashSet::new());
     let (mut key, mut up_to) = (agent, i64::MAX);
     loop {
         let sql = "SELECT path, looks FROM sights WHERE agent = ?1 AND message <= ?2
             ORDER BY message DESC LIMIT ?3";
         let own = unit.rows(sql, params![key, up_to, SIGHTS], |row| {
-            Ok(Sight { path: path_from(row.get(0)?), looks: row.get(1)? })
+            Ok(SeenFile { path: path_from(row.get(0)?), looks: row.get(1)? })
         })?;
         sights.extend(own.into_iter().filter(|sight| known.insert(sight.path.clone())));
         let sql = "SELECT inherits, inherits_up_to FROM agents

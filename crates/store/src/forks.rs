@@ -1,4 +1,4 @@
-//! Forking: a child with its first messages, and what it inherits, by reference.
+//! Forking: a child, its first messages, and what it inherits by reference.
 
 use ikigai_conversation::{AgentId, Fork, MessageId, NewMessage};
 
@@ -8,54 +8,54 @@ use crate::log::{append, message_id, task_of};
 use crate::refusal::Refusal;
 use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, Outcome, Performed};
+use crate::steps::{Actor, Outcome, PerformedStep};
 use crate::unit::Unit;
 
-/// What a child knows of its parent's conversation.
+/// What a child inherits of its parent's conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Context {
+pub enum ForkContext {
     /// Nothing.
     Fresh,
-    /// What its parent sees at this moment, by reference: a log of any length is forked in the same time. It
-    /// ends before the response that asked for the child, or before the turn in the middle of which somebody
-    /// else did.
+    /// What its parent sees at this moment, by reference, so the length of the log does not matter.
+    /// It ends before the response that asked for the fork, or before the current turn if the fork
+    /// was not made by the model.
     Full,
 }
 
-/// A child to be made.
+/// A child to fork.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewFork {
-    /// What it is asked to do; without a task it is idle.
+    /// Its task. Without one it is idle.
     pub prompt: Option<String>,
-    /// Its name, if it gets one.
+    /// Its name, if any.
     pub name: Option<String>,
     /// What it inherits.
-    pub context: Context,
-    /// What the session allows.
+    pub context: ForkContext,
+    /// The limits of the session.
     pub limits: AgentLimits,
-    /// The prompt of the session, in case that it has none yet.
+    /// The prompt for a session that has none yet.
     pub system: Option<String>,
 }
 
-/// Makes a child of `parent`, with its `fork` message and its task. It is `waiting` from this commit on when it
-/// has one, so that a wait right after it does wait.
+/// Forks a child of `parent`, with its `fork` message and its task. With a task it is `waiting`
+/// from this commit on, so that a wait right after the fork waits.
 pub(crate) fn fork(
     unit: &Unit<'_>,
     parent: &AgentRow,
     fork: &NewFork,
     actor: Actor,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     if let Some(refusal) = refusal(unit, parent, fork)? {
-        return Ok(Performed::refused(refusal));
+        return Ok(PerformedStep::refused(refusal));
     }
     let up_to = match fork.context {
-        Context::Fresh => None,
-        Context::Full => last_inherited(unit, parent, actor)?,
+        ForkContext::Fresh => None,
+        ForkContext::Full => last_inherited(unit, parent, actor)?,
     };
     let child = create_child(unit, parent, fork, up_to)?;
     append(unit, &child, NewMessage::fork(Fork { parent: parent.id.clone(), up_to }))?;
     if let Some(prompt) = &fork.prompt {
-        // A full fork has its parent's.
+        // A full fork inherits its parent's.
         if up_to.is_none()
             && let Some(system) =
                 sessions::system_prompt(unit, parent.session)?.or_else(|| fork.system.clone())
@@ -63,9 +63,9 @@ pub(crate) fn fork(
             append(unit, &child, NewMessage::system(system))?;
         }
         let first = append(unit, &child, NewMessage::user(prompt.clone()))?;
-        begin_turn(unit, &child, first.id)?;
+        start_turn(unit, &child, first.id)?;
     }
-    Ok(Performed::new(Outcome::Forked(child.id)))
+    Ok(PerformedStep::new(Outcome::Forked(child.id)))
 }
 
 fn refusal(
@@ -129,7 +129,7 @@ fn create_child(
     })
 }
 
-/// The last message of the parent's own log that a full fork inherits; `None` when there is none.
+/// The last message of the parent's own log that a full fork inherits; `None` if there is none.
 fn last_inherited(
     unit: &Unit<'_>,
     parent: &AgentRow,
@@ -137,7 +137,7 @@ fn last_inherited(
 ) -> Result<Option<MessageId>, StoreError> {
     let end = match actor {
         Actor::Model => start_of_response(unit, parent)?,
-        Actor::Command | Actor::Person(_) => {
+        Actor::Command | Actor::User(_) => {
             let sql = "SELECT turn_start FROM agents WHERE key = ?1 AND in_turn = 1";
             unit.row(sql, params![parent.key], |row| row.get(0))?.flatten()
         }
@@ -148,9 +148,10 @@ fn last_inherited(
     last.map(message_id).transpose()
 }
 
-/// Where the newest response with calls begins. Only that one is walked back through, however long the log is.
+/// The start of the latest response with calls. Only that response is scanned backwards, however
+/// long the log is.
 fn start_of_response(unit: &Unit<'_>, agent: &AgentRow) -> Result<Option<i64>, StoreError> {
-    /// A response has few messages, and each of its calls a result.
+    /// A response has few messages, and one result per call.
     const STRIDE: u32 = 32;
     let sql = "SELECT id, data FROM messages
         WHERE agent = ?1 AND kind = 'tool_call' ORDER BY id DESC LIMIT 1";
@@ -180,8 +181,8 @@ fn start_of_response(unit: &Unit<'_>, agent: &AgentRow) -> Result<Option<i64>, S
     }
 }
 
-/// The response that a message is a part of. Read here and not by the database: what a server's JSON makes of an
-/// unusual text differs.
+/// The response that a message belongs to. It is parsed here and not by the database, because the
+/// databases handle unusual text differently.
 fn response_of(data: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Part {
@@ -190,8 +191,8 @@ fn response_of(data: &str) -> Option<String> {
     serde_json::from_str::<Part>(data).ok()?.response
 }
 
-/// Notes with which message a turn begins, unless one runs already.
-pub(crate) fn begin_turn(
+/// Notes the first message of a turn, unless a turn is in progress.
+pub(crate) fn start_turn(
     unit: &Unit<'_>,
     agent: &AgentRow,
     first: MessageId,

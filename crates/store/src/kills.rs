@@ -1,32 +1,31 @@
-//! Killing: an agent and its descendants, in one commit.
+//! Killing an agent and its descendants in one commit.
 
 use ikigai_conversation::{AgentId, NewMessage};
 
 use crate::agents::{AgentRow, living_top_level};
 use crate::error::StoreError;
 use crate::refusal::Refusal;
-use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, Named, Outcome, Performed, resolve};
+use crate::steps::{Actor, NamedAgent, Outcome, PerformedStep, resolve};
 use crate::unit::Unit;
 
-/// Kills who is meant and its descendants: nobody writes to their logs from this commit on, and they get no mail
-/// (M9). The dead are told children first.
+/// Kills an agent and its descendants: from this commit on nothing writes to their logs, and they
+/// get no mail (M9). Returns the dead, children first.
 pub(crate) fn kill(
     unit: &Unit<'_>,
     killer: &AgentRow,
-    victim: &Named,
+    victim: &NamedAgent,
     actor: Actor,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     let Some(found) = resolve(unit, killer, &victim.address)? else {
-        return Ok(Performed::refused(Refusal::NoAgent(victim.given.clone())));
+        return Ok(PerformedStep::refused(Refusal::NoAgent(victim.given.clone())));
     };
     if let Some(refusal) = refusal(unit, killer, &found, actor)? {
-        return Ok(Performed::refused(refusal));
+        return Ok(PerformedStep::refused(refusal));
     }
     let dead = end_tree(unit, &found)?;
     unit.touch(killer.session);
-    Ok(Performed::new(Outcome::Killed(dead.clone())).noting(NewMessage::kill(dead)))
+    Ok(PerformedStep::new(Outcome::Killed(dead.clone())).noting(NewMessage::kill(dead)))
 }
 
 fn refusal(
@@ -39,12 +38,12 @@ fn refusal(
     if victim.is_dead {
         return Ok(Some(Refusal::Dead(id())));
     }
-    if actor.is_person() {
+    if actor.is_user() {
         let is_last = living_top_level(unit, victim.session)? == [id()];
         return Ok(is_last.then(|| Refusal::LastTopLevel(id())));
     }
     Ok(match () {
-        // What a killed agent left running ends nobody in its name.
+        // Commands that a killed agent left running cannot kill on its behalf.
         () if killer.is_dead => Some(Refusal::Dead(killer.id.clone())),
         () if killer.key == victim.key => Some(Refusal::KillsItself(id())),
         () if victim.id.is_ancestor_of(&killer.id) => Some(Refusal::KillsAncestor(id())),
@@ -53,20 +52,20 @@ fn refusal(
     })
 }
 
-/// Marks an agent and its descendants dead, and takes away what only the living have. Deeper ones first, so that
-/// a list of them reads as it happened.
+/// Marks an agent and its descendants dead, and removes what only the living have. Deeper agents
+/// come first in the list.
 fn end_tree(unit: &Unit<'_>, victim: &AgentRow) -> Result<Vec<AgentId>, StoreError> {
-    // Ids are digits and slashes, so a pattern made of one has nothing special in it.
+    // Ids consist of digits and slashes, so they contain no special characters of a pattern.
     let sql =
         "UPDATE agents SET state = 'dead', notification_pending = 0, owes_report = 0, in_turn = 0
         WHERE session = ?1 AND id LIKE ?2 || '%' AND state <> 'dead' RETURNING key, id";
     let params = params![victim.session, victim.id.to_string()];
-    let found = unit.rows(sql, params, |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
-    let mut dead = Vec::new();
+    let found = unit.rows(sql, params, |row| Ok((row.get::<i64>(0)?, row.get(1)?)))?;
+    let mut dead: Vec<AgentId> = Vec::new();
     for (key, id) in found {
         unit.run("DELETE FROM waits WHERE waiter = ?1 OR awaited = ?1", params![key])?;
         unit.run("DELETE FROM queued_inputs WHERE agent = ?1", params![key])?;
-        dead.push(sessions::parse_agent(&id)?);
+        dead.push(id);
     }
     dead.sort_by(|a, b| b.depth().cmp(&a.depth()).then_with(|| a.cmp(b)));
     Ok(dead)

@@ -1,8 +1,9 @@
-//! Leases: which process runs an agent, and the fence that keeps all others from writing to its log.
+//! Leases: which process runs an agent. The lease is the fence that keeps all others from writing
+//! to its log.
 //!
-//! A lease is on a top-level agent and so on its descendants. Every claim raises its epoch, and every write
-//! to a log says which epoch it holds; inside the same transaction that is compared. So a process that was
-//! suspended, and whose agent somebody took over, cannot write any more, whatever it believes.
+//! A lease is for a top-level agent with its descendants. Every claim increments its epoch, and
+//! every write to a log is checked against the epoch in the same transaction. So a process that was
+//! suspended, and whose agent another process has taken over, cannot write any more.
 
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use ikigai_conversation::{AgentId, SessionId};
 
 use crate::agents::{self, AgentLimits, AgentRow, agent_by_id, find_agent};
 use crate::error::StoreError;
-use crate::log::{Input, Recorded};
+use crate::log::{AppendOutcome, Input};
 use crate::process::Process;
 use crate::roots::{self, RootFolder};
-use crate::sessions::{self, Place};
+use crate::sessions::{self, Location};
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
@@ -29,7 +30,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// How long one lasts unless it is renewed.
+    /// How long a lease lasts unless it is renewed.
     pub const DURATION: Duration = Duration::from_secs(15);
     /// How often a process renews its leases.
     pub const RENEWAL: Duration = Duration::from_secs(5);
@@ -51,11 +52,11 @@ impl Lease {
 }
 
 impl Store {
-    /// Takes an agent for `process`: a free one, one whose lease ran out, or one whose process is known to
-    /// be dead.
+    /// Claims an agent for `process`: a free one, one whose lease has expired, or one whose process
+    /// is known to be dead.
     ///
     /// # Errors
-    /// [`StoreError::LeaseHeld`] when a process that may be alive has it.
+    /// [`StoreError::LeaseHeld`] if a process that may be alive has it.
     pub async fn claim(
         &self,
         session: SessionId,
@@ -65,12 +66,12 @@ impl Store {
         self.commit(Scope::Session(session), move |unit| claim(unit, session, &top, &process)).await
     }
 
-    /// Takes the lowest top-level agent of a session that no live process runs; when there is none, a new one
-    /// is made for `place`.
+    /// Claims the first top-level agent of a session that no live process runs. If there is none,
+    /// creates one for `location`.
     pub async fn claim_free(
         &self,
         session: SessionId,
-        place: Place,
+        location: Location,
         process: Process,
         limits: AgentLimits,
     ) -> Result<Lease, StoreError> {
@@ -82,29 +83,29 @@ impl Store {
                     claimed => return claimed,
                 }
             }
-            claim_new(unit, session, &place, &process, &limits)
+            claim_new(unit, session, &location, &process, &limits)
         })
         .await
     }
 
-    /// Makes a further top-level agent for `place`, and takes it.
+    /// Creates a top-level agent for `location`, and claims it.
     pub async fn claim_new(
         &self,
         session: SessionId,
-        place: Place,
+        location: Location,
         process: Process,
         limits: AgentLimits,
     ) -> Result<Lease, StoreError> {
         self.commit(Scope::Session(session), move |unit| {
-            claim_new(unit, session, &place, &process, &limits)
+            claim_new(unit, session, &location, &process, &limits)
         })
         .await
     }
 
-    /// The session of `place` that was last written to among those of which a live process runs an agent.
+    /// The most recently used session of `location` in which a live process runs an agent.
     pub async fn running_session(
         &self,
-        place: Place,
+        location: Location,
         by: Process,
     ) -> Result<Option<SessionId>, StoreError> {
         self.read(move |unit| {
@@ -112,30 +113,26 @@ impl Store {
                     JOIN leases l ON l.agent = a.key
                 WHERE s.machine = ?1 AND s.directory = ?2 AND l.until > ?3
                 ORDER BY s.updated_at DESC, s.key DESC";
-            let params = params![place.machine, place.directory, unit.now().as_millis()];
-            let held =
-                unit.rows(sql, params, |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)))?;
-            for (session, holder) in held {
-                if !by.sees_dead(&decode(&holder)?) {
-                    return sessions::parse_id(&session).map(Some);
-                }
-            }
-            Ok(None)
+            let params = params![location.machine, location.directory, unit.now().as_millis()];
+            let held = unit.rows(sql, params, |row| Ok((row.get(0)?, decode(&row.text(1)?)?)))?;
+            let live = held.into_iter().find(|(_, holder)| !by.sees_dead(holder));
+            Ok(live.map(|(session, _)| session))
         })
         .await
     }
 
-    /// Makes a session with agent `0/`, which `process` runs in `roots`, and appends the first thing that a person said.
-    pub async fn begin_session(
+    /// Creates a session with agent `0/`, which `process` runs in `roots`, and appends the user's
+    /// first message.
+    pub async fn start_session(
         &self,
-        place: Place,
+        location: Location,
         new: SessionId,
         process: Process,
         roots: Vec<RootFolder>,
         input: Input,
-    ) -> Result<(Lease, Recorded), StoreError> {
+    ) -> Result<(Lease, AppendOutcome), StoreError> {
         self.commit(Scope::Own, move |unit| {
-            sessions::create(unit, &place, new, input.budget)?;
+            sessions::create(unit, &location, new, input.budget)?;
             roots::keep(unit, new, &process, roots)?;
             let lease = claim(unit, new, &AgentId::top_level(0), &process)?;
             let recorded = input.append(unit, &fence(unit, &lease, lease.top())?)?;
@@ -144,20 +141,20 @@ impl Store {
         .await
     }
 
-    /// Makes a lease last again.
+    /// Extends a lease.
     ///
     /// # Errors
-    /// [`StoreError::LeaseLost`] when somebody else has taken the agent over.
+    /// [`StoreError::LeaseLost`] if another process has taken over the agent.
     pub async fn renew(&self, lease: Lease) -> Result<(), StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &lease.top)?;
             let sql = "UPDATE leases SET until = ?2 WHERE agent = ?1";
-            unit.run_untold(sql, params![agent.key, end_of_lease(unit)])
+            unit.run_silently(sql, params![agent.key, end_of_lease(unit)])
         })
         .await
     }
 
-    /// Gives a lease back. Losing it before was no loss then.
+    /// Releases a lease. It is no error if it was lost before.
     pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
         self.commit(lease.scope(), move |unit| match fence(unit, &lease, &lease.top) {
             Ok(agent) => unit.run(
@@ -170,7 +167,7 @@ impl Store {
         .await
     }
 
-    /// The process that runs an agent, as far as the leases tell.
+    /// The process that runs an agent, according to the leases.
     pub async fn holder(
         &self,
         session: SessionId,
@@ -183,13 +180,13 @@ impl Store {
 fn claim_new(
     unit: &Unit<'_>,
     session: SessionId,
-    place: &Place,
+    location: &Location,
     process: &Process,
     limits: &AgentLimits,
 ) -> Result<Lease, StoreError> {
     let key = sessions::key_of(unit, &session)?;
     unit.touch(key);
-    let top = agents::create_top_level(unit, key, None, place, limits)?;
+    let top = agents::create_top_level(unit, key, None, location, limits)?;
     claim(unit, session, &top, process)
 }
 
@@ -217,19 +214,19 @@ fn claim(
         RETURNING epoch";
     let params = params![agent.key, encode(process)?, end_of_lease(unit)];
     let epoch = unit.row(sql, params, |row| row.get(0))?.unwrap_or(1);
-    // Whoever waited there waits no more: the call that did is closed when its log is loaded.
+    // Waits of the old process are over: their calls are closed when the log is loaded.
     waits::abandon_tree(unit, &agent)?;
     Ok(Lease { session, top: top.clone(), epoch })
 }
 
-/// Finds the agent that a write is about, and refuses the write of a process that lost its lease
-/// or whose agent was killed.
+/// Finds the agent to write to. Refuses the write if the process has lost its lease or the agent
+/// was killed.
 pub(crate) fn fence(
     unit: &Unit<'_>,
     lease: &Lease,
     agent: &AgentId,
 ) -> Result<AgentRow, StoreError> {
-    // One question for all of it: every write to a log begins with it.
+    // A single query, because every write to a log starts with it.
     let sql = format!(
         "SELECT {}, l.epoch, l.holder, l.until > 0
             FROM sessions s JOIN agents a ON a.session = s.key
@@ -256,16 +253,16 @@ pub(crate) fn fence(
     }
     let holder = match current {
         Some((epoch, ..)) if epoch == lease.epoch && agent.top() == lease.top => return Ok(row),
-        // This lease itself was given back, and the row still names its holder.
-        Some((epoch, _, false)) if epoch == lease.epoch + 1 => "nobody".to_owned(),
-        // Whoever took it over may have given it back since.
+        // This lease was released, and the row still names its holder.
+        Some((epoch, _, false)) if epoch == lease.epoch + 1 => "released since".to_owned(),
+        // Another process took over, and may have released its lease since.
         Some((_, holder, _)) => decode(&holder)?.to_string(),
-        None => "nobody".to_owned(),
+        None => "released since".to_owned(),
     };
     Err(StoreError::LeaseLost { agent: agent.clone(), holder })
 }
 
-/// Refuses to go on while a process that may be alive runs an agent of the session.
+/// Refuses to continue while a process that may be alive runs an agent of the session.
 pub(crate) fn require_none_alive(
     unit: &Unit<'_>,
     session: i64,
@@ -273,15 +270,12 @@ pub(crate) fn require_none_alive(
 ) -> Result<(), StoreError> {
     let sql = "SELECT a.id, l.holder FROM leases l JOIN agents a ON a.key = l.agent
         WHERE a.session = ?1 AND l.until > ?2";
-    let held = unit.rows(sql, params![session, unit.now().as_millis()], |row| {
-        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
-    })?;
-    for (agent, holder) in held {
-        let holder = decode(&holder)?;
-        if !by.sees_dead(&holder) {
-            let agent = sessions::parse_agent(&agent)?;
-            return Err(StoreError::LeaseHeld { agent, holder: holder.to_string() });
-        }
+    let held: Vec<(AgentId, Process)> =
+        unit.rows(sql, params![session, unit.now().as_millis()], |row| {
+            Ok((row.get(0)?, decode(&row.text(1)?)?))
+        })?;
+    if let Some((agent, holder)) = held.into_iter().find(|(_, holder)| !by.sees_dead(holder)) {
+        return Err(StoreError::LeaseHeld { agent, holder: holder.to_string() });
     }
     Ok(())
 }
@@ -294,9 +288,8 @@ pub(crate) fn at_work(
 ) -> Result<Option<AgentId>, StoreError> {
     let sql = "SELECT id FROM agents WHERE session = ?1 AND state NOT IN ('idle', 'dead')
         ORDER BY key";
-    let busy: Vec<String> = unit.rows(sql, params![session], |row| row.get(0))?;
+    let busy: Vec<AgentId> = unit.rows(sql, params![session], |row| row.get(0))?;
     for id in busy {
-        let id = sessions::parse_agent(&id)?;
         let top = find_agent(unit, session, &id.top())?.map(|top| top.key);
         let holder = top.map_or(Ok(None), |top| holder(unit, top))?;
         if holder.is_some_and(|holder| !by.sees_dead(&holder)) {
@@ -306,7 +299,7 @@ pub(crate) fn at_work(
     Ok(None)
 }
 
-/// Whose lease on this agent has not run out.
+/// The holder of the unexpired lease on this agent.
 fn holder(unit: &Unit<'_>, agent: i64) -> Result<Option<Process>, StoreError> {
     let sql = "SELECT holder FROM leases WHERE agent = ?1 AND until > ?2";
     let holder: Option<String> =

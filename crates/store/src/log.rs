@@ -1,11 +1,11 @@
-//! The logs: appending to them, reading them.
+//! Logs: appending to them and reading them.
 
-use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId, Time};
+use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage, SessionId};
 
 use crate::agents::{AgentRow, State, agent_by_id, set_state};
 use crate::causes;
 use crate::error::StoreError;
-use crate::forks::begin_turn;
+use crate::forks::start_turn;
 use crate::leases::{Lease, fence};
 use crate::sessions::{self, Budget};
 use crate::sql::{Row, params};
@@ -13,41 +13,41 @@ use crate::store::Store;
 use crate::unit::Unit;
 
 impl Store {
-    /// Appends messages to an agent's log, all in one commit, and notes what the agent does from then on.
+    /// Appends messages to an agent's log in one commit, and notes what the agent does next.
     pub async fn append(
         &self,
         lease: Lease,
         agent: AgentId,
         messages: Vec<NewMessage>,
         next: Next,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = append_all(unit, &agent, messages)?;
-            Ok(Recorded { messages, requests: next.note(unit, &agent)? })
+            Ok(AppendOutcome { messages, requests: next.note(unit, &agent)? })
         })
         .await
     }
 
-    /// Appends what a person said, and before it what a log begins with, if it is new. It starts a turn:
-    /// budgets are full again, held mail is free, and a request follows.
-    pub async fn append_from_person(
+    /// Appends user input, preceded by the first messages of a new log. It starts a turn: budgets
+    /// are refilled, held mail is released, and a request follows.
+    pub async fn append_user_input(
         &self,
         lease: Lease,
         agent: AgentId,
         input: Input,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         self.commit(lease.scope(), move |unit| input.append(unit, &fence(unit, &lease, &agent)?))
             .await
     }
 
-    /// Goes back to a message: what came after it is hidden from the model, and mail that the hidden part
-    /// showed is unread and untold again, in the same commit (M10). What a person has read
-    /// stays read. Going back to where an earlier rewind came from shows that part again, and mail that was
-    /// read in it stays unread: an agent is rather told twice than never.
+    /// Rewinds to a message: what follows it is hidden from the model, and mail that the hidden
+    /// part showed is unread and unannounced again, in the same commit (M10). Mail that the user
+    /// has read stays read. Rewinding to before an earlier rewind shows the hidden part again. Mail
+    /// that was read in it stays unread: announcing it twice is better than never.
     ///
     /// # Errors
-    /// When `to` is no message of the agent's own log: such a rewind would hide nothing.
+    /// If `to` is not in the agent's own log: such a rewind would hide nothing.
     pub async fn rewind(
         &self,
         lease: Lease,
@@ -72,7 +72,7 @@ impl Store {
         .await
     }
 
-    /// An agent's own messages, those after `after` when it is given.
+    /// An agent's own messages; only those after `after` if it is given.
     pub async fn own_log(
         &self,
         session: SessionId,
@@ -86,8 +86,8 @@ impl Store {
         .await
     }
 
-    /// The newest of an agent's own messages, so many at most.
-    pub async fn newest_messages(
+    /// The latest of an agent's own messages, at most `most`.
+    pub async fn latest_messages(
         &self,
         session: SessionId,
         agent: AgentId,
@@ -104,7 +104,7 @@ impl Store {
         .await
     }
 
-    /// All that an agent's conversation is made of: for a full fork first what it inherits.
+    /// The whole conversation of an agent. For a full fork, it starts with the inherited part.
     pub async fn whole_log(
         &self,
         session: SessionId,
@@ -114,32 +114,36 @@ impl Store {
     }
 }
 
-/// What a person sets going.
+/// Input that starts a turn.
 #[derive(Debug, Clone)]
 pub struct Input {
-    /// What was said, and before it what a log begins with, if it is new. The last one is what is to be done.
+    /// The user's message, preceded by the first messages of a new log. The last one is the task.
     pub messages: Vec<NewMessage>,
-    /// What may be done about it.
+    /// The budget for it.
     pub budget: Budget,
-    /// The model that will be asked.
+    /// The model for the next request.
     pub model: String,
 }
 
 impl Input {
-    pub(crate) fn append(self, unit: &Unit<'_>, agent: &AgentRow) -> Result<Recorded, StoreError> {
+    pub(crate) fn append(
+        self,
+        unit: &Unit<'_>,
+        agent: &AgentRow,
+    ) -> Result<AppendOutcome, StoreError> {
         sessions::refill(unit, agent.session, self.budget)?;
         let task = &self.messages.last().map_or_else(String::new, |last| task_of(&last.content));
         let sql = "UPDATE sessions SET title = ?2 WHERE key = ?1 AND title = ''";
         unit.run(sql, params![agent.session, task])?;
         let sql = "UPDATE agents SET mail_held = 0, task = ?2, model = ?3 WHERE key = ?1";
         unit.run(sql, params![agent.key, task, self.model])?;
-        causes::begin(unit, agent, task)?;
+        causes::start(unit, agent, task)?;
         let messages = append_all(unit, agent, self.messages)?;
-        // What a log begins with is no part of its first turn.
+        // The first messages of a log are not part of its first turn.
         if let Some(first) = messages.iter().find(|message| message.body != Body::System) {
-            begin_turn(unit, agent, first.id)?;
+            start_turn(unit, agent, first.id)?;
         }
-        Ok(Recorded { messages, requests: Next::Request.note(unit, agent)? })
+        Ok(AppendOutcome { messages, requests: Next::Request.note(unit, agent)? })
     }
 }
 
@@ -148,9 +152,9 @@ impl Input {
 pub enum Next {
     /// It runs a tool.
     Tool,
-    /// It waits for a permission.
+    /// It waits for approval.
     Permission,
-    /// It asks a model, which takes one from the session's budget.
+    /// It sends a request to a model, which takes one from the session's budget.
     Request,
 }
 
@@ -167,25 +171,25 @@ impl Next {
     }
 }
 
-/// What was written, and whether the request that follows is within the budget.
+/// What was appended, and whether the next request is within the budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct AppendOutcome {
     /// In the order in which they were given.
     pub messages: Vec<Message>,
-    /// Always granted where none follows.
+    /// Always granted if no request follows.
     pub requests: Requests,
 }
 
-/// Whether a model may be asked.
+/// Whether a request to a model is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requests {
-    /// Once; that one is taken from the budget.
+    /// One is allowed, and was taken from the budget.
     Granted,
-    /// Not until a person speaks again.
+    /// None until the user sends the next message.
     UsedUp,
 }
 
-/// The first line that says something, for lists.
+/// The first line that is not blank, for lists.
 pub(crate) fn task_of(text: &str) -> String {
     const LONGEST: usize = 200;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -222,7 +226,7 @@ pub(crate) fn append(
     })
 }
 
-/// Refuses what is no message of the agent's own log.
+/// Refuses a message that is not in the agent's own log.
 fn require_own(unit: &Unit<'_>, agent: &AgentRow, id: MessageId) -> Result<(), StoreError> {
     let sql = "SELECT 1 FROM messages WHERE agent = ?1 AND id = ?2";
     let found = unit.row(sql, params![agent.key, id.value()], |_| Ok(()))?;
@@ -230,7 +234,7 @@ fn require_own(unit: &Unit<'_>, agent: &AgentRow, id: MessageId) -> Result<(), S
     found.ok_or_else(none)
 }
 
-/// Follows the chain of full forks up to its beginning. Each link says up to which message it goes.
+/// Follows the chain of full forks to its start. Each link says up to which message it inherits.
 fn whole(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<Message>, StoreError> {
     let mut parts = Vec::new();
     let (mut key, mut id, mut up_to) = (agent.key, agent.id.clone(), i64::MAX);
@@ -240,12 +244,12 @@ fn whole(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<Message>, StoreError> 
             "SELECT p.key, p.id, a.inherits_up_to FROM agents a JOIN agents p ON p.key = a.inherits
             WHERE a.key = ?1";
         let parent = unit.row(sql, params![key], |row| {
-            Ok((row.get(0)?, row.get::<String>(1)?, row.get::<Option<i64>>(2)?))
+            Ok((row.get(0)?, row.get(1)?, row.get::<Option<i64>>(2)?))
         })?;
         match parent {
             Some((parent, parent_id, last)) => {
                 key = parent;
-                id = sessions::parse_agent(&parent_id)?;
+                id = parent_id;
                 up_to = up_to.min(last.unwrap_or(0));
             }
             None => break,
@@ -254,7 +258,7 @@ fn whole(unit: &Unit<'_>, agent: &AgentRow) -> Result<Vec<Message>, StoreError> 
     Ok(parts.into_iter().rev().flatten().collect())
 }
 
-/// The own messages of one agent with `after < id <= up_to`.
+/// The own messages of an agent with `after < id <= up_to`.
 fn part(
     unit: &Unit<'_>,
     agent: i64,
@@ -276,7 +280,7 @@ fn read_message(row: &Row<'_>, agent: &AgentId) -> Result<Message, StoreError> {
         agent: agent.clone(),
         content: row.get(2)?,
         body,
-        created_at: Time::from_millis(row.get(4)?),
+        created_at: row.get(4)?,
     })
 }
 

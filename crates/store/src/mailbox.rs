@@ -1,4 +1,4 @@
-//! Mail: the steps that change or show a mailbox, each with its marks.
+//! Mail: the steps that read or change a mailbox, with their marks.
 
 use ikigai_conversation::{AgentId, MailId, Time};
 
@@ -8,51 +8,52 @@ use crate::error::StoreError;
 use crate::reports;
 use crate::sessions;
 use crate::sql::params;
-use crate::steps::{Actor, Address, Mark, Outcome, Performed, resolve};
+use crate::steps::{Actor, AgentAddress, Mark, Outcome, PerformedStep, resolve};
 use crate::unit::Unit;
 
-/// A mailbox takes no more unread messages than this: who does not read is not written to for ever. Only a
-/// rewind may exceed it.
+/// The maximum number of unread messages in a mailbox, so that an agent that never reads stops
+/// getting mail. Only a rewind can exceed it.
 pub const MAILBOX_LIMIT: u32 = 1_000;
-/// Bytes of a body, after trimming. More belongs into a file: a mailbox is read by a model.
+/// The maximum length of a body in bytes after trimming. A mailbox is read by a model: longer texts
+/// belong in a file.
 pub const BODY_LIMIT: usize = 16_384;
-/// What lies behind a page is counted up to here.
+/// The limit for counting messages after a page.
 const MORE_LIMIT: u32 = 1_000;
 
-/// Which part of a mailbox to list.
+/// The part of a mailbox to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxFilter {
     /// Only unread messages, or only read ones.
     pub unread: Option<bool>,
     /// Only from this agent.
     pub from: Option<AgentId>,
-    /// At most so many.
+    /// At most this many.
     pub limit: u32,
-    /// Leaving out so many before.
+    /// After skipping this many.
     pub offset: u64,
 }
 
-/// A page of a mailbox: unread first, then newest first.
+/// A page of a mailbox: unread messages first, then the latest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxPage {
     /// The messages of the page.
-    pub mail: Vec<Listed>,
+    pub mail: Vec<InboxEntry>,
     /// How many unread messages the whole mailbox has.
     pub unread: u32,
-    /// How many messages the filter would find behind this page, counted up to 1,000.
+    /// How many more messages match the filter, counted up to 1,000.
     pub more: u32,
 }
 
 /// A message in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct InboxEntry {
     /// Its id.
     pub id: MailId,
     /// Who sent it.
     pub from: AgentId,
     /// Whether it is unread.
     pub unread: bool,
-    /// Its text, of which a list shows the beginning.
+    /// Its text. A list shows the start of it.
     pub body: String,
 }
 
@@ -63,7 +64,7 @@ pub struct Mail {
     pub id: MailId,
     /// Who sent it.
     pub from: AgentId,
-    /// When.
+    /// When it was sent.
     pub sent_at: Time,
     /// Its text.
     pub body: String,
@@ -73,11 +74,11 @@ pub(crate) fn inbox(
     unit: &Unit<'_>,
     agent: &AgentRow,
     filter: &InboxFilter,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     let page = page(unit, agent, filter)?;
     clear_pending(unit, agent)?;
     let marks: Vec<_> = page.mail.iter().map(|listed| (Mark::Told, listed.id.value())).collect();
-    Ok(Performed::new(Outcome::Inbox(page)).marking(marks))
+    Ok(PerformedStep::new(Outcome::Inbox(page)).marking(marks))
 }
 
 fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<InboxPage, StoreError> {
@@ -85,7 +86,7 @@ fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Inbox
         Some(from) => find_agent(unit, agent.session, from)?.map(|sender| sender.key).or(Some(0)),
         None => None,
     };
-    // Without a filter this is one walk along the index of the mailbox.
+    // Without a filter this is one scan along the mailbox's index.
     let wanted = match (filter.unread.is_some(), sender.is_some()) {
         (false, false) => "?2 IS NULL AND ?3 IS NULL",
         (true, false) => "m.unread = ?2 AND ?3 IS NULL",
@@ -101,15 +102,10 @@ fn page(unit: &Unit<'_>, agent: &AgentRow, filter: &InboxFilter) -> Result<Inbox
     );
     let offset = i64::try_from(filter.offset).unwrap_or(i64::MAX);
     let params = params![agent.key, filter.unread, sender, filter.limit, offset];
-    let mail = unit
-        .rows(&sql, params, |row| {
-            Ok((row.get(0)?, row.get::<String>(1)?, row.get(2)?, row.get(3)?))
-        })?
-        .into_iter()
-        .map(|(id, from, unread, body)| {
-            Ok(Listed { id: mail_id(id)?, from: sessions::parse_agent(&from)?, unread, body })
-        })
-        .collect::<Result<_, StoreError>>()?;
+    let mail = unit.rows(&sql, params, |row| {
+        let (id, from, unread, body) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(InboxEntry { id, from, unread, body })
+    })?;
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 {found} ORDER BY m.unread DESC, m.id DESC
         LIMIT ?4 OFFSET ?5) behind"
@@ -125,66 +121,63 @@ pub(crate) fn read(
     agent: &AgentRow,
     id: i64,
     actor: Actor,
-) -> Result<Performed, StoreError> {
-    let sql = "SELECT s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
+) -> Result<PerformedStep, StoreError> {
+    let sql = "SELECT m.id, s.id, m.sent_at, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.id = ?1 AND m.recipient = ?2";
     let found = unit.row(sql, params![id, agent.key], |row| {
-        Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?))
+        let (mail, from) = (row.get(0)?, row.get(1)?);
+        Ok(Mail { id: mail, from, sent_at: row.get(2)?, body: row.get(3)? })
     })?;
-    let Some((from, sent_at, body)) = found else {
-        return Ok(Performed::new(Outcome::NoMail(id)));
-    };
+    let Some(mail) = found else { return Ok(PerformedStep::new(Outcome::NoMail(id))) };
     unit.run("UPDATE mail SET unread = 0 WHERE id = ?1 AND unread = 1", params![id])?;
     if actor != Actor::Model {
-        // Also of what the model has read: when that is taken back, the person's reading is not.
+        // Even if the model has read it: when that is rewound, the message stays read by the user.
         let sql = "UPDATE mail SET read_by_person = 1 WHERE id = ?1 AND read_by_person = 0";
         unit.run(sql, params![id])?;
     }
     clear_pending(unit, agent)?;
-    let from = sessions::parse_agent(&from)?;
-    let mail = Mail { id: mail_id(id)?, from, sent_at: Time::from_millis(sent_at), body };
-    Ok(Performed::new(Outcome::Read(mail)).marking([(Mark::Told, id), (Mark::Read, id)]))
+    Ok(PerformedStep::new(Outcome::Read(mail)).marking([(Mark::Told, id), (Mark::Read, id)]))
 }
 
 pub(crate) fn make_unread(
     unit: &Unit<'_>,
     agent: &AgentRow,
     id: i64,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     let sql = "SELECT unread FROM mail WHERE id = ?1 AND recipient = ?2";
     let is_unread = unit.row(sql, params![id, agent.key], |row| row.get(0))?;
     if is_unread == Some(false) && agent.unread >= MAILBOX_LIMIT {
-        return Ok(Performed::new(Outcome::Full(agent.id.clone())));
+        return Ok(PerformedStep::new(Outcome::Full(agent.id.clone())));
     }
     let sql = "UPDATE mail SET unread = 1, told_by = NULL, read_by = NULL, read_by_person = 0
         WHERE id = ?1 AND recipient = ?2";
-    Ok(Performed::new(match unit.execute(sql, params![id, agent.key])? {
+    Ok(PerformedStep::new(match unit.execute(sql, params![id, agent.key])? {
         0 => Outcome::NoMail(id),
         _ => Outcome::MadeUnread(mail_id(id)?),
     }))
 }
 
-/// Sends mail. What is against it, and what else happens with it, stands in `postgres/posting.rs` once more, for letters.
+/// Sends mail. `postgres/posting.rs` repeats the conditions and effects for letters.
 pub(crate) fn send(
     unit: &Unit<'_>,
     sender: &AgentRow,
-    to: &Address,
+    to: &AgentAddress,
     given: String,
     body: &str,
     actor: Actor,
-) -> Result<Performed, StoreError> {
-    // What a killed agent left running writes no more in its name.
+) -> Result<PerformedStep, StoreError> {
+    // Commands that a killed agent left running cannot send mail on its behalf.
     if sender.is_dead {
-        return Ok(Performed::new(Outcome::Dead(sender.id.clone())));
+        return Ok(PerformedStep::new(Outcome::Dead(sender.id.clone())));
     }
     let Some(recipient) = resolve(unit, sender, to)? else {
-        return Ok(Performed::new(Outcome::NoAgent(given)));
+        return Ok(PerformedStep::new(Outcome::NoAgent(given)));
     };
     if recipient.is_dead {
-        return Ok(Performed::new(Outcome::Dead(recipient.id)));
+        return Ok(PerformedStep::new(Outcome::Dead(recipient.id)));
     }
     if recipient.unread >= MAILBOX_LIMIT {
-        return Ok(Performed::new(Outcome::Full(recipient.id)));
+        return Ok(PerformedStep::new(Outcome::Full(recipient.id)));
     }
     let cause = causes::of_mail(unit, sender, &recipient.id, body, actor)?;
     let sql = "INSERT INTO mail (recipient, sender, body, sent_at, cause)
@@ -193,18 +186,18 @@ pub(crate) fn send(
     let id = unit.insert(sql, params![recipient.key, sender.key, body, sent_at, cause])?;
     unit.touch(sender.session);
     match actor {
-        Actor::Person(budget) => sessions::refill_wakes(unit, sender.session, budget)?,
-        // Whatever it wrote, its parent has heard of it.
+        Actor::User(budget) => sessions::refill_wakes(unit, sender.session, budget)?,
+        // Any mail to the parent counts as the report.
         Actor::Model | Actor::Command if sender.id.parent().as_ref() == Some(&recipient.id) => {
-            reports::forgive(unit, sender.key)?;
+            reports::cancel(unit, sender.key)?;
         }
         Actor::Model | Actor::Command => {}
     }
     let outcome = Outcome::Sent { id: mail_id(id)?, to: recipient.id };
-    Ok(Performed::new(outcome).marking([(Mark::Sent, id)]))
+    Ok(PerformedStep::new(outcome).marking([(Mark::Sent, id)]))
 }
 
-/// The agent has looked into its mailbox.
+/// The agent has looked at its mailbox.
 fn clear_pending(unit: &Unit<'_>, agent: &AgentRow) -> Result<(), StoreError> {
     let sql =
         "UPDATE agents SET notification_pending = 0 WHERE key = ?1 AND notification_pending = 1";

@@ -1,13 +1,14 @@
-//! The shared database: a PostgreSQL server that processes on many machines write to.
+//! The shared database: a PostgreSQL server for processes on many machines.
 //!
-//! A transaction first locks the row of the session that it is about. All writers of a session then come one after
+//! A transaction first locks the row of its session. So all writers of a session run one after
 //! another, on whatever machine they are: what a unit reads stays true until its commit (M5), and
-//! the ids of a mailbox are in the order of the commits (M7). Two transactions never wait for each other, since
+//! the ids in a mailbox are in the order of the commits (M7). Transactions cannot deadlock, because
 //! each locks one session and takes that lock first.
 //!
-//! Each commit has a key of its own, which is written with it. When the connection breaks between a commit and its
-//! answer, the key tells whether it happened (M11).
+//! Each commit writes its own key. If the connection is lost between a commit and its answer, the
+//! key tells whether the commit happened (M11).
 
+mod commit;
 mod listener;
 mod migrate;
 mod notifier;
@@ -30,39 +31,40 @@ use crate::letters::Letter;
 use crate::unit::{Connection, Unit};
 use crate::writer::{Database, Scope, Sharing};
 
+use commit::{Committed, cleaning};
 use notifier::Notifier;
 use posting::{ids_of, post_alone};
-use transaction::{CLOCK, Committed, cleaning};
+use transaction::CLOCK;
 
 pub(crate) use listener::Listener;
 pub(crate) use readers::Readers;
 pub(crate) use server::Server;
 pub(crate) use transaction::Transaction;
 
-/// How long a server that went away in the middle of a commit is waited for. Until it is asked, nobody knows
-/// whether the commit happened; it must not be repeated on a guess.
+/// How long to wait for a server that became unreachable during a commit. Only the server knows
+/// whether the commit happened, so it must not be repeated before.
 const UNCERTAINTY: Duration = Duration::from_secs(300);
-/// What stands in the database under the key of a commit.
+/// Stored under the key of a commit.
 const COMMITTED: i64 = 0;
-/// And under that of a commit which was asked for before it could happen, and now never can.
+/// Stored under the key of a commit that had not happened when it was looked up, and now never can.
 const NEVER_COMMITTED: i64 = -1;
-/// Keys of commits are looked for by age so often.
+/// How many commits there are between deletions of old keys.
 const CLEANING: u64 = 512;
 
-/// Whether units lock what they are about.
+/// Whether units take locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locks {
-    /// Always, but in a test that shows what would happen.
+    /// Always. Only a test that shows the need for them turns them off.
     Taken,
     /// Never.
     LeftOut,
 }
 
-/// Why a transaction was not committed, as far as that is known.
+/// Why a transaction was not committed, if that is known.
 enum NotCommitted {
-    /// The server would not have it.
+    /// The server refused it.
     Refused(StoreError),
-    /// The connection is lost.
+    /// The connection was lost.
     Lost(StoreError),
 }
 
@@ -74,7 +76,7 @@ impl NotCommitted {
     }
 }
 
-/// What the writer's thread works on.
+/// What the writer's thread uses.
 pub(crate) struct Postgres {
     server: Arc<Server>,
     clock: Clock,
@@ -83,14 +85,14 @@ pub(crate) struct Postgres {
     client: Option<Client>,
     commits: u64,
     notifier: Notifier,
-    /// What changed that others were not told of.
-    news: Option<String>,
-    /// Says that a commit is in doubt, to whoever waits for it.
+    /// Changes that other processes have not been notified of.
+    payload: Option<String>,
+    /// Reports that a commit is in doubt.
     doubt: watch::Sender<Option<StoreError>>,
 }
 
 impl Postgres {
-    /// Connects, and brings the tables up to date.
+    /// Connects, and migrates the tables.
     pub(crate) fn open(
         server: Arc<Server>,
         clock: Clock,
@@ -101,12 +103,13 @@ impl Postgres {
         migrate::migrate(&mut client, &server)?;
         let notifier = Notifier::new(Arc::clone(&server));
         let client = Some(client);
-        // Somewhere in the middle: a process may end before it has made many commits, and then one of many cleans.
+        // Start at a random count: many processes end before they have made so many commits, and
+        // then one in many cleans up.
         let commits = Uuid::now_v7().as_u128() as u64 % CLEANING;
-        Ok(Postgres { server, clock, locks, client, commits, notifier, news: None, doubt })
+        Ok(Postgres { server, clock, locks, client, commits, notifier, payload: None, doubt })
     }
 
-    /// The connection, made anew when the old one is gone.
+    /// The connection, reopened if the old one was lost.
     fn connected(&mut self) -> Result<Client, StoreError> {
         match Server::still_good(self.client.take()) {
             Some(client) => Ok(client),
@@ -114,7 +117,8 @@ impl Postgres {
         }
     }
 
-    /// Commits what `work` does in a transaction about `scope`, and returns which letters were posted in it.
+    /// Commits what `work` does in a transaction about `scope`, and returns which letters were
+    /// posted in it.
     fn commit(
         &mut self,
         mut client: Client,
@@ -131,7 +135,7 @@ impl Postgres {
             transaction.clean_up();
         }
         let committed = transaction.commit(key, finished);
-        let (has_news, posted) = (transaction.has_news(), transaction.posted());
+        let (has_changes, posted) = (transaction.has_changes(), transaction.posted());
         self.commits += 1;
         let posted = match committed {
             Committed::Yes => {
@@ -148,8 +152,8 @@ impl Postgres {
                 Some(self.find_out(key, error).map_err(NotCommitted::Lost)?)
             }
         };
-        if has_news {
-            self.news = Some(notifier::news_of(scope));
+        if has_changes {
+            self.payload = Some(notifier::payload_of(scope));
         }
         Ok(posted)
     }
@@ -158,7 +162,7 @@ impl Postgres {
         self.commits % CLEANING == CLEANING - 1
     }
 
-    /// Posts letters of one session, and returns what stands under the key of their commit.
+    /// Posts letters of one session, and returns the value under the key of their commit.
     fn commit_letters(
         &mut self,
         client: Client,
@@ -166,7 +170,7 @@ impl Postgres {
         letters: &[Letter],
     ) -> Result<Option<String>, NotCommitted> {
         let key = Uuid::now_v7().to_string();
-        // Behind a pooler the settings are those of a transaction.
+        // Behind a pooler, settings must be made in each transaction.
         let needs_transaction = client.is_behind_pooler() || self.locks == Locks::LeftOut;
         match letters {
             [letter] if !needs_transaction => self.commit_alone(client, &key, letter),
@@ -177,7 +181,7 @@ impl Postgres {
         }
     }
 
-    /// The same for one letter, by a statement that is a transaction of its own.
+    /// The same for one letter, with a statement that is its own transaction.
     fn commit_alone(
         &mut self,
         mut client: Client,
@@ -189,7 +193,7 @@ impl Postgres {
             false => Ok(()),
         };
         self.commits += 1;
-        let now = self.clock.turned();
+        let now = self.clock.manual_time();
         let failed = match cleaned.and_then(|()| post_alone(&mut client, key, letter, now)) {
             Ok(posted) => {
                 self.client = Some(client);
@@ -206,9 +210,10 @@ impl Postgres {
         Err(NotCommitted::Refused(error))
     }
 
-    /// Finds out whether a commit happened whose answer was lost, and which letters were posted in it. The key is written
-    /// once more, with an outcome that says so: while the old transaction is still under way, that waits for its end;
-    /// after it, only one of the two can be there, also when the answer to this question is lost and it is asked again.
+    /// Finds out whether a commit happened whose answer was lost, and which letters were posted in
+    /// it. It inserts the key with another outcome. If the old transaction is still running, that
+    /// waits for its end. Afterwards only one of the two rows can exist, even if this answer is
+    /// lost too and the query is repeated.
     fn find_out(&mut self, key: &str, lost: StoreError) -> Result<String, StoreError> {
         let found = self.ask_until_known(key, lost);
         self.doubt.send_replace(None);
@@ -232,7 +237,7 @@ impl Postgres {
         }
     }
 
-    /// What stands under a key; nothing else can from then on.
+    /// The value under a key. It cannot change any more.
     fn ask_outcome(&mut self, key: &str) -> Result<Option<(i64, String)>, StoreError> {
         let sql = format!(
             "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, {CLOCK})
@@ -257,10 +262,10 @@ impl Postgres {
         StoreError::Uncertain { server: self.server.shown() }
     }
 
-    /// Tells other processes that something changed.
-    fn say(&mut self, news: String) {
+    /// Notifies other processes that something changed.
+    fn send_notification(&mut self, payload: String) {
         if let Some(client) = &mut self.client
-            && self.notifier.say(client, news).is_err()
+            && self.notifier.notify(client, payload).is_err()
         {
             self.client = None;
         }
@@ -304,23 +309,23 @@ impl Database for Postgres {
                 let posted = posted.and_then(|posted| ids_of(&posted, letters.len()));
                 let ids = posted.ok_or_else(|| self.uncertain())?;
                 if ids.iter().any(Option::is_some) {
-                    self.news = Some(notifier::news_of(&Scope::Session(*session)));
+                    self.payload = Some(notifier::payload_of(&Scope::Session(*session)));
                 }
                 Ok(ids)
             }
-            // Of which of them it will not have their units find out, each for itself.
-            Err(NotCommitted::Refused(error)) if !error.is_passing() => {
+            // Units will find out which of them are refused, and why.
+            Err(NotCommitted::Refused(error)) if !error.is_transient() => {
                 Ok(vec![None; letters.len()])
             }
             Err(error) => Err(error.into_error()),
         }
     }
 
-    fn say_news(&mut self) {
-        if let Some(news) = self.news.take() {
-            self.say(news);
+    fn notify(&mut self) {
+        if let Some(payload) = self.payload.take() {
+            self.send_notification(payload);
         }
     }
 
-    fn leave(self: Box<Self>) {}
+    fn close(self: Box<Self>) {}
 }

@@ -1,5 +1,5 @@
-//! Who runs an agent: a process on a machine, told from every other one, also from a later one with the
-//! same number.
+//! Identifies the process that runs an agent, distinct from every other process, including a later
+//! one with the same process id.
 
 use std::fmt;
 use std::fs;
@@ -10,22 +10,23 @@ use serde::{Deserialize, Serialize};
 /// A process, as a lease names its holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// The machine, whatever its name is at the moment.
+    /// The id of the machine, which does not depend on its current name.
     pub machine: String,
-    /// Its name, for people.
+    /// The name of the machine, for display.
     pub host: String,
-    /// Different after every start of the machine.
+    /// The boot id, which is different after every start of the machine.
     pub boot: String,
-    /// Where process numbers mean the same: containers of one machine have each their own.
+    /// The namespace of process ids: containers of one machine each have their own.
     pub namespace: String,
     /// The process number.
     pub pid: u32,
-    /// When the process started, in the system's own counting; another one with this number started later.
+    /// The start time of the process in clock ticks. A later process with the
+    /// same id has a later one.
     pub start: u64,
 }
 
 impl Process {
-    /// The process that calls this.
+    /// The current process.
     pub fn current() -> Process {
         let read = |path| fs::read_to_string(path).map(|text| text.trim().to_owned());
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -45,8 +46,8 @@ impl Process {
         }
     }
 
-    /// Whether this process can see that `other` is gone. Of another machine's processes nobody here knows; and
-    /// machines that were made as copies of one may share its id, but not its name.
+    /// Whether this process can tell that `other` is gone. It knows nothing about processes of
+    /// other machines. Clones of a machine may share its id, but not its name.
     pub fn sees_dead(&self, other: &Process) -> bool {
         if self.machine != other.machine || self.host != other.host {
             return false;
@@ -70,14 +71,15 @@ impl fmt::Display for Process {
     }
 }
 
-/// What the system says about a process number.
+/// The system's information about a process.
 struct Stat {
-    /// It ended, and only waits for its parent to notice; some parents never do.
+    /// It has ended, and waits for its parent to reap it. Some parents never do.
     ended: bool,
     start: u64,
 }
 
-/// The 3rd and the 22nd field of the process's line; the second may hold spaces and brackets of any kind.
+/// The 3rd and the 22nd field of the process's line. The second field may contain spaces and
+/// parentheses.
 fn stat(pid: u32) -> Option<Stat> {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = line.rsplit_once(") ")?;

@@ -1,24 +1,24 @@
-//! What a person says while the agent is at work: kept until the agent comes to a boundary.
+//! User input while the agent is at work. It is kept until the agent reaches a boundary.
 
 use ikigai_conversation::{AgentId, NewMessage};
 
 use crate::agents::AgentRow;
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
-use crate::log::{Input, Recorded, Requests};
+use crate::log::{AppendOutcome, Input, Requests};
 use crate::sessions::{self, Budget};
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 
-/// How much may wait: far more than anybody types, and an end to what a stuck program would send.
+/// The limit of the queue: far more than a user types, and a bound for programs that send input.
 const QUEUE_LIMIT: u32 = 1_000;
 
 impl Store {
-    /// Keeps what a person said for the agent's next boundary.
+    /// Queues user input for the agent's next boundary.
     ///
     /// # Errors
-    /// [`StoreError::Limit`] when too much waits already.
+    /// [`StoreError::Limit`] if the queue is full.
     pub async fn queue_input(
         &self,
         lease: Lease,
@@ -30,7 +30,7 @@ impl Store {
             let sql = "SELECT count(*) FROM queued_inputs WHERE agent = ?1";
             let waiting: u32 = unit.row(sql, params![agent.key], |row| row.get(0))?.unwrap_or(0);
             if waiting >= QUEUE_LIMIT {
-                let text = format!("Too many messages wait for agent {} ({waiting})", agent.id);
+                let text = format!("Too many queued messages for agent {} ({waiting})", agent.id);
                 return Err(StoreError::Limit(text));
             }
             let sql = "INSERT INTO queued_inputs (agent, content, created_at) VALUES (?1, ?2, ?3)";
@@ -41,14 +41,14 @@ impl Store {
         .await
     }
 
-    /// Moves what waits into the log, as messages of the person; `None` when nothing waits.
+    /// Moves queued input to the log as user messages. `None` if the queue is empty.
     pub async fn append_queued(
         &self,
         lease: Lease,
         agent: AgentId,
         budget: Budget,
         model: String,
-    ) -> Result<Option<Recorded>, StoreError> {
+    ) -> Result<Option<AppendOutcome>, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = take_queued(unit, &agent)?;
@@ -60,8 +60,8 @@ impl Store {
         .await
     }
 
-    /// Notes that an agent goes on with a turn that had stopped, and that a request follows. With a budget it
-    /// is the person who wants that.
+    /// Notes that an agent resumes a stopped turn, and that a request follows. A budget means that
+    /// the user resumes it.
     pub async fn resume(
         &self,
         lease: Lease,

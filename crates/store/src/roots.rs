@@ -1,8 +1,9 @@
-//! The folders that agents of a session can write, known again by later processes.
+//! The folders that agents of a session can write, recognized by later processes.
 //!
-//! A path says nothing about tomorrow: whoever can write around a folder can put another one in its place, or a
-//! link. So the folder that was first found under a path is kept with the session, and another one is refused. Only
-//! processes of the same machine are compared.
+//! A path alone is not reliable: anything that can write its parent folder
+//! can replace the folder by another one, or by a link. So the folder that
+//! was first found at a path is recorded with the session, and another one is
+//! refused. Folders are only compared between processes of the same machine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,23 +19,23 @@ use crate::store::Store;
 use crate::unit::Unit;
 use crate::writer::Scope;
 
-/// A folder that agents can write, as a process finds it.
+/// A folder that agents can write, as a process has found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootFolder {
     /// Absolute.
     pub path: PathBuf,
-    /// The device it is on; `None` if the file system gets another one with every mount.
+    /// Its device; `None` on file systems that get another device with every mount.
     pub device: Option<u64>,
-    /// Its number there; `None` if the file system gives it another one from time to time. Then it is not kept.
+    /// Its inode; `None` on file systems that change it over time. Such a folder is not recorded.
     pub inode: Option<u64>,
 }
 
 impl Store {
-    /// Refuses folders that are not those which an earlier process of this machine found under their paths, and keeps
-    /// the paths that are new.
+    /// Refuses folders that differ from those that an earlier process of this machine found at the
+    /// same paths, and records new paths.
     ///
     /// # Errors
-    /// [`StoreError::RootReplaced`]: then nothing is kept.
+    /// [`StoreError::RootReplaced`]. Then nothing is recorded.
     pub async fn keep_roots(
         &self,
         session: SessionId,
@@ -45,7 +46,7 @@ impl Store {
         self.commit(scope, move |unit| keep(unit, session, &process, roots)).await
     }
 
-    /// The same for a process that does not work in the folders: nothing is kept.
+    /// The same for a process that does not work in the folders: nothing is recorded.
     ///
     /// # Errors
     /// [`StoreError::RootReplaced`].
@@ -55,7 +56,7 @@ impl Store {
         process: Process,
         roots: Vec<RootFolder>,
     ) -> Result<(), StoreError> {
-        // On the writer, as what follows in a short command: it needs no reader then.
+        // On the writer, like the next step of a short command, which then needs no reader.
         self.commit(Scope::Session(session), move |unit| {
             let known = KnownRoots::of(unit, session, &process)?;
             roots.iter().try_for_each(|root| known.require_same(root))
@@ -63,7 +64,7 @@ impl Store {
         .await
     }
 
-    /// The paths under which processes of this machine have found folders.
+    /// The paths of the folders that processes of this machine have recorded.
     pub async fn root_paths(
         &self,
         session: SessionId,
@@ -87,7 +88,7 @@ pub(crate) fn keep(
     roots.into_iter().try_for_each(|root| known.keep(unit, root))
 }
 
-/// What earlier processes of one machine have found.
+/// The folders that earlier processes of one machine have recorded.
 struct KnownRoots<'a> {
     session: SessionId,
     key: i64,
@@ -121,7 +122,7 @@ impl<'a> KnownRoots<'a> {
 
     fn require_same(&self, root: &RootFolder) -> Result<(), StoreError> {
         let Some(known) = self.folders.get(&root.path) else { return Ok(()) };
-        // Systems that do not tell one start from another have no name for it.
+        // Some systems have no boot id.
         let same_boot = !known.boot.is_empty() && known.boot == self.process.boot;
         if root.inode == Some(known.inode) && (!same_boot || root.device == known.device) {
             return Ok(());
@@ -129,7 +130,7 @@ impl<'a> KnownRoots<'a> {
         Err(StoreError::RootReplaced { session: self.session, path: root.path.clone() })
     }
 
-    /// Keeps a folder; one that is known, by its device since the last start of the machine.
+    /// Records a folder, or the current device of a known one.
     fn keep(&mut self, unit: &Unit<'_>, root: RootFolder) -> Result<(), StoreError> {
         let RootFolder { path, device, inode: Some(inode) } = root else { return Ok(()) };
         let Process { machine, host, boot, .. } = self.process;
@@ -146,7 +147,7 @@ impl<'a> KnownRoots<'a> {
         let device = device.map(u64::cast_signed);
         let params =
             params![self.key, machine, host, path_bytes(&path), boot, device, inode.cast_signed()];
-        unit.run_untold(&sql, params)?;
+        unit.run_silently(&sql, params)?;
         self.folders.insert(path, found);
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! Sessions: where they belong, which is the newest, what one holds.
+//! Sessions: their location, which is the latest, and what they contain.
 
-use ikigai_conversation::{AgentId, SessionId, Time};
+use ikigai_conversation::{SessionId, Time};
 
 use crate::agents::{self, AgentLimits, State};
 use crate::error::StoreError;
@@ -9,19 +9,20 @@ use crate::log::Requests;
 use crate::process::Process;
 use crate::sql::{Row, params};
 use crate::store::Store;
+use crate::tables::{TABLES, TRANSIENT};
 use crate::unit::Unit;
 use crate::writer::Scope;
 
-/// A machine and a working directory on it: what a session is found by.
+/// A machine and a working directory on it, by which sessions are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The machine, as [`Process`] names it.
     pub machine: String,
     /// Absolute.
     pub directory: String,
 }
 
-/// What a session may do until a person speaks again.
+/// The budget of a session until the user sends the next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Notifications that start a turn.
@@ -30,70 +31,74 @@ pub struct Budget {
     pub requests: u32,
 }
 
-/// A session, as a list of them shows it.
+/// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// Its id.
     pub id: SessionId,
-    /// Where it belongs.
-    pub place: Place,
-    /// The first line of the first thing that a person said in it.
+    /// Its location.
+    pub location: Location,
+    /// The first line of the user's first message.
     pub title: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When something was last written to it.
     pub updated_at: Time,
-    /// How many agents it has, the dead ones too.
+    /// How many agents it has, including the dead.
     pub agents: u32,
     /// How many log messages they have.
     pub messages: u32,
 }
 
 impl Store {
-    /// All sessions, the one last written to first.
+    /// All sessions, the most recently used first.
     pub async fn sessions(&self) -> Result<Vec<Session>, StoreError> {
         self.read(|unit| {
             let sql = "SELECT id, machine, directory, title, created_at, updated_at,
                     (SELECT count(*) FROM agents WHERE session = s.key),
                     (SELECT count(*) FROM messages m JOIN agents a ON a.key = m.agent WHERE a.session = s.key)
                 FROM sessions s ORDER BY updated_at DESC, key DESC";
-            unit.rows(sql, params![], |row| Ok(read_session(row)))?.into_iter().collect()
+            unit.rows(sql, params![], read_session)
         })
         .await
     }
 
-    /// The session of `place` that was last written to.
-    pub async fn newest_session(&self, place: Place) -> Result<Option<SessionId>, StoreError> {
-        self.read(move |unit| newest(unit, &place)).await
+    /// The most recently used session of `location`.
+    pub async fn latest_session(
+        &self,
+        location: Location,
+    ) -> Result<Option<SessionId>, StoreError> {
+        self.read(move |unit| latest(unit, &location)).await
     }
 
-    /// The newest session of `place`; when there is none, it is made with the id `new` and agent `0/`.
+    /// The most recently used session of `location`. If there is none, creates it with the id `new`
+    /// and agent `0/`.
     pub async fn session_at(
         &self,
-        place: Place,
+        location: Location,
         new: SessionId,
         budget: Budget,
     ) -> Result<SessionId, StoreError> {
-        // On the writer from the start: a unit that finds what it looks for writes nothing and costs no flush,
-        // and a short command needs no reader then.
-        self.commit(Scope::Place(place.clone()), move |unit| match newest(unit, &place)? {
+        // On the writer from the start: a unit that finds a session writes nothing and costs no
+        // flush, and a short command then needs no reader.
+        self.commit(Scope::Location(location.clone()), move |unit| match latest(unit, &location)? {
             Some(session) => Ok(session),
-            None => create(unit, &place, new, budget),
+            None => create(unit, &location, new, budget),
         })
         .await
     }
 
-    /// Makes a session with agent `0/`.
+    /// Creates a session with agent `0/`.
     pub async fn create_session(
         &self,
-        place: Place,
+        location: Location,
         new: SessionId,
         budget: Budget,
     ) -> Result<SessionId, StoreError> {
-        self.commit(Scope::Own, move |unit| create(unit, &place, new, budget)).await
+        self.commit(Scope::Own, move |unit| create(unit, &location, new, budget)).await
     }
 
-    /// The prompt that the session began with, once it has begun.
+    /// The system prompt of the session, once it has one.
     pub async fn system_prompt(&self, session: SessionId) -> Result<Option<String>, StoreError> {
         self.read(move |unit| system_prompt(unit, key_of(unit, &session)?)).await
     }
@@ -103,22 +108,10 @@ impl Store {
         self.commit(Scope::Session(id), move |unit| {
             let session = key_of(unit, &id)?;
             leases::require_none_alive(unit, session, &by)?;
-            for sql in [
-                "DELETE FROM waits WHERE waiter IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM queued_inputs WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM sights WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM changes WHERE cause IN (SELECT key FROM causes WHERE session = ?1)",
-                "DELETE FROM undos WHERE cause IN (SELECT key FROM causes WHERE session = ?1)",
-                "DELETE FROM leases WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM mail WHERE recipient IN (SELECT key FROM agents WHERE session = ?1)",
-                "DELETE FROM messages WHERE agent IN (SELECT key FROM agents WHERE session = ?1)",
-                "UPDATE agents SET inherits = NULL, cause = NULL WHERE session = ?1",
-                "DELETE FROM causes WHERE session = ?1",
-                "DELETE FROM agents WHERE session = ?1",
-                "DELETE FROM roots WHERE session = ?1",
-                "DELETE FROM sessions WHERE key = ?1",
-            ] {
-                unit.run(sql, params![session])?;
+            let copied = TABLES.iter().rev().map(|table| (table.name, table.owner));
+            for (table, owner) in TRANSIENT.iter().copied().chain(copied) {
+                let sql = format!("DELETE FROM {table} WHERE {}", owner.condition());
+                unit.run(&sql, params![session])?;
             }
             Ok(())
         })
@@ -126,17 +119,15 @@ impl Store {
     }
 }
 
-fn newest(unit: &Unit<'_>, place: &Place) -> Result<Option<SessionId>, StoreError> {
+fn latest(unit: &Unit<'_>, location: &Location) -> Result<Option<SessionId>, StoreError> {
     let sql = "SELECT id FROM sessions WHERE machine = ?1 AND directory = ?2
         ORDER BY updated_at DESC, key DESC LIMIT 1";
-    let id: Option<String> =
-        unit.row(sql, params![place.machine, place.directory], |row| row.get(0))?;
-    id.map(|id| parse_id(&id)).transpose()
+    unit.row(sql, params![location.machine, location.directory], |row| row.get(0))
 }
 
 pub(crate) fn create(
     unit: &Unit<'_>,
-    place: &Place,
+    location: &Location,
     id: SessionId,
     budget: Budget,
 ) -> Result<SessionId, StoreError> {
@@ -144,39 +135,39 @@ pub(crate) fn create(
     let session = unit.insert(
         "INSERT INTO sessions (id, machine, directory, created_at, updated_at, wakes_left, requests_left)
             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6) RETURNING key",
-        params![id.to_string(), place.machine, place.directory, now, budget.wakes, budget.requests],
+        params![id.to_string(), location.machine, location.directory, now, budget.wakes, budget.requests],
     )?;
-    agents::create_top_level(unit, session, None, place, &AgentLimits::NONE)?;
+    agents::create_top_level(unit, session, None, location, &AgentLimits::NONE)?;
     Ok(id)
 }
 
-/// The row of a session.
+/// The key of a session.
 pub(crate) fn key_of(unit: &Unit<'_>, id: &SessionId) -> Result<i64, StoreError> {
     unit.row("SELECT key FROM sessions WHERE id = ?1", params![id.to_string()], |row| row.get(0))?
         .ok_or(StoreError::SessionNotFound(*id))
 }
 
-/// The prompt that a session began with, once it has begun.
+/// The system prompt of a session, once it has one.
 pub(crate) fn system_prompt(unit: &Unit<'_>, session: i64) -> Result<Option<String>, StoreError> {
     let sql = "SELECT m.content FROM messages m JOIN agents a ON a.key = m.agent
         WHERE a.session = ?1 AND m.kind = 'system' ORDER BY m.id LIMIT 1";
     unit.row(sql, params![session], |row| row.get(0))
 }
 
-/// Writes down that something was written to a session.
+/// Updates the time of the last write to a session.
 pub(crate) fn note_written(unit: &Unit<'_>, session: i64) -> Result<(), StoreError> {
     let sql = "UPDATE sessions SET updated_at = ?2 WHERE key = ?1 AND updated_at < ?2";
     unit.run(sql, params![session, unit.now().as_millis()])
 }
 
-/// A person has spoken: agents may work and wake each other again.
+/// The user has sent a message: agents may work and wake each other again.
 pub(crate) fn refill(unit: &Unit<'_>, session: i64, budget: Budget) -> Result<(), StoreError> {
     let sql =
         "UPDATE sessions SET wakes_left = ?2, requests_left = ?3, held_told = 0 WHERE key = ?1";
     unit.run(sql, params![session, budget.wakes, budget.requests])
 }
 
-/// Takes one request from the session's budget, if there is one left.
+/// Takes one request from the budget of the session, if there is one left.
 pub(crate) fn take_request(unit: &Unit<'_>, session: i64) -> Result<Requests, StoreError> {
     let sql = "UPDATE sessions SET requests_left = requests_left - 1
         WHERE key = ?1 AND requests_left > 0";
@@ -186,7 +177,7 @@ pub(crate) fn take_request(unit: &Unit<'_>, session: i64) -> Result<Requests, St
     })
 }
 
-/// A person has written mail: agents may wake each other again.
+/// The user has sent mail: agents may wake each other again.
 pub(crate) fn refill_wakes(
     unit: &Unit<'_>,
     session: i64,
@@ -196,29 +187,16 @@ pub(crate) fn refill_wakes(
     unit.run(sql, params![session, budget.wakes])
 }
 
-pub(crate) fn parse_id(id: &str) -> Result<SessionId, StoreError> {
-    SessionId::parse(id).map_err(StoreError::internal)
-}
-
-pub(crate) fn parse_agent(id: &str) -> Result<AgentId, StoreError> {
-    AgentId::parse(id).map_err(StoreError::internal)
-}
-
 fn read_session(row: &Row<'_>) -> Result<Session, StoreError> {
-    let read = || -> Result<_, StoreError> {
-        Ok((
-            row.get::<String>(0)?,
-            Place { machine: row.get(1)?, directory: row.get(2)? },
-            row.get(3)?,
-            Time::from_millis(row.get(4)?),
-            Time::from_millis(row.get(5)?),
-            row.get(6)?,
-            row.get(7)?,
-        ))
-    };
-    let (id, place, title, created_at, updated_at, agents, messages) = read()?;
-    let id = parse_id(&id)?;
-    Ok(Session { id, place, title, created_at, updated_at, agents, messages })
+    Ok(Session {
+        id: row.get(0)?,
+        location: Location { machine: row.get(1)?, directory: row.get(2)? },
+        title: row.get(3)?,
+        created_at: row.get(4)?,
+        updated_at: row.get(5)?,
+        agents: row.get(6)?,
+        messages: row.get(7)?,
+    })
 }
 
 impl State {

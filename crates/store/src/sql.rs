@@ -1,12 +1,15 @@
-//! Values and rows as units of work see them, whichever database they come from.
+//! Values and rows in units of work, independent of the database.
 
 use std::borrow::Cow;
 
+use ikigai_conversation::{AgentId, MailId, SessionId, Time};
 use ikigai_postgres::Value;
 
+use crate::agents::State;
 use crate::error::StoreError;
+use crate::mailbox::mail_id;
 
-/// The values of a statement: `params![agent.key, text]`.
+/// The parameters of a statement: `params![agent.key, text]`.
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
         &[$(&$value as &dyn $crate::sql::Param),*] as &[&dyn $crate::sql::Param]
@@ -14,10 +17,10 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// What a statement can be given.
+/// A parameter of a statement.
 pub(crate) trait Param {
     fn value(&self) -> Value<'_>;
-    /// Nothing, of the same type: a database may want to know which.
+    /// NULL of the same type, since PostgreSQL needs the type.
     fn null() -> Value<'static>
     where
         Self: Sized;
@@ -86,7 +89,7 @@ impl Row<'_> {
         T::read(self, column)
     }
 
-    /// The text of a column, without a copy where that can be.
+    /// The text of a column, without copying if possible.
     pub(crate) fn text(&self, column: usize) -> Result<Cow<'_, str>, StoreError> {
         self.optional_text(column)?.ok_or_else(|| null(column))
     }
@@ -119,7 +122,7 @@ impl Row<'_> {
     }
 }
 
-/// What a column can be read as.
+/// A type that a column can be read as.
 pub(crate) trait Column: Sized {
     fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<Self>, StoreError>;
 
@@ -156,6 +159,36 @@ impl Column for String {
 impl Column for Vec<u8> {
     fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
         row.optional_bytes(column)
+    }
+}
+
+macro_rules! parsed_text {
+    ($($type:ty: $parse:path),*) => {$(
+        impl Column for $type {
+            fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<$type>, StoreError> {
+                let text = row.optional_text(column)?;
+                text.map(|text| $parse(&text)).transpose().map_err(StoreError::internal)
+            }
+        }
+    )*};
+}
+parsed_text!(AgentId: AgentId::parse, SessionId: SessionId::parse);
+
+impl Column for State {
+    fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<State>, StoreError> {
+        row.optional_text(column)?.map(|name| State::parse(&name)).transpose()
+    }
+}
+
+impl Column for Time {
+    fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<Time>, StoreError> {
+        Ok(row.optional_integer(column)?.map(Time::from_millis))
+    }
+}
+
+impl Column for MailId {
+    fn read_optional(row: &Row<'_>, column: usize) -> Result<Option<MailId>, StoreError> {
+        row.optional_integer(column)?.map(mail_id).transpose()
     }
 }
 

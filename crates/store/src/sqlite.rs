@@ -20,10 +20,10 @@ use crate::writer::{Database, Scope, Sharing};
 pub(crate) use open::{FileIdentity, check, network_file_system, open_reader, open_writer};
 pub(crate) use readers::Readers;
 
-/// How long another process may keep the database to itself. A commit takes milliseconds.
+/// How long another process may hold the write lock. A commit takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the writer's thread works on.
+/// What the writer's thread uses.
 pub(crate) struct Sqlite {
     pub(crate) connection: rusqlite::Connection,
     pub(crate) path: PathBuf,
@@ -32,14 +32,14 @@ pub(crate) struct Sqlite {
 }
 
 impl Database for Sqlite {
-    /// The write lock is that of the whole file, whatever the units are about.
+    /// The write lock covers the whole file, whatever the units are about.
     fn transaction(
         &mut self,
         _: &Scope,
         work: &mut dyn FnMut(&Unit<'_>),
     ) -> Result<(), StoreError> {
         if let Err(error) = self.begin_here() {
-            // Run outside of a transaction, they do nothing but answer.
+            // Without a transaction, they only return the error.
             work(&Unit::refused(error.clone()));
             return Err(error);
         }
@@ -55,7 +55,7 @@ impl Database for Sqlite {
                 .map_err(|error| StoreError::from_sqlite(&error, &self.path))
         });
         if committed.is_err() && !self.connection.is_autocommit() {
-            // Left open, it would let no other one begin.
+            // An open transaction would prevent the next one.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         committed
@@ -65,14 +65,14 @@ impl Database for Sqlite {
         Sharing::Everything
     }
 
-    fn leave(self: Box<Self>) {
-        open::leave(self.connection, &self.path);
+    fn close(self: Box<Self>) {
+        open::close(self.connection, &self.path);
     }
 }
 
 impl Sqlite {
-    /// Takes the write lock, and then looks whether the file is still the one that others would open: it may
-    /// have been moved while we waited.
+    /// Takes the write lock, and then checks that the file is still at its path: it may have been
+    /// moved while we waited.
     fn begin_here(&self) -> Result<(), StoreError> {
         self.begin()?;
         self.identity.require_same(&self.path).inspect_err(|_| {
@@ -82,9 +82,9 @@ impl Sqlite {
 
     /// Takes the write lock.
     ///
-    /// BEGIN IMMEDIATE: a plain BEGIN takes the write lock late and fails with BUSY although we would wait.
-    /// The waiting is our own, short and random: SQLite's back-off grows, and then whoever came last wins
-    /// against who has waited longest.
+    /// BEGIN IMMEDIATE: a plain BEGIN takes the write lock late and fails with BUSY although we
+    /// would wait. We wait ourselves, for short random times: SQLite's own pauses grow, and then
+    /// the last to arrive wins against the one that has waited longest.
     fn begin(&self) -> Result<(), StoreError> {
         let started = Instant::now();
         let mut jitter = Jitter::new();
@@ -102,7 +102,7 @@ impl Sqlite {
     }
 }
 
-/// The inside of a transaction, for reading or for writing.
+/// A transaction for reading or for writing.
 #[derive(Clone, Copy)]
 pub(crate) struct Transaction<'a> {
     pub(crate) connection: &'a rusqlite::Connection,
@@ -111,10 +111,10 @@ pub(crate) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Takes back what was done since the savepoint; says whether that could be.
-    pub(crate) fn take_back(&self) -> bool {
-        // A full disk makes SQLite take back the whole transaction. What follows would then run outside of one
-        // and be kept although everybody is told that it failed.
+    /// Rolls back to the savepoint. Returns whether that was possible.
+    pub(crate) fn roll_back_to_savepoint(&self) -> bool {
+        // If the disk is full, SQLite rolls back the whole transaction. Later statements would then
+        // run outside of one, and be kept although their callers get an error.
         !self.connection.is_autocommit()
             && self.connection.execute_batch("ROLLBACK TO unit; RELEASE unit").is_ok()
     }
@@ -135,7 +135,7 @@ impl Transaction<'_> {
         let mut rows = statement.raw_query();
         let row = rows.next().map_err(|error| self.error(&error))?;
         let value = row.map(|row| read(&Row::Sqlite(row))).transpose()?;
-        // To its end: an insert that returns its key is done only then.
+        // Read to the end: only then an insert that returns its key is done.
         while value.is_some() && rows.next().map_err(|error| self.error(&error))?.is_some() {}
         Ok(value)
     }
@@ -174,7 +174,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Random pauses between 0.1 and 2 ms; the randomness need not be good, only different per process.
+/// Random pauses between 0.1 and 2 ms. The randomness only has to differ between processes.
 struct Jitter(u64);
 
 impl Jitter {

@@ -1,4 +1,4 @@
-//! The store itself: opening, writing, reading.
+//! The store: opening, writing, reading.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::steps::Outcome;
 use crate::unit::Unit;
 use crate::writer::{Database, Scope, Writer};
 
-/// An open database. Dropping it waits for what is still to be committed.
+/// An open database. Dropping it waits for pending commits.
 #[derive(Debug)]
 pub struct Store {
     address: String,
@@ -28,7 +28,7 @@ pub struct Store {
     doubt: watch::Receiver<Option<StoreError>>,
 }
 
-/// Where reads go, which never wait for the writer.
+/// The connections for reads, which never wait for the writer.
 #[derive(Debug)]
 enum Reading {
     Sqlite(sqlite::Readers),
@@ -38,11 +38,12 @@ enum Reading {
 /// How a database is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the time comes from: the database's own, but in tests.
+    /// The source of the time. Only tests change it.
     pub clock: Clock,
-    /// Tells the name of a folder's file system when it is one of a network; replaced only in tests.
+    /// Returns the name of a folder's file system if it is a network file system. Only tests
+    /// replace it.
     pub network_file_system: fn(&Path) -> Option<&'static str>,
-    /// Whether units lock what they are about; left out only in tests, to see what it is for.
+    /// Whether units take locks. Only tests turn them off, to show what they are for.
     pub locks: Locks,
 }
 
@@ -53,11 +54,11 @@ impl Default for Options {
 }
 
 impl Store {
-    /// Opens the database at `address` (`sqlite://PATH` or `postgres://…`), and makes its tables when they are not
-    /// there.
+    /// Opens the database at `address` (`sqlite://PATH` or `postgres://…`), and creates its tables
+    /// if they do not exist.
     ///
     /// # Errors
-    /// Says what is wrong with the ground it should stand on, and what to do about it.
+    /// If the database cannot be used. The error says what to do about it.
     pub fn open(address: &str, options: Options) -> Result<Store, StoreError> {
         let Options { clock, network_file_system, locks } = options;
         let address = Address::parse(address)?;
@@ -86,15 +87,16 @@ impl Store {
         &self.address
     }
 
-    /// How many shared commits this process has tried so far; fewer than units when they share one.
+    /// How many shared commits this process has attempted. Units can share a commit, so there can
+    /// be more units.
     pub fn commits(&self) -> u64 {
         *self.writer.committed().borrow()
     }
 
-    /// Looks whether the database is in order, and says in a few words what was found.
+    /// Checks whether the database is intact, and returns a short description.
     ///
     /// # Errors
-    /// When it is damaged.
+    /// If it is damaged.
     pub fn check(&self) -> Result<String, StoreError> {
         match &self.reading {
             Reading::Sqlite(readers) => sqlite::check(readers.path()),
@@ -102,22 +104,23 @@ impl Store {
         }
     }
 
-    /// A watch on changes of a session, by this process and by others. It may also tell of other changes.
+    /// Watches for changes of a session by this process and others. It may
+    /// also report other changes.
     ///
     /// # Errors
-    /// When the database cannot be opened once more.
+    /// If another connection to the database cannot be opened.
     pub fn changes(&self, session: SessionId) -> Result<Changes, StoreError> {
         let committed = self.writer.committed();
         match &self.reading {
             Reading::Sqlite(readers) => Changes::of_file(committed, readers.path()),
             Reading::Postgres { listener, .. } => {
-                Ok(Changes::heard(committed, listener.hear(session)?))
+                Ok(Changes::of_server(committed, listener.subscribe(session)?))
             }
         }
     }
 
-    /// Waits until a server goes away in the middle of a commit, and says so. Whoever waits for that commit is
-    /// answered only when it is known whether it happened, which may take long.
+    /// Waits until the server becomes unreachable in the middle of a commit, and returns the error.
+    /// The commit itself only returns once its fate is known, which may take long.
     pub async fn in_doubt(&self) -> StoreError {
         let mut doubt = self.doubt.clone();
         match doubt.wait_for(Option::is_some).await.map(|doubt| doubt.clone()) {

@@ -1,16 +1,15 @@
-//! Taking back what one message of a person has set going, and the taking back as well.
+//! Undoing and redoing the file changes of one user message.
 //!
-//! Many files cannot change in one step, so an undo is many: it is written down that it began, then each change
-//! is settled on its own, in the same order whoever goes on with it. An undo that broke off is begun again and
-//! finds what is left to do.
+//! Many files cannot change in one transaction, so an undo has many: its start is recorded, then
+//! each change is settled separately, always in the same order. An interrupted undo is started
+//! again, and finds what is left to do.
 
 use std::path::PathBuf;
 
-use ikigai_conversation::{AgentId, SessionId, Time, ToolCallId};
+use ikigai_conversation::{AgentId, SessionId, Time};
 
-use crate::agents::agent_by_id;
 use crate::error::StoreError;
-use crate::files::{Change, Kept, path_from};
+use crate::files::{Change, StoredContent, path_from};
 use crate::leases;
 use crate::process::Process;
 use crate::sessions;
@@ -19,155 +18,127 @@ use crate::store::Store;
 use crate::unit::Unit;
 use crate::writer::Scope;
 
-/// What can be taken back at once.
+/// A user message whose changes can be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undoable {
-    /// The first line of what the person said.
+pub struct UndoEntry {
+    /// The first line of the message.
     pub title: String,
-    /// When it was said.
+    /// When it was sent.
     pub said_at: Time,
-    /// The files that were changed, in the order of their first change.
+    /// The changed files, in the order of their first change.
     pub files: Vec<PathBuf>,
 }
 
-/// Which way it goes.
+/// Undo or redo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Changes are taken back.
+    /// Undo changes.
     Undo,
-    /// What was taken back is made again.
+    /// Redo undone changes.
     Redo,
 }
 
-/// What beginning came to.
+/// The result of starting an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Begun {
-    /// There is something to be done.
+pub enum UndoStart {
+    /// There are changes to settle.
     Undo(Undo),
-    /// There is nothing.
+    /// There is nothing to do.
     Nothing,
-    /// An agent of the session is at work and might change files meanwhile.
+    /// An agent of the session is at work, and might change files meanwhile.
     AtWork(AgentId),
 }
 
-/// A taking back that has begun.
+/// A started undo or redo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undo {
-    /// The first line of what the person said.
+    /// The first line of the message.
     pub title: String,
-    /// When it was said.
+    /// When it was sent.
     pub said_at: Time,
-    /// What is to be settled, in this order.
+    /// The changes to settle, in this order.
     pub changes: Vec<ChangeId>,
     key: i64,
 }
 
-/// One change in the database.
+/// The id of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeId(i64);
 
-/// A change with all that is kept of it.
+/// A change with its kept contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptChange {
+pub struct StoredChange {
     /// The change.
     pub change: Change,
-    /// What an undo took away; `None` before there was one.
-    pub after: Option<Kept>,
+    /// The content that an undo removed; `None` before the first undo.
+    pub after: Option<StoredContent>,
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
-    /// It is taken back.
+pub enum ChangeOutcome {
+    /// It was undone.
     Undone,
-    /// It cannot be.
+    /// It cannot be undone.
     Left,
-    /// It is made again.
+    /// It was redone.
     Redone,
 }
 
-/// A list shows so many; nobody goes further back.
-const LISTED: u32 = 100;
-/// Of so many changes it can be found which call made them: a screen shows the newest.
-const LOOKED_AT: u32 = 1_000;
+/// How many entries a list shows.
+const LIST_LIMIT: u32 = 100;
 
 impl Store {
-    /// What can be taken back, the newest first.
-    pub async fn undoable(&self, session: SessionId) -> Result<Vec<Undoable>, StoreError> {
+    /// What can be undone, the latest first.
+    pub async fn undoable(&self, session: SessionId) -> Result<Vec<UndoEntry>, StoreError> {
         self.read(move |unit| {
             let session = sessions::key_of(unit, &session)?;
             let sql = "SELECT s.key, s.title, s.created_at FROM causes s WHERE s.session = ?1
                 AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
                 ORDER BY s.key DESC LIMIT ?2";
-            let causes = unit.rows(sql, params![session, LISTED], |row| {
+            let causes = unit.rows(sql, params![session, LIST_LIMIT], |row| {
                 Ok((row.get::<i64>(0)?, row.get(1)?, row.get(2)?))
             })?;
             let undoable = causes.into_iter().map(|(cause, title, said_at)| {
                 let said_at = Time::from_millis(said_at);
-                Ok(Undoable { title, said_at, files: files(unit, cause)? })
+                Ok(UndoEntry { title, said_at, files: files(unit, cause)? })
             });
             undoable.collect()
         })
         .await
     }
 
-    /// Begins to take back what the newest message set going that is not taken back yet, or to make again what
-    /// was taken back last. `by` is who looks whether agents are at work.
-    pub async fn begin_undo(
+    /// Starts to undo the latest message that is not undone yet, or to redo what was undone last.
+    /// `by` checks whether agents are at work.
+    pub async fn start_undo(
         &self,
         session: SessionId,
         direction: Direction,
         by: Process,
-    ) -> Result<Begun, StoreError> {
+    ) -> Result<UndoStart, StoreError> {
         self.commit(Scope::Session(session), move |unit| {
             let session = sessions::key_of(unit, &session)?;
             if let Some(agent) = leases::at_work(unit, session, &by)? {
-                return Ok(Begun::AtWork(agent));
+                return Ok(UndoStart::AtWork(agent));
             }
             let undo = match direction {
-                Direction::Undo => begin(unit, session)?,
+                Direction::Undo => start(unit, session)?,
                 Direction::Redo => last_undo(unit, session)?,
             };
-            undo.map_or(Ok(Begun::Nothing), |undo| {
-                read_undo(unit, undo, direction).map(Begun::Undo)
+            undo.map_or(Ok(UndoStart::Nothing), |undo| {
+                read_undo(unit, undo, direction).map(UndoStart::Undo)
             })
         })
         .await
     }
 
-    /// A change with its contents. They are large, so one is taken at a time.
-    pub async fn change(&self, id: ChangeId) -> Result<KeptChange, StoreError> {
+    /// A change with its contents. They are large, so read them one by one.
+    pub async fn change(&self, id: ChangeId) -> Result<StoredChange, StoreError> {
         self.read(move |unit| read_change(unit, id)).await
     }
 
-    /// What a file held before a call of the agent changed it, if that call did.
-    pub async fn before_call(
-        &self,
-        session: SessionId,
-        agent: AgentId,
-        call: ToolCallId,
-    ) -> Result<Option<Kept>, StoreError> {
-        self.read(move |unit| {
-            let agent = agent_by_id(unit, &session, &agent)?;
-            let sql = "SELECT c.key, m.data FROM changes c JOIN messages m ON m.id = c.message
-                WHERE c.agent = ?1 ORDER BY c.key DESC LIMIT ?2";
-            let newest = unit.rows(sql, params![agent.key, LOOKED_AT], |row| {
-                Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
-            })?;
-            let Some((key, _)) = newest.iter().find(|(_, data)| is_about(data, &call)) else {
-                return Ok(None);
-            };
-            let sql = "SELECT before_is, before_mode, before FROM changes WHERE key = ?1";
-            let found = unit.row(sql, params![*key], |row| {
-                Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?))
-            })?;
-            found.map(|(is, mode, bytes)| Kept::from_columns(&is, mode, bytes)).transpose()
-        })
-        .await
-    }
-
-    /// Keeps what an undo is about to take away.
-    pub async fn keep_after(&self, id: ChangeId, after: Kept) -> Result<(), StoreError> {
+    /// Keeps the content that an undo is about to remove.
+    pub async fn keep_after(&self, id: ChangeId, after: StoredContent) -> Result<(), StoreError> {
         self.commit(Scope::Own, move |unit| {
             let (is, content) = after.into_columns();
             let (mode, bytes) = content.map(|content| (content.mode, content.bytes)).unzip();
@@ -178,17 +149,17 @@ impl Store {
         .await
     }
 
-    /// Notes what became of a change.
+    /// Records the outcome of a change.
     pub async fn settle(
         &self,
         undo: &Undo,
         id: ChangeId,
-        settled: Settled,
+        settled: ChangeOutcome,
     ) -> Result<(), StoreError> {
         let (state, undo) = match settled {
-            Settled::Undone => ("undone", Some(undo.key)),
-            Settled::Left => ("left", Some(undo.key)),
-            Settled::Redone => ("made", None),
+            ChangeOutcome::Undone => ("undone", Some(undo.key)),
+            ChangeOutcome::Left => ("left", Some(undo.key)),
+            ChangeOutcome::Redone => ("made", None),
         };
         self.commit(Scope::Own, move |unit| {
             let sql = "UPDATE changes SET state = ?2, undo = ?3 WHERE key = ?1";
@@ -197,8 +168,8 @@ impl Store {
         .await
     }
 
-    /// Notes that everything that could be made again is: all is as before the undo, and what that had left may
-    /// be tried anew by the next one.
+    /// Records that everything that could be redone was redone. All is as before the undo, and the
+    /// next undo may retry changes that this one left.
     pub async fn end_redo(&self, undo: &Undo) -> Result<(), StoreError> {
         let undo = undo.key;
         self.commit(Scope::Own, move |unit| {
@@ -211,20 +182,14 @@ impl Store {
     }
 }
 
-/// Whether a result, as it is stored, is that of a call.
-fn is_about(data: &str, call: &ToolCallId) -> bool {
-    let data: serde_json::Value = serde_json::from_str(data).unwrap_or_default();
-    data["tool_call_id"] == call.as_str()
-}
-
 fn files(unit: &Unit<'_>, cause: i64) -> Result<Vec<PathBuf>, StoreError> {
     let sql = "SELECT path FROM changes WHERE cause = ?1 AND state = 'made'
         GROUP BY path ORDER BY min(key)";
     unit.rows(sql, params![cause], |row| Ok(path_from(row.get(0)?)))
 }
 
-/// Begins an undo of the newest cause that has changes, or goes on with one that broke off.
-fn begin(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
+/// Starts an undo of the latest cause with changes, or continues an interrupted one.
+fn start(unit: &Unit<'_>, session: i64) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT key FROM causes s WHERE session = ?1
         AND EXISTS (SELECT 1 FROM changes WHERE cause = s.key AND state = 'made')
         ORDER BY key DESC LIMIT 1";
@@ -266,7 +231,7 @@ fn read_undo(unit: &Unit<'_>, undo: i64, direction: Direction) -> Result<Undo, S
     Ok(Undo { title, said_at: Time::from_millis(said_at), changes, key: undo })
 }
 
-fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<KeptChange, StoreError> {
+fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<StoredChange, StoreError> {
     let sql = "SELECT path, looks, hash, new_folders, before_is, before_mode, before, after_is,
             after_mode, after FROM changes WHERE key = ?1";
     let read = unit.row(sql, params![id.0], |row| {
@@ -276,8 +241,8 @@ fn read_change(unit: &Unit<'_>, id: ChangeId) -> Result<KeptChange, StoreError> 
     })?;
     let (path, looks, hash, new_folders, before, after) =
         read.ok_or_else(|| StoreError::internal("the change is gone"))?;
-    let before = Kept::from_columns(&before.0, before.1, before.2)?;
-    let kept_after = |is: String| Kept::from_columns(&is, after.1, after.2);
+    let before = StoredContent::from_columns(&before.0, before.1, before.2)?;
+    let kept_after = |is: String| StoredContent::from_columns(&is, after.1, after.2);
     let after = after.0.map(kept_after).transpose()?;
-    Ok(KeptChange { change: Change { path, before, looks, hash, new_folders }, after })
+    Ok(StoredChange { change: Change { path, before, looks, hash, new_folders }, after })
 }

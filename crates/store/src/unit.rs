@@ -1,7 +1,7 @@
-//! A unit of work: what one step does to the database, all of it or nothing.
+//! A unit of work: what one step does to the database, all or nothing.
 //!
-//! This is the seam between what ikigai promises and the databases that keep it: everything above is written
-//! once, in statements that both understand; everything below is how one of them runs a statement.
+//! This is the boundary between the guarantees and the databases. Code above it is written once, in
+//! SQL that both databases understand. Code below it runs statements on one of them.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,21 +15,23 @@ use crate::postgres;
 use crate::sessions::note_written;
 use crate::sql::{Param, Row};
 use crate::sqlite;
+use crate::tables::TABLES;
 
-/// The inside of a transaction that units of work may share. Each works behind a savepoint of its own.
+/// A transaction that units of work may share. Each unit runs behind its own savepoint.
 pub(crate) struct Unit<'a> {
     connection: Connection<'a>,
-    /// The sessions that units of this transaction wrote to: noted once for all of them, before the commit.
+    /// The sessions that units of this transaction wrote to. They are updated once for all units,
+    /// before the commit.
     written: RefCell<BTreeSet<i64>>,
-    /// Why nothing can be done: the transaction could not begin, or was taken back as a whole.
+    /// Why nothing can be done: the transaction could not start, or was rolled back completely.
     broken: RefCell<Option<StoreError>>,
 }
 
-/// What statements go through.
+/// Where statements are run.
 pub(crate) enum Connection<'a> {
     Sqlite(sqlite::Transaction<'a>),
     Postgres(&'a postgres::Transaction<'a>),
-    /// There is no transaction, so nothing ever goes through it.
+    /// There is no transaction, so no statement is run.
     None,
 }
 
@@ -38,7 +40,7 @@ impl<'a> Unit<'a> {
         Unit::with(connection, None)
     }
 
-    /// For a transaction that could not begin: every unit in it gets `error`.
+    /// For a transaction that could not start: every unit in it gets `error`.
     pub(crate) fn refused(error: StoreError) -> Unit<'static> {
         Unit::with(Connection::None, Some(error))
     }
@@ -56,7 +58,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// How this database says what the other says differently.
+    /// The dialect of this database.
     pub(crate) fn dialect(&self) -> Dialect {
         match &self.connection {
             Connection::Sqlite(_) | Connection::None => Dialect::Sqlite,
@@ -64,12 +66,12 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Notes that something is written to a session.
+    /// Notes that a unit writes to a session.
     pub(crate) fn touch(&self, session: i64) {
         self.written.borrow_mut().insert(session);
     }
 
-    /// What is left to do before the commit.
+    /// Does what is left to do before the commit.
     pub(crate) fn finish(&self) -> Result<(), StoreError> {
         if let Some(error) = self.broken() {
             return Err(error);
@@ -83,7 +85,7 @@ impl<'a> Unit<'a> {
         self.broken.borrow().clone()
     }
 
-    /// Runs `work`; when it fails or panics, its changes are taken back, and only its own.
+    /// Runs `work`. If it fails or panics, its own changes are rolled back, and no others.
     pub(crate) fn in_savepoint<T>(
         &self,
         work: impl FnOnce(&Unit<'_>) -> Result<T, StoreError>,
@@ -93,44 +95,45 @@ impl<'a> Unit<'a> {
         }
         self.begin_unit()?;
         let written_before = self.written.borrow().clone();
-        // Strangers share this transaction and this thread: they outlive one whose text cannot be made. What
-        // a panic left half done is taken back with the savepoint.
+        // Units of different callers share this transaction and this thread, so they must survive a
+        // panic, such as one while rendering a text. The savepoint rolls back what the panic left
+        // half done.
         let done = panic::catch_unwind(AssertUnwindSafe(|| work(self)))
             .unwrap_or_else(|_| Err(StoreError::internal("a unit of work panicked")));
         match done.and_then(|value| self.end_unit().map(|()| value)) {
             Ok(value) => Ok(value),
             Err(error) => {
                 self.written.replace(written_before);
-                Err(self.take_back(error))
+                Err(self.roll_back_to_savepoint(error))
             }
         }
     }
 
-    /// Waits until everything that the last unit wanted is done.
+    /// Waits until all statements of the last unit have run.
     ///
     /// # Errors
-    /// When it is not: then its changes are taken back.
+    /// If one failed. Then the changes of the unit are rolled back.
     pub(crate) fn settle(&self) -> Result<(), StoreError> {
         if self.broken().is_some() {
-            // Whoever is concerned was told, or is told at the commit.
+            // The callers have their error, or get it at the commit.
             return Ok(());
         }
         match &self.connection {
             Connection::Postgres(transaction) => {
-                transaction.settle().map_err(|error| self.take_back(error))
+                transaction.settle().map_err(|error| self.roll_back_to_savepoint(error))
             }
             Connection::Sqlite(_) | Connection::None => Ok(()),
         }
     }
 
-    /// Takes back what was done since the savepoint. Where that cannot be, the whole transaction is lost.
-    fn take_back(&self, error: StoreError) -> StoreError {
-        let is_taken_back = match &self.connection {
-            Connection::Sqlite(transaction) => transaction.take_back(),
-            Connection::Postgres(transaction) => transaction.take_back_unit(),
+    /// Rolls back to the savepoint. If that fails, the whole transaction is lost.
+    fn roll_back_to_savepoint(&self, error: StoreError) -> StoreError {
+        let is_rolled_back = match &self.connection {
+            Connection::Sqlite(transaction) => transaction.roll_back_to_savepoint(),
+            Connection::Postgres(transaction) => transaction.roll_back_unit(),
             Connection::None => true,
         };
-        if !is_taken_back {
+        if !is_rolled_back {
             self.broken.replace(Some(error.clone()));
         }
         error
@@ -152,19 +155,21 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Keeps everybody else from taking numbers for new rows until the commit.
-    pub(crate) fn keep_numbers(&self) -> Result<(), StoreError> {
+    /// Prevents others from assigning numbers to new rows until the commit.
+    pub(crate) fn lock_numbering(&self) -> Result<(), StoreError> {
         match &self.connection {
-            Connection::Postgres(transaction) => transaction.lock_at_once(
-                "LOCK TABLE sessions, causes, agents, messages, mail, queued_inputs, undos, changes
-                    IN SHARE ROW EXCLUSIVE MODE NOWAIT",
-            ),
-            // The write lock is that of the whole file.
+            Connection::Postgres(transaction) => {
+                let numbered = TABLES.iter().filter(|table| table.key.is_some());
+                let names: Vec<&str> = numbered.map(|table| table.name).collect();
+                let (names, mode) = (names.join(", "), "SHARE ROW EXCLUSIVE MODE NOWAIT");
+                transaction.lock_at_once(&format!("LOCK TABLE {names} IN {mode}"))
+            }
+            // The write lock covers the whole file.
             Connection::Sqlite(_) | Connection::None => Ok(()),
         }
     }
 
-    /// Runs a statement of which nothing is asked but that it is done; if it is not, whatever follows fails.
+    /// Runs a statement whose result does not matter. If it fails, what follows fails too.
     pub(crate) fn run(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
         match &self.connection {
             Connection::Sqlite(transaction) => transaction.execute(sql, params).map(drop),
@@ -173,10 +178,10 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// The same for what nobody waits for: other processes are not told of it.
-    pub(crate) fn run_untold(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+    /// The same for a change that others do not need to know: other processes are not notified.
+    pub(crate) fn run_silently(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
         match &self.connection {
-            Connection::Postgres(transaction) => transaction.queue_untold(sql, params),
+            Connection::Postgres(transaction) => transaction.queue_silently(sql, params),
             Connection::Sqlite(_) | Connection::None => self.run(sql, params),
         }
     }
@@ -190,7 +195,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Inserts a row by a statement that returns its key.
+    /// Inserts a row with a statement that returns its key.
     pub(crate) fn insert(&self, sql: &str, params: &[&dyn Param]) -> Result<i64, StoreError> {
         debug_assert!(sql.contains("RETURNING"), "{sql}");
         let key = self.row(sql, params, |row| row.get(0))?;

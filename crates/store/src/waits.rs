@@ -1,9 +1,9 @@
-//! Waiting for other agents: the edges between who waits and who is waited for, when a wait is over, and what it
-//! tells.
+//! Waiting for other agents: the edges between waiting and awaited agents, when a wait is over, and
+//! what it reports.
 //!
-//! The edges keep two promises across processes: nobody waits in a circle, and a child whose parent waits for it
-//! does not write to it as well. They are gone when the wait is: by its end, by an interrupt, by a kill, and when
-//! another process takes the waiter over.
+//! The edges keep two guarantees across processes: agents never wait in a cycle, and a child does
+//! not report to a parent that waits for it. They are removed when the wait ends, by an interrupt,
+//! by a kill, and when another process takes over the waiting agent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -14,69 +14,68 @@ use crate::agents::{AgentRow, State, agent_by_id, find_agent, state_of};
 use crate::error::StoreError;
 use crate::leases::{Lease, fence};
 use crate::refusal::Refusal;
-use crate::reports::{self, LastWords};
-use crate::sessions;
+use crate::reports::{self, LastResult};
 use crate::sql::params;
-use crate::steps::{Actor, Mark, Named, Outcome, Performed, resolve};
+use crate::steps::{Actor, Mark, NamedAgent, Outcome, PerformedStep, resolve};
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::waking::would_wake;
 
-/// For whom somebody wants to wait.
+/// Which agents to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// These, or all living children when it names nobody.
-    pub agents: Vec<Named>,
-    /// For how long; it is whoever waits that looks at the clock.
+    /// These, or all living children if it is empty.
+    pub agents: Vec<NamedAgent>,
+    /// For how long. The caller watches the clock.
     pub limit: Duration,
 }
 
-/// A wait that has begun.
+/// A wait that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct StartedWait {
     /// Each once, in the order in which they were named.
     awaited: Vec<AgentId>,
 }
 
-/// What a wait tells.
+/// The report of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waited {
-    /// One for each that was waited for.
-    pub results: Vec<Awaited>,
-    /// All unread mail of the waiter.
+pub struct WaitReport {
+    /// One for each awaited agent.
+    pub results: Vec<AwaitedAgent>,
+    /// The number of unread messages of the waiting agent.
     pub unread: u32,
 }
 
-/// How one that was waited for is.
+/// The status of an awaited agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Awaited {
-    /// Who.
+pub struct AwaitedAgent {
+    /// The agent.
     pub agent: AgentId,
-    /// How.
+    /// Its status.
     pub status: Status,
 }
 
-/// What has become of an agent's work.
+/// The status of an agent's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
-    /// It is idle, and said this last.
+    /// It is idle. This was its last answer.
     Answered(String),
-    /// It is idle, and its last turn ended by this error.
+    /// It is idle. Its last turn ended with this error.
     Failed(String),
-    /// It is at work, or about to be: mail waits that will wake it.
+    /// It is at work, or mail is about to wake it.
     Running,
     /// It was killed.
     Dead,
 }
 
 impl Store {
-    /// Begins a wait of an agent that this process runs. A refusal is a value: nothing was begun.
-    pub async fn begin_wait(
+    /// Starts a wait of an agent that this process runs. A refusal is a value: nothing was started.
+    pub async fn start_wait(
         &self,
         lease: Lease,
         waiter: AgentId,
         wait: Wait,
-    ) -> Result<Result<Waiting, Refusal>, StoreError> {
+    ) -> Result<Result<StartedWait, Refusal>, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let waiter = fence(unit, &lease, &waiter)?;
             remove_edges(unit, &waiter)?;
@@ -89,24 +88,25 @@ impl Store {
         .await
     }
 
-    /// Finds for whom a person's hand, or a command, waits. It leaves no trace: an agent that a person waits for
-    /// still tells its parent.
+    /// Finds the agents that the user or a command waits for. It leaves no trace: an agent that the
+    /// user waits for still reports to its parent.
     pub async fn watch(
         &self,
         session: SessionId,
         waiter: AgentId,
         wait: Wait,
-    ) -> Result<Result<Waiting, Refusal>, StoreError> {
+    ) -> Result<Result<StartedWait, Refusal>, StoreError> {
         self.read(move |unit| find_awaited(unit, &agent_by_id(unit, &session, &waiter)?, &wait))
             .await
     }
 
-    /// Whether a wait is over: all are idle or dead, or the waiter has mail that it was not told of.
+    /// Whether a wait is over: all agents are idle or dead, or the waiting agent has mail that has
+    /// not been announced.
     pub async fn wait_is_over(
         &self,
         session: SessionId,
         waiter: AgentId,
-        waiting: Waiting,
+        waiting: StartedWait,
     ) -> Result<bool, StoreError> {
         self.read(move |unit| {
             let waiter = agent_by_id(unit, &session, &waiter)?;
@@ -127,12 +127,12 @@ impl Store {
     }
 }
 
-/// Finds who is to be waited for, and refuses what could never end.
+/// Finds the agents to wait for, and refuses waits that could never end.
 pub(crate) fn find_awaited(
     unit: &Unit<'_>,
     waiter: &AgentRow,
     wait: &Wait,
-) -> Result<Result<Waiting, Refusal>, StoreError> {
+) -> Result<Result<StartedWait, Refusal>, StoreError> {
     if waiter.is_dead {
         return Ok(Err(Refusal::Dead(waiter.id.clone())));
     }
@@ -152,7 +152,7 @@ pub(crate) fn find_awaited(
             awaited.push(agent.id);
         }
     }
-    let waiting = Waiting { awaited };
+    let waiting = StartedWait { awaited };
     Ok(match cycle(unit, waiter, &waiting)? {
         Some(cycle) => Err(Refusal::Cycle(cycle)),
         None => Ok(waiting),
@@ -166,20 +166,19 @@ fn living_children(unit: &Unit<'_>, parent: &AgentRow) -> Result<Vec<AgentId>, S
         State::ALIVE
     );
     let params = params![parent.session, parent.id.to_string()];
-    let ids: Vec<String> = unit.rows(&sql, params, |row| row.get(0))?;
-    let mut ids = ids.iter().map(|id| sessions::parse_agent(id)).collect::<Result<Vec<_>, _>>()?;
+    let mut ids: Vec<AgentId> = unit.rows(&sql, params, |row| row.get(0))?;
     ids.sort();
     Ok(ids)
 }
 
-/// The circle that a wait would close, from the waiter back to it.
+/// The cycle that a wait would close, from the waiting agent back to it.
 fn cycle(
     unit: &Unit<'_>,
     waiter: &AgentRow,
-    waiting: &Waiting,
+    waiting: &StartedWait,
 ) -> Result<Option<Vec<AgentId>>, StoreError> {
     let edges = live_edges(unit, waiter.session)?;
-    // Who was come from, on the way from the waiter.
+    // Each reached agent, with the agent before it on the path.
     let mut reached: BTreeMap<AgentId, AgentId> = BTreeMap::new();
     let mut next: VecDeque<AgentId> = VecDeque::new();
     for id in &waiting.awaited {
@@ -200,7 +199,7 @@ fn cycle(
     Ok(None)
 }
 
-/// The circle through `start`, read from the steps that led to it.
+/// The cycle through `start`, reconstructed from the steps.
 fn way_back(reached: &BTreeMap<AgentId, AgentId>, start: &AgentId) -> Vec<AgentId> {
     let mut path = vec![start.clone()];
     while let Some(from) = path.last().and_then(|last| reached.get(last)) {
@@ -213,8 +212,8 @@ fn way_back(reached: &BTreeMap<AgentId, AgentId>, start: &AgentId) -> Vec<AgentI
     path
 }
 
-/// Who waits for whom, as far as the waiters are run by somebody: what a process left behind when it died keeps
-/// nobody from waiting.
+/// Which agents wait for which, if a process runs the waiting agent: edges left behind by a dead
+/// process do not block others.
 fn live_edges(
     unit: &Unit<'_>,
     session: i64,
@@ -227,18 +226,16 @@ fn live_edges(
         WHERE a.session = ?1 AND l.until > ?2",
         unit.dialect().top_of("a.id")
     );
-    let found = unit.rows(&sql, params![session, unit.now().as_millis()], |row| {
-        Ok((row.get::<String>(0)?, row.get::<String>(1)?))
-    })?;
+    let params = params![session, unit.now().as_millis()];
+    let found = unit.rows(&sql, params, |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut edges: BTreeMap<AgentId, Vec<AgentId>> = BTreeMap::new();
     for (waiter, awaited) in found {
-        let waiter = sessions::parse_agent(&waiter)?;
-        edges.entry(waiter).or_default().push(sessions::parse_agent(&awaited)?);
+        edges.entry(waiter).or_default().push(awaited);
     }
     Ok(edges)
 }
 
-fn add_edges(unit: &Unit<'_>, waiter: &AgentRow, waiting: &Waiting) -> Result<(), StoreError> {
+fn add_edges(unit: &Unit<'_>, waiter: &AgentRow, waiting: &StartedWait) -> Result<(), StoreError> {
     for id in &waiting.awaited {
         let sql = "INSERT INTO waits (waiter, awaited)
             SELECT ?1, key FROM agents WHERE session = ?2 AND id = ?3";
@@ -251,26 +248,26 @@ fn remove_edges(unit: &Unit<'_>, waiter: &AgentRow) -> Result<(), StoreError> {
     unit.run("DELETE FROM waits WHERE waiter = ?1", params![waiter.key])
 }
 
-/// Tells how everybody is. When it is the model that is told, the unread mail is told with it, and a child whose end it
-/// heard of owes it nothing any more.
+/// Reports the status of the awaited agents. If it is reported to a model, unread mail is announced
+/// with it, and a child whose end is reported owes no report any more.
 pub(crate) fn end(
     unit: &Unit<'_>,
     waiter: &AgentRow,
-    waiting: &Waiting,
+    waiting: &StartedWait,
     actor: Actor,
-) -> Result<Performed, StoreError> {
+) -> Result<PerformedStep, StoreError> {
     let mut results = Vec::new();
     for id in &waiting.awaited {
         let Some(agent) = find_agent(unit, waiter.session, id)? else { continue };
         let status = status(unit, &agent)?;
         let is_told = matches!(status, Status::Answered(_) | Status::Failed(_));
         if is_told && actor == Actor::Model && id.parent().as_ref() == Some(&waiter.id) {
-            reports::forgive(unit, agent.key)?;
+            reports::cancel(unit, agent.key)?;
         }
-        results.push(Awaited { agent: id.clone(), status });
+        results.push(AwaitedAgent { agent: id.clone(), status });
     }
-    let waited = Waited { results, unread: waiter.unread };
-    let done = Performed::new(Outcome::Waited(waited));
+    let waited = WaitReport { results, unread: waiter.unread };
+    let done = PerformedStep::new(Outcome::WaitEnded(waited));
     match actor {
         Actor::Model => {
             remove_edges(unit, waiter)?;
@@ -278,22 +275,22 @@ pub(crate) fn end(
             let untold: Vec<i64> = unit.rows(sql, params![waiter.key], |row| row.get(0))?;
             Ok(done.marking(untold.into_iter().map(|mail| (Mark::Told, mail))))
         }
-        Actor::Command | Actor::Person(_) => Ok(done),
+        Actor::Command | Actor::User(_) => Ok(done),
     }
 }
 
-/// Ends a wait without telling the waiter anything; who has finished meanwhile writes to it after all.
+/// Ends a wait without a report. A child that has finished meanwhile sends its report by mail.
 pub(crate) fn abandon(unit: &Unit<'_>, waiter: &AgentRow) -> Result<(), StoreError> {
     remove_edges(unit, waiter)?;
-    reports::pay_in_tree(unit, waiter)
+    reports::send_in_tree(unit, waiter)
 }
 
-/// The same for all in the tree of a top-level agent that another process takes over.
+/// The same for the whole tree of a top-level agent that another process takes over.
 pub(crate) fn abandon_tree(unit: &Unit<'_>, top: &AgentRow) -> Result<(), StoreError> {
     let sql = "DELETE FROM waits WHERE waiter IN
         (SELECT key FROM agents WHERE session = ?1 AND id LIKE ?2 || '%')";
     unit.run(sql, params![top.session, top.id.to_string()])?;
-    reports::pay_in_tree(unit, top)
+    reports::send_in_tree(unit, top)
 }
 
 fn status(unit: &Unit<'_>, agent: &AgentRow) -> Result<Status, StoreError> {
@@ -303,13 +300,13 @@ fn status(unit: &Unit<'_>, agent: &AgentRow) -> Result<Status, StoreError> {
     if is_running(unit, agent)? {
         return Ok(Status::Running);
     }
-    Ok(match reports::last_words(unit, agent.key)? {
-        LastWords::Answer(text) => Status::Answered(text),
-        LastWords::Error(error) => Status::Failed(error),
+    Ok(match reports::last_result(unit, agent.key)? {
+        LastResult::Answer(text) => Status::Answered(text),
+        LastResult::Error(error) => Status::Failed(error),
     })
 }
 
-/// An idle agent that mail is about to wake has not done its work yet.
+/// An idle agent that mail is about to wake is not done yet.
 fn is_running(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
     if agent.is_dead {
         return Ok(false);

@@ -1,37 +1,36 @@
-//! Going idle and being woken: the two transactions between which no mail is ever missed.
+//! Going idle and being woken: two transactions between which no mail is ever missed.
 //!
-//! Mail *would wake* an agent when it is unread, the agent's model was not told of it, the agent does not
-//! hold its mail (its last turn was interrupted or failed), and the session has wakes and requests left.
-//! Nothing of that is stored per message: whatever frees held mail changes one number.
+//! Mail *would wake* an agent if it is unread and has not been announced to its model, the agent
+//! does not hold its mail (its last turn was interrupted or failed), and the session has wakes and
+//! requests left. None of this is stored per message: releasing held mail changes a single number.
 
 use ikigai_conversation::{AgentId, MailId, Message, NewMessage};
 
 use crate::agents::{AgentRow, State, set_state, state_of};
 use crate::causes;
 use crate::error::StoreError;
-use crate::forks::begin_turn;
+use crate::forks::start_turn;
 use crate::leases::{Lease, fence};
 use crate::log::{append, append_all};
-use crate::mailbox::mail_id;
 use crate::reports;
-use crate::sessions;
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 
-/// How a turn ended. After an interrupt or an error mail is held until the next turn starts for another reason.
+/// How a turn ended. After an interrupt or an error, mail is held until the next turn starts for
+/// another reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// By an answer.
+    /// With an answer.
     Answered,
-    /// By the person.
+    /// By the user.
     Interrupted,
-    /// By an error, in words for whoever waits for the agent.
+    /// With an error, described for agents that wait for this one.
     Failed(String),
 }
 
 impl Ending {
-    /// What who waits for the agent gets instead of an answer.
+    /// What agents that wait for this one get instead of an answer.
     fn error(&self) -> Option<&str> {
         match self {
             Ending::Answered => None,
@@ -41,41 +40,41 @@ impl Ending {
     }
 }
 
-/// What ending a turn came to.
+/// The result of ending a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedTurn {
     /// What was appended.
     pub messages: Vec<Message>,
-    /// Whether the agent went to sleep.
+    /// Whether the agent is idle now.
     pub sleep: Sleep,
-    /// Whether the person is to be told that mail waits for which no wake is left. That is said once, until
-    /// the person speaks again.
+    /// Whether to tell the user that mail is held because no wakes are left. That happens once
+    /// until the user sends the next message.
     pub is_held: bool,
 }
 
-/// Whether an agent went to sleep.
+/// Whether an agent is idle now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
-    /// It is idle now.
+    /// It is idle.
     Asleep,
-    /// There is mail that would wake it: it stays awake, to be told of it.
+    /// There is mail that would wake it, so it stays awake to be notified.
     MailWaits,
 }
 
-/// What an agent is to be told: the facts for the text of a notification.
+/// The facts for a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// All unread messages of the mailbox.
+    /// The number of unread messages in the mailbox.
     pub count: u32,
-    /// Those it was not told of, the newest first, a few at most.
-    pub new: Vec<Announced>,
-    /// The ids of all that it was not told of.
+    /// The latest messages that have not been announced, at most a few.
+    pub new: Vec<Announcement>,
+    /// The ids of all messages that have not been announced.
     pub all_new: Vec<MailId>,
 }
 
-/// A message that is announced.
+/// A message in a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Announced {
+pub struct Announcement {
     /// Its id.
     pub id: MailId,
     /// Who sent it.
@@ -84,41 +83,42 @@ pub struct Announced {
     pub body: String,
 }
 
-/// A notification shows so many messages; of the others it gives the number.
-const SHOWN: u32 = 5;
+/// A notification shows this many messages. Of the others it only gives the number.
+const SHOWN_LIMIT: u32 = 5;
 
 pub(crate) const WOULD_WAKE: &str =
     "a.untold > 0 AND a.mail_held = 0 AND s.wakes_left > 0 AND s.requests_left > 0";
 
 impl Store {
-    /// Ends a turn: appends what is left to say, and makes the agent idle unless there is mail that would
-    /// wake it (M5). A child that goes idle for the first time tells its parent.
+    /// Ends a turn: appends its last messages, and makes the agent idle unless there is mail that
+    /// would wake it (M5). A child that goes idle for the first time reports to its parent.
     pub async fn end_turn(
         &self,
         lease: Lease,
         agent: AgentId,
         messages: Vec<NewMessage>,
         ending: Ending,
-    ) -> Result<Ended, StoreError> {
+    ) -> Result<EndedTurn, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let messages = append_all(unit, &agent, messages)?;
             note_end(unit, &agent, &ending)?;
             if would_wake(unit, &agent)? {
-                return Ok(Ended { messages, sleep: Sleep::MailWaits, is_held: false });
+                return Ok(EndedTurn { messages, sleep: Sleep::MailWaits, is_held: false });
             }
             set_state(unit, &agent, State::Idle)?;
             match ending {
-                Ending::Answered | Ending::Failed(_) => reports::pay(unit, &agent)?,
-                Ending::Interrupted => reports::forgive(unit, agent.key)?,
+                Ending::Answered | Ending::Failed(_) => reports::send(unit, &agent)?,
+                Ending::Interrupted => reports::cancel(unit, agent.key)?,
             }
-            Ok(Ended { messages, sleep: Sleep::Asleep, is_held: note_held(unit, &agent)? })
+            Ok(EndedTurn { messages, sleep: Sleep::Asleep, is_held: note_held(unit, &agent)? })
         })
         .await
     }
 
-    /// Makes an agent idle whose turn has ended and that is not idle yet, because mail waited that is gone now: a
-    /// person has read it, or no wake is left. Nothing is done when there is mail that would wake it.
+    /// Makes an agent idle whose turn has ended, but which stayed awake for mail that no longer
+    /// would wake it: the user has read it, or no wake is left. Does nothing if there is mail that
+    /// would wake it.
     pub async fn rest(&self, lease: Lease, agent: AgentId) -> Result<Sleep, StoreError> {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
@@ -129,14 +129,14 @@ impl Store {
                 return Ok(Sleep::MailWaits);
             }
             set_state(unit, &agent, State::Idle)?;
-            reports::pay(unit, &agent)?;
+            reports::send(unit, &agent)?;
             Ok(Sleep::Asleep)
         })
         .await
     }
 
-    /// Tells an agent of its new mail, if there is some that would wake it: the notification, the mark on
-    /// every message that it announces, the wake and the request that it takes are one commit (M4).
+    /// Notifies an agent of new mail, if there is mail that would wake it. The notification, the
+    /// marks on all announced messages, the wake and the request that it takes are one commit (M4).
     pub async fn announce(
         &self,
         lease: Lease,
@@ -146,7 +146,7 @@ impl Store {
         self.commit(lease.scope(), move |unit| {
             let agent = fence(unit, &lease, &agent)?;
             let Some(message) = tell(unit, &agent, render)? else { return Ok(None) };
-            begin_turn(unit, &agent, message.id)?;
+            start_turn(unit, &agent, message.id)?;
             set_state(unit, &agent, State::Waiting)?;
             let sql = "UPDATE sessions SET requests_left = requests_left - 1 WHERE key = ?1";
             unit.run(sql, params![agent.session])?;
@@ -155,7 +155,7 @@ impl Store {
         .await
     }
 
-    /// The same in the middle of a turn, whose next request is granted already.
+    /// The same in the middle of a turn, whose next request is already granted.
     pub async fn announce_in_turn(
         &self,
         lease: Lease,
@@ -167,7 +167,7 @@ impl Store {
     }
 }
 
-/// Announces what an agent was not told of, if that would wake it, and takes a wake for it.
+/// Announces new mail to an agent, if it would wake the agent, and takes one wake for it.
 fn tell(
     unit: &Unit<'_>,
     agent: &AgentRow,
@@ -205,8 +205,8 @@ pub(crate) fn would_wake(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, Stor
     Ok(unit.row(&sql, params![agent.key], |_| Ok(()))?.is_some())
 }
 
-/// Notes that mail is held, if it is and that was not noted before. Whose it is does not matter: it is the last
-/// turn of a session that finds out.
+/// Notes that mail is held, if it is and that was not noted before. It does not matter whose mail
+/// it is: the last turn of a session finds out.
 fn note_held(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
     let sql = "UPDATE sessions SET held_told = 1
         WHERE key = ?1 AND held_told = 0 AND wakes_left = 0
@@ -218,18 +218,11 @@ fn note_held(unit: &Unit<'_>, agent: &AgentRow) -> Result<bool, StoreError> {
 fn unread(unit: &Unit<'_>, agent: &AgentRow) -> Result<Unread, StoreError> {
     let sql = "SELECT id FROM mail
         WHERE recipient = ?1 AND unread = 1 AND told_by IS NULL ORDER BY id DESC";
-    let ids: Vec<i64> = unit.rows(sql, params![agent.key], |row| row.get(0))?;
-    let all_new = ids.into_iter().map(mail_id).collect::<Result<_, _>>()?;
+    let all_new = unit.rows(sql, params![agent.key], |row| row.get(0))?;
     let sql = "SELECT m.id, s.id, m.body FROM mail m JOIN agents s ON s.key = m.sender
         WHERE m.recipient = ?1 AND m.unread = 1 AND m.told_by IS NULL ORDER BY m.id DESC LIMIT ?2";
-    let new = unit
-        .rows(sql, params![agent.key, SHOWN], |row| {
-            Ok((row.get(0)?, row.get::<String>(1)?, row.get(2)?))
-        })?
-        .into_iter()
-        .map(|(id, from, body)| {
-            Ok(Announced { id: mail_id(id)?, from: sessions::parse_agent(&from)?, body })
-        })
-        .collect::<Result<_, StoreError>>()?;
+    let new = unit.rows(sql, params![agent.key, SHOWN_LIMIT], |row| {
+        Ok(Announcement { id: row.get(0)?, from: row.get(1)?, body: row.get(2)? })
+    })?;
     Ok(Unread { count: agent.unread, new, all_new })
 }

@@ -1,4 +1,4 @@
-//! What there is to do for a process: one query, whatever signals were lost (M6).
+//! The work that is pending for a process: one query, whatever signals were lost (M6).
 
 use ikigai_conversation::{AgentId, SessionId};
 
@@ -6,53 +6,53 @@ use crate::agents::{State, find_agent};
 use crate::error::StoreError;
 use crate::leases::decode;
 use crate::process::Process;
-use crate::sessions::{self, Place};
+use crate::sessions::{self, Location};
 use crate::sql::params;
 use crate::store::Store;
 use crate::unit::Unit;
 use crate::waking::WOULD_WAKE;
 
-/// The agents of a session that a process should look after, each list in the order of the tree.
+/// The agents of a session that need a process, each list in the order of ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Work {
-    /// Idle ones that it runs, with mail that would wake them.
+pub struct PendingWork {
+    /// Its idle agents with mail that would wake them.
     pub to_wake: Vec<AgentId>,
-    /// Those that it has the lease for and that are at work, if only by what the registry says: a child that
-    /// somebody else forked has no task yet.
+    /// Agents under its lease that are at work according to the registry. A child that another
+    /// process forked has no task yet.
     pub at_work: Vec<AgentId>,
-    /// Top-level agents that nobody runs, of its machine and directory, in whose trees somebody has mail that
-    /// would wake it or a turn that is not finished.
+    /// Top-level agents of its machine and directory that no process runs, and whose trees have
+    /// mail that would wake an agent, or an unfinished turn.
     pub to_take_up: Vec<AgentId>,
 }
 
-/// How soon agents are taken up whose process has died.
+/// When to take over the agents of a process that has died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum TakeoverPolicy {
     /// At once.
-    None,
-    /// When its lease has run out: until then they are left to the person who comes back to them.
-    UntilLeaseEnds,
+    Immediate,
+    /// When its lease has expired. Until then they are left for the user to resume.
+    AfterLease,
 }
 
 impl Store {
-    /// What there is to do for `process` in a session.
-    pub async fn work(
+    /// The work that is pending for `process` in a session.
+    pub async fn pending_work(
         &self,
         session: SessionId,
-        place: Place,
+        location: Location,
         process: Process,
-        patience: Patience,
-    ) -> Result<Work, StoreError> {
+        patience: TakeoverPolicy,
+    ) -> Result<PendingWork, StoreError> {
         self.read(move |unit| {
-            let mut work = Work::default();
+            let mut work = PendingWork::default();
             for due in due(unit, sessions::key_of(unit, &session)?)? {
                 match (due.run_by(unit, &process, patience), due.state) {
                     (RunBy::This, State::Idle) => work.to_wake.push(due.id),
                     (RunBy::This, _) => work.at_work.push(due.id),
-                    (RunBy::Nobody, _) if due.place == place => {
+                    (RunBy::NoProcess, _) if due.location == location => {
                         work.to_take_up.push(due.id.top());
                     }
-                    (RunBy::Nobody | RunBy::Another, _) => {}
+                    (RunBy::NoProcess | RunBy::Another, _) => {}
                 }
             }
             for list in [&mut work.to_wake, &mut work.at_work, &mut work.to_take_up] {
@@ -86,34 +86,35 @@ impl Store {
     }
 }
 
-/// An agent with something to do, and what is known of who runs it.
+/// An agent with pending work, and what is known about the process that runs it.
 struct Due {
     id: AgentId,
     state: State,
-    /// Where its top-level agent belongs.
-    place: Place,
-    /// The last holder of the lease, and when it ends.
+    /// The location of its top-level agent.
+    location: Location,
+    /// The latest holder of the lease, and when the lease ends.
     lease: Option<(Process, i64)>,
 }
 
 enum RunBy {
     This,
     Another,
-    Nobody,
+    NoProcess,
 }
 
 impl Due {
-    fn run_by(&self, unit: &Unit<'_>, process: &Process, patience: Patience) -> RunBy {
+    fn run_by(&self, unit: &Unit<'_>, process: &Process, patience: TakeoverPolicy) -> RunBy {
         match &self.lease {
-            // Its own lease may have run out while it slept: until somebody takes the agent over it is renewed.
+            // Its own lease may have expired while the machine slept. Until another process takes
+            // over the agent, it can be renewed.
             Some((holder, until)) if holder == process && *until > 0 => RunBy::This,
             Some((holder, until))
                 if *until > unit.now().as_millis()
-                    && (patience == Patience::UntilLeaseEnds || !process.sees_dead(holder)) =>
+                    && (patience == TakeoverPolicy::AfterLease || !process.sees_dead(holder)) =>
             {
                 RunBy::Another
             }
-            Some(_) | None => RunBy::Nobody,
+            Some(_) | None => RunBy::NoProcess,
         }
     }
 }
@@ -128,27 +129,12 @@ fn due(unit: &Unit<'_>, session: i64) -> Result<Vec<Due>, StoreError> {
             WHERE a.session = ?1 AND (a.state NOT IN ('idle', 'dead') OR (a.state = 'idle' AND {WOULD_WAKE}))",
         unit.dialect().top_of("a.id")
     );
-    let rows = unit.rows(&sql, params![session], |row| {
-        Ok((
-            row.get::<String>(0)?,
-            row.get::<String>(1)?,
-            Place { machine: row.get(2)?, directory: row.get(3)? },
-            row.get::<Option<String>>(4)?,
-            row.get::<Option<i64>>(5)?,
-        ))
-    })?;
-    let read = |(id, state, place, holder, until): (
-        String,
-        String,
-        Place,
-        Option<String>,
-        Option<i64>,
-    )| {
-        let lease = match (holder, until) {
+    unit.rows(&sql, params![session], |row| {
+        let lease = match (row.get::<Option<String>>(4)?, row.get(5)?) {
             (Some(holder), Some(until)) => Some((decode(&holder)?, until)),
             _ => None,
         };
-        Ok(Due { id: sessions::parse_agent(&id)?, state: State::parse(&state)?, place, lease })
-    };
-    rows.into_iter().map(read).collect()
+        let location = Location { machine: row.get(2)?, directory: row.get(3)? };
+        Ok(Due { id: row.get(0)?, state: row.get(1)?, location, lease })
+    })
 }

@@ -1,11 +1,13 @@
-//! The one writer of a process: units of work wait in a queue, and those that wait together share a commit.
+//! The single writer of a process: units of work wait in a queue, and those that wait together
+//! share a commit.
 //!
-//! A durable commit costs a flush of the disk, whatever it holds. So the writer takes all units that are
-//! waiting into one transaction, each behind a savepoint of its own: one that fails takes back its own
-//! changes and nobody else's. Everybody is answered after the commit, never before.
+//! A durable commit costs a disk flush, whatever it contains. So the writer runs all waiting units
+//! in one transaction, each behind its own savepoint: a failed unit rolls back its own changes
+//! only. Callers get their results after the commit, never before.
 //!
-//! In a shared database a transaction holds the lock of what its units are about, and only units about the same
-//! session share one: a transaction that locked two sessions could meet one that locks them the other way round.
+//! In a shared database, a transaction locks what its units are about, and only units about the
+//! same session share one. If a transaction locked two sessions, it could deadlock with one that
+//! locks them in the other order.
 
 use std::collections::VecDeque;
 use std::thread::JoinHandle;
@@ -15,19 +17,19 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::StoreError;
 use crate::letters::Letter;
-use crate::sessions::Place;
+use crate::sessions::Location;
 use crate::steps::Outcome;
 use crate::unit::Unit;
 
-/// How many units may wait. A sender that finds the queue full waits for room.
-const QUEUE: usize = 1_024;
-/// How many units share a commit at most, so that the first of them is not kept waiting for long.
-const SHARED: usize = 256;
+/// How many units may wait. Callers wait while the queue is full.
+const QUEUE_LIMIT: usize = 1_024;
+/// How many units may share a commit, so that the first does not wait for long.
+const MAX_SHARED: usize = 256;
 
-/// A database, as its writer's thread uses it.
+/// A database, as the writer's thread uses it.
 pub(crate) trait Database: Send {
-    /// One transaction around `work`. When it could not begin, `work` is called all the same, with a unit that
-    /// refuses everything.
+    /// Runs `work` in a transaction. If the transaction cannot start, `work` is still called, with
+    /// a unit that refuses everything.
     fn transaction(
         &mut self,
         scope: &Scope,
@@ -37,9 +39,9 @@ pub(crate) trait Database: Send {
     /// What may share a transaction.
     fn sharing(&self) -> Sharing;
 
-    /// Posts letters of one session in one transaction, and returns the ids of their mail. Whatever is against one of
-    /// them is for a unit to find out: it has no id, and nothing of it happened. Where everything is shared, all letters
-    /// are units.
+    /// Posts letters of one session in one transaction, and returns the ids of their mail. A letter
+    /// that cannot be sent has no id, and nothing of it is done: a unit finds out why. If
+    /// everything is shared, all letters are units.
     fn post(
         &mut self,
         _session: &SessionId,
@@ -48,37 +50,37 @@ pub(crate) trait Database: Send {
         Ok(vec![None; letters.len()])
     }
 
-    /// Everybody was answered.
-    fn say_news(&mut self) {}
+    /// Called when all callers have their results.
+    fn notify(&mut self) {}
 
-    /// The last thing that is done.
-    fn leave(self: Box<Self>);
+    /// Called last.
+    fn close(self: Box<Self>);
 }
 
-/// What a unit is about: nobody else writes there until it is committed.
+/// What a unit is about. Nothing else writes there until it is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// A session and all that belongs to it.
+    /// A session with everything that belongs to it.
     Session(SessionId),
-    /// Which sessions a place has.
-    Place(Place),
-    /// Something that is nobody else's, or that one statement does.
+    /// Which sessions a location has.
+    Location(Location),
+    /// Something that no other unit uses, or that a single statement does.
     Own,
 }
 
 /// What may share a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// All units, whatever they are about. Letters are units.
+    /// All units, whatever they are about. Letters are run as units.
     Everything,
     /// Units about one session; and letters of one session, which are posted together.
     Session,
 }
 
-/// Told after the commit: the outcome of a unit, or why there was none.
+/// Called after the commit with its result, to answer the caller.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// A unit's work inside the shared transaction.
+/// The work of a unit inside the shared transaction.
 type UnitWork = Box<dyn FnOnce(&Unit<'_>) -> Answer + Send>;
 
 enum Work {
@@ -108,7 +110,7 @@ impl std::fmt::Debug for Job {
 
 impl Writer {
     pub(crate) fn start(database: Box<dyn Database>) -> Result<Writer, StoreError> {
-        let (queue, jobs) = mpsc::channel(QUEUE);
+        let (queue, jobs) = mpsc::channel(QUEUE_LIMIT);
         let (commits, committed) = watch::channel(0);
         let work = WriterThread { database, jobs, waiting: VecDeque::new(), commits };
         let thread = std::thread::Builder::new()
@@ -118,8 +120,9 @@ impl Writer {
         Ok(Writer { queue: Some(queue), thread: Some(thread), committed })
     }
 
-    /// Runs `work` as one unit: when this returns `Ok` it is durable, else nothing of it happened. Only of
-    /// [`StoreError::Uncertain`] nobody knows: a server went away in the moment of the commit, and stayed away.
+    /// Runs `work` as one unit. `Ok` means that it is durable, `Err` that nothing of it was done,
+    /// except for [`StoreError::Uncertain`]: the server became unreachable during the commit and
+    /// did not come back.
     ///
     /// # Cancel safety
     /// A unit whose future is dropped may still be committed.
@@ -133,10 +136,10 @@ impl Writer {
         answered.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Sends a letter, as a unit would.
+    /// Sends a letter.
     ///
     /// # Cancel safety
-    /// That of a unit.
+    /// The same as for a unit.
     pub(crate) async fn post(&self, letter: Letter) -> Result<Outcome, StoreError> {
         let (answer, answered) = oneshot::channel();
         let scope = Scope::Session(letter.session);
@@ -161,7 +164,7 @@ fn unit_work<T: Send + 'static>(
 ) -> UnitWork {
     Box::new(move |unit| match unit.in_savepoint(work) {
         Ok(value) => Box::new(move |committed| {
-            // Nobody may be waiting for it any more.
+            // The caller may be gone.
             let _ = answer.send(committed.map(|()| value));
         }),
         Err(error) => Box::new(move |_| {
@@ -192,8 +195,8 @@ impl Drop for Writer {
 struct WriterThread {
     database: Box<dyn Database>,
     jobs: mpsc::Receiver<Job>,
-    /// Taken from the queue, and not for the transaction that was under way. Never more than the queue can hold, and the
-    /// letters of one transaction that have to be units.
+    /// Jobs that were taken from the queue and did not fit the transaction at that time. At most as
+    /// many as the queue can hold, plus the letters of one transaction that have to become units.
     waiting: VecDeque<Job>,
     commits: watch::Sender<u64>,
 }
@@ -208,12 +211,12 @@ impl WriterThread {
                 _ => self.shared_commit(first),
             }
             self.commits.send_modify(|count| *count += 1);
-            self.database.say_news();
+            self.database.notify();
         }
-        self.database.leave();
+        self.database.close();
     }
 
-    /// One transaction for `first` and all that wait behind it and may share it.
+    /// Runs `first`, and all waiting jobs that may share its transaction.
     fn shared_commit(&mut self, first: Job) {
         let mut answers = Vec::new();
         let scope = first.scope.clone();
@@ -229,7 +232,7 @@ impl WriterThread {
         let (jobs, waiting) = (&mut self.jobs, &mut self.waiting);
         let mut first = Some(first);
         let next = || first.take().or_else(|| next_for(may_share, jobs, waiting));
-        let mut group = std::iter::from_fn(next).take(SHARED);
+        let mut group = std::iter::from_fn(next).take(MAX_SHARED);
         let outcome = self.database.transaction(&scope, &mut |unit| {
             let mut last: Option<Answer> = None;
             for job in group.by_ref() {
@@ -237,7 +240,7 @@ impl WriterThread {
                 last = Some(job.work.into_unit()(unit));
             }
             match answers.is_empty() {
-                // Alone, its fate is that of the commit.
+                // Alone, it succeeds or fails with the commit.
                 true => answers.extend(last),
                 false => keep(&mut answers, last, unit),
             }
@@ -247,7 +250,7 @@ impl WriterThread {
         }
     }
 
-    /// One transaction for a letter and all others of its session that wait.
+    /// Posts a letter, and all waiting letters of the same session, in one transaction.
     fn shared_post(&mut self, session: SessionId, first: Job) {
         let scope = first.scope.clone();
         let may_share = |job: &Job| job.scope == scope && matches!(job.work, Work::Letter(..));
@@ -256,13 +259,13 @@ impl WriterThread {
         while let Some(Job { work: Work::Letter(letter, answer), .. }) = next {
             letters.push(letter);
             answers.push(answer);
-            let has_room = letters.len() < SHARED;
+            let has_room = letters.len() < MAX_SHARED;
             next =
                 has_room.then(|| next_for(may_share, &mut self.jobs, &mut self.waiting)).flatten();
         }
         let posted = self.database.post(&session, &letters);
         for (number, (letter, answer)) in letters.into_iter().zip(answers).enumerate().rev() {
-            // Nobody may be waiting for it any more.
+            // The caller may be gone.
             let _ = match posted.as_ref().map(|ids| ids.get(number).copied().flatten()) {
                 Ok(Some(id)) => answer.send(letter.sent(id)),
                 Err(error) => answer.send(Err(error.clone())),
@@ -276,7 +279,7 @@ impl WriterThread {
     }
 }
 
-/// Keeps an answer for after the commit, unless the unit turns out to have failed.
+/// Keeps an answer until the commit, unless the unit has failed.
 fn keep(answers: &mut Vec<Answer>, answer: Option<Answer>, unit: &Unit<'_>) {
     let Some(answer) = answer else { return };
     match unit.settle() {
@@ -285,7 +288,7 @@ fn keep(answers: &mut Vec<Answer>, answer: Option<Answer>, unit: &Unit<'_>) {
     }
 }
 
-/// The next one that may share a transaction; others go on waiting, in their order.
+/// The next job that may share a transaction. Others keep waiting in their order.
 fn next_for(
     may_share: impl Fn(&Job) -> bool,
     jobs: &mut mpsc::Receiver<Job>,
@@ -294,7 +297,7 @@ fn next_for(
     if let Some(at) = waiting.iter().position(&may_share) {
         return waiting.remove(at);
     }
-    while waiting.len() < QUEUE
+    while waiting.len() < QUEUE_LIMIT
         && let Ok(job) = jobs.try_recv()
     {
         if may_share(&job) {

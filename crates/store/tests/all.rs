@@ -1,7 +1,8 @@
-//! The store's guarantees, as one test binary: every file beside this one is a module of it.
+//! The guarantees of the store. All files beside this one are modules of one test binary.
 //!
-//! What holds for both databases is in `suite/`, and runs once for each: as `sqlite::…` and as `postgres::…`.
-//! `grep m5_` finds the proof of M5. What a guarantee needs in order to fail is tried too, in the same file.
+//! Tests for both databases are in `suite/`, and run once for each: as
+//! `sqlite::…` and as `postgres::…`. `grep m5_` finds the proof of M5. The
+//! same file shows what makes a guarantee fail.
 #![expect(clippy::duplicate_mod, reason = "what holds for both databases is tested on both")]
 #![expect(clippy::disallowed_methods, reason = "tests start processes and read one variable")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -20,7 +21,8 @@ mod writer;
 use std::fs;
 use std::path::Path;
 
-/// A file that nobody lists is a file of tests that never run; and what is listed for one database is for both.
+/// Tests in an unlisted file would never run. What is listed for one
+/// database must be listed for both.
 #[test]
 fn every_file_beside_this_one_is_listed_as_a_module() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -41,7 +43,7 @@ fn unlisted(folder: &Path, listed: &str) -> Vec<String> {
         .collect()
 }
 
-/// No test: what the child processes of other tests run, since a test binary can only start itself.
+/// Not a test, but the program of child processes: a test binary can only start itself.
 #[test]
 #[ignore = "the children of other tests run this"]
 fn child() {

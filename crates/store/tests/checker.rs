@@ -1,4 +1,4 @@
-//! The judge is judged: each kind of damage to an orderly database is noticed, and named.
+//! Tests of the checker: it notices and names each kind of damage to a database.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use ikigai_testkit::{Raw, TestDatabase, TestStore, checker, send_to};
 
 use crate::support::agent;
 
-/// A database in order, in one file: mail 1 was announced and read, mail 2 was listed, mail 3 is a
-/// person's, and mail 4 went the other way.
-async fn orderly_books() -> (TestDatabase, PathBuf) {
+/// A consistent database in one file: mail 1 was announced and read, mail 2 was listed, mail 3 is
+/// from the user, and mail 4 went the other way.
+async fn consistent_database() -> (TestDatabase, PathBuf) {
     let store = TestStore::new();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
@@ -18,7 +18,7 @@ async fn orderly_books() -> (TestDatabase, PathBuf) {
     reader.read(&store, mail).await;
     sender.send(&store, &reader.id, "agent two").await;
     reader.look(&store).await;
-    let step = send_to(&reader.id, "person three");
+    let step = send_to(&reader.id, "user three");
     store.perform(session, agent("0/"), step, None).await.unwrap();
     reader.send(&store, &sender.id, "agent four").await;
     let path = store.path();
@@ -27,10 +27,10 @@ async fn orderly_books() -> (TestDatabase, PathBuf) {
     (database, path)
 }
 
-/// What the checker says about a copy of `books` after `sql` was done to it.
-fn faults_after(books: &Path, sql: &str) -> Vec<String> {
-    let copy = books.with_file_name("copy.db");
-    fs::copy(books, &copy).unwrap();
+/// The faults that the checker finds in a copy of `database` after `sql`.
+fn faults_after(database: &Path, sql: &str) -> Vec<String> {
+    let copy = database.with_file_name("copy.db");
+    fs::copy(database, &copy).unwrap();
     let copy = copy.to_str().unwrap();
     Raw::open(copy).script(&format!("PRAGMA foreign_keys = OFF; {sql}"));
     checker::check(copy, &[])
@@ -38,8 +38,8 @@ fn faults_after(books: &Path, sql: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn m8_the_checker_notices_each_kind_of_damage() {
-    let (_database, books) = orderly_books().await;
-    assert_eq!(faults_after(&books, ""), Vec::<String>::new());
+    let (_guard, database) = consistent_database().await;
+    assert_eq!(faults_after(&database, ""), Vec::<String>::new());
     let result = |action: &str| {
         format!(
             "(SELECT id FROM messages WHERE kind = 'tool_result' AND data LIKE '%{action}%' LIMIT 1)"
@@ -57,7 +57,7 @@ async fn m8_the_checker_notices_each_kind_of_damage() {
         ("UPDATE mail SET sent_by = 99 WHERE id = 2", "mail 2: was sent by 99, which is no such result"),
         ("UPDATE mail SET recipient = sender WHERE id = 2", "sent mail 2 to 1/, and its row says"),
         ("UPDATE mail SET unread = 1 WHERE id = 1", "mail 1: is unread although the row says who read it"),
-        ("UPDATE mail SET unread = 0 WHERE id = 2", "mail 2: is read, and nobody has read it"),
+        ("UPDATE mail SET unread = 0 WHERE id = 2", "mail 2: is read, but no log or user read it"),
         ("UPDATE mail SET unread = 1, read_by = NULL WHERE id = 1", "read mail 1, which is not marked"),
         (&format!("UPDATE mail SET read_by = {listed} WHERE id = 1"), "which does not say so"),
         (&format!("UPDATE mail SET told_by = {sent} WHERE id = 2"), "which does not say so"),
@@ -73,15 +73,15 @@ async fn m8_the_checker_notices_each_kind_of_damage() {
         ("UPDATE mail SET id = 9 WHERE id = 1", "mail 9: was sent in "),
         ("DELETE FROM agents WHERE id = '1/'", "foreign_key_check: "),
     ] {
-        let faults = faults_after(&books, sql);
+        let faults = faults_after(&database, sql);
         assert!(faults.iter().any(|fault| fault.contains(expected)), "{sql}: {faults:?}");
     }
 }
 
 #[tokio::test]
 async fn m8_the_checker_notices_a_broken_promise() {
-    let (_database, books) = orderly_books().await;
-    let promises = books.with_file_name("acknowledged");
+    let (_guard, database) = consistent_database().await;
+    let promises = database.with_file_name("acknowledged");
     for (line, broken) in [
         ("ack sent 1 1/ agent one\n", false),
         ("ack sent 1 0/ agent one\n", true),
@@ -94,7 +94,7 @@ async fn m8_the_checker_notices_a_broken_promise() {
         ("ack sent 9 1/ agent ni", false),
     ] {
         fs::write(&promises, line).unwrap();
-        let faults = checker::check(books.to_str().unwrap(), std::slice::from_ref(&promises));
+        let faults = checker::check(database.to_str().unwrap(), std::slice::from_ref(&promises));
         assert_eq!(!faults.is_empty(), broken, "{line}: {faults:?}");
     }
 }

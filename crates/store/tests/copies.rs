@@ -1,14 +1,15 @@
-//! A session brought from one database to another.
+//! Copying a session to another database.
 
 use std::time::Instant;
 
 use ikigai_conversation::{AgentId, Message, NewMessage, SessionId};
 use ikigai_store::{
-    Change, Content, Kept, Next, Process, RootFolder, Session, Sight, StoreError, Touched, Undoable,
+    Change, Content, FileAccess, Next, Process, RootFolder, SeenFile, Session, StoreError,
+    StoredContent, UndoEntry,
 };
 use ikigai_testkit::{Kind, PLENTY, TestStore, new_fork, said, send_to};
 
-use crate::support::{PATIENCE, agent, check_books};
+use crate::support::{PATIENCE, agent, check_database};
 
 /// Everything that can be seen of a session.
 #[derive(Debug, PartialEq)]
@@ -16,8 +17,8 @@ struct Seen {
     session: Session,
     agents: Vec<ikigai_store::Agent>,
     logs: Vec<Vec<Message>>,
-    sights: Vec<Vec<Sight>>,
-    undoable: Vec<Undoable>,
+    sights: Vec<Vec<SeenFile>>,
+    undoable: Vec<UndoEntry>,
     mail: Vec<String>,
     roots: Vec<String>,
 }
@@ -52,19 +53,19 @@ async fn see(store: &TestStore, session: SessionId) -> Seen {
     Seen { session, agents, logs, sights, undoable, mail, roots }
 }
 
-/// A session with a bit of everything, which nobody runs any more.
+/// A session with a bit of everything, which no process runs any more.
 async fn full_session(store: &TestStore) -> SessionId {
     let (session, mut agents) = store.session_of(2).await;
     let [one, two] = &mut agents[..] else { panic!() };
     store
-        .append_from_person(
+        .append_user_input(
             one.lease.clone(),
             one.id.clone(),
             said("do a\0b \u{10FFFD}0 it", PLENTY),
         )
         .await
         .unwrap();
-    let before = Kept::Content(Content { bytes: vec![0, 255, 7], mode: 0o644 });
+    let before = StoredContent::Content(Content { bytes: vec![0, 255, 7], mode: 0o644 });
     let change = Change {
         path: "/w/\u{e4}".into(),
         before,
@@ -73,7 +74,7 @@ async fn full_session(store: &TestStore) -> SessionId {
         new_folders: 1,
     };
     let result = NewMessage::user("changed");
-    let touched = Some(Touched::Changed(change));
+    let touched = Some(FileAccess::Changed(change));
     store
         .append_result(one.lease.clone(), one.id.clone(), result, touched, Next::Request)
         .await
@@ -85,7 +86,7 @@ async fn full_session(store: &TestStore) -> SessionId {
     one.send(store, &two.id, "unread").await;
     two.look(store).await;
     two.rewind(store, mark).await.unwrap();
-    let full = new_fork(ikigai_store::Context::Full, Some("a task"));
+    let full = new_fork(ikigai_store::ForkContext::Full, Some("a task"));
     let child = one.fork(store, full).await.unwrap();
     store.queue_input(one.lease.clone(), one.id.clone(), "later".to_owned()).await.unwrap();
     child.answer(store, "done").await;
@@ -108,35 +109,35 @@ async fn there_and_back(from: Kind, over: Kind) {
     second.copy_session(session, &third, Process::current()).await.unwrap();
     assert_eq!(see(&third, session).await, seen);
     for store in [&first, &second, &third] {
-        check_books(store.database(), &[]);
+        check_database(store.database(), &[]);
     }
-    // It goes on there as it would have here.
+    // It continues there as it would have here.
     let mut again = ikigai_testkit::TestAgent::claim(&third, session, agent("1/")).await.unwrap();
     let newest = again.send(&third, &agent("0/"), "more").await;
     assert_eq!(newest.value(), third.number("SELECT max(id) FROM mail"));
-    check_books(third.database(), &[]);
+    check_database(third.database(), &[]);
     let again = second.copy_session(session, &third, Process::current()).await.unwrap_err();
     assert!(matches!(again, StoreError::SessionExists(id) if id == session), "{again}");
 }
 
 #[tokio::test]
-async fn a_session_comes_back_from_a_server_as_it_went() {
+async fn a_session_survives_a_round_trip_through_a_server() {
     there_and_back(Kind::Sqlite, Kind::Postgres).await;
 }
 
 #[tokio::test]
-async fn a_session_comes_back_from_a_file_as_it_went() {
+async fn a_session_survives_a_round_trip_through_a_file() {
     there_and_back(Kind::Postgres, Kind::Sqlite).await;
 }
 
-/// A session of some ten thousand rows and some megabytes.
+/// A session with some ten thousand rows and some megabytes.
 async fn long_session(store: &TestStore) -> SessionId {
     let session = full_session(store).await;
     let text = "hex(zeroblob(400))";
     store.raw().script(&format!(
         "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9000)
             INSERT INTO mail (recipient, sender, body, sent_at, unread, read_by_person)
-            SELECT r.key, s.key, 'person ' || n || {text}, n, 0, 1 FROM n
+            SELECT r.key, s.key, 'user ' || n || {text}, n, 0, 1 FROM n
                 JOIN agents r ON r.id = CASE n % 2 WHEN 0 THEN '0/' ELSE '1/' END JOIN agents s ON s.id = '0/';
         WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9000)
             INSERT INTO messages (agent, kind, content, data, created_at)
@@ -146,10 +147,10 @@ async fn long_session(store: &TestStore) -> SessionId {
     session
 }
 
-/// All of it was sent at once at the end: the server waited for somebody to take its answers, and the client for
-/// the server.
+/// Everything was sent at once at the end: the server waited for its answers to be read, and the
+/// client for the server.
 #[tokio::test]
-async fn a_long_session_comes_back_from_a_server_as_it_went() {
+async fn a_long_session_survives_a_round_trip_through_a_server() {
     let (first, second, third) = (
         TestStore::fast(Kind::Sqlite),
         TestStore::fast(Kind::Postgres),
@@ -160,14 +161,14 @@ async fn a_long_session_comes_back_from_a_server_as_it_went() {
     first.copy_session(session, &second, Process::current()).await.unwrap();
     second.copy_session(session, &third, Process::current()).await.unwrap();
     assert!(see(&third, session).await == seen, "the session differs");
-    check_books(third.database(), &[]);
+    check_database(third.database(), &[]);
     third.remove_session(session, Process::current()).await.unwrap();
     second.remove_session(session, Process::current()).await.unwrap();
 }
 
-/// Ids that are taken are moved, and whatever refers to them with them.
+/// Ids that are in use are shifted, together with all references to them.
 #[tokio::test]
-async fn a_session_finds_its_place_beside_others() {
+async fn a_session_is_copied_beside_others() {
     for (from, to) in [(Kind::Sqlite, Kind::Postgres), (Kind::Postgres, Kind::Sqlite)] {
         let (first, second) = (TestStore::of(from), TestStore::of(to));
         let session = full_session(&first).await;
@@ -192,18 +193,18 @@ async fn a_session_finds_its_place_beside_others() {
         let strays = "SELECT count(*) FROM mail m JOIN messages l ON l.id IN (m.told_by, m.read_by)
             WHERE l.agent <> m.recipient";
         assert_eq!(second.number(strays), 0);
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         second.perform(session, agent("0/"), step, None).await.unwrap();
     }
 }
 
-/// Copy and unit held each a lock that the other waited for, and the server ended one of them.
+/// A copy and a unit each held a lock that the other waited for, and the server ended one of them.
 #[tokio::test]
 async fn a_copy_holds_no_lock_while_it_waits_for_others() {
     let (first, second) = (TestStore::of(Kind::Sqlite), TestStore::of(Kind::Postgres));
     let session = full_session(&first).await;
     let other = full_session(&second).await;
-    // In the middle of a unit: a message is written, and the session is still to be noted.
+    // In the middle of a unit: a message is written, and the session is not updated yet.
     let unit = second.raw();
     unit.script("BEGIN; UPDATE messages SET content = content");
     let looking = second.raw();
@@ -212,7 +213,7 @@ async fn a_copy_holds_no_lock_while_it_waits_for_others() {
             WHERE datname = current_database() AND (query LIKE 'LOCK TABLE%' OR query LIKE '%locks')";
         let started = Instant::now();
         while looking.number(tries) == 0 {
-            assert!(started.elapsed() < PATIENCE, "nobody wants the locks");
+            assert!(started.elapsed() < PATIENCE, "nothing waits for the locks");
         }
         unit.script("UPDATE sessions SET updated_at = updated_at; COMMIT");
     });
@@ -224,7 +225,7 @@ async fn a_copy_holds_no_lock_while_it_waits_for_others() {
 }
 
 #[tokio::test]
-async fn a_session_that_a_live_process_runs_stays_where_it_is() {
+async fn a_session_that_a_live_process_runs_is_not_copied() {
     let (first, second) = (TestStore::of(Kind::Sqlite), TestStore::of(Kind::Postgres));
     let (session, _agents) = first.session_of(1).await;
     let stranger = Process { machine: "elsewhere".to_owned(), ..Process::current() };

@@ -1,14 +1,14 @@
-//! Many processes with many agents each at one server: nobody waits for ever, and nobody takes more connections than
-//! its share.
+//! Many processes with many agents each on one server: none waits forever, and none takes more
+//! connections than its share.
 
 use std::process::ExitCode;
 
 use ikigai_conversation::{AgentId, SessionId};
 use ikigai_store::{Options, Store};
-use ikigai_testkit::{Kind, PLENTY, Random, TestAgent, TestStore, place};
+use ikigai_testkit::{Kind, PLENTY, Random, TestAgent, TestStore, location};
 use uuid::Uuid;
 
-use crate::support::{ROOM, Running, check_books, child};
+use crate::support::{ROOM, Running, check_database, child};
 
 const PROCESSES: u32 = 16;
 const AGENTS: u32 = 8;
@@ -16,7 +16,7 @@ const STEPS: u32 = 5;
 /// A writer, a notifier, a listener and two readers.
 const CONNECTIONS: i64 = 5;
 
-/// One process of the crowd: its agents send, look and read, in two sessions at once.
+/// One of many processes: its agents send, look and read, in two sessions at once.
 pub(crate) fn work_as_child(arguments: &[String]) -> ExitCode {
     let [database, number, first, second] = arguments else { panic!("{arguments:?}") };
     let store = Store::open(database, Options::default()).unwrap();
@@ -46,14 +46,14 @@ pub(crate) fn work_as_child(arguments: &[String]) -> ExitCode {
 }
 
 #[tokio::test]
-async fn sixteen_processes_with_eight_agents_each_all_come_to_their_end() {
+async fn sixteen_processes_with_eight_agents_each_all_finish() {
     let store = TestStore::of(Kind::Postgres);
     let mut sessions = Vec::new();
     for _ in 0..2 {
         let session = SessionId::new(Uuid::now_v7());
-        store.create_session(place(), session, PLENTY).await.unwrap();
+        store.create_session(location(), session, PLENTY).await.unwrap();
         for _ in 1..PROCESSES * AGENTS / 2 {
-            store.add_agent(session, None, place(), ROOM).await.unwrap();
+            store.add_agent(session, None, location(), ROOM).await.unwrap();
         }
         sessions.push(session.to_string());
     }
@@ -72,11 +72,11 @@ async fn sixteen_processes_with_eight_agents_each_all_come_to_their_end() {
         most = most.max(raw.number(own) - before);
     }
     for process in processes {
-        // It ends at the first error of the store, a dead-lock among them.
+        // It ends at the first error of the store, including a deadlock.
         assert_eq!(process.end().code(), Some(0));
     }
     assert!(most <= i64::from(PROCESSES) * CONNECTIONS, "{most} connections");
     let sent = store.number("SELECT count(*) FROM mail");
     assert_eq!(sent, i64::from(PROCESSES * AGENTS * STEPS));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }

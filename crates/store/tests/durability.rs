@@ -1,4 +1,4 @@
-//! M1: what is acknowledged was flushed before, seen from outside the process.
+//! M1: what is acknowledged was flushed before, observed from outside the process.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::support::{child, free_agents};
 
 const STEPS: u32 = 20;
 
-/// The acknowledgements of a driver, and those among them that came before their flush.
+/// The number of a driver's acknowledgements, and how many of them came before their flush.
 async fn trace_driver(fault: Fault) -> (usize, Vec<String>) {
     assert!(
         Command::new("strace").arg("-V").output().is_ok(),
@@ -31,8 +31,8 @@ async fn trace_driver(fault: Fault) -> (usize, Vec<String>) {
 
 /// Reads strace's lines (`PID call(FD<PATH>, …) = RESULT`, a call may be `unfinished` and `resumed`).
 fn unflushed(trace: &str) -> (usize, Vec<String>) {
-    // What was written to the write-ahead log since it was last flushed, and whether it was flushed since the
-    // last acknowledgement.
+    // What was written to the write-ahead log since its last flush, and whether it was flushed
+    // since the last acknowledgement.
     let (mut dirty, mut flushed) = (false, false);
     let mut flushing: Vec<&str> = Vec::new();
     let (mut acknowledged, mut early) = (0, Vec::new());

@@ -1,12 +1,12 @@
-//! Opening: on which ground the database may stand, and who may open it at the same time.
+//! Opening a database: where it may be, and which processes may open it at the same time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
 use ikigai_conversation::SessionId;
-use ikigai_store::{Options, Process, RootFolder, Sight, Store, StoreError};
-use ikigai_testkit::{Kind, PLENTY, TestStore, place, send_to};
+use ikigai_store::{Options, Process, RootFolder, SeenFile, Store, StoreError};
+use ikigai_testkit::{Kind, PLENTY, TestStore, location, send_to};
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -46,7 +46,7 @@ fn known_version() -> i64 {
     i64::try_from(fs::read_dir(folder).unwrap().count()).unwrap()
 }
 
-/// An old session gets roots when it is next opened.
+/// A session of an older version gets its roots when it is next opened.
 async fn keep_root(store: &Store) {
     let session = SessionId::parse("0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b").unwrap();
     let root = RootFolder { path: "/d".into(), device: Some(1), inode: Some(1) };
@@ -57,7 +57,7 @@ async fn keep_root(store: &Store) {
 }
 
 #[tokio::test]
-async fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_in_it() {
+async fn a_database_of_the_first_version_is_migrated_with_its_contents() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let raw = Connection::open(&path).unwrap();
@@ -82,9 +82,9 @@ async fn a_database_of_the_first_version_is_brought_up_to_date_with_all_that_is_
     assert_eq!((version, agents), (known_version(), 1));
 }
 
-/// The same on a server: with sights and changes, which the fourth version finds by other ways.
+/// The same on a server: with seen files and changes, whose indexes the fourth version changes.
 #[tokio::test]
-async fn a_servers_database_of_the_third_version_is_brought_up_to_date_with_all_that_is_in_it() {
+async fn a_servers_database_of_the_third_version_is_migrated_with_its_contents() {
     let store = TestStore::of(Kind::Postgres);
     let raw = store.raw();
     raw.script("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
@@ -102,14 +102,14 @@ async fn a_servers_database_of_the_third_version_is_brought_up_to_date_with_all_
     let updated = store.open_again();
     let session = SessionId::parse("0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b").unwrap();
     let seen = updated.sights(session, agent("0/")).await.unwrap();
-    assert_eq!(seen, [Sight { path: "/w/a".into(), looks: "old".to_owned() }]);
+    assert_eq!(seen, [SeenFile { path: "/w/a".into(), looks: "old".to_owned() }]);
     keep_root(&updated).await;
     assert_eq!(raw.number("SELECT version FROM ikigai"), known_version());
 }
 
-/// Deleting a session read all mail of all sessions once for every agent and every message of the person.
+/// Deleting a session read the mail of all sessions once for every agent and every user message.
 #[test]
-fn what_refers_to_a_row_is_found_by_an_index() {
+fn references_to_a_row_are_indexed() {
     let file = "SELECT t.name || '.' || f.\"from\"
         FROM sqlite_schema t, pragma_foreign_key_list(t.name) f WHERE t.type = 'table'
             AND NOT EXISTS (SELECT 1 FROM pragma_index_list(t.name) i, pragma_index_info(i.name) c
@@ -129,7 +129,7 @@ fn what_refers_to_a_row_is_found_by_an_index() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_and_left_alone() {
+fn a_newer_schema_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(open(&path));
@@ -147,9 +147,9 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert!(fs::read(&path).unwrap() == before, "not a byte has changed");
 }
 
-/// Its journal mode was changed before the look at whose it is.
+/// Its journal mode was changed before the check for its owner.
 #[test]
-fn the_database_of_another_program_is_refused_and_left_alone() {
+fn the_database_of_another_program_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("browser.db");
     let raw = Connection::open(&path).unwrap();
@@ -157,7 +157,7 @@ fn the_database_of_another_program_is_refused_and_left_alone() {
     drop(raw);
     let before = fs::read(&path).unwrap();
     let text = format!(
-        "{} is not a database: move it away, or choose another place with --db sqlite://PATH",
+        "{} is not a database: move it, or choose another path with --db sqlite://PATH",
         path.display()
     );
     assert_eq!(refusal(&path, Options::default()), text);
@@ -166,26 +166,26 @@ fn the_database_of_another_program_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_is_no_database_is_refused() {
+fn other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     fs::write(&path, "some text of some length, which is not what a database begins with").unwrap();
     assert!(refusal(&path, Options::default()).contains(" is not a database: "));
     assert!(refusal(folder.path(), Options::default()).contains(" is not a database: "));
     let refused = Store::open("mysql://me:secret@host/db", Options::default()).unwrap_err();
-    let text = "mysql:… is no address of a database that this version can use: use sqlite://PATH or postgres://…";
+    let text = "mysql:… is not a supported database address: use sqlite://PATH or postgres://…";
     assert_eq!(refused.to_string(), text, "a password is not repeated");
 }
 
 #[tokio::test]
-async fn a_file_that_vanished_or_was_replaced_takes_nothing_until_it_is_back() {
+async fn a_file_that_vanished_or_was_replaced_accepts_no_writes_until_it_is_back() {
     let store = TestStore::new();
     let session = free_agents(&store, 2).await;
-    let send = || store.perform(session, agent("0/"), send_to(&agent("1/"), "person"), None);
+    let send = || store.perform(session, agent("0/"), send_to(&agent("1/"), "user"), None);
     send().await.unwrap();
     let (path, away) = (store.path(), store.folder().join("away.db"));
     let text = format!(
-        "The database {} was moved or deleted while it was in use: put it back, or start again",
+        "The database {} was moved or deleted while it was in use: put it back, or restart",
         path.display()
     );
     fs::rename(&path, &away).unwrap();
@@ -198,7 +198,7 @@ async fn a_file_that_vanished_or_was_replaced_takes_nothing_until_it_is_back() {
 }
 
 #[test]
-fn the_database_is_the_users_alone() {
+fn only_the_user_has_access_to_the_database() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/store.db");
@@ -213,13 +213,13 @@ fn the_database_is_the_users_alone() {
     drop(store);
 }
 
-/// Waits for the end of its input, then opens the database and makes a session.
+/// Waits for the end of its input, then opens the database and creates a session.
 pub(crate) fn open_as_child(arguments: &[String]) -> ExitCode {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
     let store = open(&PathBuf::from(&arguments[0]));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let new = SessionId::new(Uuid::now_v7());
-    runtime.block_on(store.create_session(place(), new, PLENTY)).unwrap();
+    runtime.block_on(store.create_session(location(), new, PLENTY)).unwrap();
     ExitCode::SUCCESS
 }
 
@@ -231,7 +231,7 @@ fn eight_processes_that_open_a_fresh_database_at_once_migrate_it_once() {
         let arguments = [path.to_str().unwrap().to_owned()];
         let start = || Running::start(child("open", &arguments).stdin(Stdio::piped()));
         let mut processes: Vec<Running> = (0..8).map(|_| start()).collect();
-        // All wait for this.
+        // All processes wait for this.
         processes.iter_mut().for_each(|process| drop(process.0.stdin.take()));
         for process in processes {
             assert_eq!(process.end().code(), Some(0), "round {round}");

@@ -1,4 +1,4 @@
-//! The suite on a PostgreSQL server, each test with a database of its own there.
+//! The suite on a PostgreSQL server. Each test has its own database.
 
 #[path = "suite/agents.rs"]
 mod agents;

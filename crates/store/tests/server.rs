@@ -1,4 +1,4 @@
-//! What only a server has: locks of rows, connections that break, restarts, poolers.
+//! What only a server has: row locks, lost connections, restarts, poolers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,35 +11,36 @@ use ikigai_store::{
     Changes, Lease, Locks, Options, Outcome, Process, Sleep, Step, Store, StoreError,
 };
 use ikigai_testkit::{
-    Cut, Kind, PLENTY, Pooler, PostgresServer, Proxy, Raw, TestAgent, TestStore, checker, place,
+    Cut, Kind, PLENTY, Pooler, PostgresServer, Proxy, Raw, TestAgent, TestStore, checker, location,
     said, send_to,
 };
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::support::{Blockade, PATIENCE, ROOM, agent, check_books, free_agents, skip, submit};
+use crate::support::{Blockade, PATIENCE, ROOM, agent, check_database, free_agents, skip, submit};
 
 fn postgres() -> TestStore {
     TestStore::of(Kind::Postgres)
 }
 
-/// Waits until somebody waits for a lock in this database.
+/// Waits until a statement waits for a lock in this database.
 fn await_waiting(raw: &Raw) {
     let sql = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let started = Instant::now();
     while raw.number(sql) == 0 {
-        assert!(started.elapsed() < PATIENCE, "nobody waits");
+        assert!(started.elapsed() < PATIENCE, "nothing waits");
         std::thread::yield_now();
     }
 }
 
-/// A sender in one transaction and a sleeper in another, both open at once: how the sleeper ends.
+/// A sender in one transaction and an agent going idle in another, both open at once. Returns how
+/// the latter ends.
 async fn sleep_while_mail_is_under_way(locks: Locks) -> Sleep {
     let store = postgres();
     let (session, agents) = store.session_of(2).await;
     let (lease, id) = (agents[1].lease.clone(), agents[1].id.clone());
-    store.append_from_person(lease.clone(), id.clone(), said("go on", PLENTY)).await.unwrap();
+    store.append_user_input(lease.clone(), id.clone(), said("go on", PLENTY)).await.unwrap();
     let sleeper = store.open_with(Options { locks, ..Options::default() });
     let sender = store.raw();
     sender.script("BEGIN");
@@ -48,10 +49,10 @@ async fn sleep_while_mail_is_under_way(locks: Locks) -> Sleep {
     }
     sender.script(
         "INSERT INTO mail (recipient, sender, body, sent_at)
-            SELECT r.key, s.key, 'person', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'",
+            SELECT r.key, s.key, 'user', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'",
     );
     let going = tokio::spawn(async move { sleeper.rest(lease, id).await.unwrap() });
-    // Not before it stands in the middle of its transaction.
+    // Only once it is in the middle of its transaction.
     let looking = store.raw();
     tokio::task::spawn_blocking(move || await_waiting(&looking)).await.unwrap();
     sender.script("COMMIT");
@@ -59,17 +60,17 @@ async fn sleep_while_mail_is_under_way(locks: Locks) -> Sleep {
 }
 
 #[tokio::test]
-async fn m5_who_goes_to_sleep_while_mail_is_under_way_waits_for_it() {
+async fn m5_going_idle_waits_for_mail_in_an_open_transaction() {
     assert_eq!(sleep_while_mail_is_under_way(Locks::Taken).await, Sleep::MailWaits);
 }
 
 #[tokio::test]
-async fn m5_without_the_lock_of_the_row_the_same_sleeper_misses_the_mail() {
+async fn m5_without_the_row_lock_the_same_agent_misses_the_mail() {
     assert_eq!(sleep_while_mail_is_under_way(Locks::LeftOut).await, Sleep::Asleep);
 }
 
 #[tokio::test]
-async fn m7_whoever_sends_later_gets_a_larger_id_although_the_first_has_not_committed() {
+async fn m7_a_later_sender_gets_a_larger_id_even_before_the_first_commits() {
     let store = postgres();
     let session = free_agents(&store, 2).await;
     let first = store.raw();
@@ -77,12 +78,12 @@ async fn m7_whoever_sends_later_gets_a_larger_id_although_the_first_has_not_comm
         .script(&format!("BEGIN; SELECT 1 FROM sessions WHERE id = '{session}' FOR NO KEY UPDATE"));
     let before = first.number(
         "INSERT INTO mail (recipient, sender, body, sent_at)
-            SELECT r.key, s.key, 'person', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'
+            SELECT r.key, s.key, 'user', 0 FROM agents r, agents s WHERE r.id = '1/' AND s.id = '0/'
             RETURNING id",
     );
     let second = store.open_again();
     let sending = tokio::spawn(async move {
-        second.perform(session, agent("0/"), send_to(&agent("1/"), "person two"), None).await
+        second.perform(session, agent("0/"), send_to(&agent("1/"), "user two"), None).await
     });
     let looking = store.raw();
     tokio::task::spawn_blocking(move || await_waiting(&looking)).await.unwrap();
@@ -94,12 +95,12 @@ async fn m7_whoever_sends_later_gets_a_larger_id_although_the_first_has_not_comm
     }
 }
 
-/// Sends a letter from `0/` to `1/` that has to wait for the lock, while this is done; returns what its sender is
-/// told.
+/// Sends a letter from `0/` to `1/` that has to wait for the lock, while `meanwhile` is done.
+/// Returns the sender's result.
 async fn send_behind(meanwhile: &str) -> (Result<Outcome, StoreError>, TestStore) {
     let store = postgres();
     let name = store.raw().text("SELECT current_database()::text");
-    // In such a transaction nothing that was committed meanwhile would be in sight.
+    // In such a transaction, commits made meanwhile would be invisible.
     let isolation = "default_transaction_isolation = 'repeatable read'";
     store.raw().script(&format!("ALTER DATABASE {name} SET {isolation}"));
     let session = free_agents(&store, 2).await;
@@ -108,18 +109,18 @@ async fn send_behind(meanwhile: &str) -> (Result<Outcome, StoreError>, TestStore
         .script(&format!("BEGIN; SELECT 1 FROM sessions WHERE id = '{session}' FOR NO KEY UPDATE"));
     let second = store.open_again();
     let sending = tokio::spawn(async move {
-        second.perform(session, agent("0/"), send_to(&agent("1/"), "person"), None).await
+        second.perform(session, agent("0/"), send_to(&agent("1/"), "user"), None).await
     });
     let looking = store.raw();
     tokio::task::spawn_blocking(move || await_waiting(&looking)).await.unwrap();
-    // Nothing else is locked yet: else the two would wait for each other.
+    // Nothing else is locked yet, or this would be a deadlock.
     first.script(meanwhile);
     first.script("COMMIT");
     (sending.await.unwrap(), store)
 }
 
 #[tokio::test]
-async fn a_letter_that_waited_for_the_lock_knows_what_was_committed_meanwhile() {
+async fn a_letter_that_waited_for_the_lock_sees_commits_made_meanwhile() {
     for meanwhile in [
         "UPDATE agents SET state = 'dead' WHERE id = '0/'",
         "UPDATE agents SET state = 'dead' WHERE id = '1/'",
@@ -138,17 +139,18 @@ async fn a_letter_that_waited_for_the_lock_knows_what_was_committed_meanwhile() 
     assert_eq!(store.number("SELECT unread FROM agents WHERE id = '1/'"), 6);
 }
 
-/// Sends to these from `0/` while nobody can write, so that all wait together. Returns what they were told.
+/// Sends letters from `0/` while nothing can write, so that all wait
+/// together. Returns their results.
 async fn send_together(
-    place: &TestStore,
+    location: &TestStore,
     store: &Store,
     session: SessionId,
     to: &[&str],
 ) -> Vec<String> {
-    let blockade = Blockade::of(place);
+    let blockade = Blockade::of(location);
     let mut sends = Vec::new();
     for (number, to) in to.iter().enumerate() {
-        let step = send_to(&agent(to), &format!("person {number}"));
+        let step = send_to(&agent(to), &format!("user {number}"));
         let mut send = Box::pin(store.perform(session, agent("0/"), step, None));
         submit(send.as_mut());
         sends.push(send);
@@ -166,11 +168,11 @@ async fn send_together(
 }
 
 #[tokio::test]
-async fn letters_that_wait_together_count_each_others_mail_and_are_refused_each_for_itself() {
+async fn letters_that_wait_together_are_counted_together_and_refused_separately() {
     let store = postgres();
     let session = free_agents(&store, 3).await;
     let fill = "INSERT INTO mail (recipient, sender, body, sent_at)
-        SELECT r.key, r.key, 'person', 0 FROM agents r, generate_series(1, 998) WHERE r.id = '1/'";
+        SELECT r.key, r.key, 'user', 0 FROM agents r, generate_series(1, 998) WHERE r.id = '1/'";
     store.raw().script(fill);
     let to = ["1/", "9/", "2/", "1/", "1/", "2/"];
     let told = send_together(&store, &store, session, &to).await;
@@ -180,16 +182,16 @@ async fn letters_that_wait_together_count_each_others_mail_and_are_refused_each_
     assert!(ids.len() == 4 && ids.is_sorted(), "{told:?}");
     let bodies = "SELECT body FROM mail WHERE sent_at > 0 ORDER BY id";
     let bodies = store.raw().rows(bodies, |row| row.text(0).unwrap());
-    assert_eq!(bodies, ["person 0", "person 2", "person 3", "person 5"]);
+    assert_eq!(bodies, ["user 0", "user 2", "user 3", "user 5"]);
     assert_eq!(store.number("SELECT unread FROM agents WHERE id = '1/'"), 1_000);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
-async fn a_letter_that_the_server_cannot_take_is_told_so_and_the_others_are_sent() {
+async fn a_letter_that_the_server_refuses_fails_and_the_others_are_sent() {
     let store = postgres();
     let session = free_agents(&store, 3).await;
-    store.raw().refuse("INSERT ON mail", "NEW.body = 'person 3'");
+    store.raw().refuse("INSERT ON mail", "NEW.body = 'user 3'");
     let told = send_together(&store, &store, session, &["1/", "2/", "1/", "2/", "1/"]).await;
     let is_sent: Vec<bool> = told.iter().map(|told| told.parse::<i64>().is_ok()).collect();
     assert_eq!(is_sent, [true, true, true, false, true], "{told:?}");
@@ -197,7 +199,7 @@ async fn a_letter_that_the_server_cannot_take_is_told_so_and_the_others_are_sent
     store.raw().allow("mail");
     let told = send_together(&store, &store, session, &["1/", "2/"]).await;
     assert!(told.iter().all(|told| told.parse::<i64>().is_ok()), "{told:?}");
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -206,7 +208,7 @@ async fn m1_the_writers_own_connection_flushes_every_commit_whatever_the_server_
     let name = store.raw().text("SELECT current_database()::text");
     store.raw().script(&format!("ALTER DATABASE {name} SET synchronous_commit = off"));
     assert_eq!(store.raw().text("SELECT current_setting('synchronous_commit')"), "off");
-    // A unit's own transaction says what it is set to.
+    // A unit's own transaction shows its settings.
     store.raw().script(
         "CREATE TABLE seen (setting TEXT);
         CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -219,7 +221,7 @@ async fn m1_the_writers_own_connection_flushes_every_commit_whatever_the_server_
     let session = free_agents(&store, 1).await;
     for address in [store.database(), &pooled] {
         let other = Store::open(address, Options::default()).unwrap();
-        let step = send_to(&agent("0/"), "person");
+        let step = send_to(&agent("0/"), "user");
         other.perform(session, agent("0/"), step, None).await.unwrap();
     }
     assert_eq!(
@@ -228,13 +230,13 @@ async fn m1_the_writers_own_connection_flushes_every_commit_whatever_the_server_
     );
 }
 
-/// Does something until the server lets it.
+/// Repeats something until the server allows it.
 async fn insist<T>(mut work: impl AsyncFnMut() -> Result<T, StoreError>) -> T {
     let started = Instant::now();
     loop {
         match work().await {
             Ok(value) => return value,
-            Err(error) if error.is_passing() && started.elapsed() < PATIENCE => {
+            Err(error) if error.is_transient() && started.elapsed() < PATIENCE => {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             Err(error) => panic!("{error}"),
@@ -243,7 +245,7 @@ async fn insist<T>(mut work: impl AsyncFnMut() -> Result<T, StoreError>) -> T {
 }
 
 #[tokio::test]
-async fn m11_a_connection_cut_at_any_point_of_a_unit_doubles_and_loses_nothing() {
+async fn m11_a_connection_cut_at_any_point_of_a_unit_duplicates_and_loses_nothing() {
     let store = postgres();
     let session = free_agents(&store, 2).await;
     let proxy = Proxy::before(store.database());
@@ -254,12 +256,12 @@ async fn m11_a_connection_cut_at_any_point_of_a_unit_doubles_and_loses_nothing()
     for point in points.cycle().take(27) {
         proxy.cut(point);
         let before = proxy.cuts();
-        // Until it was cut: a unit has fewer requests when others joined it.
+        // Until it was cut: a unit makes fewer round trips if others share its transaction.
         while proxy.cuts() == before {
-            // Letters, and units that take several requests.
+            // Letters, and units with several round trips.
             let by_hand = (sent % 2 == 1).then_some(PLENTY);
             insist(async || {
-                let step = send_to(&agent("1/"), "person");
+                let step = send_to(&agent("1/"), "user");
                 cut.perform(session, agent("0/"), step, by_hand).await
             })
             .await;
@@ -267,7 +269,7 @@ async fn m11_a_connection_cut_at_any_point_of_a_unit_doubles_and_loses_nothing()
         }
     }
     assert_eq!(store.number("SELECT count(*) FROM mail"), sent);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -279,7 +281,7 @@ async fn m11_a_commit_whose_answer_was_lost_is_not_reported_as_failed() {
     let lone_letter = (1, Cut::AnswerOfInsert, None);
     for (cuts, answer, by_hand) in [lone_letter, (2, Cut::AnswerOfCommit, Some(PLENTY))] {
         proxy.cut(answer);
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         let sent = cut.perform(session, agent("0/"), step, by_hand).await.unwrap();
         let Outcome::Sent { id, .. } = sent else { panic!("{sent:?}") };
         assert_eq!(id.value(), store.number("SELECT max(id) FROM mail"));
@@ -291,7 +293,7 @@ async fn m11_a_commit_whose_answer_was_lost_is_not_reported_as_failed() {
 }
 
 #[tokio::test]
-async fn m11_of_letters_whose_answer_was_lost_each_is_told_what_became_of_it() {
+async fn m11_letters_whose_answer_was_lost_each_get_their_own_result() {
     let store = postgres();
     let session = free_agents(&store, 3).await;
     let proxy = Proxy::before(store.database());
@@ -299,17 +301,17 @@ async fn m11_of_letters_whose_answer_was_lost_each_is_told_what_became_of_it() {
     proxy.cut_all([Cut::AnswerOfCommit, Cut::AnswerOfCommit]);
     let told = send_together(&store, &cut, session, &["1/", "2/", "9/", "1/", "9/"]).await;
     assert_eq!((&*told[2], &*told[4]), ("NoAgent", "NoAgent"), "{told:?}");
-    // The first letter may have gone ahead of the others.
+    // The first letter may have been sent before the others.
     assert!((1..=2).contains(&proxy.cuts()));
     let ids = store.raw().rows("SELECT id FROM mail ORDER BY id", |row| row.integer(0).unwrap());
     let sent = [0, 1, 3].map(|number: usize| told[number].parse::<i64>().unwrap());
     assert_eq!(ids, sent);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
-/// The question whether it happened was kept under the same outcome as a commit, and met itself.
+/// The lookup of the key used the same outcome as a commit, and found its own row.
 #[tokio::test]
-async fn m11_a_lost_commit_is_not_reported_as_done_when_the_answer_to_the_question_is_lost_too() {
+async fn m11_a_lost_commit_is_not_reported_as_done_when_the_answer_to_the_lookup_is_lost_too() {
     let store = postgres();
     let session = free_agents(&store, 2).await;
     let proxy = Proxy::before(store.database());
@@ -317,7 +319,7 @@ async fn m11_a_lost_commit_is_not_reported_as_done_when_the_answer_to_the_questi
     let lone_letter = (Cut::Request(1), Cut::AnswerOfInsert, None);
     let unit = (Cut::Commit, Cut::AnswerOfCommit, Some(PLENTY));
     for (mails, (commit, answer, by_hand)) in (1..).zip([lone_letter, unit]) {
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         let send = || cut.perform(session, agent("0/"), step.clone(), by_hand);
         let state = || (i64::from(proxy.cuts()), store.number("SELECT count(*) FROM mail"));
         proxy.cut_all([commit, Cut::AnswerOfInsert]);
@@ -332,7 +334,7 @@ async fn m11_a_lost_commit_is_not_reported_as_done_when_the_answer_to_the_questi
 }
 
 #[tokio::test]
-async fn m6_behind_a_pooler_the_sweep_finds_what_no_signal_tells() {
+async fn m6_behind_a_pooler_the_sweep_finds_mail_without_signals() {
     let store = postgres();
     let session = free_agents(&store, 2).await;
     let proxy = Proxy::before(store.database());
@@ -340,7 +342,7 @@ async fn m6_behind_a_pooler_the_sweep_finds_what_no_signal_tells() {
     let pooled = Store::open(&proxy.address(store.database()), Options::default()).unwrap();
     let mut changes = pooled.changes(session).unwrap();
     for number in 1..=3 {
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         pooled.perform(session, agent("0/"), step.clone(), None).await.unwrap();
         store.perform(session, agent("0/"), step, None).await.unwrap();
         tokio::time::timeout(PATIENCE, changes.wait(Changes::SWEEP)).await.unwrap().unwrap();
@@ -349,15 +351,15 @@ async fn m6_behind_a_pooler_the_sweep_finds_what_no_signal_tells() {
     }
     let statements = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
         AND query LIKE 'LISTEN%'";
-    assert_eq!(store.number(statements), 0, "nobody listens through it");
+    assert_eq!(store.number(statements), 0, "no connection listens through it");
 }
 
 #[tokio::test]
-async fn others_are_told_of_what_was_written_for_them_and_of_nothing_else() {
+async fn others_are_notified_of_changes_that_concern_them_only() {
     let store = postgres();
     let (session, agents) = store.session_of(1).await;
     let (address, lease) = (store.database().to_owned(), agents[0].lease.clone());
-    // Whoever is gone has said everything.
+    // A dropped store has sent everything.
     let database = store.close();
     let mut listening = Client::connect(&Address::parse(&address).unwrap()).unwrap();
     listening.script("LISTEN ikigai").unwrap();
@@ -365,14 +367,14 @@ async fn others_are_told_of_what_was_written_for_them_and_of_nothing_else() {
     let quiet = Store::open(&address, Options::default()).unwrap();
     quiet.renew(lease).await.unwrap();
     let new = SessionId::new(Uuid::now_v7());
-    assert_eq!(quiet.session_at(place(), new, PLENTY).await.unwrap(), session);
+    assert_eq!(quiet.session_at(location(), new, PLENTY).await.unwrap(), session);
     drop(quiet);
     listening.script("NOTIFY ikigai").unwrap();
     let heard = listening.notified(PATIENCE).unwrap().unwrap();
     assert_eq!(heard.process, own, "{heard:?}");
     let loud = Store::open(&address, Options::default()).unwrap();
-    let step = send_to(&agent("0/"), "person");
-    // The first word and the second go different ways.
+    let step = send_to(&agent("0/"), "user");
+    // The first and the second notification use different connections.
     for _ in 0..2 {
         loud.perform(session, agent("0/"), step.clone(), None).await.unwrap();
         let heard = listening.notified(PATIENCE).unwrap().unwrap();
@@ -381,9 +383,9 @@ async fn others_are_told_of_what_was_written_for_them_and_of_nothing_else() {
     drop((loud, database));
 }
 
-/// The real one: three connections to the server for everybody, and none of them anybody's own.
+/// The real PgBouncer: three server connections, shared by all clients.
 #[tokio::test]
-async fn pgbouncer_in_transaction_mode_keeps_every_promise() {
+async fn pgbouncer_in_transaction_mode_keeps_every_guarantee() {
     let server = PostgresServer::start();
     let Some(pooler) = Pooler::before(server.folder()) else {
         return skip("PgBouncer is not installed: install the package pgbouncer");
@@ -392,15 +394,15 @@ async fn pgbouncer_in_transaction_mode_keeps_every_promise() {
         .map(|_| Store::open(&pooler.address("postgres"), Options::default()).unwrap())
         .collect();
     let session = SessionId::new(Uuid::now_v7());
-    stores[0].create_session(place(), session, PLENTY).await.unwrap();
+    stores[0].create_session(location(), session, PLENTY).await.unwrap();
     for _ in 1..4 {
-        stores[0].add_agent(session, None, place(), ROOM).await.unwrap();
+        stores[0].add_agent(session, None, location(), ROOM).await.unwrap();
     }
     let mut changes = stores[3].changes(session).unwrap();
     for round in 0..20 {
         let send = async |from: u32| {
             let to = AgentId::top_level((from + 1) % 4);
-            let step = send_to(&to, &format!("person {from} {round}"));
+            let step = send_to(&to, &format!("user {from} {round}"));
             let store = &stores[from as usize];
             store.perform(session, AgentId::top_level(from), step, None).await.unwrap();
         };
@@ -412,7 +414,7 @@ async fn pgbouncer_in_transaction_mode_keeps_every_promise() {
     assert_eq!(checker::check(&server.address("postgres"), &[]), Vec::<String>::new());
 }
 
-/// A server that asks for a password over the loopback, which is `geheim`.
+/// A server that requires the password `geheim` over the loopback.
 fn with_password(mut server: PostgresServer, kind: &str) -> PostgresServer {
     let stored = if kind == "md5" { "md5" } else { "scram-sha-256" };
     let sql =
@@ -423,7 +425,7 @@ fn with_password(mut server: PostgresServer, kind: &str) -> PostgresServer {
 }
 
 #[tokio::test]
-async fn a_password_is_proven_and_only_where_the_server_proves_that_it_knows_it() {
+async fn a_password_is_proven_only_to_a_server_that_knows_it() {
     let mut server = with_password(PostgresServer::start_on_loopback(), "scram-sha-256");
     let port = server.loopback_port();
     let open = |login: &str, options: &str| {
@@ -440,7 +442,7 @@ async fn a_password_is_proven_and_only_where_the_server_proves_that_it_knows_it(
     assert!(refusal("postgres:geheimer", "").contains("pg_hba.conf"));
     assert!(refusal("postgres", "").contains("postgres://USER:PASSWORD@HOST/NAME"));
     assert!(refusal("postgres:geheim", "require_auth=none").contains("take require_auth away"));
-    // One that lets everybody in may be anybody.
+    // A server without a password could be any program.
     server.require_login("trust");
     assert!(refusal("postgres:geheim", "").contains("take the password out of the address"));
     open("postgres:geheim", "require_auth=none").unwrap();
@@ -473,7 +475,7 @@ async fn a_login_through_tls_is_bound_to_the_certificate() {
 }
 
 #[tokio::test]
-async fn tls_is_checked_to_the_name_in_the_certificate() {
+async fn tls_verifies_the_name_in_the_certificate() {
     let server = with_password(PostgresServer::start_with_tls(), "scram-sha-256");
     let port = server.loopback_port();
     let address = |host: &str, options: &str| {
@@ -494,7 +496,7 @@ async fn tls_is_checked_to_the_name_in_the_certificate() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_let_us_in_says_what_to_do() {
+async fn the_error_for_a_refused_login_says_what_to_do() {
     let server = PostgresServer::start();
     let refusal = |address: &str| {
         let error = Store::open(address, Options::default()).unwrap_err();
@@ -535,7 +537,7 @@ async fn a_server_that_does_not_let_us_in_says_what_to_do() {
     );
 }
 
-/// Agents on two machines that write to each other while the server is killed and started again.
+/// Agents on two machines that write to each other while the server is killed and restarted.
 struct Outage {
     server: PostgresServer,
     session: SessionId,
@@ -549,15 +551,15 @@ impl Outage {
         let store = Store::open(&server.address("postgres"), Options::default()).unwrap();
         let session = SessionId::new(Uuid::now_v7());
         runtime().block_on(async {
-            store.create_session(place(), session, PLENTY).await.unwrap();
+            store.create_session(location(), session, PLENTY).await.unwrap();
             for _ in 1..4 {
-                store.add_agent(session, None, place(), ROOM).await.unwrap();
+                store.add_agent(session, None, location(), ROOM).await.unwrap();
             }
         });
         Outage { server, session, is_over: Arc::default(), sent: Arc::default() }
     }
 
-    /// Two agents of one machine, at work until it is over. Each sends, looks and reads.
+    /// Two agents on one machine, at work until it is over. Each sends, looks and reads.
     fn machine(&self, name: &'static str, address: &str, agents: [u32; 2]) -> JoinHandle<()> {
         let store = Store::open(address, Options::default()).unwrap();
         let process = Process { machine: name.to_owned(), ..Process::current() };
@@ -576,17 +578,17 @@ impl Outage {
         std::thread::spawn(run)
     }
 
-    /// Waits until so many more were sent.
+    /// Waits until this many more messages were sent.
     fn wait_for_more(&self, count: u32) {
         let before = self.sent.load(Ordering::SeqCst);
         let started = Instant::now();
         while self.sent.load(Ordering::SeqCst) < before + count {
-            assert!(started.elapsed() < PATIENCE, "nobody goes on");
+            assert!(started.elapsed() < PATIENCE, "no agent continues");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Lets everybody come to an end, and looks at the books.
+    /// Stops the agents, and checks the database.
     fn settle(&self, address: &str, machines: [JoinHandle<()>; 2]) {
         self.is_over.store(true, Ordering::SeqCst);
         for machine in machines {
@@ -631,7 +633,7 @@ async fn work(store: &Store, lease: Lease, number: u32, is_over: &AtomicBool, se
 
 /// `STORE_RESTARTS=1000 cargo test -p ikigai-store a_server_killed` is a longer run.
 #[test]
-fn a_server_killed_and_started_again_loses_and_doubles_nothing() {
+fn a_server_killed_and_restarted_loses_and_duplicates_nothing() {
     let restarts = std::env::var("STORE_RESTARTS").map_or(50, |number| number.parse().unwrap());
     let mut outage = Outage::new();
     let address = outage.server.address("postgres");
@@ -646,12 +648,12 @@ fn a_server_killed_and_started_again_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn agents_go_on_with_a_standby_that_is_promoted() {
+fn agents_continue_on_a_promoted_standby() {
     let mut outage = Outage::new();
     let first = outage.server.address("postgres");
     let mut standby = outage.server.standby(5432);
     standby.start_again();
-    // What is answered is on both.
+    // What is acknowledged is on both servers.
     Raw::open(&first).script("ALTER SYSTEM SET synchronous_standby_names = '*'");
     Raw::open(&first).script("SELECT pg_reload_conf()");
     let both = format!(

@@ -1,4 +1,4 @@
-//! Child processes, and what several modules need.
+//! Child processes, and helpers for several modules.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,16 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{NewFork, Options, Outcome, Patience, Process, Step, Store};
+use ikigai_store::{NewFork, Options, Outcome, Process, Step, Store, TakeoverPolicy};
 use ikigai_testkit::driver::Plan;
-use ikigai_testkit::{PLENTY, Raw, TestAgent, TestStore, by_id, checker, driver, place};
+use ikigai_testkit::{PLENTY, Raw, TestAgent, TestStore, by_id, checker, driver, location};
 use tokio::task::unconstrained;
 
-/// No test waits longer for anything: what takes this long hangs.
+/// The time limit of all tests: what takes this long hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Tells a child what it is: `driver`, `checker` or a part of one test, and its arguments, one per line.
+/// Tells a child process what to do: `driver`, `checker` or a part of one test, and its arguments,
+/// one per line.
 const ROLE: &str = "STORE_TEST_CHILD";
 
 /// This test binary as another program.
@@ -28,7 +29,7 @@ pub(crate) fn child(role: &str, arguments: &[String]) -> Command {
     command
 }
 
-/// What a child does, instead of a test.
+/// The program of a child, instead of a test.
 pub(crate) fn run_as_child() {
     let role = std::env::var(ROLE).expect("only children of other tests run this");
     let mut lines = role.lines().map(str::to_owned);
@@ -42,12 +43,12 @@ pub(crate) fn run_as_child() {
         "full-disk" => crate::writer::fill_disk_as_child(&arguments),
         _ => panic!("no such child: {role}"),
     };
-    // An exit code has no number of its own; only these are used.
+    // `ExitCode` has no accessor for its number. Only these are used.
     let number = (0..=4).find(|number| std::process::ExitCode::from(*number) == code);
     std::process::exit(number.map_or(99, i32::from));
 }
 
-/// A child that is gone when the test is, also one that fails.
+/// A child that ends with the test, even if the test fails.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
@@ -55,13 +56,13 @@ impl Running {
         Running(command.spawn().unwrap())
     }
 
-    /// Kills it, if it has not ended, and says how it ended.
+    /// Kills it unless it has ended, and returns its exit status.
     pub(crate) fn kill(mut self) -> ExitStatus {
         self.0.kill().unwrap();
         self.0.wait().unwrap()
     }
 
-    /// Waits for its end; one that does not come fails the test.
+    /// Waits for its end, and fails the test if it does not end.
     #[track_caller]
     pub(crate) fn end(mut self) -> ExitStatus {
         let started = Instant::now();
@@ -88,7 +89,7 @@ pub(crate) fn driver_process(plan: &Plan, acknowledged: &Path) -> Running {
     Running::start(child("driver", &plan.arguments()).stdout(out))
 }
 
-/// What the checker, a process of its own, has to say; nothing when all is well.
+/// The faults that the checker, a separate process, has found. Empty if there are none.
 #[track_caller]
 pub(crate) fn verdict(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
     let files = acknowledged.iter().map(|path| path.to_str().unwrap().to_owned());
@@ -101,22 +102,22 @@ pub(crate) fn verdict(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
 }
 
 #[track_caller]
-pub(crate) fn check_books(database: &str, acknowledged: &[PathBuf]) {
+pub(crate) fn check_database(database: &str, acknowledged: &[PathBuf]) {
     assert_eq!(verdict(database, acknowledged), Vec::<String>::new());
 }
 
-/// A session with `agents` top-level agents that nobody runs.
+/// A session with `agents` top-level agents that no process runs.
 pub(crate) async fn free_agents(store: &TestStore, agents: u32) -> SessionId {
     let session = store.session_with(ikigai_testkit::PLENTY).await;
     for _ in 1..agents {
-        store.add_agent(session, None, place(), ROOM).await.unwrap();
+        store.add_agent(session, None, location(), ROOM).await.unwrap();
     }
     session
 }
 
 pub(crate) use ikigai_testkit::ROOM;
 
-/// Kills an agent as a person does, and returns the dead, or why there are none.
+/// Kills an agent as the user does. Returns the dead, or why it was refused.
 pub(crate) async fn kill_by_hand(
     store: &TestStore,
     agent: &TestAgent,
@@ -130,7 +131,7 @@ pub(crate) async fn kill_by_hand(
     }
 }
 
-/// Makes a child as a person does, and returns it, or why there is none.
+/// Forks a child as the user does. Returns it, or why it was refused.
 pub(crate) async fn fork_by_hand(
     store: &TestStore,
     parent: &TestAgent,
@@ -144,9 +145,12 @@ pub(crate) async fn fork_by_hand(
     }
 }
 
-/// Who is asleep and has mail that would wake it, as the look of a process finds it.
+/// The idle agents with mail that would wake them, as a process finds them.
 pub(crate) async fn to_wake(store: &Store, session: SessionId) -> Vec<AgentId> {
-    let work = store.work(session, place(), Process::current(), Patience::None).await.unwrap();
+    let work = store
+        .pending_work(session, location(), Process::current(), TakeoverPolicy::Immediate)
+        .await
+        .unwrap();
     let mut found = [work.to_wake, work.to_take_up].concat();
     found.sort();
     found
@@ -160,14 +164,14 @@ pub(crate) fn open(path: &Path) -> Store {
     Store::open(&format!("sqlite://{}", path.display()), Options::default()).unwrap()
 }
 
-/// Polls a future once: a unit of work is then in the writer's queue.
+/// Polls a future once, so that its unit of work is in the writer's queue.
 pub(crate) fn submit<F: Future + ?Sized>(future: Pin<&mut F>) {
-    // Unconstrained: a task that polls more than a hundred of them would be made to pause.
+    // Unconstrained: tokio would make a task pause that polls more than a hundred of them.
     let polled = pin!(unconstrained(future)).poll(&mut Context::from_waker(Waker::noop()));
-    assert!(polled.is_pending(), "nobody can have answered yet");
+    assert!(polled.is_pending(), "there is no answer yet");
 }
 
-/// Keeps all writers waiting until it is dropped.
+/// Blocks all writers until it is dropped.
 pub(crate) struct Blockade(Raw);
 
 impl Blockade {
@@ -184,7 +188,7 @@ impl Drop for Blockade {
     }
 }
 
-/// Says aloud that a test cannot run here.
+/// Prints that a test cannot run here.
 pub(crate) fn skip(reason: &str) {
     use std::io::Write;
     let test = std::thread::current();

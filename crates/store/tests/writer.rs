@@ -1,4 +1,4 @@
-//! The one writer: shared commits, their limits, a full disk, and many processes at one file.
+//! The writer: shared commits, their limits, a full disk, and many processes on one file.
 
 use std::fs;
 use std::io::Write;
@@ -9,19 +9,19 @@ use std::process::{Command, ExitCode, Stdio};
 use ikigai_conversation::{NewMessage, SessionId};
 use ikigai_store::{Next, Outcome, StoreError};
 use ikigai_testkit::driver::Plan;
-use ikigai_testkit::{Kind, PLENTY, TestStore, place, send_to};
+use ikigai_testkit::{Kind, PLENTY, TestStore, location, send_to};
 use uuid::Uuid;
 
 use crate::support::{
-    Blockade, ROOM, Running, agent, check_books, child, driver_process, free_agents, open, skip,
+    Blockade, ROOM, Running, agent, check_database, child, driver_process, free_agents, open, skip,
     submit,
 };
 
-/// Some unit of work, waiting for its answer.
+/// A unit of work that waits for its result.
 type Pending<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + 'a>>;
 
-/// How many transactions the write-ahead log of a database holds, by its own format: a frame that ends one
-/// says how large the database is then.
+/// The number of transactions in a database's write-ahead log: the frame that ends a transaction
+/// contains the size of the database.
 fn commits(database: &Path) -> usize {
     let log = fs::read(format!("{}-wal", database.display())).unwrap();
     let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
@@ -34,7 +34,7 @@ fn commits(database: &Path) -> usize {
 fn sends<'a>(store: &'a TestStore, session: SessionId, count: usize) -> Vec<Pending<'a>> {
     let send = |number| -> Pending<'a> {
         Box::pin(async move {
-            let step = send_to(&agent("0/"), &format!("person {number}"));
+            let step = send_to(&agent("0/"), &format!("user {number}"));
             let sent = store.perform(session, agent("0/"), step, None).await?;
             assert!(matches!(sent, Outcome::Sent { .. }), "{sent:?}");
             Ok(())
@@ -43,8 +43,8 @@ fn sends<'a>(store: &'a TestStore, session: SessionId, count: usize) -> Vec<Pend
     (0..count).map(send).collect()
 }
 
-/// Puts all units into the queue while nobody can write, and then lets them go. Returns their outcomes, and
-/// in how many commits they came about.
+/// Queues all units while nothing can write, and then lets them run. Returns their outcomes, and
+/// the number of commits.
 async fn share(store: &TestStore, mut units: Vec<Pending<'_>>) -> (Vec<Result<(), String>>, usize) {
     let before = commits(&store.path());
     let blockade = Blockade::of(store);
@@ -58,7 +58,7 @@ async fn share(store: &TestStore, mut units: Vec<Pending<'_>>) -> (Vec<Result<()
 }
 
 #[tokio::test]
-async fn what_waits_together_shares_a_commit_of_at_most_256() {
+async fn units_that_wait_together_share_a_commit_of_at_most_256() {
     let store = TestStore::new();
     let session = store.session_with(PLENTY).await;
     for (units, expected) in [(1, 1), (32, 1), (256, 1), (257, 2), (400, 2)] {
@@ -72,7 +72,7 @@ async fn what_waits_together_shares_a_commit_of_at_most_256() {
 async fn a_unit_that_fails_between_31_good_ones_fails_alone() {
     let store = TestStore::new();
     let (session, other) = (store.session_with(PLENTY).await, store.session_with(PLENTY).await);
-    // The poison works when the unit has changed the other session's row already.
+    // The trigger fails after the unit has changed the other session's row.
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON agents
         WHEN NEW.session = (SELECT max(key) FROM sessions)
         BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
@@ -83,7 +83,7 @@ async fn a_unit_that_fails_between_31_good_ones_fails_alone() {
     let mut units = sends(&store, session, 31);
     units.insert(
         15,
-        Box::pin(async { store.add_agent(other, None, place(), ROOM).await.map(drop) }),
+        Box::pin(async { store.add_agent(other, None, location(), ROOM).await.map(drop) }),
     );
     let (mut outcomes, commits) = share(&store, units).await;
     assert_eq!(outcomes.remove(15), Err("Database error: poisoned".to_owned()));
@@ -92,7 +92,7 @@ async fn a_unit_that_fails_between_31_good_ones_fails_alone() {
     assert_eq!(store.number(other_row), before);
 }
 
-/// It took the writer's thread with it, and with that the others' units and the store for good.
+/// It once ended the writer's thread, and with it the others' units and the store.
 #[tokio::test]
 async fn a_unit_that_panics_between_31_good_ones_fails_alone() {
     let store = TestStore::new();
@@ -101,7 +101,7 @@ async fn a_unit_that_panics_between_31_good_ones_fails_alone() {
     units.insert(
         15,
         Box::pin(async {
-            // The mail is in when the text is to be made.
+            // The mail has been inserted when the text is rendered.
             let (lease, id) = (agents[0].lease.clone(), agents[0].id.clone());
             let render = |_: &Outcome| -> NewMessage { panic!("a test's panic, to be caught") };
             let step = send_to(&agent("0/"), "lost");
@@ -112,7 +112,7 @@ async fn a_unit_that_panics_between_31_good_ones_fails_alone() {
     let error = "Database error: a unit of work panicked".to_owned();
     assert_eq!(outcomes.remove(15), Err(error));
     assert_eq!((outcomes, commits), (vec![Ok(()); 31], 1));
-    assert_eq!(store.number("SELECT count(*) FROM mail WHERE body LIKE 'person %'"), 31);
+    assert_eq!(store.number("SELECT count(*) FROM mail WHERE body LIKE 'user %'"), 31);
     assert_eq!(store.number("SELECT count(*) FROM mail"), 31);
     let (outcomes, _) = share(&store, sends(&store, session, 1)).await;
     assert_eq!(outcomes, [Ok(())], "the store works as before");
@@ -125,7 +125,7 @@ async fn dropping_the_store_waits_for_what_was_queued() {
     let blockade = Blockade::of(&store);
     let mut units = sends(&store, session, 50);
     units.iter_mut().for_each(|unit| submit(unit.as_mut()));
-    // Nobody waits for the answers any more.
+    // No caller waits for the results any more.
     drop(units);
     drop(blockade);
     let database = store.close();
@@ -137,7 +137,7 @@ async fn the_queue_holds_1024_units_and_the_next_waits_for_room() {
     let queued = async |wait: bool| {
         let store = TestStore::fast(Kind::Sqlite);
         let session = store.session_with(PLENTY).await;
-        // Mailboxes take 1,000 unread.
+        // Mailboxes are limited to 1,000 unread messages.
         store.raw().script(
             "CREATE TRIGGER seen AFTER INSERT ON mail BEGIN UPDATE mail SET unread = 0 WHERE id = new.id; END",
         );
@@ -156,7 +156,7 @@ async fn the_queue_holds_1024_units_and_the_next_waits_for_room() {
         database.raw().number("SELECT count(*) FROM mail")
     };
     assert_eq!(queued(true).await, 1_100);
-    // Who gives up waiting for room was never in the queue; one unit may be in the writer's hand.
+    // A caller that gave up waiting for room was never in the queue. The writer may hold one unit.
     let given_up = queued(false).await;
     assert!((1_024..=1_025).contains(&given_up), "{given_up}");
 }
@@ -186,16 +186,16 @@ async fn eight_processes_at_one_file_lose_nothing_and_are_never_locked_out() {
     };
     let promised: usize = files.iter().map(sent).sum();
     assert_eq!(usize::try_from(store.number("SELECT count(*) FROM mail")).unwrap(), promised);
-    check_books(store.database(), &files);
+    check_database(store.database(), &files);
 }
 
-/// On a small disk: fills it, shares a commit, makes room, shares another. Prints what everybody was told.
+/// On a small disk: fills it, shares a commit, makes room, shares another. Prints all results.
 pub(crate) fn fill_disk_as_child(arguments: &[String]) -> ExitCode {
     let folder = PathBuf::from(&arguments[0]);
     let store = open(&folder.join("store.db"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let new = SessionId::new(Uuid::now_v7());
-    let session = runtime.block_on(store.create_session(place(), new, PLENTY)).unwrap();
+    let session = runtime.block_on(store.create_session(location(), new, PLENTY)).unwrap();
     let send_all = |what: &str, large: usize, small: usize| {
         let count = async || {
             let agents = store.agents(session).await.unwrap();
@@ -207,7 +207,7 @@ pub(crate) fn fill_disk_as_child(arguments: &[String]) -> ExitCode {
             raw.execute_batch("BEGIN IMMEDIATE").unwrap();
             let body = |number| {
                 let length = if number < large { 16_000 } else { 1 };
-                format!("person {what} {number} {}", "x".repeat(length))
+                format!("user {what} {number} {}", "x".repeat(length))
             };
             let mut units: Vec<_> = (0..large + small)
                 .map(|number| {
@@ -230,12 +230,12 @@ pub(crate) fn fill_disk_as_child(arguments: &[String]) -> ExitCode {
     };
     let ballast = folder.join("ballast");
     send_all("with room", 32, 0);
-    // Leaves some kilobytes, so that it fails on its way and not at its beginning.
+    // Leaves some kilobytes, so that it fails on the way and not at the start.
     let disk = rustix::fs::statvfs(&folder).unwrap();
     let free = disk.f_bavail * disk.f_frsize - 100_000;
     fs::write(&ballast, vec![0; usize::try_from(free).unwrap()]).unwrap();
-    // More than SQLite keeps in memory: it fails in the middle of a unit, and the whole transaction is taken
-    // back at once. There would be room for those that come after it.
+    // More than SQLite keeps in memory: it fails in the middle of a unit, and the whole transaction
+    // is rolled back at once. There would be room for the units after it.
     send_all("when full", 200, 56);
     // Less than that: it fails at the commit.
     send_all("still full", 32, 0);
@@ -270,7 +270,7 @@ fn a_full_disk_in_a_shared_commit_keeps_nothing_and_promises_nothing() {
     let text = String::from_utf8(output.stdout).unwrap();
     let told: Vec<_> = text.lines().filter(|line| line.contains(" unread, ")).collect();
     let full = format!(
-        r#"["No space left for the database {}/store.db: free some, nothing was lost"]"#,
+        r#"["No space left for the database {}/store.db: free some space; nothing was lost"]"#,
         disk.display()
     );
     let expected = [
@@ -281,5 +281,5 @@ fn a_full_disk_in_a_shared_commit_keeps_nothing_and_promises_nothing() {
     ];
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(told, expected, "{stderr}");
-    check_books(folder.path().join("store.db").to_str().unwrap(), &[]);
+    check_database(folder.path().join("store.db").to_str().unwrap(), &[]);
 }

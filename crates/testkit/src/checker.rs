@@ -1,23 +1,28 @@
-//! Accounts for every message of a database that drivers wrote, after whatever happened to them.
+//! Accounts for every message in a database that drivers wrote, after whatever happened to them.
 //!
-//! It opens the database by itself, only for reading, and trusts nothing that the store says about it: it reads
-//! the rows, takes the logs at their word, and compares. Only what a driver never does is beyond it: a person
-//! who makes mail unread again leaves no trace.
+//! It opens the database read-only with its own connection, and does not use the store: it reads
+//! the rows, trusts the logs, and compares them. It only misses what drivers never do: marking mail
+//! unread by the user leaves no trace.
 
-use std::collections::{HashMap, HashSet};
+mod claims;
+mod database;
+
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ikigai_conversation::{AgentId, Body, Kind, Log, Message, MessageId, Time};
+use ikigai_conversation::{Body, Kind, Log, Message, MessageId, Time};
 
 use crate::raw::Raw;
-use crate::test_agent::output_of;
 use crate::view::fault_of_view;
 
-/// Prints what is wrong, one line each, on the standard error. Arguments: the database, then files with the
-/// lines that drivers printed. The exit code is 1 when anything is wrong.
+use claims::{Claim, Claims, Said, claims_of};
+use database::{AgentLog, Database, MailRow};
+
+/// Prints the faults to the standard error, one per line. Arguments: the database, then files with
+/// the lines that drivers printed. The exit code is 1 if there are faults.
 pub fn main(arguments: &[String]) -> ExitCode {
     let (database, acknowledged) = arguments.split_first().expect("DATABASE [ACKNOWLEDGED]…");
     let acknowledged: Vec<PathBuf> = acknowledged.iter().map(PathBuf::from).collect();
@@ -29,32 +34,32 @@ pub fn main(arguments: &[String]) -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// All that is wrong with a database, and with what was promised about it.
+/// All faults of a database, and all broken promises about it.
 pub fn check(database: &str, acknowledged: &[PathBuf]) -> Vec<String> {
-    // Before the rows: drivers may go on meanwhile, and what they promise later is not looked for.
+    // Before the rows: drivers may continue meanwhile, and later promises are not checked.
     let promises: Vec<String> =
         acknowledged.iter().map(|file| fs::read_to_string(file).unwrap_or_default()).collect();
-    let books = match Books::load(database) {
-        Ok(books) => books,
+    let database = match Database::load(database) {
+        Ok(database) => database,
         Err(fault) => return vec![fault],
     };
-    let mut faults = books.damage.clone();
-    books.logs.values().for_each(|log| check_log(log, &mut faults));
-    let claims = books.logs.values().flat_map(claims_of).collect();
+    let mut faults = database.damage.clone();
+    database.logs.values().for_each(|log| check_log(log, &mut faults));
+    let claims = database.logs.values().flat_map(claims_of).collect();
     let claims = Claims::new(claims);
-    books.mail.values().for_each(|mail| check_mail(&books, &claims, mail, &mut faults));
-    claims.all.iter().for_each(|claim| check_claim(&books, &claims, claim, &mut faults));
-    check_order(&books, &mut faults);
+    database.mail.values().for_each(|mail| check_mail(&database, &claims, mail, &mut faults));
+    claims.all.iter().for_each(|claim| check_claim(&database, &claims, claim, &mut faults));
+    check_order(&database, &mut faults);
     let promises = promises.iter().flat_map(|text| text.split_inclusive('\n'));
-    // The last line may be cut by a kill; what it promised nobody has heard.
+    // The last line may be cut by a kill. No reader has seen that promise.
     for line in promises.filter_map(|line| line.strip_suffix('\n')) {
-        check_acknowledged(&books, line, &mut faults);
+        check_acknowledged(&database, line, &mut faults);
     }
     faults
 }
 
-/// What is left undone in a database whose processes have all come to their end, none of them by a kill: mail that
-/// nobody was told of although nothing holds it, children that ended unheard, agents at work, waits.
+/// What is left undone in a database whose processes have all ended without a kill: unannounced
+/// mail that is not held, children without a report, agents at work, waits.
 pub fn check_settled(database: &str) -> Vec<String> {
     let raw = Raw::open(database);
     let mut undone = Vec::new();
@@ -67,10 +72,10 @@ pub fn check_settled(database: &str) -> Vec<String> {
     undone
 }
 
-/// In words of their own: the store's questions are not asked here.
+/// With separate queries: those of the store are not used here.
 const UNDONE: [(&str, &str); 4] = [
     (
-        "mail that nobody was told of",
+        "unannounced mail",
         "SELECT m.id || ' to ' || a.id FROM mail m JOIN agents a ON a.key = m.recipient
             JOIN sessions s ON s.key = a.session
             WHERE m.unread = 1 AND m.told_by IS NULL AND a.state <> 'dead' AND a.mail_held = 0
@@ -89,158 +94,8 @@ const UNDONE: [(&str, &str); 4] = [
     ),
 ];
 
-/// The rows, as they are.
-struct Books {
-    damage: Vec<String>,
-    /// By the key of the agent.
-    logs: HashMap<i64, AgentLog>,
-    mail: HashMap<i64, MailRow>,
-    by_body: HashMap<String, Vec<i64>>,
-}
-
-struct AgentLog {
-    key: i64,
-    agent: AgentId,
-    inherited: Vec<Message>,
-    own: Vec<Message>,
-    /// The own messages that a rewind took back.
-    rewound: HashSet<MessageId>,
-    /// The last rewind, if there is one.
-    last_rewind: i64,
-}
-
-#[derive(Debug)]
-struct MailRow {
-    id: i64,
-    recipient: i64,
-    sender: i64,
-    body: String,
-    unread: bool,
-    sent_by: Option<i64>,
-    told_by: Option<i64>,
-    read_by: Option<i64>,
-    read_by_person: bool,
-}
-
-impl Books {
-    fn load(database: &str) -> Result<Books, String> {
-        let raw = Raw::open(database);
-        // One view of everything, also while others write.
-        raw.script_of("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-        let damage = load_damage(&raw)?;
-        let logs = load_logs(&raw)?;
-        let mail = load_mail(&raw)?;
-        let mut by_body: HashMap<String, Vec<i64>> = HashMap::new();
-        for mail in mail.values() {
-            by_body.entry(mail.body.clone()).or_default().push(mail.id);
-        }
-        Ok(Books { damage, logs, mail, by_body })
-    }
-
-    /// The log message `id`, if it is an own one of the agent `key`.
-    fn message(&self, key: i64, id: i64) -> Option<&Message> {
-        let own = &self.logs.get(&key)?.own;
-        let at = own.binary_search_by_key(&id, |message| message.id.value()).ok()?;
-        own.get(at)
-    }
-}
-
-fn load_damage(raw: &Raw) -> Result<Vec<String>, String> {
-    let mut damage = Vec::new();
-    if raw.is_sqlite() {
-        // A server checks its pages and references itself, all the time.
-        for pragma in ["quick_check", "foreign_key_check"] {
-            let found = raw.try_rows(&format!("PRAGMA {pragma}"), |row| row.text(0))?;
-            let found = found.into_iter().flatten().filter(|found| found != "ok");
-            damage.extend(found.map(|found| format!("{pragma}: {found}")));
-        }
-    }
-    // The registry counts what the mailboxes hold.
-    let sql = "SELECT id FROM agents a WHERE
-        unread <> (SELECT count(*) FROM mail WHERE recipient = a.key AND unread = 1)
-        OR untold <> (SELECT count(*) FROM mail
-            WHERE recipient = a.key AND unread = 1 AND told_by IS NULL)";
-    for agent in raw.try_rows(sql, |row| row.text(0).unwrap_or_default())? {
-        damage.push(format!("the mailbox of {agent} is not as its agent counts it"));
-    }
-    Ok(damage)
-}
-
-fn load_logs(raw: &Raw) -> Result<HashMap<i64, AgentLog>, String> {
-    let sql = "SELECT key, id, inherits, inherits_up_to FROM agents";
-    let agents: Vec<(i64, String, Option<i64>, Option<i64>)> = raw.try_rows(sql, |row| {
-        (row.integer(0).unwrap(), row.text(1).unwrap(), row.integer(2), row.integer(3))
-    })?;
-    let mut own = HashMap::new();
-    for (key, id, ..) in &agents {
-        let id = AgentId::parse(id).map_err(|error| error.to_string())?;
-        own.insert(*key, (id.clone(), load_messages(raw, *key, &id)?));
-    }
-    let parents: HashMap<i64, (i64, i64)> = agents
-        .iter()
-        .filter_map(|(key, _, parent, up_to)| Some((*key, ((*parent)?, up_to.unwrap_or(0)))))
-        .collect();
-    let inherited_of = |key: i64| {
-        let (mut inherited, mut key, mut up_to) = (Vec::new(), key, i64::MAX);
-        while let Some((parent, last)) = parents.get(&key) {
-            up_to = up_to.min(*last);
-            let messages = own[parent].1.iter();
-            let part: Vec<_> = messages.filter(|message| message.id.value() <= up_to).collect();
-            inherited.splice(0..0, part.into_iter().cloned());
-            key = *parent;
-        }
-        inherited
-    };
-    let logs = own.iter().map(|(key, (agent, own))| {
-        let inherited = inherited_of(*key);
-        let log = Log::forked(&inherited, own);
-        let rewound = log.rewound().iter().map(|message| message.id).collect();
-        let rewinds = own.iter().filter(|message| message.kind() == Kind::Rewind);
-        let last_rewind = rewinds.map(|message| message.id.value()).max().unwrap_or(0);
-        let (agent, own) = (agent.clone(), own.clone());
-        (*key, AgentLog { key: *key, agent, inherited, own, rewound, last_rewind })
-    });
-    Ok(logs.collect())
-}
-
-fn load_messages(raw: &Raw, key: i64, agent: &AgentId) -> Result<Vec<Message>, String> {
-    let sql = format!(
-        "SELECT id, kind, content, data, created_at FROM messages WHERE agent = {key} ORDER BY id"
-    );
-    let rows: Vec<(i64, String, String, String, i64)> = raw.try_rows(&sql, |row| {
-        let (id, created_at) = (row.integer(0).unwrap(), row.integer(4).unwrap());
-        (id, row.text(1).unwrap(), row.text(2).unwrap(), row.text(3).unwrap(), created_at)
-    })?;
-    let decode = |(id, kind, content, data, created_at): (i64, String, String, String, i64)| {
-        let body = Body::from_parts(&kind, &data)
-            .map_err(|error| format!("message {id} of {agent} does not decode: {error}"))?;
-        let id = MessageId::new(id).ok_or("a message's id is not positive")?;
-        let created_at = Time::from_millis(created_at);
-        Ok(Message { id, agent: agent.clone(), content, body, created_at })
-    };
-    rows.into_iter().map(decode).collect()
-}
-
-fn load_mail(raw: &Raw) -> Result<HashMap<i64, MailRow>, String> {
-    let sql =
-        "SELECT id, recipient, sender, body, unread, sent_by, told_by, read_by, read_by_person
-        FROM mail";
-    let rows = raw.try_rows(sql, |row| MailRow {
-        id: row.integer(0).unwrap(),
-        recipient: row.integer(1).unwrap(),
-        sender: row.integer(2).unwrap(),
-        body: row.text(3).unwrap(),
-        unread: row.integer(4) == Some(1),
-        sent_by: row.integer(5),
-        told_by: row.integer(6),
-        read_by: row.integer(7),
-        read_by_person: row.integer(8) == Some(1),
-    })?;
-    Ok(rows.into_iter().map(|mail| (mail.id, mail)).collect())
-}
-
-/// Calls and results are pairs once the log is repaired, the view is valid, and no process wrote to the log
-/// after another had taken it over.
+/// Calls and results are pairs in the repaired log, its view is valid, and no process wrote to the
+/// log after another had taken over.
 fn check_log(log: &AgentLog, faults: &mut Vec<String>) {
     let agent = &log.agent;
     let mut open: HashMap<(&str, &str), i64> = HashMap::new();
@@ -283,75 +138,8 @@ fn check_log(log: &AgentLog, faults: &mut Vec<String>) {
     }
 }
 
-/// What a log message says about mail.
-#[derive(Debug)]
-struct Claim {
-    agent: i64,
-    message: i64,
-    said: Said,
-    /// A rewind took it back.
-    rewound: bool,
-    /// A rewind came later; it may have led into a part that was taken back.
-    rewound_after: bool,
-}
-
-#[derive(Debug)]
-enum Said {
-    Sent {
-        mail: i64,
-        to: String,
-    },
-    Read(i64),
-    Listed(Vec<i64>),
-    Announced(Vec<i64>),
-    /// A wait told only how much mail is unread.
-    Counted(u64),
-}
-
-fn claims_of(log: &AgentLog) -> Vec<Claim> {
-    let claim = |message: &Message| {
-        let output = output_of(message);
-        let said = match &message.body {
-            Body::Notification(notification) => {
-                Said::Announced(notification.mail.iter().map(|mail| mail.value()).collect())
-            }
-            _ if output["sent"] == true => {
-                Said::Sent { mail: output["id"].as_i64()?, to: output["to"].as_str()?.to_owned() }
-            }
-            _ if output["body"].is_string() => Said::Read(output["id"].as_i64()?),
-            _ if output["data"]["unread"].is_u64() => {
-                Said::Counted(output["data"]["unread"].as_u64()?)
-            }
-            _ => {
-                let listed = output["messages"].as_array()?;
-                Said::Listed(listed.iter().filter_map(|mail| mail["id"].as_i64()).collect())
-            }
-        };
-        let (agent, id) = (log.key, message.id.value());
-        let (rewound, rewound_after) = (log.rewound.contains(&message.id), log.last_rewind > id);
-        Some(Claim { agent, message: id, said, rewound, rewound_after })
-    };
-    log.own.iter().filter_map(claim).collect()
-}
-
-struct Claims {
-    all: Vec<Claim>,
-    by_message: HashMap<i64, usize>,
-}
-
-impl Claims {
-    fn new(all: Vec<Claim>) -> Claims {
-        let by_message = all.iter().enumerate().map(|(at, claim)| (claim.message, at)).collect();
-        Claims { all, by_message }
-    }
-
-    fn of(&self, message: i64) -> Option<&Claim> {
-        self.by_message.get(&message).map(|at| &self.all[*at])
-    }
-}
-
-/// What a row says must be said by the log message that it names.
-fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<String>) {
+/// What a row says must be confirmed by the log message that it refers to.
+fn check_mail(database: &Database, claims: &Claims, mail: &MailRow, faults: &mut Vec<String>) {
     let id = mail.id;
     let mut wrong = |what: &str| faults.push(format!("mail {id}: {what}"));
     match mail.sent_by.map(|message| (message, claims.of(message))) {
@@ -361,18 +149,18 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
                 wrong("was sent by a message that does not say so");
             }
         }
-        Some((message, None)) if is_report(books, mail, message) => {}
+        Some((message, None)) if is_report(database, mail, message) => {}
         Some((message, None)) => wrong(&format!("was sent by {message}, which is no such result")),
-        None if mail.body.starts_with("person") => {}
+        None if mail.body.starts_with("user") => {}
         None => wrong("exists, and no log says that it was sent"),
     }
     match (mail.unread, mail.read_by, mail.read_by_person) {
         (true, None, false) | (false, None, true) | (false, Some(_), _) => {}
         (true, ..) => wrong("is unread although the row says who read it"),
-        (false, None, false) => wrong("is read, and nobody has read it"),
+        (false, None, false) => wrong("is read, but no log or user read it"),
     }
     if let Some(message) = mail.read_by {
-        let kind = books.message(mail.recipient, message).map(Message::kind);
+        let kind = database.message(mail.recipient, message).map(Message::kind);
         match claims.of(message) {
             Some(Claim { said: Said::Read(read), rewound: false, .. })
                 if *read == id && kind == Some(Kind::ToolResult) => {}
@@ -380,7 +168,7 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
         }
     }
     if let Some(message) = mail.told_by {
-        let kind = books.message(mail.recipient, message).map(Message::kind);
+        let kind = database.message(mail.recipient, message).map(Message::kind);
         let tells = claims.of(message).is_some_and(|claim| {
             !claim.rewound
                 && match &claim.said {
@@ -397,13 +185,13 @@ fn check_mail(books: &Books, claims: &Claims, mail: &MailRow, faults: &mut Vec<S
     }
 }
 
-/// Whether a mail is the last words of a child, sent with the end of a turn: its parent's, and what the child's log
-/// ends with there, or an error, which no log has.
-fn is_report(books: &Books, mail: &MailRow, message: i64) -> bool {
-    let agent = |key: i64| books.logs.get(&key).map(|log| log.agent.clone());
+/// Whether a mail is the report of a child, sent at the end of a turn: to its parent, with the last
+/// answer in the child's log, or an error, which is in no log.
+fn is_report(database: &Database, mail: &MailRow, message: i64) -> bool {
+    let agent = |key: i64| database.logs.get(&key).map(|log| log.agent.clone());
     let is_for_parent =
         agent(mail.sender).and_then(|child| child.parent()) == agent(mail.recipient);
-    let said = books.message(mail.sender, message);
+    let said = database.message(mail.sender, message);
     let is_said = said.is_some_and(|said| {
         let is_of_program = ["Error: ", "(ended without a text)"];
         is_of_program.iter().any(|text| mail.body.starts_with(text))
@@ -412,26 +200,28 @@ fn is_report(books: &Books, mail: &MailRow, message: i64) -> bool {
     is_for_parent && is_said
 }
 
-/// What a log says must be so.
-fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<String>) {
+/// What a log says must be true.
+fn check_claim(database: &Database, claims: &Claims, claim: &Claim, faults: &mut Vec<String>) {
     let message = claim.message;
-    let agent = &books.logs[&claim.agent].agent;
+    let agent = &database.logs[&claim.agent].agent;
     let mut wrong = |what: String| faults.push(format!("{agent} says in {message}: {what}"));
     match &claim.said {
-        // Sent stays sent, whatever a rewind hides.
-        Said::Sent { mail, to } => match books.mail.get(mail) {
+        // Sent mail stays sent, even if a rewind hides the call.
+        Said::Sent { mail, to } => match database.mail.get(mail) {
             Some(row) => {
-                let to_is_right =
-                    books.logs.get(&row.recipient).is_some_and(|log| log.agent.to_string() == *to);
+                let to_is_right = database
+                    .logs
+                    .get(&row.recipient)
+                    .is_some_and(|log| log.agent.to_string() == *to);
                 if row.sent_by != Some(message) || row.sender != claim.agent || !to_is_right {
                     wrong(format!("sent mail {mail} to {to}, and its row says {row:?}"));
                 }
             }
             None => wrong(format!("sent mail {mail}, which is not there")),
         },
-        Said::Read(mail) => match books.mail.get(mail) {
+        Said::Read(mail) => match database.mail.get(mail) {
             Some(row) if row.recipient != claim.agent => {
-                wrong(format!("read mail {mail} of somebody else"));
+                wrong(format!("read mail {mail} of another agent"));
             }
             Some(row) if !claim.rewound_after && (row.unread || row.told_by.is_none()) => {
                 wrong(format!("read mail {mail}, which is not marked"));
@@ -441,7 +231,7 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
         },
         Said::Listed(listed) => {
             for mail in listed {
-                let row = books.mail.get(mail).filter(|row| row.recipient == claim.agent);
+                let row = database.mail.get(mail).filter(|row| row.recipient == claim.agent);
                 let told = row.is_some_and(|row| row.told_by.is_some());
                 if row.is_none() || (!told && !claim.rewound_after) {
                     wrong(format!("listed mail {mail}, which is not told"));
@@ -451,7 +241,7 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
         Said::Counted(_) => {}
         Said::Announced(announced) => {
             for mail in announced {
-                let row = books.mail.get(mail).filter(|row| row.recipient == claim.agent);
+                let row = database.mail.get(mail).filter(|row| row.recipient == claim.agent);
                 let told_by = row.and_then(|row| row.told_by);
                 let twice =
                     told_by.filter(|told| *told != message).and_then(|told| claims.of(told));
@@ -463,15 +253,15 @@ fn check_claim(books: &Books, claims: &Claims, claim: &Claim, faults: &mut Vec<S
     }
 }
 
-/// The order of a mailbox is the order of its ids, and that is the order in which the logs say sent.
-fn check_order(books: &Books, faults: &mut Vec<String>) {
-    let mut mail: Vec<&MailRow> = books.mail.values().collect();
+/// The order of a mailbox is the order of its ids, which is the order in which the logs say sent.
+fn check_order(database: &Database, faults: &mut Vec<String>) {
+    let mut mail: Vec<&MailRow> = database.mail.values().collect();
     mail.sort_by_key(|mail| mail.id);
-    // Those of different sessions have nothing to do with each other.
+    // Different sessions are independent.
     let mut newest: HashMap<i64, i64> = HashMap::new();
-    // A report may come later than what it tells.
+    // A report may be sent later than the answer it contains.
     let by_calls = mail.iter().filter(|mail| {
-        let sent_by = mail.sent_by.and_then(|message| books.message(mail.sender, message));
+        let sent_by = mail.sent_by.and_then(|message| database.message(mail.sender, message));
         sent_by.is_some_and(|message| message.kind() == Kind::ToolResult)
     });
     for (sent_by, mail) in by_calls.filter_map(|mail| Some((mail.sent_by?, mail))) {
@@ -482,18 +272,18 @@ fn check_order(books: &Books, faults: &mut Vec<String>) {
     }
 }
 
-/// What was promised is there, once.
-fn check_acknowledged(books: &Books, line: &str, faults: &mut Vec<String>) {
+/// What was promised exists once.
+fn check_acknowledged(database: &Database, line: &str, faults: &mut Vec<String>) {
     let Some(promise) = line.strip_prefix("ack ") else { return };
     let mut words = promise.splitn(4, ' ');
     let (what, id) = (words.next(), words.next().and_then(|id| id.parse::<i64>().ok()));
-    let row = id.and_then(|id| books.mail.get(&id));
+    let row = id.and_then(|id| database.mail.get(&id));
     match what {
         Some("sent") => {
             let (to, body) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            let copies = books.by_body.get(body).map_or(0, Vec::len);
+            let copies = database.by_body.get(body).map_or(0, Vec::len);
             let in_its_mailbox = row.is_some_and(|row| {
-                row.body == body && books.logs[&row.recipient].agent.to_string() == to
+                row.body == body && database.logs[&row.recipient].agent.to_string() == to
             });
             if !in_its_mailbox || copies != 1 {
                 faults.push(format!("{line:?} was promised, and it is there {copies} times"));

@@ -1,9 +1,9 @@
-//! A process that writes to the database like an agent does, and may die or misbehave on purpose.
+//! A process that writes to the database like an agent, and may die or misbehave on purpose.
 //!
-//! After every accepted step it prints one line that begins with `ack`, flushed: what stands there was
-//! promised. The other lines are `paused`, when it waits for a line on its standard input, and `lost`, when
-//! somebody else has its agent. Exit codes: 0 for all steps done, 3 for a lost lease, 4 for an agent that a
-//! live process runs.
+//! After every accepted step it prints and flushes one line that starts with `ack`: a promise. The
+//! other lines are `paused`, when it waits for a line on its standard input, and `lost`, when
+//! another process has taken over its agent. Exit codes: 0 when all steps are done, 3 for a lost
+//! lease, 4 for an agent that a live process runs.
 
 use std::io::{BufRead, Write};
 use std::pin::pin;
@@ -22,7 +22,8 @@ use crate::raw::Raw;
 use crate::test_agent::{TestAgent, everything, output_of, result_of, said, send_to};
 use crate::test_store::PLENTY;
 
-/// How the driver is told what to do: `--name value` each, as [`arguments`](Plan::arguments) writes them.
+/// The instructions for a driver: `--name value` each, as
+/// [`arguments`](Plan::arguments) writes them.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The address of the database.
@@ -33,43 +34,43 @@ pub struct Plan {
     pub agents: u32,
     /// Which of them this process runs.
     pub agent: u32,
-    /// What it does follows from this.
+    /// The seed for its steps.
     pub seed: u64,
-    /// How many steps it takes.
+    /// The number of its steps.
     pub steps: u32,
-    /// From which step on it kills itself, at that point of a call, if it does.
+    /// The first step and the point of a call at which it may kill itself, if it should.
     pub death: Option<(u32, Point)>,
-    /// In which step it waits, with an open call, for a line on its standard input.
+    /// The step in which it waits, with an open call, for a line on its standard input.
     pub pause: Option<u32>,
-    /// How far its clock is ahead of the machine's.
+    /// How far its clock is ahead of the system clock.
     pub ahead: Duration,
-    /// What it does wrong.
+    /// Its fault.
     pub fault: Fault,
 }
 
-/// A moment in a step.
+/// A point in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
     /// The call is in the log and has not run.
     Opened,
-    /// The unit of work is on its way; nobody knows how far it gets.
+    /// The unit of work is in the writer's queue, and may get anywhere.
     Submitted,
-    /// The commit was answered, nothing was acknowledged.
+    /// The commit was answered, and not acknowledged yet.
     Closed,
 }
 
-/// What a driver may do wrong, to see that somebody notices.
+/// A fault of a driver, to see whether it is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// Sends mail in one commit and writes the result in another; dies between them when it dies while a
-    /// unit is on its way.
+    /// Sends mail in one commit and writes the result in another. If it dies while the unit is
+    /// queued, it dies between them.
     Torn,
-    /// Writes results without asking whether the lease still holds. The store has no way to do that, so it
-    /// is a connection of the driver's own.
+    /// Writes results without checking the lease. The store has no way to do that, so it uses its
+    /// own connection.
     Unfenced,
-    /// Only sends, through a connection of its own that flushes nothing.
+    /// Only sends, with its own connection that flushes nothing.
     Unflushed,
 }
 
@@ -83,7 +84,7 @@ const FAULTS: [(&str, Fault); 4] = [
 ];
 
 impl Plan {
-    /// A faultless run without a death.
+    /// A run without faults and without death.
     pub fn new(database: &str, session: SessionId, agents: u32, agent: u32) -> Plan {
         Plan {
             database: database.to_owned(),
@@ -122,10 +123,10 @@ impl Plan {
         arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
     }
 
-    /// Reads what [`arguments`](Plan::arguments) writes.
+    /// Parses what [`arguments`](Plan::arguments) writes.
     ///
     /// # Panics
-    /// When it is something else.
+    /// If the arguments are invalid.
     pub fn parse(arguments: &[String]) -> Plan {
         let value = |name: &str| {
             let at = arguments.iter().position(|argument| argument == name)?;
@@ -193,14 +194,14 @@ async fn run(plan: &Plan) -> Result<(), StoreError> {
 /// Prints a line and flushes it.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    // In one piece: a line is there or not.
+    // In one write: a line is complete or missing.
     out.write_all(format!("{line}\n").as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
 fn die() -> ! {
     kill_process(getpid(), Signal::KILL).unwrap();
-    unreachable!("nobody outlives SIGKILL")
+    unreachable!("SIGKILL ends this process")
 }
 
 struct Driver<'a> {
@@ -219,7 +220,7 @@ impl Driver<'_> {
         let send = self.plan.fault != Fault::None || self.plan.pause == Some(self.step);
         match if send { 0 } else { self.random.below(20) } {
             0..8 => {
-                let (to, body) = (self.anybody(), self.body("agent"));
+                let (to, body) = (self.any_agent(), self.body("agent"));
                 self.call(send_to(&to, &body)).await
             }
             8..11 => self.call(everything()).await,
@@ -235,11 +236,11 @@ impl Driver<'_> {
         }
     }
 
-    fn anybody(&mut self) -> AgentId {
+    fn any_agent(&mut self) -> AgentId {
         AgentId::top_level(u32::try_from(self.random.below(self.plan.agents.into())).unwrap())
     }
 
-    /// A text that nobody else ever sends, and that says who sends it.
+    /// A unique text that names its sender.
     fn body(&self, who: &str) -> String {
         let Plan { agent, seed, .. } = self.plan;
         format!("{who} {agent}/ {}.{seed}.{}", std::process::id(), self.step)
@@ -275,7 +276,7 @@ impl Driver<'_> {
     async fn close(&self, call: ToolCall, step: Step) -> Result<Message, StoreError> {
         let mut closing = pin!(self.agent.close(&self.store, call, step));
         if self.is_time_to_die(Point::Submitted) {
-            // After this the writer's thread has it.
+            // Now the writer's thread has it.
             let _ = closing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             die();
         }
@@ -296,7 +297,7 @@ impl Driver<'_> {
         self.agent.append(&self.store, result_of(call, &outcome), Next::Request).await
     }
 
-    /// Sends as the store does, marks and all, but asks nobody.
+    /// Sends like the store, including marks, but without its checks.
     fn close_without_the_store(&self, call: &ToolCall, step: Step, synchronous: &str) -> Message {
         let Step::Send { given, body, .. } = step else { panic!("only sending is written twice") };
         let raw = Raw::open(&self.plan.database);
@@ -333,7 +334,7 @@ impl Driver<'_> {
         )
     }
 
-    /// Says what was accepted: `ack sent ID TO BODY`, `ack read ID` or `ack step`.
+    /// Prints what was accepted: `ack sent ID TO BODY`, `ack read ID` or `ack step`.
     fn acknowledge(&mut self, result: &Message) {
         let output = output_of(result);
         let id = output["id"].as_i64().unwrap_or_default();
@@ -358,7 +359,7 @@ impl Driver<'_> {
             }
             Sleep::Asleep => {
                 let (lease, agent) = (self.agent.lease.clone(), self.agent.id.clone());
-                self.store.append_from_person(lease, agent, said("go on", PLENTY)).await?;
+                self.store.append_user_input(lease, agent, said("go on", PLENTY)).await?;
             }
         }
         say("ack step");
@@ -375,7 +376,7 @@ impl Driver<'_> {
     }
 
     async fn person_sends(&mut self) -> Result<(), StoreError> {
-        let (to, body) = (self.anybody(), self.body("person"));
+        let (to, body) = (self.any_agent(), self.body("user"));
         let (session, me) = (self.plan.session, self.agent.id.clone());
         let outcome = self.store.perform(session, me, send_to(&to, &body), Some(PLENTY)).await?;
         if let Outcome::Sent { id, to } = outcome {
@@ -390,7 +391,7 @@ impl Driver<'_> {
             return Ok(());
         }
         let mail = *self.random.one_of(&self.known);
-        // Nothing is promised by that: of mail that was read already it changes nothing.
+        // This promises nothing: reading read mail again changes nothing.
         self.store.perform(session, me, Step::Read(mail), None).await.map(drop)
     }
 }

@@ -1,7 +1,7 @@
-//! A model server that says what the test tells it to, and fails where the test wants it to.
+//! A model server that replies as the test says, and fails where the test wants it to.
 //!
-//! It is a real HTTP server on the loopback device, written on plain sockets: a test decides over every byte
-//! and over the end of every connection. What is asked is captured and can be looked at.
+//! It is a real HTTP server on the loopback device, written on plain sockets: a test controls every
+//! byte and the end of every connection. Requests are captured and can be inspected.
 //!
 //! ```
 //! use ikigai_testkit::{ModelServer, Reply};
@@ -36,29 +36,31 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-pub use captured::{Captured, assert_prefix};
-pub use cast::Cast;
+pub use captured::{CapturedRequest, assert_prefix};
+pub use cast::AgentScripts;
 pub use gate::Gate;
 pub use program::main as scripted_model;
 pub use reply::{Point, Reply};
 
-/// How long anything is waited for. Nothing takes this long unless it never comes.
+/// The time limit of all waits. Nothing takes this long unless it never happens.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A running server. It ends, and its connections with it, when this is dropped.
+/// A running server. Dropping it ends the server and its connections.
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 impl ModelServer {
-    /// A server that gives these replies, one per request. Later requests get a 500.
+    /// A server with these replies, one per request. Later requests get a 500.
     pub fn start(script: impl IntoIterator<Item = Reply>) -> ModelServer {
         ModelServer::on_port(0, Script::List(Mutex::new(script.into_iter().collect())))
     }
 
-    /// A server whose replies follow from the request: so agents can be told apart by what they ask.
-    pub fn choosing(choose: impl Fn(&Captured) -> Reply + Send + Sync + 'static) -> ModelServer {
+    /// A server that chooses a reply for each request, for example by agent.
+    pub fn choosing(
+        choose: impl Fn(&CapturedRequest) -> Reply + Send + Sync + 'static,
+    ) -> ModelServer {
         ModelServer::on_port(0, Script::Choice(Box::new(choose)))
     }
 
@@ -78,23 +80,23 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// `http://127.0.0.1:12345/v1`, which is what servers of the chat format have as their base address.
+    /// `http://127.0.0.1:12345/v1`, the base address for the chat format.
     pub fn base_url(&self) -> String {
         format!("{}/v1", self.url())
     }
 
-    /// Where it listens.
+    /// Its port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What was asked so far, in order.
-    pub fn requests(&self) -> Vec<Arc<Captured>> {
+    /// The requests so far, in order.
+    pub fn requests(&self) -> Vec<Arc<CapturedRequest>> {
         self.shared.seen.lock().unwrap().requests.clone()
     }
 
-    /// What this agent has asked so far, in order.
-    pub fn requests_of(&self, agent: &str) -> Vec<Arc<Captured>> {
+    /// The requests of this agent so far, in order.
+    pub fn requests_of(&self, agent: &str) -> Vec<Arc<CapturedRequest>> {
         let mut requests = self.requests();
         requests.retain(|request| request.agent().as_deref() == Some(agent));
         requests
@@ -105,18 +107,18 @@ impl ModelServer {
         self.shared.seen.lock().unwrap().accepted
     }
 
-    /// Blocks until there were `count` requests, and returns all there are.
-    pub fn wait_for_requests(&self, count: usize) -> Vec<Arc<Captured>> {
+    /// Blocks until there are `count` requests, and returns all of them.
+    pub fn wait_for_requests(&self, count: usize) -> Vec<Arc<CapturedRequest>> {
         self.shared.wait_until("requests", count, |seen| seen.requests.len());
         self.requests()
     }
 
-    /// Blocks until `count` replies have come to where they stall.
+    /// Blocks until `count` replies have reached their stall.
     pub fn wait_for_stalls(&self, count: usize) {
         self.shared.wait_until("stalls", count, |seen| seen.stalls);
     }
 
-    /// Blocks until `count` clients have left a reply that was stalling.
+    /// Blocks until `count` clients have disconnected from a stalled reply.
     pub fn wait_for_departures(&self, count: usize) {
         self.shared.wait_until("departures", count, |seen| seen.departures);
     }
@@ -127,11 +129,11 @@ impl Drop for ModelServer {
         let mut seen = self.shared.seen.lock().unwrap();
         seen.is_over = true;
         for stream in seen.streams.iter().flatten() {
-            // One that the client has closed already is as good as shut down.
+            // Shutting down fails if the client has already closed it.
             let _ = stream.shutdown(Shutdown::Both);
         }
         drop(seen);
-        // Wakes the one that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -158,13 +160,13 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-/// Where replies come from.
+/// The source of replies.
 enum Script {
     List(Mutex<VecDeque<Reply>>),
     Choice(Box<Choose>),
 }
 
-type Choose = dyn Fn(&Captured) -> Reply + Send + Sync;
+type Choose = dyn Fn(&CapturedRequest) -> Reply + Send + Sync;
 
 impl Script {
     fn hangs_up_on_connect(&self) -> bool {
@@ -174,7 +176,7 @@ impl Script {
     }
 }
 
-/// What the server's threads and the test share.
+/// Shared between the server's threads and the test.
 struct Shared {
     script: Script,
     seen: Mutex<Seen>,
@@ -183,17 +185,17 @@ struct Shared {
 
 #[derive(Default)]
 struct Seen {
-    requests: Vec<Arc<Captured>>,
+    requests: Vec<Arc<CapturedRequest>>,
     stalls: usize,
     departures: usize,
     accepted: usize,
     is_over: bool,
-    /// By order of arrival; those that ended are empty.
+    /// In the order of arrival. Closed connections are empty.
     streams: Vec<Option<TcpStream>>,
 }
 
 impl Shared {
-    /// Notes a connection and gives it a place, unless the server is over.
+    /// Records a connection, unless the server is being dropped. Returns its position.
     fn enter(&self, stream: &TcpStream) -> Option<usize> {
         let mut seen = self.seen.lock().unwrap();
         if seen.is_over {
@@ -208,8 +210,9 @@ impl Shared {
         self.seen.lock().unwrap().streams[place] = None;
     }
 
-    /// Keeps a request and says what it gets. One lock around both: the order of requests is that of replies.
-    fn answer(&self, captured: Captured) -> (Arc<Captured>, Reply) {
+    /// Records a request and returns its reply. One lock for both, so that requests and replies
+    /// have the same order.
+    fn answer(&self, captured: CapturedRequest) -> (Arc<CapturedRequest>, Reply) {
         let captured = Arc::new(captured);
         let mut seen = self.seen.lock().unwrap();
         let scripted = match &self.script {
@@ -219,7 +222,7 @@ impl Shared {
         seen.requests.push(Arc::clone(&captured));
         drop(seen);
         self.changed.notify_all();
-        // A choice is made outside the lock: it may take its time, or look at the server.
+        // A choice is made outside the lock: it may take time, or inspect the server.
         let reply = scripted.unwrap_or_else(|| match &self.script {
             Script::List(_) => Reply::error(500, "script is at its end"),
             Script::Choice(choose) => choose(&captured),
@@ -238,7 +241,7 @@ impl Shared {
         let (seen, waited) =
             self.changed.wait_timeout_while(seen, LIMIT, |seen| count(seen) < wanted).unwrap();
         let came = count(&seen);
-        // A panic under the lock would poison it, and the server could not be dropped.
+        // A panic while holding the lock would poison it, and the server could not be dropped.
         drop(seen);
         assert!(!waited.timed_out(), "{came} {what} came, not {wanted}");
     }

@@ -1,4 +1,5 @@
-//! PgBouncer before a server, in transaction mode: every transaction may get another connection.
+//! PgBouncer in front of a server, in transaction mode: each transaction may use another server
+//! connection.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::postgres_server::{as_plain_user, own_folder, spawn_for_good};
 
-/// A pooler that is thrown away.
+/// A temporary pooler.
 #[derive(Debug)]
 pub struct Pooler {
     port: u16,
@@ -18,7 +19,8 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one before the server whose socket is in `folder`; `None` where PgBouncer is not installed.
+    /// Starts PgBouncer in front of the server whose socket is in `folder`; `None` if it is not
+    /// installed.
     pub fn before(folder: &Path) -> Option<Pooler> {
         let program = Path::new("/usr/sbin/pgbouncer");
         if !program.exists() {
@@ -48,7 +50,7 @@ impl Pooler {
         Some(Pooler { port, process, _folder: own })
     }
 
-    /// The address of a database behind it.
+    /// The address of a database through the pooler.
     pub fn address(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }

@@ -1,4 +1,4 @@
-//! A PostgreSQL server that is thrown away.
+//! A temporary PostgreSQL server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use ikigai_postgres::{Address, Client};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-/// The variable by which `./check` passes the address of the server for all test programs.
+/// The variable with the address of the server that `./check` starts for all test programs.
 pub const SERVER_VARIABLE: &str = "IKIGAI_TEST_POSTGRES";
 
-/// A server in a folder of its own, on a socket in it.
+/// A server in its own folder, with a socket there.
 #[derive(Debug)]
 pub struct PostgresServer {
     folder: TempDir,
@@ -26,30 +26,30 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// A fresh server that runs.
+    /// Starts a new server.
     ///
     /// # Panics
-    /// When PostgreSQL is not installed: the tests need it.
+    /// If PostgreSQL is not installed: the tests need it.
     pub fn start() -> PostgresServer {
         let mut server = PostgresServer::make(5432);
         server.start_again();
         server
     }
 
-    /// A fresh server that does not run yet. Its files lie in memory where that can be, so that a flush costs
-    /// nothing.
+    /// A new server that is not started yet. If possible its files are in memory, so that a flush
+    /// costs nothing.
     pub fn make(port: u16) -> PostgresServer {
         PostgresServer::make_in(own_folder(&memory()), port)
     }
 
-    /// One whose files lie on a disk, and that runs: what a flush costs is what it costs there.
+    /// Starts a new server whose files are on a disk, where a flush has its real cost.
     pub fn start_on_disk(place: &Path) -> PostgresServer {
         let mut server = PostgresServer::make_in(own_folder(place), 5432);
         server.start_again();
         server
     }
 
-    /// One that also listens on a port of the loopback, without TLS.
+    /// A server that also listens on a port of the loopback, without TLS.
     pub fn start_on_loopback() -> PostgresServer {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut server = PostgresServer::make(free.local_addr().unwrap().port());
@@ -59,7 +59,7 @@ impl PostgresServer {
         server
     }
 
-    /// One with TLS, under a certificate of its own making for `localhost`.
+    /// A server with TLS and its own certificate for `localhost`.
     pub fn start_with_tls() -> PostgresServer {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut server = PostgresServer::make(free.local_addr().unwrap().port());
@@ -81,8 +81,8 @@ impl PostgresServer {
         self.data().join("server.crt")
     }
 
-    /// Asks whoever comes over the loopback for a login of this kind, as pg_hba.conf names it. The socket stays open to
-    /// all. A server that runs is started again.
+    /// Requires this authentication method, as pg_hba.conf names it, over the loopback. The socket
+    /// needs none. A running server is restarted.
     pub fn require_login(&mut self, kind: &str) {
         let rules = format!("local all all trust\nhost all all all {kind}\n");
         fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
@@ -92,7 +92,7 @@ impl PostgresServer {
         }
     }
 
-    /// That port.
+    /// The port.
     pub fn loopback_port(&self) -> u16 {
         self.port
     }
@@ -107,7 +107,7 @@ impl PostgresServer {
         server
     }
 
-    /// A standby of this server, with all that is in it by now. It does not run yet.
+    /// A standby of this server with its current contents. It is not started yet.
     pub fn standby(&self, port: u16) -> PostgresServer {
         let standby = PostgresServer {
             folder: own_folder(&memory()),
@@ -124,13 +124,13 @@ impl PostgresServer {
         standby
     }
 
-    /// Makes a standby the server that takes writes.
+    /// Promotes a standby.
     pub fn promote(&self) {
         let output = as_user("pg_ctl").arg("promote").arg("-D").arg(self.data()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Starts it, after it was made or killed, and waits until it answers.
+    /// Starts the server, new or killed, and waits until it answers.
     pub fn start_again(&mut self) {
         let listen = if self.listens { "listen_addresses=127.0.0.1" } else { "listen_addresses=" };
         let mut command = as_user("postgres");
@@ -160,7 +160,7 @@ impl PostgresServer {
     fn answers(&self) -> Result<(), String> {
         let address = Address::parse(&self.address("postgres")).unwrap();
         match Client::connect(&address) {
-            // A standby answers, and takes no writes.
+            // A standby answers, but accepts no writes.
             Err(error) if error.code() == Some("25006") => Ok(()),
             connected => connected.map(drop).map_err(|error| error.to_string()),
         }
@@ -171,11 +171,11 @@ impl PostgresServer {
         self.process.is_some()
     }
 
-    /// Ends it at once, as a crash does: nothing is written down that was not flushed.
+    /// Kills it at once, like a crash: unflushed data is lost.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             let pid = rustix::process::Pid::from_child(&process);
-            // The server's "immediate shutdown": its own processes end with it.
+            // An "immediate shutdown", which also ends its child processes.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
             process.wait().unwrap();
         }
@@ -203,15 +203,15 @@ impl Drop for PostgresServer {
     }
 }
 
-/// The address of a fresh database on the server of all tests: the one that `./check` has started, or one that this
-/// test program starts.
+/// The address of a new database on the server for all tests: the one that `./check` has started,
+/// or one that this test program starts.
 pub fn fresh_database() -> String {
     let name = format!("t_{}", Uuid::now_v7().simple());
     with_server(|client| client.script(&format!("CREATE DATABASE {name}")).unwrap());
     server_address().replace("/postgres?", &format!("/{name}?"))
 }
 
-/// Throws a database of [`fresh_database`] away, whoever still uses it.
+/// Drops a database of [`fresh_database`], even if it is in use.
 pub fn drop_database(address: &str) {
     let name = address.rsplit('/').find(|part| part.starts_with("t_")).unwrap_or_default();
     let name = name.split('?').next().unwrap_or_default();
@@ -232,8 +232,8 @@ fn server_address() -> String {
     given.unwrap_or_else(|| SERVER.get_or_init(PostgresServer::start).address("postgres"))
 }
 
-/// Starts a process that ends with this one, whatever happens to it. That hangs on the thread that starts it, so it
-/// is one that never ends.
+/// Starts a process that ends with this one. That depends on the thread that starts it, so the
+/// thread never ends.
 pub(crate) fn spawn_for_good(command: Command) -> Child {
     static STARTER: OnceLock<mpsc::Sender<(Command, mpsc::Sender<Child>)>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {
@@ -250,8 +250,8 @@ pub(crate) fn spawn_for_good(command: Command) -> Child {
     child.recv().unwrap()
 }
 
-/// A program of PostgreSQL. It refuses to run as root, so another user runs it then; and it is ended when this
-/// process is.
+/// A program of PostgreSQL. It refuses to run as root, so it runs as another user then. It ends
+/// with this process.
 #[expect(clippy::disallowed_methods, reason = "tests start processes")]
 pub(crate) fn as_plain_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
@@ -267,7 +267,7 @@ fn as_user(program: &str) -> Command {
     as_plain_user(&programs().join(program))
 }
 
-/// Where PostgreSQL's programs are: the newest of Debian's versions, or what `pg_config` says.
+/// The folder of PostgreSQL's programs: Debian's latest version, or the one from `pg_config`.
 #[expect(clippy::disallowed_methods, reason = "tests start processes")]
 fn programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -303,7 +303,7 @@ fn memory() -> PathBuf {
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
-/// Folders of test programs that are gone: a static is never dropped.
+/// Folders of finished test programs: statics are never dropped.
 fn remove_orphans(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let name = entry.file_name();

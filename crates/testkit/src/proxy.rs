@@ -1,4 +1,4 @@
-//! What stands between a client and a server, and cuts the connection where it is told to.
+//! A proxy between client and server that cuts the connection at chosen points.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// A place to connect to instead of a server.
+/// A proxy for a server.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
@@ -16,7 +16,7 @@ pub struct Proxy {
 
 #[derive(Debug, Default)]
 struct Orders {
-    /// What is still to be cut, in this order.
+    /// The remaining cuts, in this order.
     to_cut: VecDeque<Cut>,
     cuts: u32,
     is_pooler: bool,
@@ -25,18 +25,18 @@ struct Orders {
 /// Where a connection is cut, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// After a commit was done, before its answer gets through.
+    /// After a commit, before its answer gets through.
     AnswerOfCommit,
     /// After a row was inserted, before the answer gets through.
     AnswerOfInsert,
-    /// Before a commit that the server does not know by a name yet gets through.
+    /// Before a commit whose name the server does not know yet gets through.
     Commit,
-    /// Before the so-many-th thing that a client sends from now on gets through.
+    /// Before the n-th message of a client from now on gets through.
     Request(u32),
 }
 
 impl Proxy {
-    /// Stands before the server whose socket is in `folder`.
+    /// Starts in front of the server whose socket is in `folder`.
     pub fn before(address: &str) -> Proxy {
         let host = address.split("host=").nth(1).unwrap().split('&').next().unwrap().to_owned();
         let socket = format!("{host}/.s.PGSQL.5432");
@@ -56,7 +56,7 @@ impl Proxy {
         Proxy { port, orders }
     }
 
-    /// The address of a database behind it.
+    /// The address of a database through the proxy.
     pub fn address(&self, address: &str) -> String {
         let database = address.rsplit('/').find_map(|part| part.split_once("?host="));
         let database = database.map_or_else(
@@ -71,24 +71,24 @@ impl Proxy {
         self.cut_all([cut]);
     }
 
-    /// Cuts one connection after another.
+    /// Cuts several connections, one after another.
     pub fn cut_all<const N: usize>(&self, cuts: [Cut; N]) {
         self.orders.lock().unwrap().to_cut = cuts.into();
     }
 
-    /// How many were cut.
+    /// How many connections were cut.
     pub fn cuts(&self) -> u32 {
         self.orders.lock().unwrap().cuts
     }
 
-    /// Introduces itself to further clients as a pooler does: with a number that is no process of the server.
+    /// Reports a process id to new clients that no backend has, like a pooler.
     pub fn pose_as_pooler(&self) {
         self.orders.lock().unwrap().is_pooler = true;
     }
 }
 
 impl Orders {
-    /// Whether these bytes of a client are held back for ever.
+    /// Whether these bytes of a client never get through.
     fn cuts_request(&mut self, bytes: &[u8]) -> bool {
         match self.to_cut.front_mut() {
             Some(Cut::Request(left)) if *left > 1 => {
@@ -154,7 +154,7 @@ fn pass(client: TcpStream, server: UnixStream, orders: Arc<Mutex<Orders>>) {
     });
 }
 
-/// Changes the number in the message that introduces the server's process.
+/// Changes the process id in the message that reports it.
 fn rename(bytes: &mut [u8]) {
     const INTRODUCTION: [u8; 5] = [b'K', 0, 0, 0, 12];
     if let Some(at) = bytes.windows(5).position(|window| window == INTRODUCTION) {

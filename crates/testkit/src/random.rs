@@ -1,11 +1,11 @@
-//! Numbers that look random and are the same in every run.
+//! Reproducible pseudo-random numbers.
 
-/// A sequence that follows from its seed.
+/// A sequence that only depends on its seed.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of this seed.
+    /// The sequence for this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }

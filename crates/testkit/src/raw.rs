@@ -1,4 +1,4 @@
-//! A connection beside the store's own, to look or to meddle, in either database.
+//! A connection beside the store's own, for inspecting and changing either kind of database.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use ikigai_postgres::{Address, Client};
 use rusqlite::Connection;
 
-/// A connection of its own.
+/// A separate connection.
 pub enum Raw {
     /// To a file.
     Sqlite(Connection),
@@ -14,7 +14,7 @@ pub enum Raw {
     Postgres(RefCell<Client>),
 }
 
-/// A row that it finds.
+/// A row of a query.
 pub enum RawRow<'a> {
     /// In a file.
     Sqlite(&'a rusqlite::Row<'a>),
@@ -23,10 +23,10 @@ pub enum RawRow<'a> {
 }
 
 impl Raw {
-    /// Opens what an address means.
+    /// Opens a database by its address.
     ///
     /// # Panics
-    /// When that cannot be.
+    /// If that fails.
     #[track_caller]
     pub fn open(address: &str) -> Raw {
         if address.starts_with("postgres") {
@@ -47,7 +47,7 @@ impl Raw {
     /// Runs statements.
     ///
     /// # Panics
-    /// When one is refused.
+    /// If one is refused.
     #[track_caller]
     pub fn script(&self, sql: &str) {
         match self {
@@ -56,13 +56,14 @@ impl Raw {
         }
     }
 
-    /// Runs the statements of the database that it is.
+    /// Runs the statements for this kind of database.
     #[track_caller]
     pub fn script_of(&self, sqlite: &str, postgres: &str) {
         self.script(if self.is_sqlite() { sqlite } else { postgres });
     }
 
-    /// Lets the database itself refuse a change of a table: `INSERT ON messages`, when `condition` holds.
+    /// Makes the database refuse a change of a table, such as `INSERT ON
+    /// messages`, if `condition` holds.
     #[track_caller]
     pub fn refuse(&self, change: &str, condition: &str) {
         self.script_of(
@@ -79,13 +80,13 @@ impl Raw {
         );
     }
 
-    /// Takes that back.
+    /// Removes that trigger.
     #[track_caller]
     pub fn allow(&self, table: &str) {
         self.script_of("DROP TRIGGER refuse", &format!("DROP TRIGGER refuse ON {table}"));
     }
 
-    /// What `read` makes of each row that `sql` finds.
+    /// The results of `read` for all rows of a query.
     pub fn try_rows<T>(
         &self,
         sql: &str,
@@ -104,22 +105,22 @@ impl Raw {
         }
     }
 
-    /// The same, for statements that are not refused.
+    /// The same for statements that are never refused.
     ///
     /// # Panics
-    /// When it is.
+    /// If one is.
     #[track_caller]
     pub fn rows<T>(&self, sql: &str, read: impl FnMut(&RawRow<'_>) -> T) -> Vec<T> {
         self.try_rows(sql, read).unwrap()
     }
 
-    /// The number that `sql` asks for.
+    /// The number that a query returns.
     #[track_caller]
     pub fn number(&self, sql: &str) -> i64 {
         self.rows(sql, |row| row.integer(0))[0].unwrap()
     }
 
-    /// The text that `sql` asks for.
+    /// The text that a query returns.
     #[track_caller]
     pub fn text(&self, sql: &str) -> String {
         self.rows(sql, |row| row.text(0)).remove(0).unwrap()

@@ -1,6 +1,6 @@
-//! Judges of requests: what the strictest servers of an API would refuse, is refused here.
+//! Checks requests like the strictest servers of an API.
 //!
-//! They read the JSON of a body and know nothing of what wrote it.
+//! The checks read the JSON of a body and do not depend on the code that wrote it.
 
 pub mod anthropic;
 pub mod chat;

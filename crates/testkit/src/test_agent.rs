@@ -1,4 +1,4 @@
-//! An agent that works on its mail as the real one does.
+//! An agent that handles its mail like a real one.
 
 use std::time::Duration;
 
@@ -7,32 +7,33 @@ use ikigai_conversation::{
     ToolCallId,
 };
 use ikigai_store::{
-    Address, AgentLimits, Awaited, Budget, Context, Ending, InboxFilter, Input, Lease, Named,
-    NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError, Unread, Wait,
+    AgentAddress, AgentLimits, AwaitedAgent, Budget, Ending, ForkContext, InboxFilter, Input,
+    Lease, NamedAgent, NewFork, Next, Outcome, Process, Sleep, Status, Step, Store, StoreError,
+    Unread, Wait,
 };
 use serde_json::{Value, json};
 
-/// An agent with its lease. Its calls are named after the process that makes them, so that a log tells who
-/// wrote what.
+/// An agent with its lease. The ids of its calls contain the process, so that a log shows which
+/// process wrote what.
 #[derive(Debug, Clone)]
 pub struct TestAgent {
-    /// Which agent.
+    /// The agent.
     pub id: AgentId,
-    /// The right to write.
+    /// Its lease.
     pub lease: Lease,
     run: String,
     calls: u32,
 }
 
 impl TestAgent {
-    /// An agent that was taken already, with an empty log.
+    /// An agent that is already claimed, with an empty log.
     pub fn with(lease: Lease, id: AgentId) -> TestAgent {
         let process = Process::current();
         let run = format!("{}.{}", process.pid, process.start);
         TestAgent { id, lease, run, calls: 0 }
     }
 
-    /// Takes an agent for this process, and closes what its log has left open.
+    /// Claims an agent for this process, and closes the open calls in its log.
     pub async fn claim(
         store: &Store,
         session: SessionId,
@@ -96,7 +97,7 @@ impl TestAgent {
         Ok(only(recorded.messages))
     }
 
-    /// A whole call.
+    /// A complete call.
     pub async fn call(&mut self, store: &Store, step: Step) -> Result<Message, StoreError> {
         let call = self.open(store).await?;
         self.close(store, call, step).await
@@ -111,7 +112,7 @@ impl TestAgent {
         })
     }
 
-    /// Forks a child by a call, and returns it, or why there is none.
+    /// Forks a child with a call. Returns it, or why it was refused.
     pub async fn fork(&mut self, store: &Store, fork: NewFork) -> Result<TestAgent, String> {
         let output = output_of(&self.call(store, Step::Fork(fork)).await.unwrap());
         match output["data"]["agent"].as_str() {
@@ -120,7 +121,7 @@ impl TestAgent {
         }
     }
 
-    /// Kills by a call, and returns the dead, or why there are none.
+    /// Kills with a call. Returns the dead, or why it was refused.
     pub async fn kill(&mut self, store: &Store, victim: &AgentId) -> Result<Vec<AgentId>, String> {
         let step = Step::Kill(by_id(victim));
         let output = output_of(&self.call(store, step).await.unwrap());
@@ -132,27 +133,27 @@ impl TestAgent {
         }
     }
 
-    /// Reads a message, and returns the log's result.
+    /// Reads a message, and returns the result in the log.
     pub async fn read(&mut self, store: &Store, mail: MailId) -> Message {
         self.call(store, Step::Read(mail.value())).await.unwrap()
     }
 
-    /// Looks into the whole inbox.
+    /// Lists the whole inbox.
     pub async fn look(&mut self, store: &Store) -> Message {
         self.call(store, everything()).await.unwrap()
     }
 
-    /// Is told of new mail, if there is some that would wake it.
+    /// Announces new mail, if there is mail that would wake it.
     pub async fn announce(&self, store: &Store) -> Result<Option<Message>, StoreError> {
         store.announce(self.lease.clone(), self.id.clone(), notification_of).await
     }
 
-    /// Goes to sleep, unless there is mail.
+    /// Goes idle, unless there is mail.
     pub async fn sleep(&self, store: &Store) -> Result<Sleep, StoreError> {
         self.end(store, Vec::new(), Ending::Answered).await
     }
 
-    /// Ends its turn by an answer.
+    /// Ends its turn with an answer.
     pub async fn answer(&self, store: &Store, text: &str) -> Sleep {
         let response = ResponseId::new(format!("answer of {}", self.id));
         let answer = NewMessage::assistant(text, response);
@@ -170,12 +171,12 @@ impl TestAgent {
         Ok(store.end_turn(lease, agent, messages, ending).await?.sleep)
     }
 
-    /// Marks a point to return to.
+    /// Marks a point to rewind to.
     pub async fn mark(&self, store: &Store) -> MessageId {
         self.append(store, NewMessage::mark(None), Next::Request).await.unwrap().id
     }
 
-    /// Goes back to a message.
+    /// Rewinds to a message.
     pub async fn rewind(&self, store: &Store, to: MessageId) -> Result<Message, StoreError> {
         let message = NewMessage::rewind(to, None);
         store.rewind(self.lease.clone(), self.id.clone(), to, message).await
@@ -186,47 +187,47 @@ fn only(messages: Vec<Message>) -> Message {
     messages.into_iter().next().expect("one was appended")
 }
 
-/// What a person says, and what may be done about it.
+/// User input with a budget.
 pub fn said(text: &str, budget: Budget) -> Input {
     Input { messages: vec![NewMessage::user(text)], budget, model: "test/model".to_owned() }
 }
 
-/// Limits that no test reaches by chance.
+/// Limits that no test reaches by accident.
 pub const ROOM: AgentLimits = AgentLimits { agents: 1_000, depth: 64 };
 
-/// A child to be made, with this context and task.
-pub fn new_fork(context: Context, prompt: Option<&str>) -> NewFork {
+/// A child to fork, with this context and task.
+pub fn new_fork(context: ForkContext, prompt: Option<&str>) -> NewFork {
     let prompt = prompt.map(str::to_owned);
     NewFork { prompt, name: None, context, limits: ROOM, system: None }
 }
 
-/// An agent, named by its id.
-pub fn by_id(id: &AgentId) -> Named {
-    Named { address: Address::Id(id.clone()), given: id.to_string() }
+/// An agent named by its id.
+pub fn by_id(id: &AgentId) -> NamedAgent {
+    NamedAgent { address: AgentAddress::Id(id.clone()), given: id.to_string() }
 }
 
-/// A wait for these agents, or for all children, that nobody ends by the clock.
+/// A wait without a time limit for these agents, or for all children.
 pub fn wait_for(agents: &[&AgentId]) -> Wait {
     Wait { agents: agents.iter().map(|id| by_id(id)).collect(), limit: Duration::MAX }
 }
 
 /// The step that sends `body` to an agent.
 pub fn send_to(to: &AgentId, body: &str) -> Step {
-    Step::Send { to: Address::Id(to.clone()), given: to.to_string(), body: body.to_owned() }
+    Step::Send { to: AgentAddress::Id(to.clone()), given: to.to_string(), body: body.to_owned() }
 }
 
-/// The step that lists a whole mailbox, as far as one page goes.
+/// The step that lists a whole mailbox, up to the limit of a page.
 pub fn everything() -> Step {
     Step::Inbox(InboxFilter { unread: None, from: None, limit: 200, offset: 0 })
 }
 
-/// A notification of all that is new.
+/// A notification of all new mail.
 pub(crate) fn notification_of(unread: &Unread) -> NewMessage {
     let text = format!("[Notification: {} unread]", unread.count);
     NewMessage::notification(text, unread.all_new.clone())
 }
 
-/// The result that a model is given, in the shape of the mail tool's.
+/// The result for a model, in the format of the mail tool.
 pub(crate) fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
     let output = match outcome {
         Outcome::Inbox(page) => {
@@ -244,7 +245,7 @@ pub(crate) fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
         Outcome::Forked(agent) => json!({"success": true, "data": {"agent": agent}}),
         Outcome::Killed(killed) => json!({"success": true, "data": {"killed": killed}}),
         Outcome::Agents(agents) => json!({"success": true, "data": {"agents": agents.len()}}),
-        Outcome::Waited(waited) => {
+        Outcome::WaitEnded(waited) => {
             let results: Vec<Value> = waited.results.iter().map(awaited).collect();
             json!({"success": true, "data": {"results": results, "unread": waited.unread}})
         }
@@ -254,7 +255,7 @@ pub(crate) fn result_of(call: &ToolCall, outcome: &Outcome) -> NewMessage {
     NewMessage::tool_result(call, output.to_string())
 }
 
-fn awaited(awaited: &Awaited) -> Value {
+fn awaited(awaited: &AwaitedAgent) -> Value {
     let status = match &awaited.status {
         Status::Answered(text) => format!("idle: {text}"),
         Status::Failed(error) => format!("idle: error: {error}"),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use ikigai_conversation::{AgentId, SessionId};
-use ikigai_store::{AgentLimits, Budget, Clock, Options, Place, Store};
+use ikigai_store::{AgentLimits, Budget, Clock, Location, Options, Store};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -15,31 +15,31 @@ use crate::postgres_server::{drop_database, fresh_database};
 use crate::raw::Raw;
 use crate::test_agent::TestAgent;
 
-/// A budget that no test uses up by chance.
+/// A budget that no test uses up by accident.
 pub const PLENTY: Budget = Budget { wakes: 1_000_000, requests: 1_000_000 };
 
-/// 2024-01-15T10:30:00Z, when every test begins.
+/// 2024-01-15T10:30:00Z, when every test starts.
 const BEGINNING: i64 = 1_705_314_600_000;
 
-/// Which database.
+/// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
     Sqlite,
-    /// A database on the server of all tests.
+    /// A database on the server for all tests.
     Postgres,
 }
 
-/// A store of its own. Its clock stands still until the test turns it.
+/// A store for one test. Its clock only moves when the test advances it.
 #[derive(Debug)]
 pub struct TestStore {
-    // Declared first, so that it is closed before its database goes.
+    // Declared first, so that it is closed before its database is removed.
     store: Store,
     clock: Arc<AtomicI64>,
     database: TestDatabase,
 }
 
-/// What goes with the test.
+/// The database of a test, which is removed with it.
 #[derive(Debug)]
 pub struct TestDatabase {
     kind: Kind,
@@ -81,7 +81,8 @@ impl TestStore {
         TestStore::in_folder(kind, tempfile::tempdir().unwrap())
     }
 
-    /// One where a flush costs nothing, for tests that commit many thousand times and cut no power.
+    /// A database whose flushes cost nothing, for tests with many thousand
+    /// commits and no power loss.
     pub fn fast(kind: Kind) -> TestStore {
         let memory = Path::new("/dev/shm");
         let folder = match memory.is_dir() {
@@ -98,79 +99,79 @@ impl TestStore {
         TestStore { store, clock, database }
     }
 
-    /// The same database, opened once more as another process would, with the same clock.
+    /// Opens the same database again, like another process, with the same clock.
     pub fn open_again(&self) -> Store {
         open(&self.database.address, &self.clock)
     }
 
-    /// The same, with options of the test's own beside that clock.
+    /// The same with other options.
     pub fn open_with(&self, options: Options) -> Store {
         let mut options = options;
         options.clock = Clock::Manual(Arc::clone(&self.clock));
         Store::open(&self.database.address, options).unwrap()
     }
 
-    /// Closes the store; the database stays, and what was queued is in it.
+    /// Closes the store. The database stays, and contains everything that was queued.
     pub fn close(self) -> TestDatabase {
         drop(self.store);
         self.database
     }
 
-    /// Which database it is.
+    /// The kind of database.
     pub fn kind(&self) -> Kind {
         self.database.kind
     }
 
-    /// The address, with all that is needed to open it.
+    /// The address, with everything that is needed to open it.
     pub fn database(&self) -> &str {
         &self.database.address
     }
 
-    /// The file, of a database that is one.
+    /// The path of a database in a file.
     pub fn path(&self) -> PathBuf {
         assert_eq!(self.database.kind, Kind::Sqlite);
         self.folder().join("store.db")
     }
 
-    /// A folder that goes with the test.
+    /// A folder that is removed with the test.
     pub fn folder(&self) -> &Path {
         self.database.folder.path()
     }
 
-    /// A connection beside the store's own, to look or to meddle.
+    /// A separate connection, for inspecting and changing the database.
     pub fn raw(&self) -> Raw {
         self.database.raw()
     }
 
-    /// The number that `sql` asks for.
+    /// The number that a query returns.
     #[track_caller]
     pub fn number(&self, sql: &str) -> i64 {
         self.raw().number(sql)
     }
 
-    /// Turns the clock on.
+    /// Advances the clock.
     pub fn advance(&self, time: Duration) {
         self.clock.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
-    /// A new session with `agents` top-level agents, all run by this process.
+    /// A new session with `agents` top-level agents, all claimed by this process.
     pub async fn session_of(&self, agents: u32) -> (SessionId, Vec<TestAgent>) {
         let session = self.session_with(PLENTY).await;
         let mut all = Vec::new();
         for number in 0..agents {
             if number > 0 {
                 let limits = AgentLimits { agents: 1_000, depth: 64 };
-                self.add_agent(session, None, place(), limits).await.unwrap();
+                self.add_agent(session, None, location(), limits).await.unwrap();
             }
             all.push(TestAgent::claim(self, session, AgentId::top_level(number)).await.unwrap());
         }
         (session, all)
     }
 
-    /// A new session with agent `0/`, which nobody runs.
+    /// A new session with agent `0/`, which no process runs.
     pub async fn session_with(&self, budget: Budget) -> SessionId {
         let new = SessionId::new(Uuid::now_v7());
-        self.create_session(place(), new, budget).await.unwrap()
+        self.create_session(location(), new, budget).await.unwrap()
     }
 }
 
@@ -188,9 +189,9 @@ impl Deref for TestStore {
     }
 }
 
-/// A place that is nobody's.
-pub fn place() -> Place {
-    Place { machine: "machine".to_owned(), directory: "/work".to_owned() }
+/// A location that does not exist.
+pub fn location() -> Location {
+    Location { machine: "machine".to_owned(), directory: "/work".to_owned() }
 }
 
 fn open(address: &str, clock: &Arc<AtomicI64>) -> Store {

@@ -1,11 +1,11 @@
-//! Whether a model could be sent what it is to see.
+//! Checks whether a model can be sent a view.
 
 use std::collections::VecDeque;
 
 use ikigai_conversation::{Seen, ToolCall};
 
-/// What is wrong with a view, if anything is: each call has exactly one result, right behind the calls of its
-/// response and in their order, and no result is without its call.
+/// The first fault of a view, if there is one. Each call must have exactly one result, right after
+/// the calls of its response and in their order, and each result must have a call.
 pub fn fault_of_view(view: &[Seen<'_>]) -> Option<String> {
     let mut open: VecDeque<&ToolCall> = VecDeque::new();
     let mut closing = false;

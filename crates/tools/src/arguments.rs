@@ -1,5 +1,7 @@
 //! From a call's raw JSON to typed values, with the errors of the dispatcher.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use crate::declaration::ParameterType;
@@ -31,6 +33,14 @@ impl Arguments {
     #[allow(clippy::missing_errors_doc, reason = "as Argument::parse")]
     pub fn take<T: Argument>(&self, name: &'static str) -> Result<T, Refusal> {
         T::parse(self.0.get(name).filter(|value| !value.is_null()), name)
+    }
+}
+
+/// All of them, as JSON on one line.
+impl fmt::Display for Arguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let json = serde_json::to_string(&self.0).map_err(|_| fmt::Error)?;
+        f.write_str(&json)
     }
 }
 

@@ -1,29 +1,42 @@
 //! `bash`: a command, with a bounded output and a time limit.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ikigai_conversation::{EffectKind, Preview, ResultState};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::arguments::{Arguments, Whole};
-use crate::commands::{Order, Running};
+use crate::call::Call;
+use crate::commands::{CommandSpec, RunningCommand};
 use crate::context::Context;
 use crate::declaration::tool;
-use crate::dispatcher::{Call, Tool};
+use crate::effect::Effect;
 use crate::file_error::without_number;
-use crate::gate::Subject;
 use crate::output::{Capture, Output};
-use crate::result::{Outcome, Refusal};
-use crate::sandbox::{Ended, Kind, Sandbox, hint};
+use crate::result::{Execution, ToolResult};
+use crate::sandbox::{EndedCommand, Kind, Sandbox, hint};
+use crate::tool::{BuiltIn, Tool};
 use crate::watchdog::{GRACE, Status};
 
-pub(crate) const TOOL: Tool = Tool { declaration: &Bash::DECLARATION, prepare };
+pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
+    BuiltIn::new(Bash::declaration(), &[EffectKind::Command], prepare).shared()
+}
 
-fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
-    let call = Bash::parse(arguments)?;
+fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
+    let call = Arc::new(Bash::parse(arguments)?);
+    let command = call.command.clone();
     let (leaves_sandbox, wants_network) = (call.sandbox == Some(false), call.network == Some(true));
-    let subject = Subject::Command { command: call.command.clone(), leaves_sandbox, wants_network };
-    Ok(Call::waiting(subject, move |context| async move { call.execute(&context).await }))
+    let effect = Effect::Command { command: command.clone(), leaves_sandbox, wants_network };
+    let work = move |context: Context| {
+        let call = Arc::clone(&call);
+        async move { call.execute(&context).await }
+    };
+    Ok(Call::waiting(work)
+        .with_effects([effect])
+        .shown_as("Bash", &command.clone())
+        .with_preview(move |_| Preview::Command { command: command.clone() }))
 }
 
 tool! {
@@ -63,18 +76,18 @@ enum End {
 }
 
 impl Bash {
-    async fn execute(&self, context: &Context) -> Outcome {
+    async fn execute(&self, context: &Context) -> Execution {
         // What a command that asks for it may reach was decided before, and is in the context.
         let _ = (self.sandbox, self.network);
         if let Err(reason) = self.check() {
-            return Outcome::Failure(format!("Cannot start bash: {reason}"));
+            return ToolResult::failure(&format!("Cannot start bash: {reason}")).into();
         }
         let seconds = self.timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0);
         let (end, mut output) = match self.run(context, Duration::from_secs(seconds)).await {
             Ok(ran) => ran,
             Err(error) => {
                 let reason = without_number(&error.to_string());
-                return Outcome::Failure(format!("Cannot run bash: {reason}"));
+                return ToolResult::failure(&format!("Cannot run bash: {reason}")).into();
             }
         };
         let exit_code = match end {
@@ -84,19 +97,16 @@ impl Bash {
                 let reason = with_words(&without_number(&reason), &output);
                 let place = context.directory().display();
                 let error = format!("Cannot start bash in {place}: {reason}");
-                return match self.lost_sandbox(context) {
-                    Some(kind) => {
-                        let why = format!("the {kind} sandbox could not be had: {reason}");
-                        Outcome::NoSandbox { error, why }
-                    }
-                    None => Outcome::Failure(error),
-                };
+                let why = |kind| format!("the {kind} sandbox could not be had: {reason}");
+                let no_sandbox = self.lost_sandbox(context).map(why);
+                return Execution { no_sandbox, ..ToolResult::failure(&error).into() };
             }
             End::TimedOut => TIMED_OUT,
             End::Interrupted => {
-                return Outcome::Failure(
-                    "Interrupted: the command was ended and may have had effects".to_owned(),
-                );
+                return ToolResult::failure(
+                    "Interrupted: the command was ended and may have had effects",
+                )
+                .into();
             }
         };
         if matches!(end, End::TimedOut) {
@@ -111,7 +121,9 @@ impl Bash {
         {
             output.add_line(line);
         }
-        Outcome::success(output).with("exit_code", exit_code)
+        let state = if exit_code == 0 { ResultState::Succeeded } else { ResultState::Failed };
+        let result = ToolResult::from(output).with("exit_code", exit_code).in_state(state);
+        result.summed_up(format!("exit {exit_code}")).into()
     }
 
     fn hint(
@@ -122,7 +134,11 @@ impl Bash {
         output: &Output,
     ) -> Option<&'static str> {
         let kind = context.commands.likely_kind(sandbox);
-        hint(sandbox, kind, Ended { command: &self.command, exit_code, output: &output.text })
+        hint(
+            sandbox,
+            kind,
+            EndedCommand { command: &self.command, exit_code, output: &output.text },
+        )
     }
 
     /// The kind of sandbox in which a command could not be started. A folder that was moved or replaced is not the
@@ -204,12 +220,12 @@ impl Bash {
         limit: Duration,
         capture: &mut Capture,
     ) -> io::Result<End> {
-        let order = Order {
+        let order = CommandSpec {
             command: &self.command,
             directory: context.directory(),
             variables: &context.variables,
             agent: &context.agent,
-            walls,
+            sandbox: walls,
             avoided: &context.avoided,
         };
         let mut running = context.commands.start(&order).await?;
@@ -249,7 +265,7 @@ fn with_words(reason: &str, words: &Output) -> String {
 
 /// Takes what a command still prints while it is being ended.
 async fn follow_ending(
-    running: &mut Running,
+    running: &mut RunningCommand,
     chunk: &mut Vec<u8>,
     capture: &mut Capture,
 ) -> io::Result<()> {
@@ -263,7 +279,7 @@ async fn follow_ending(
 
 /// Takes what is left in the pipe, and waits only a little for what holds it open.
 async fn drain(
-    running: &mut Running,
+    running: &mut RunningCommand,
     chunk: &mut Vec<u8>,
     capture: &mut Capture,
 ) -> io::Result<()> {

@@ -1,10 +1,11 @@
 //! Caches of build tools, for commands in the sandbox.
 //!
-//! Caches are in the home directory, where commands in the sandbox cannot write. Some tools fail then: go, uv and ccache
-//! always, npm as soon as it downloads something. So their variables point into the session's temporary folder.
+//! Caches are in the home directory, where sandboxed commands cannot write. Some tools fail without
+//! one: go, uv and ccache always, npm as soon as it downloads something. So their variables point
+//! into the session's temporary folder.
 //!
-//! The list has only caches that are useless unless they can be written. What cargo and go have downloaded is used from
-//! the home directory, which takes no more than reading.
+//! The list contains only caches that are useless when read-only. What cargo and go have downloaded
+//! is read from the home directory.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::words::Variables;
 /// The folder of these caches in the session's temporary folder.
 pub const CACHE_FOLDER: &str = "ikigai-caches";
 
-/// The variable that names a cache, where it is without it, and its name in [`CACHE_FOLDER`].
+/// The variable of a cache, its default location, and its name in [`CACHE_FOLDER`].
 const CACHES: [(&str, &str, &str); 5] = [
     ("GOCACHE", ".cache/go-build", "go-build"),
     ("npm_config_cache", ".npm", "npm"),
@@ -24,8 +25,8 @@ const CACHES: [(&str, &str, &str); 5] = [
     ("CCACHE_DIR", ".cache/ccache", "ccache"),
 ];
 
-/// The variables to set for a command that can write to `writable` only. A cache that lies there stays, as does one whose
-/// variable has a special value (`PIP_CACHE_DIR=off`).
+/// The variables to set for a command that can only write to `writable`. Caches in there stay, and
+/// so do those with a special value (`PIP_CACHE_DIR=off`).
 pub(crate) fn writable_caches(environment: &Variables, writable: &[Root]) -> Variables {
     let is_writable = |path: &Path| writable.iter().any(|root| path.starts_with(root.path()));
     let folder = |name: &str| value(environment, name).map(|(_, value)| PathBuf::from(value));
@@ -50,7 +51,7 @@ pub(crate) fn writable_caches(environment: &Variables, writable: &[Root]) -> Var
     replaced.collect()
 }
 
-/// A variable that is set and not empty, as it is spelled: npm takes its own in any case.
+/// A non-empty variable with its name as spelled: npm accepts any case.
 fn value<'a>(environment: &'a Variables, name: &str) -> Option<(&'a OsStr, &'a OsStr)> {
     let mut set = environment.iter().filter(|(_, value)| !value.is_empty());
     let found = set.find(|(set, _)| set.eq_ignore_ascii_case(name));

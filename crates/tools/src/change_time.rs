@@ -1,14 +1,15 @@
-//! Whether the change time of a file or folder shows every change. Nobody can set it, unlike the other times.
+//! Whether the change time of a file or folder reveals every change. Unlike other times it cannot
+//! be set.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A change of a folder may carry the same time as one just before it, since the clock of the kernel makes steps.
-/// What changed within twice the longest of them is looked at again.
+/// Two changes within one tick of the kernel's clock have the same time. What changed within twice
+/// the longest tick is read again.
 pub(crate) const STEP: Duration = Duration::from_millis(20);
 
-/// File systems that note every change of a folder by the clock of this kernel: ext4 and its elders, XFS, Btrfs, F2FS,
-/// bcachefs, ZFS, and what lies in memory or over others.
+/// File systems that timestamp every change of a folder with this kernel's clock: ext4 and its
+/// predecessors, XFS, Btrfs, F2FS, bcachefs, ZFS, in-memory and overlay file systems.
 #[cfg(target_os = "linux")]
 const EXACT: [u32; 9] = [
     0xef53,
@@ -22,7 +23,7 @@ const EXACT: [u32; 9] = [
     0x794c_7630,
 ];
 
-/// Whether a later change carries another time than `changed`, in seconds and nanoseconds.
+/// Whether any later change will have a time other than `changed`, in seconds and nanoseconds.
 pub(crate) fn is_settled(changed: (i64, i64), now: SystemTime) -> bool {
     let settled = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(STEP);
     changed < (settled.as_secs().cast_signed(), settled.subsec_nanos().into())

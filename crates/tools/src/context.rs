@@ -33,8 +33,8 @@ pub struct Context {
     tree: Option<Arc<Tree>>,
     /// Whether those places may be written that a person is always asked for.
     guarded_too: bool,
-    /// Where the path of the call has to lead, links followed; `None` lets it lead anywhere.
-    destination: Option<Arc<Path>>,
+    /// Where the paths of the call have to lead, links followed; `None` lets them lead anywhere.
+    destinations: Option<Arc<[PathBuf]>>,
     pub(crate) output_size: OutputSize,
     pub(crate) commands: Arc<Commands>,
     pub(crate) interrupt: CancellationToken,
@@ -63,7 +63,7 @@ impl Context {
             directory: directory.into(),
             tree: None,
             guarded_too: false,
-            destination: None,
+            destinations: None,
             output_size,
             commands,
             interrupt,
@@ -83,7 +83,7 @@ impl Context {
     }
 
     /// The same, for an agent that remembers files: it overwrites none that it has not seen, and of every call
-    /// it is told what was [touched](crate::Ran::touched).
+    /// it is told what it did to [files](crate::Execution::file).
     #[must_use]
     pub fn remembering(self, memory: Arc<FileMemory>) -> Context {
         Context { memory: Some(memory), ..self }
@@ -134,11 +134,12 @@ impl Context {
         }
     }
 
-    /// The same for one call whose path has to lead [there](crate::Call::destination): what was approved is that
-    /// file, and a link may be changed in the meantime.
+    /// The same for one call whose paths have to lead [there](crate::Call::destinations): what was approved are those
+    /// files, and a link may be changed in the meantime. A call that names no path may use any.
     #[must_use]
-    pub fn leading_to(self, destination: Option<PathBuf>) -> Context {
-        Context { destination: destination.map(Arc::from), ..self }
+    pub fn leading_to(self, destinations: Vec<PathBuf>) -> Context {
+        let destinations = (!destinations.is_empty()).then(|| destinations.into());
+        Context { destinations, ..self }
     }
 
     /// Compares an open folder or file, or a place in an open folder, with what was approved: nothing that happens
@@ -147,8 +148,8 @@ impl Context {
         &self,
         found: impl FnOnce() -> io::Result<PathBuf>,
     ) -> Result<(), FileError> {
-        match &self.destination {
-            Some(destination) if **destination != *found()? => Err(FileError::LeadsElsewhere),
+        match &self.destinations {
+            Some(approved) if !approved.contains(&found()?) => Err(FileError::LeadsElsewhere),
             Some(_) | None => Ok(()),
         }
     }

@@ -3,15 +3,15 @@
 
 use serde_json::{Map, Value, json};
 
-/// What a model and a person are told about a tool.
-#[derive(Debug)]
+/// What a model and a user are told about a tool.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
     /// The name a model calls it by.
-    pub name: &'static str,
+    pub name: String,
     /// One or two sentences for the model.
-    pub description: &'static str,
-    /// In the order in which they are checked and shown; required ones first.
-    pub parameters: &'static [Parameter],
+    pub description: String,
+    /// The JSON schema of its parameters, an object; in the order in which they are checked and shown.
+    pub parameters: Value,
 }
 
 /// One parameter of a tool.
@@ -43,6 +43,23 @@ pub enum ParameterType {
 }
 
 impl Declaration {
+    /// The declaration of a tool with these parameters, required ones first.
+    pub fn new(name: &str, description: &str, parameters: &[Parameter]) -> Declaration {
+        let properties: Map<String, Value> = parameters
+            .iter()
+            .map(|parameter| (parameter.name.to_owned(), parameter.schema()))
+            .collect();
+        let required: Vec<&str> =
+            parameters.iter().filter(|p| p.required).map(|p| p.name).collect();
+        Declaration {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters: json!({
+                "type": "object", "properties": properties, "required": required
+            }),
+        }
+    }
+
     /// The tool as an OpenAI function schema; other providers' forms are derived from this one.
     pub fn schema(&self) -> Value {
         json!({
@@ -50,21 +67,19 @@ impl Declaration {
             "function": {
                 "name": self.name,
                 "description": self.description,
-                "parameters": self.parameters_schema(),
+                "parameters": self.parameters,
             },
         })
     }
 
-    /// The JSON schema of the parameters alone.
-    pub fn parameters_schema(&self) -> Value {
-        let properties: Map<String, Value> = self
-            .parameters
-            .iter()
-            .map(|parameter| (parameter.name.to_owned(), parameter.schema()))
-            .collect();
-        let required: Vec<&str> =
-            self.parameters.iter().filter(|p| p.required).map(|p| p.name).collect();
-        json!({"type": "object", "properties": properties, "required": required})
+    /// The names of the parameters, and whether each is required.
+    pub fn parameter_names(&self) -> Vec<(&str, bool)> {
+        let required = self.parameters["required"].as_array();
+        let is_required =
+            |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+        let properties = self.parameters["properties"].as_object();
+        let names = properties.into_iter().flat_map(|properties| properties.keys());
+        names.map(|name| (name.as_str(), is_required(name))).collect()
     }
 }
 
@@ -107,7 +122,7 @@ pub const fn required_first(parameters: &[Parameter]) -> bool {
     true
 }
 
-/// Declares a tool once: the struct of its typed parameters, its [`Declaration`], and `parse`, which
+/// Declares a tool once: the struct of its typed parameters, its `declaration()`, and `parse`, which
 /// makes the first from the arguments that a model sent. The doc comments are the descriptions that
 /// the model gets, so they are short and written for it.
 ///
@@ -119,7 +134,7 @@ pub const fn required_first(parameters: &[Parameter]) -> bool {
 ///         times: Option<ikigai_tools::Whole<1, 12>>,
 ///     }
 /// }
-/// assert_eq!(Ring::DECLARATION.name, "ring");
+/// assert_eq!(Ring::declaration().name, "ring");
 /// ```
 #[macro_export]
 macro_rules! tool {
@@ -136,19 +151,19 @@ macro_rules! tool {
         }
 
         impl $Tool {
-            pub(crate) const DECLARATION: $crate::Declaration =
-                $crate::Declaration {
-                    name: $name,
-                    description: $crate::declaring::text(concat!($($about),+)),
-                    parameters: &[$(
-                        $crate::Parameter {
-                            name: stringify!($parameter),
-                            description: $crate::declaring::text(concat!($($help),+)),
-                            value: <$Type as $crate::Argument>::TYPE,
-                            required: <$Type as $crate::Argument>::REQUIRED,
-                        }
-                    ),*],
-                };
+            const PARAMETERS: &'static [$crate::Parameter] = &[$(
+                $crate::Parameter {
+                    name: stringify!($parameter),
+                    description: $crate::declaring::text(concat!($($help),+)),
+                    value: <$Type as $crate::Argument>::TYPE,
+                    required: <$Type as $crate::Argument>::REQUIRED,
+                }
+            ),*];
+
+            pub(crate) fn declaration() -> $crate::Declaration {
+                let description = $crate::declaring::text(concat!($($about),+));
+                $crate::Declaration::new($name, description, Self::PARAMETERS)
+            }
 
             #[allow(dead_code, unused_variables, reason = "a declaration alone is one, too")]
             fn parse(
@@ -160,7 +175,7 @@ macro_rules! tool {
 
         // The checks come in the order of the declaration, and what is missing comes before what is wrong.
         const _: () =
-            assert!($crate::declaring::required_first($Tool::DECLARATION.parameters));
+            assert!($crate::declaring::required_first($Tool::PARAMETERS));
     };
 }
 pub(crate) use tool;

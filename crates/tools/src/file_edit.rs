@@ -1,26 +1,38 @@
 //! `file_edit`: one piece of a file replaced by another, byte by byte.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::sync::Arc;
 
+use ikigai_conversation::{EffectKind, Preview};
 use memchr::memmem::Finder;
 
 use crate::arguments::Arguments;
+use crate::call::Call;
 use crate::context::Context;
 use crate::declaration::tool;
-use crate::dispatcher::{Call, Tool};
+use crate::diff::COMPARED_BYTES;
+use crate::effect::Effect;
 use crate::file_error::{FileError, file_name};
-use crate::gate::Subject;
+use crate::present::{Present, whole_change};
 use crate::replace::Target;
-use crate::result::{Achieved, Outcome, Refusal};
-use crate::written::Written;
+use crate::result::{Execution, ToolResult};
+use crate::tool::{BuiltIn, Tool};
+use crate::written::WrittenFile;
 
-pub(crate) const TOOL: Tool = Tool { declaration: &FileEdit::DECLARATION, prepare };
+pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
+    BuiltIn::new(FileEdit::declaration(), &[EffectKind::Write], prepare).shared()
+}
 
-fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
-    let call = FileEdit::parse(arguments)?;
-    let subject = Subject::writes(&call.path);
-    Ok(Call::blocking(subject, move |context| call.execute(context)))
+fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
+    let call = Arc::new(FileEdit::parse(arguments)?);
+    let (effect, path) = (Effect::Write(call.path.clone()), call.path.clone());
+    let previewed = Arc::clone(&call);
+    Ok(Call::blocking(move |context| call.execute(context))
+        .with_effects([effect])
+        .shown_as("Edit", &path)
+        .with_preview(move |context| previewed.preview(context)))
 }
 
 tool! {
@@ -50,19 +62,37 @@ impl<E: Into<FileError>> From<E> for EditError {
 }
 
 impl FileEdit {
-    fn execute(&self, context: &Context) -> Achieved {
+    /// Against the file where the edit would succeed as the file is now; else only what it replaces by what.
+    fn preview(&self, context: &Context) -> Preview {
+        let (path, old, new) = (&self.path, &self.old_string, &self.new_string);
+        let is_everywhere = self.replace_all == Some(true);
+        let remark = is_everywhere.then(|| format!("wherever it stands in {path}"));
+        match Present::of(context, path) {
+            Present::Text(text) if !old.is_empty() => match text.matches(old).count() {
+                1 => whole_change(path, remark, &text, &text.replace(old, new)),
+                2.. if is_everywhere => whole_change(path, remark, &text, &text.replace(old, new)),
+                _ => whole_change(path, remark, old, new),
+            },
+            Present::Text(_) | Present::Nothing | Present::NotShown { .. } | Present::Unknown => {
+                whole_change(path, remark, old, new)
+            }
+        }
+    }
+
+    fn execute(&self, context: &Context) -> Execution {
         if self.old_string.is_empty() {
-            return Outcome::Failure("old_string cannot be empty".to_owned()).into();
+            return ToolResult::failure("old_string cannot be empty").into();
         }
         if self.old_string == self.new_string {
-            return Outcome::Failure("old_string and new_string are identical".to_owned()).into();
+            return ToolResult::failure("old_string and new_string are identical").into();
         }
         let name = file_name(&self.path);
         let failure = match self.edit(context) {
             Ok((count, written)) => {
                 let output = format!("Replaced {count} occurrence(s) in {name}");
-                let success = Outcome::success(output.into()).with("replacements", count);
-                return written.achieved(context, &self.path, success);
+                let success = ToolResult::output(output).with("replacements", count);
+                let after = |before: &[u8]| self.applied_to(before).map(Cow::Owned);
+                return written.execution(context, &self.path, success, after);
             }
             Err(EditError::Occurrences(0)) => format!("String not found in {name}"),
             Err(EditError::Occurrences(count)) => {
@@ -70,11 +100,28 @@ impl FileEdit {
             }
             Err(EditError::File(error)) => error.describe(&self.path),
         };
-        Outcome::Failure(failure).into()
+        ToolResult::failure(&failure).into()
+    }
+
+    /// What a file holds after the edit that held this before, unless that is too large to be compared.
+    fn applied_to(&self, before: &[u8]) -> Option<Vec<u8>> {
+        let mut after = Vec::with_capacity(before.len());
+        scan(&mut &*before, &Finder::new(&self.old_string), |piece| {
+            after.extend_from_slice(match piece {
+                Piece::Other(bytes) => bytes,
+                Piece::Found => self.new_string.as_bytes(),
+            });
+            match after.len() {
+                0..=COMPARED_BYTES => Ok(()),
+                _ => Err(io::ErrorKind::FileTooLarge.into()),
+            }
+        })
+        .ok()?;
+        Some(after)
     }
 
     /// Counts first and writes then: a refused edit costs no writing.
-    fn edit(&self, context: &Context) -> Result<(u64, Written), EditError> {
+    fn edit(&self, context: &Context) -> Result<(u64, WrittenFile), EditError> {
         let _turn = context.turn_to_write();
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         let file = target.existing().ok_or(io::Error::from(rustix::io::Errno::NOENT))?;
@@ -90,7 +137,7 @@ impl FileEdit {
         }
         let write = |output: &mut dyn Write| self.write(&mut reader, &finder, output, count);
         let replaced = target.replace(context.keep(), write)?;
-        let written = Written { path: target.real_path(), replaced, new_folders: 0 };
+        let written = WrittenFile { path: target.real_path(), replaced, new_folders: 0 };
         drop(target);
         Ok((count, written.unless_guarded(context)?))
     }

@@ -1,43 +1,45 @@
-//! What went wrong with a file, in words.
+//! Errors of file operations, and their messages.
 
 use std::io;
 use std::path::Path;
 
 use rustix::io::Errno;
 
-/// Why a file could not be used. `describe` makes the text for the model.
+/// Why a file could not be used. `describe` returns the message for the model.
 #[derive(Debug)]
 pub(crate) enum FileError {
     IsDirectory,
     NotRegular,
     NotDirectory,
     NotText,
-    /// Not beneath the working tree, to which the call is confined.
+    /// Outside the working tree, to which the call is confined.
     Outside,
-    /// Inside, but one of the places that a person is always asked for.
+    /// Inside, but a path that always needs approval.
     Guarded,
-    /// Inside, but where secrets are, or what is ikigai's own.
+    /// Inside, but a place of secrets or of ikigai itself.
     Hidden,
-    /// A link on the way was changed after the call was approved.
+    /// A link on the path was changed after the call was approved.
     LeadsElsewhere,
     Locked,
     ChangedMeanwhile,
-    /// The agent would overwrite what it has never read.
+    /// The agent would overwrite a file that it has never read.
     NotSeen,
-    /// The agent would overwrite what was changed since it has read it.
+    /// The agent would overwrite changes made since it read the file.
     Stale,
-    /// The content is new, but it may not survive a crash of the machine.
+    /// The content is new, but may not survive a system crash.
     NotFlushed(io::Error),
     System(io::Error),
 }
 
 impl FileError {
-    /// The failure in words, with the path as the model gave it.
+    /// The error message, with the path as the model gave it.
     pub(crate) fn describe(&self, path: &str) -> String {
         let path = shorten(path);
         match self {
             FileError::Outside => format!("Not permitted: {path} is outside the working tree"),
-            FileError::Guarded => format!("Not permitted: {path} is only written with a yes"),
+            FileError::Guarded => {
+                format!("Not permitted: {path} can only be written with approval")
+            }
             FileError::Hidden => format!("Not permitted: {}", hidden(&path)),
             FileError::LeadsElsewhere => {
                 format!("Not permitted: {path} no longer leads to the path that was approved")
@@ -47,7 +49,7 @@ impl FileError {
         }
     }
 
-    /// For a write: a name on the way to the file is not that of a folder.
+    /// For writes: a component of the path is not a folder.
     pub(crate) fn of_a_folder(self) -> FileError {
         match self {
             FileError::System(error) if Errno::from_io_error(&error) == Some(Errno::NOTDIR) => {
@@ -69,7 +71,7 @@ impl FileError {
             | FileError::LeadsElsewhere => "Not permitted".to_owned(),
             FileError::Locked => "File is locked by another process".to_owned(),
             FileError::ChangedMeanwhile => {
-                "File was changed by somebody else at the same time, try again".to_owned()
+                "File was changed by another program at the same time, try again".to_owned()
             }
             FileError::NotSeen => "Not read before".to_owned(),
             FileError::Stale => CHANGED_SINCE.to_owned(),
@@ -81,14 +83,14 @@ impl FileError {
     }
 }
 
-/// Why nothing in a hidden place is read or written without a yes.
+/// Why a hidden file is neither read nor written without approval.
 pub(crate) fn hidden(path: &str) -> String {
     format!("{path} is where secrets or ikigai's own files are kept")
 }
 
 const CHANGED_SINCE: &str = "File changed since you read it";
 
-/// The words for a stale write when it is known who was quicker: `by agent 0/1/, 40 seconds ago`.
+/// The message for a stale write if the other writer is known: `by agent 0/1/, 40 seconds ago`.
 pub(crate) fn describe_stale(path: &str, by: &str) -> String {
     format!("{CHANGED_SINCE} ({by}): {}", shorten(path))
 }
@@ -108,25 +110,25 @@ impl From<Errno> for FileError {
 fn system_reason(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NOTDIR) => "File not found".to_owned(),
-        // BADF: a file that may be written but not read was opened for writing only, and then read.
+        // BADF: reading a file that is writable but not readable, and was opened for writing only.
         Some(Errno::ACCESS | Errno::PERM | Errno::BADF) => "Permission denied".to_owned(),
         Some(Errno::ISDIR) => "Is a directory".to_owned(),
         // Opening a socket.
         Some(Errno::NXIO) => "Not a regular file".to_owned(),
         Some(Errno::NOSPC) => "No space left on device".to_owned(),
         Some(_) => without_number(&error.to_string()),
-        // No system call was made: the path holds a NUL character, so no file can have that name.
+        // Not a system error: the path contains a NUL character, so no such file can exist.
         None if error.kind() == io::ErrorKind::InvalidInput => "File not found".to_owned(),
         None => error.to_string(),
     }
 }
 
-/// The system's words without Rust's `(os error 36)`.
+/// The system's message without Rust's `(os error 36)`.
 pub(crate) fn without_number(message: &str) -> String {
     message.split(" (os error").next().unwrap_or(message).to_owned()
 }
 
-/// A path of up to this many characters is quoted whole; the system allows none longer.
+/// Longer paths are cut in messages; the system does not allow them.
 const SHOWN_PATH: usize = 4_096;
 
 pub(crate) fn shorten(path: &str) -> String {
@@ -136,7 +138,7 @@ pub(crate) fn shorten(path: &str) -> String {
     }
 }
 
-/// The last part of a path, as the messages name a file.
+/// The last component of a path, as used in messages.
 pub(crate) fn file_name(path: &str) -> String {
     Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -2,27 +2,34 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::sync::Arc;
 
 use rustix::fs::fstat;
 
+use ikigai_conversation::EffectKind;
+
 use crate::arguments::{Arguments, Whole};
+use crate::call::Call;
 use crate::context::Context;
 use crate::declaration::tool;
-use crate::dispatcher::{Call, Tool};
+use crate::effect::Effect;
 use crate::file_error::FileError;
-use crate::gate::Subject;
+use crate::file_use::{FileUse, Sight};
 use crate::looks::Fingerprint;
 use crate::output::{Capture, Output};
 use crate::place::path_of;
-use crate::result::{Achieved, Outcome, Refusal};
-use crate::touched::{Sight, Touched};
+use crate::result::{Execution, ToolResult, counted};
+use crate::tool::{BuiltIn, Tool};
 
-pub(crate) const TOOL: Tool = Tool { declaration: &FileRead::DECLARATION, prepare };
+pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
+    BuiltIn::new(FileRead::declaration(), &[EffectKind::Read], prepare).shared()
+}
 
-fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
+fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
     let call = FileRead::parse(arguments)?;
-    let subject = Subject::reads(&call.path);
-    Ok(Call::blocking(subject, move |context| call.execute(context)))
+    let (effect, subject) = (Effect::Read(call.path.clone()), call.subject());
+    let work = move |context: &Context| call.execute(context);
+    Ok(Call::blocking(work).with_effects([effect]).shown_as("Read", &subject))
 }
 
 tool! {
@@ -46,23 +53,27 @@ const PROBE: usize = 8 * 1024;
 const GROWTH_LIMIT: u64 = 64 * 1024 * 1024;
 
 impl FileRead {
-    fn execute(&self, context: &Context) -> Achieved {
+    /// The path, and which lines of it.
+    fn subject(&self) -> String {
+        let first = self.offset.map(|first| format!(" from line {}", first.0));
+        let count = self.limit.map(|count| format!(", {}", counted(count.0, "line", "lines")));
+        [Some(self.path.clone()), first, count].into_iter().flatten().collect()
+    }
+
+    fn execute(&self, context: &Context) -> Execution {
         let opened = context.open_to_read(&self.path);
         // Before it is read: what is written to it meanwhile may not have been seen.
         let sight = opened.as_ref().ok().and_then(|(file, _)| self.sight(context, file));
         match opened.and_then(|(file, length)| self.read(context, file, length)) {
             Ok(output) => {
-                let lossy = output.lossy;
-                let outcome = Outcome::success(output);
-                let outcome = if lossy { outcome.with("lossy", true) } else { outcome };
-                match outcome.unless_interrupted(context) {
-                    outcome @ Outcome::Success { .. } => {
-                        Achieved { outcome, touched: sight.map(Touched::Saw) }
-                    }
-                    outcome @ (Outcome::Failure(_) | Outcome::NoSandbox { .. }) => outcome.into(),
-                }
+                let (lossy, line) = (output.lossy, lines_of(&output));
+                let result = ToolResult::from(output).summed_up(line);
+                let result = if lossy { result.with("lossy", true) } else { result };
+                let result = result.unless_interrupted(context);
+                let file = sight.filter(|_| result.is_success()).map(FileUse::Read);
+                Execution { file, ..result.into() }
             }
-            Err(error) => Outcome::Failure(error.describe(&self.path)).into(),
+            Err(error) => ToolResult::failure(&error.describe(&self.path)).into(),
         }
     }
 
@@ -95,6 +106,12 @@ impl FileRead {
         }
         Ok(selection.output.finish())
     }
+}
+
+/// How many lines of the file it has, without the one that says where it was cut.
+fn lines_of(output: &Output) -> String {
+    let count = output.text.lines().count().saturating_sub(usize::from(output.truncated));
+    counted(count as u64, "line", "lines")
 }
 
 /// The lines that were asked for, picked out of a stream of chunks.

@@ -1,22 +1,35 @@
 //! `file_write`: a file's whole content, in one step.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ikigai_conversation::{EffectKind, Preview};
+
 use crate::arguments::Arguments;
+use crate::call::Call;
 use crate::context::Context;
 use crate::declaration::tool;
-use crate::dispatcher::{Call, Tool};
+use crate::effect::Effect;
 use crate::file_error::{FileError, file_name};
-use crate::gate::Subject;
+use crate::file_use::{FileUse, Sight, Stale};
+use crate::present::{Present, whole_change};
 use crate::replace::Target;
-use crate::result::{Achieved, Outcome, Refusal};
-use crate::touched::{Sight, Stale, Touched};
-use crate::written::Written;
+use crate::result::{Execution, ToolResult};
+use crate::tool::{BuiltIn, Tool};
+use crate::written::WrittenFile;
 
-pub(crate) const TOOL: Tool = Tool { declaration: &FileWrite::DECLARATION, prepare };
+pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
+    BuiltIn::new(FileWrite::declaration(), &[EffectKind::Write], prepare).shared()
+}
 
-fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
-    let call = FileWrite::parse(arguments)?;
-    let subject = Subject::writes(&call.path);
-    Ok(Call::blocking(subject, move |context| call.execute(context)))
+fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
+    let call = Arc::new(FileWrite::parse(arguments)?);
+    let (effect, path) = (Effect::Write(call.path.clone()), call.path.clone());
+    let previewed = Arc::clone(&call);
+    Ok(Call::blocking(move |context| call.execute(context))
+        .with_effects([effect])
+        .shown_as("Write", &path)
+        .with_preview(move |context| previewed.preview(context)))
 }
 
 tool! {
@@ -33,32 +46,53 @@ tool! {
 const ATTEMPTS: u32 = 10;
 
 impl FileWrite {
-    fn execute(&self, context: &Context) -> Achieved {
+    fn preview(&self, context: &Context) -> Preview {
+        let path = &self.path;
+        let (old, remark) = match Present::of(context, path) {
+            Present::Nothing => (String::new(), None),
+            Present::Text(old) => (old, None),
+            Present::NotShown { bytes } => {
+                let remark = format!("{path}: all {bytes} bytes of the file are replaced by");
+                (String::new(), Some(remark))
+            }
+            Present::Unknown => {
+                (String::new(), Some(format!("{path}: whatever it holds is replaced by")))
+            }
+        };
+        whole_change(path, remark, &old, &self.content)
+    }
+
+    fn execute(&self, context: &Context) -> Execution {
         let mut attempts = 1..=ATTEMPTS;
         loop {
             attempts.next();
             return match self.write(context) {
-                Ok(written) => written.achieved(context, &self.path, self.success()),
+                Ok(written) => {
+                    let after = Some(Cow::Borrowed(self.content.as_bytes()));
+                    written.execution(context, &self.path, self.success(), |_| after)
+                }
                 Err(Refused::Overtaken) if !attempts.is_empty() => continue,
                 Err(Refused::Overtaken) => {
-                    Outcome::Failure(FileError::ChangedMeanwhile.describe(&self.path)).into()
+                    ToolResult::failure(&FileError::ChangedMeanwhile.describe(&self.path)).into()
                 }
-                Err(Refused::File(error)) => Outcome::Failure(error.describe(&self.path)).into(),
+                Err(Refused::File(error)) => {
+                    ToolResult::failure(&error.describe(&self.path)).into()
+                }
                 Err(Refused::Stale(stale)) => {
-                    let outcome = Outcome::Failure(FileError::Stale.describe(&self.path));
-                    Achieved { outcome, touched: Some(Touched::Stale(stale)) }
+                    let result = ToolResult::failure(&FileError::Stale.describe(&self.path));
+                    Execution { file: Some(FileUse::Stale(stale)), ..result.into() }
                 }
             };
         }
     }
 
-    fn success(&self) -> Outcome {
+    fn success(&self) -> ToolResult {
         let bytes = self.content.len();
         let output = format!("Wrote {bytes} bytes to {}", file_name(&self.path));
-        Outcome::success(output.into()).with("bytes", bytes)
+        ToolResult::output(output).with("bytes", bytes)
     }
 
-    fn write(&self, context: &Context) -> Result<Written, Refused> {
+    fn write(&self, context: &Context) -> Result<WrittenFile, Refused> {
         let _turn = context.turn_to_write();
         let mut target = Target::lock(context.place_to_write(&self.path)?)?;
         self.require_seen(context, &target)?;
@@ -70,7 +104,8 @@ impl FileWrite {
             FileError::ChangedMeanwhile if is_new => Refused::Overtaken,
             error => Refused::File(error),
         })?;
-        let written = Written { path: target.real_path(), replaced, new_folders: folders.keep() };
+        let written =
+            WrittenFile { path: target.real_path(), replaced, new_folders: folders.keep() };
         drop(target);
         Ok(written.unless_guarded(context)?)
     }

@@ -1,4 +1,4 @@
-//! Opening what must be a regular file.
+//! Opens regular files.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,10 +9,11 @@ use rustix::fs::{FileType, OFlags, Stat, fstat, lstat, stat};
 use crate::file_error::FileError;
 use crate::place::Place;
 
-/// Opens a regular file for reading, wherever it is, together with its length at that moment.
+/// Opens a regular file for reading, whether it is in the tree or not, and returns its current
+/// length.
 ///
-/// A FIFO, a socket or a device is refused without being opened, where it would block or act; should one
-/// take the file's place in between, the open does not block and the second look refuses it.
+/// FIFOs, sockets and devices are refused without opening them, since that could block or have
+/// effects. If one appears in between, the open does not block, and the second check refuses it.
 pub(crate) fn open_anywhere(path: &Path) -> Result<(File, u64), FileError> {
     require_regular(&stat(path)?)?;
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -20,10 +21,11 @@ pub(crate) fn open_anywhere(path: &Path) -> Result<(File, u64), FileError> {
     with_length(file)
 }
 
-/// Opens a regular file for reading, and nothing else: a FIFO would be waited for, and a device may act.
+/// Opens a regular file for reading. Anything else is refused: opening a FIFO would block, and a
+/// device could act.
 ///
 /// # Errors
-/// It cannot be opened, or is no regular file.
+/// If it cannot be opened or is not a regular file.
 pub fn open_regular(path: &Path) -> std::io::Result<File> {
     open_anywhere(path).map(|(file, _)| file).map_err(|error| match error {
         FileError::System(error) => error,
@@ -31,7 +33,7 @@ pub fn open_regular(path: &Path) -> std::io::Result<File> {
     })
 }
 
-/// The same as [`open_anywhere`], unless `path` itself is a link.
+/// Like [`open_anywhere`], but fails if `path` itself is a link.
 pub(crate) fn open_named(path: &Path) -> Result<(File, u64), FileError> {
     require_regular(&lstat(path)?)?;
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
@@ -39,7 +41,7 @@ pub(crate) fn open_named(path: &Path) -> Result<(File, u64), FileError> {
     with_length(file)
 }
 
-/// The same for a file whose place was found already.
+/// The same for a file that has been located already.
 pub(crate) fn open_at(place: &Place) -> Result<(File, u64), FileError> {
     require_regular(&place.stat()?.ok_or(rustix::io::Errno::NOENT)?)?;
     with_length(place.open(OFlags::RDONLY)?)

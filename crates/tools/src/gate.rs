@@ -1,7 +1,8 @@
 //! Whether a call may be carried out: the mode decides, and the person's rules before it.
 //!
-//! [`Gate::judge`] is pure: it is told the [`Facts`] of a call, which `Call::facts` finds out, and gives a
-//! [`Verdict`]. It asks nobody and starts nothing. Rules are tried in order and the first that matches counts;
+//! [`Gate::judge`] is pure: it is given the [`Fact`]s of a call, one for each of its effects, which `Call::facts` finds
+//! out, and gives a [`Verdict`]. It knows effects and no tools; a call with several is as good as its worst one. It asks
+//! nobody and starts nothing. Rules are about the tools that they name, and are tried in order and the first that matches counts;
 //! for a command that holds for each of its parts, and the whole is as good as its worst part. A rule that grants
 //! counts only for commands in a small language that is read exactly as bash reads it (`gate/strict.rs`); a rule
 //! that forbids counts for whatever it may be meant for (`gate/shell.rs`, and `gate/runners.rs` for what a program
@@ -24,18 +25,24 @@ use std::sync::Arc;
 
 pub use ikigai_conversation::Mode;
 
-pub use facts::{Access, Facts, FileFacts, Whereabouts};
-pub(crate) use facts::{Subject, without_dots};
+pub(crate) use facts::without_dots;
+pub use facts::{Access, Fact, FileFacts, Whereabouts};
 pub use rule::{Decision, Rule, path_pattern};
 
+use ikigai_conversation::EffectKind;
+
 use crate::file_error::{hidden, shorten};
-use crate::result::{Outcome, ToolResult};
-use command::Said;
+use crate::result::ToolResult;
+use command::Judgement;
 use rule::render_rules;
 
-/// Whether a model is offered a tool in a mode.
-pub fn offers(mode: Mode, tool: &str) -> bool {
-    mode != Mode::Read || !["bash", "file_write", "file_edit"].contains(&tool)
+/// Whether a model is offered a tool whose calls may have these effects. In mode `read` all of them have to be harmless.
+pub fn offers(mode: Mode, effects: &[EffectKind]) -> bool {
+    let is_harmless = |kind: &EffectKind| match kind {
+        EffectKind::Read | EffectKind::Database => true,
+        EffectKind::Write | EffectKind::Command | EffectKind::Host | EffectKind::Unknown => false,
+    };
+    mode != Mode::Read || (!effects.is_empty() && effects.iter().all(is_harmless))
 }
 
 /// How far a call that is permitted may reach.
@@ -51,6 +58,22 @@ pub enum Reach {
     Anywhere,
     /// Wherever the user may: mode full.
     Full,
+}
+
+impl Reach {
+    /// As far as both; `None` where nothing reaches exactly that far.
+    fn and(self, other: Reach) -> Option<Reach> {
+        match (self, other) {
+            (Reach::Full, _) | (_, Reach::Full) => Some(Reach::Full),
+            (Reach::Anywhere, _) | (_, Reach::Anywhere) => Some(Reach::Anywhere),
+            (Reach::Tree, reach) | (reach, Reach::Tree) => Some(reach),
+            (Reach::Network, Reach::Network) => Some(Reach::Network),
+            (Reach::TreeAndGuarded, Reach::TreeAndGuarded) => Some(Reach::TreeAndGuarded),
+            (Reach::Network, Reach::TreeAndGuarded) | (Reach::TreeAndGuarded, Reach::Network) => {
+                None
+            }
+        }
+    }
 }
 
 /// Whether commands can be kept in a sandbox on this machine.
@@ -74,6 +97,27 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The verdict about a call that would do two things: the worse one.
+    fn and(self, other: Verdict) -> Verdict {
+        match (self, other) {
+            (Verdict::Deny(why), _) | (_, Verdict::Deny(why)) => Verdict::Deny(why),
+            (Verdict::Allow(one), Verdict::Allow(other)) => match one.and(other) {
+                Some(reach) => Verdict::Allow(reach),
+                None => Verdict::Ask(Question {
+                    why: "the call wants protected paths and the network at once".to_owned(),
+                    reach: Reach::Anywhere,
+                    rule: None,
+                }),
+            },
+            (Verdict::Ask(question), Verdict::Allow(reach))
+            | (Verdict::Allow(reach), Verdict::Ask(question)) => {
+                let reach = question.reach.and(reach).unwrap_or(Reach::Anywhere);
+                Verdict::Ask(Question { reach, ..question })
+            }
+            (Verdict::Ask(one), Verdict::Ask(other)) => Verdict::Ask(one.and(other)),
+        }
+    }
+
     /// The same verdict, where a question has this reason if there is one.
     #[must_use]
     pub fn because(self, why: Option<String>) -> Verdict {
@@ -96,9 +140,22 @@ pub struct Question {
 }
 
 impl Question {
-    /// What stands in the result when nobody can be asked.
+    /// Both questions as one.
+    fn and(self, other: Question) -> Question {
+        let join = |one: String, other: String, between: &str| match one == other {
+            true => one,
+            false => format!("{one}{between}{other}"),
+        };
+        Question {
+            why: join(self.why, other.why, "; "),
+            reach: self.reach.and(other.reach).unwrap_or(Reach::Anywhere),
+            rule: self.rule.zip(other.rule).map(|(one, other)| join(one, other, "\n")),
+        }
+    }
+
+    /// The result where the user cannot be asked.
     pub fn refusal(&self) -> ToolResult {
-        refusal(&format!("{self}"))
+        ToolResult::refused(&self.to_string(), self.rule.clone())
     }
 }
 
@@ -120,12 +177,12 @@ impl fmt::Display for Question {
 
 /// The result of a call that is not permitted.
 pub fn refusal(why: &str) -> ToolResult {
-    Outcome::Failure(format!("Not permitted: {why}")).into()
+    ToolResult::refused(why, None)
 }
 
 /// The result of a call for which nobody answered before the turn was ended.
 pub fn interrupted() -> ToolResult {
-    Outcome::Failure("Interrupted: it was not carried out".to_owned()).into()
+    ToolResult::failure("Interrupted: it was not carried out")
 }
 
 /// The mode and the rules of a session.
@@ -142,23 +199,34 @@ impl Gate {
         Gate { mode, sandbox, rules: rules.into() }
     }
 
-    /// Judges a call of `tool`.
-    pub fn judge(&self, tool: &str, facts: &Facts) -> Verdict {
-        if !offers(self.mode, tool) {
+    /// Judges a call of `tool` by what it would do. Of a call that says nothing about that, nothing is known.
+    pub fn judge(&self, tool: &str, facts: &[Fact]) -> Verdict {
+        let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.tool == tool).collect();
+        let verdicts = facts.iter().map(|fact| self.judge_fact(&rules, tool, fact));
+        let worst = verdicts.reduce(Verdict::and);
+        let worst = worst.unwrap_or_else(|| self.judge_fact(&rules, tool, &Fact::Unknown));
+        match (self.mode, worst) {
+            (Mode::Full, Verdict::Ask(_) | Verdict::Allow(_)) => Verdict::Allow(Reach::Full),
+            (Mode::Read | Mode::Work | Mode::Full, verdict) => verdict,
+        }
+    }
+
+    fn judge_fact(&self, rules: &[&Rule], tool: &str, fact: &Fact) -> Verdict {
+        if self.mode == Mode::Read && !may_be_in_mode_read(rules, fact) {
             return Verdict::Deny(format!("{tool} is not offered in mode read"));
         }
-        let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.tool == tool).collect();
-        let verdict = match facts {
-            Facts::Command { command, leaves_sandbox, wants_network } => {
+        match fact {
+            Fact::Command { command, leaves_sandbox, wants_network } => {
                 let need = self.need(*leaves_sandbox, *wants_network);
-                judge_command(&rules, command, need)
+                judge_command(rules, tool, command, need)
             }
-            Facts::File(file) => judge_file(&rules, tool, file),
-            Facts::Other => judge_other(&rules, tool),
-        };
-        match (self.mode, verdict) {
-            (Mode::Full, Verdict::Ask(_) | Verdict::Allow(_)) => Verdict::Allow(Reach::Full),
-            (_, verdict) => verdict,
+            Fact::File(file) => judge_file(rules, tool, file),
+            Fact::Host(host) => judge_host(rules, tool, host),
+            Fact::Database => judge_whole_tool(rules, tool, None),
+            Fact::Unknown => {
+                let why = format!("it is not known what {tool} does");
+                judge_whole_tool(rules, tool, Some(why))
+            }
         }
     }
 
@@ -185,18 +253,31 @@ enum Need {
     Trust(&'static str),
 }
 
-fn judge_command(rules: &[&Rule], command: &str, need: Need) -> Verdict {
+/// What mode read allows: reading, steps on the database, and hosts that a rule grants.
+fn may_be_in_mode_read(rules: &[&Rule], fact: &Fact) -> bool {
+    match fact {
+        Fact::File(file) => file.access == Access::Read,
+        Fact::Host(host) => {
+            let rule = rules.iter().find(|rule| rule.matches_host(host));
+            rule.is_some_and(|rule| rule.decision.grants())
+        }
+        Fact::Database => true,
+        Fact::Command { .. } | Fact::Unknown => false,
+    }
+}
+
+fn judge_command(rules: &[&Rule], tool: &str, command: &str, need: Need) -> Verdict {
     let (wanted, why) = match need {
         Need::Nothing => (Decision::Allow, ""),
         Need::Network(why) => (Decision::Network, why),
         Need::Trust(why) => (Decision::Trust, why),
     };
     let ask = |why, rule| Verdict::Ask(Question { why, reach: command_reach(wanted), rule });
-    match command::judge(rules, command, wanted) {
-        Said::Deny(why) => Verdict::Deny(why),
-        Said::Ask { why, rule } => ask(why, rule),
-        Said::Granted { level, .. } if level >= wanted => Verdict::Allow(command_reach(level)),
-        Said::Granted { rule, .. } => ask(why.to_owned(), rule),
+    match command::judge(rules, tool, command, wanted) {
+        Judgement::Deny(why) => Verdict::Deny(why),
+        Judgement::Ask { why, rule } => ask(why, rule),
+        Judgement::Granted { level, .. } if level >= wanted => Verdict::Allow(command_reach(level)),
+        Judgement::Granted { rule, .. } => ask(why.to_owned(), rule),
     }
 }
 
@@ -247,16 +328,34 @@ fn judge_file(rules: &[&Rule], tool: &str, file: &FileFacts) -> Verdict {
     }
 }
 
-/// Of a step on the database only a rule about all of them can speak.
-fn judge_other(rules: &[&Rule], tool: &str) -> Verdict {
-    let rule = rules.iter().find(|rule| rule.matches_all());
+/// A host needs approval unless a rule names it.
+fn judge_host(rules: &[&Rule], tool: &str, host: &str) -> Verdict {
+    let rule = rules.iter().find(|rule| rule.matches_host(host));
+    let ask = |why| {
+        let rule = Some(render_rules(tool, &[host.to_owned()], Decision::Allow));
+        Verdict::Ask(Question { why, reach: Reach::Tree, rule })
+    };
     match rule.map(|rule| rule.decision) {
         Some(Decision::Deny) => Verdict::Deny(forbidden(rule)),
-        Some(Decision::Ask) => {
-            let wanted = Some(render_rules(tool, &["*".to_owned()], Decision::Allow));
-            Verdict::Ask(Question { why: forbidden(rule), reach: Reach::Tree, rule: wanted })
-        }
-        Some(Decision::Allow | Decision::Network | Decision::Trust) | None => {
+        Some(Decision::Ask) => ask(forbidden(rule)),
+        Some(Decision::Allow | Decision::Network | Decision::Trust) => Verdict::Allow(Reach::Tree),
+        None => ask(format!("{tool} wants to reach {}", shorten(host))),
+    }
+}
+
+/// About what has no path, no host and no command only a rule about all calls of the tool can speak. Without one it is
+/// allowed, or needs approval for the reason `otherwise`.
+fn judge_whole_tool(rules: &[&Rule], tool: &str, otherwise: Option<String>) -> Verdict {
+    let rule = rules.iter().find(|rule| rule.matches_all());
+    let ask = |why| {
+        let rule = Some(render_rules(tool, &["*".to_owned()], Decision::Allow));
+        Verdict::Ask(Question { why, reach: Reach::Tree, rule })
+    };
+    match (rule.map(|rule| rule.decision), otherwise) {
+        (Some(Decision::Deny), _) => Verdict::Deny(forbidden(rule)),
+        (Some(Decision::Ask), _) => ask(forbidden(rule)),
+        (None, Some(why)) => ask(why),
+        (Some(Decision::Allow | Decision::Network | Decision::Trust), _) | (None, None) => {
             Verdict::Allow(Reach::Tree)
         }
     }

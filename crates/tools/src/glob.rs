@@ -1,26 +1,37 @@
 //! `glob`: files by the shape of their path.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use globset::GlobSet;
 
+use ikigai_conversation::EffectKind;
+
 use crate::arguments::Arguments;
+use crate::call::Call;
 use crate::context::Context;
 use crate::declaration::tool;
-use crate::dispatcher::{Call, Tool};
+use crate::effect::Effect;
 use crate::file_error::FileError;
-use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
-use crate::result::{Outcome, Refusal};
+use crate::result::{ToolResult, counted};
+use crate::tool::{BuiltIn, Tool};
 use crate::walk::{Extent, FoundFile, Start, walk};
 
-pub(crate) const TOOL: Tool = Tool { declaration: &Glob::DECLARATION, prepare };
+pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
+    BuiltIn::new(Glob::declaration(), &[EffectKind::Read], prepare).shared()
+}
 
-fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
+fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
     let call = Glob::parse(arguments)?;
-    let subject = Subject::reads(&call.folder());
-    Ok(Call::blocking(subject, move |context| call.execute(context).unless_interrupted(context)))
+    let effect = Effect::Read(call.folder());
+    let subject = match &call.path {
+        Some(path) => format!("{} in {path}", call.pattern),
+        None => call.pattern.clone(),
+    };
+    let work = move |context: &Context| call.execute(context).unless_interrupted(context);
+    Ok(Call::blocking(work).with_effects([effect]).shown_as("Find", &subject))
 }
 
 tool! {
@@ -34,30 +45,32 @@ tool! {
 }
 
 impl Glob {
-    fn execute(&self, context: &Context) -> Outcome {
+    fn execute(&self, context: &Context) -> ToolResult {
         let (folder, pattern) = self.split(context);
         let matcher = match shell_pattern(&pattern) {
             Ok(matcher) => matcher,
-            Err(reason) => return Outcome::Failure(format!("Invalid glob pattern: {reason}")),
+            Err(reason) => {
+                return ToolResult::failure(&format!("Invalid glob pattern: {reason}"));
+            }
         };
         if let Err(error) = Start::new(context, self.path.as_deref()).require_directory(context) {
-            return Outcome::Failure(error.describe(self.path.as_deref().unwrap_or(".")));
+            return ToolResult::failure(&error.describe(self.path.as_deref().unwrap_or(".")));
         }
         let start = Start::new(context, folder.as_deref());
         match self.find(context, &start, &pattern, &matcher) {
             Ok(findings) => {
                 let (output, count) = findings.finish();
-                Outcome::success(output.finish()).with("count", count)
+                found(output.finish().into(), count)
             }
             Err(error @ (FileError::Outside | FileError::Hidden)) => {
-                Outcome::Failure(error.describe(&self.pattern))
+                ToolResult::failure(&error.describe(&self.pattern))
             }
             // With folders in the pattern it may only be a link there, and those are not entered.
             Err(error @ FileError::LeadsElsewhere) if literal_prefix(&pattern) == 0 => {
-                Outcome::Failure(error.describe(folder.as_deref().unwrap_or(".")))
+                ToolResult::failure(&error.describe(folder.as_deref().unwrap_or(".")))
             }
             // The pattern itself leads to no folder: nothing matches.
-            Err(_) => Outcome::success(String::new().into()).with("count", 0),
+            Err(_) => found(ToolResult::output(String::new()), 0),
         }
     }
 
@@ -110,6 +123,10 @@ impl Glob {
         };
         (Some(folder.to_string_lossy().into_owned()), beneath.to_string_lossy().into_owned())
     }
+}
+
+fn found(output: ToolResult, count: u64) -> ToolResult {
+    output.with("count", count).summed_up(counted(count, "file", "files"))
 }
 
 /// What a pattern says of where its files can be, so that the rest of the tree is not walked.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use globset::GlobSet;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -10,23 +11,32 @@ use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch,
 };
 
+use ikigai_conversation::EffectKind;
+
 use crate::arguments::Arguments;
+use crate::call::Call;
 use crate::context::Context;
 use crate::declaration::tool;
-use crate::dispatcher::{Call, Tool};
+use crate::effect::Effect;
 use crate::file_error::{FileError, shorten};
-use crate::gate::Subject;
 use crate::lines::SortedFindings;
 use crate::pattern::shell_pattern;
-use crate::result::{Outcome, Refusal};
+use crate::result::{ToolResult, counted};
+use crate::tool::{BuiltIn, Tool};
 use crate::walk::{Extent, FoundFile, Start, walk};
 
-pub(crate) const TOOL: Tool = Tool { declaration: &Grep::DECLARATION, prepare };
+pub(crate) fn tool<S: 'static>() -> Arc<dyn Tool<S>> {
+    BuiltIn::new(Grep::declaration(), &[EffectKind::Read], prepare).shared()
+}
 
-fn prepare(arguments: &Arguments) -> Result<Call, Refusal> {
+fn prepare<S>(arguments: &Arguments) -> Result<Call<S>, ToolResult> {
     let call = Grep::parse(arguments)?;
-    let subject = Subject::reads(call.path.as_deref().unwrap_or("."));
-    Ok(Call::blocking(subject, move |context| call.execute(context).unless_interrupted(context)))
+    let effect = Effect::Read(call.path.clone().unwrap_or_else(|| ".".to_owned()));
+    let places = [call.path.as_deref(), call.glob.as_deref()].into_iter().flatten();
+    let places: String = places.map(|place| format!(" in {place}")).collect();
+    let subject = format!("\"{}\"{places}", call.pattern);
+    let work = move |context: &Context| call.execute(context).unless_interrupted(context);
+    Ok(Call::blocking(work).with_effects([effect]).shown_as("Search", &subject))
 }
 
 tool! {
@@ -45,24 +55,27 @@ tool! {
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 impl Grep {
-    fn execute(&self, context: &Context) -> Outcome {
+    fn execute(&self, context: &Context) -> ToolResult {
         let matcher = match compile(&self.pattern) {
             Ok(matcher) => matcher,
-            Err(reason) => return Outcome::Failure(format!("Invalid pattern: {reason}")),
+            Err(reason) => return ToolResult::failure(&format!("Invalid pattern: {reason}")),
         };
         // An empty filter is how some models leave it out.
         let glob = self.glob.as_deref().filter(|glob| !glob.is_empty());
         let filter = match glob.map(NameFilter::new).transpose() {
             Ok(filter) => filter,
-            Err(reason) => return Outcome::Failure(format!("Invalid glob pattern: {reason}")),
+            Err(reason) => {
+                return ToolResult::failure(&format!("Invalid glob pattern: {reason}"));
+            }
         };
         let start = Start::new(context, self.path.as_deref());
         match search(context, &start, &matcher, filter.as_ref()) {
             Ok(findings) => {
                 let (output, count) = findings.finish();
-                Outcome::success(output.finish()).with("count", count)
+                let result = ToolResult::from(output.finish()).with("count", count);
+                result.summed_up(counted(count, "match", "matches"))
             }
-            Err(error) => Outcome::Failure(error.describe(self.path.as_deref().unwrap_or("."))),
+            Err(error) => ToolResult::failure(&error.describe(self.path.as_deref().unwrap_or("."))),
         }
     }
 }

@@ -6,13 +6,16 @@
 //! | --- | --- | --- | --- |
 //! | schema | a [`Declaration`] | what a model is told | `declaration.rs` |
 //! | dispatcher | a name and raw JSON | a [`Call`] with typed parameters, or a refusal | `dispatcher.rs`, `arguments.rs` |
-//! | executor | typed parameters | an outcome, put into its envelope | one file per tool |
+//! | executor | typed parameters | an [`Execution`] with its [`ToolResult`] | one file per tool |
 //!
-//! Read [`Dispatcher`] first, then `file_read.rs` as the plainest tool, then `bash.rs` with
+//! A [`Tool`] is a value: those of this crate, those on the database and those from elsewhere are the same. Its calls say
+//! what they would do ([`Effect`]) and how they are shown before they run.
+//!
+//! Read [`Tool`] and [`Dispatcher`] first, then `file_read.rs` as the plainest tool, then `bash.rs` with
 //! `commands.rs` and `watchdog.rs` as the most involved one.
 //!
-//! Between dispatcher and executor stands, for whoever asks it, a [`Gate`]: it judges the [`Facts`] of a call by
-//! mode and rules. A [`Tree`] in the [`Context`] confines the file tools, whatever was judged before.
+//! Between dispatcher and executor stands a [`Gate`]: it judges what is known about the effects of a call (its [`Fact`]s)
+//! by mode and rules. A [`Tree`] in the [`Context`] confines the file tools, whatever was judged before.
 //!
 //! # Invariants
 //!
@@ -20,7 +23,7 @@
 //! - Whatever goes wrong for the model is a [`ToolResult`]; nothing in here panics or returns `Err` to
 //!   the caller of a tool.
 //! - No executor holds a whole file or a whole output: everything streams into a capture that bounds
-//!   itself (`output.rs`). Only what a write replaces is held for a moment, up to 10 MB (`touched.rs`).
+//!   itself (`output.rs`). Only what a write replaces is held for a moment, up to 10 MB (`file_use.rs`).
 //! - Only this crate starts processes. Each ends when the program ends, unless it made itself a session of
 //!   its own.
 //! - In a confined context no path is followed but from the open folders of its tree.
@@ -29,9 +32,9 @@
 //! # Example
 //!
 //! ```
-//! use ikigai_tools::Dispatcher;
+//! use ikigai_tools::{Dispatcher, built_in};
 //!
-//! let dispatcher = Dispatcher::<()>::new(Vec::new());
+//! let dispatcher = Dispatcher::<()>::new(built_in());
 //! let refusal = dispatcher.dispatch("glob", b"{}").unwrap_err();
 //! assert_eq!(refusal.to_string(), r#"{"error":"Missing required parameter: pattern"}"#);
 //! assert!(dispatcher.dispatch("glob", br#"{"pattern":"*.rs"}"#).is_ok());
@@ -39,18 +42,22 @@
 
 #![forbid(unsafe_code)]
 
+mod tool;
+
+mod call;
 mod dispatcher;
+mod effect;
 
 mod arguments;
 mod declaration;
 mod result;
 
 mod context;
+mod file_use;
 mod gate;
 mod memory;
 mod notes;
 mod output;
-mod touched;
 mod tree;
 
 mod bash;
@@ -60,13 +67,16 @@ mod file_write;
 mod glob;
 mod grep;
 
+mod diff;
 mod file_error;
 mod files;
 mod lines;
+mod lock;
 mod looks;
 mod owners;
 mod pattern;
 mod place;
+mod present;
 mod replace;
 mod restore;
 mod walk;
@@ -83,30 +93,34 @@ mod words;
 
 pub use arguments::{Argument, Arguments, Choice, Texts, Whole};
 pub use caches::CACHE_FOLDER;
-pub use commands::{Commands, Expecting, Loopback};
+pub use call::{Call, Executor, Work};
+pub use commands::{ApprovedWrite, Commands, Loopback};
 pub use context::Context;
 pub use declaration::{Declaration, Parameter, ParameterType};
-pub use dispatcher::{CORE, Call, Dispatcher, Prepared, StepTool};
+pub use dispatcher::{CORE, Dispatcher, built_in};
+pub use effect::Effect;
+pub use file_use::{Before, Change, Content, FileUse, Sight, Stale};
 pub use files::open_regular;
 pub use gate::{
-    Access, Confinement, Decision, Facts, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
+    Access, Confinement, Decision, Fact, FileFacts, Gate, Mode, Question, Reach, Rule, Verdict,
     WHERE_RULES_STAND, Whereabouts, interrupted, offers, path_pattern, refusal,
 };
 pub use looks::{ContentHash, Fingerprint};
 pub use memory::FileMemory;
 pub use notes::Note;
 pub use output::{OutputSize, cut};
-pub use owners::{Foreign, Owners, passed_over, project_folders};
-pub use restore::{Found, Restored, Wanted, find, restore};
-pub use result::{Ran, Refusal, ToolResult};
+pub use owners::{ForeignFile, Owners, passed_over, project_folders};
+pub use restore::{DesiredState, FileState, RestoreOutcome, find, restore};
+pub use result::{Execution, Refusal, ToolResult, counted};
 pub use sandbox::{
     Identity, Kind as SandboxKind, LastingIdentity, NoSandbox, Root, Sandbox, other_names,
     secret_places,
 };
-pub use touched::{Before, Change, Content, Sight, Stale, Touched};
+pub use search_paths::avoiding;
+pub use tool::{BuiltIn, Tool};
 pub use tree::Tree;
 pub use walk::list_files;
-pub use watchdog::{Watch, serve as serve_watchdog};
+pub use watchdog::{Approved, Watch, serve as serve_watchdog};
 
 /// What the [`tool!`] macro needs where it is used.
 #[doc(hidden)]

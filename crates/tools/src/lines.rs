@@ -1,15 +1,15 @@
-//! Sorted output from unordered findings, in a bounded space.
+//! Sorted output from unordered findings, in bounded memory.
 //!
-//! The walkers find files in any order, and there may be millions. What is shown is only the beginning of
-//! the sorted list, so everything that cannot be in it is counted and dropped.
+//! Walks find files in any order, and there may be millions. Only the start of the sorted list is
+//! shown, so everything that cannot be in it is counted and dropped.
 
 use crate::output::{Capture, OutputSize};
 
-/// What was found in one file.
+/// The finding in one file.
 #[derive(Debug)]
 struct Finding {
     path: Vec<u8>,
-    /// The lines to show, without the last line break; empty when the path itself is the line.
+    /// The lines to show, without the last line break; empty if the path itself is the line.
     lines: Vec<u8>,
 }
 
@@ -24,12 +24,12 @@ impl Finding {
 pub(crate) struct SortedFindings {
     size: OutputSize,
     findings: Vec<Finding>,
-    /// Bytes held by `findings`.
+    /// The number of bytes in `findings`.
     held: usize,
-    /// Bytes of the whole output, line breaks included, were nothing cut.
+    /// The size of the complete output, line breaks included.
     total: u64,
     count: u64,
-    /// Findings behind this path cannot be shown any more.
+    /// Findings after this path cannot be shown any more.
     last_shown: Option<Vec<u8>>,
 }
 
@@ -38,14 +38,14 @@ impl SortedFindings {
         SortedFindings { size, findings: Vec::new(), held: 0, total: 0, count: 0, last_shown: None }
     }
 
-    /// A file that is itself the finding.
+    /// Adds a file that is itself the finding.
     pub(crate) fn add_path(&mut self, path: Vec<u8>) {
         let length = path.len() as u64;
         self.count += 1;
         self.add(Finding { path, lines: Vec::new() }, length);
     }
 
-    /// `count` lines of one file, of `length` bytes in all, of which `lines` are kept.
+    /// Adds `count` lines of one file with `length` bytes in total, of which `lines` are kept.
     pub(crate) fn add_lines(&mut self, path: Vec<u8>, lines: Vec<u8>, length: u64, count: u64) {
         self.count += count;
         self.add(Finding { path, lines }, length);
@@ -58,13 +58,13 @@ impl SortedFindings {
         }
         self.held += finding.text().len();
         self.findings.push(finding);
-        // Twice the limit and a little: sorting is rare, and the space stays bounded.
+        // About twice the limit, so that sorting is rare and memory stays bounded.
         if self.held > 2 * self.size.bytes() + 64 * 1024 {
             self.drop_hidden();
         }
     }
 
-    /// Sorts, and drops what lies behind the limit.
+    /// Sorts, and drops what is beyond the limit.
     fn drop_hidden(&mut self) {
         self.findings.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let mut held = 0;
@@ -79,7 +79,7 @@ impl SortedFindings {
         self.held = self.findings.iter().map(|finding| finding.text().len()).sum();
     }
 
-    /// Takes in what another thread found.
+    /// Adds the findings of another thread.
     pub(crate) fn merge(&mut self, other: SortedFindings) {
         self.total += other.total;
         self.count += other.count;
@@ -92,7 +92,7 @@ impl SortedFindings {
         self.size
     }
 
-    /// The output, and how many findings there were.
+    /// The output and the number of findings.
     pub(crate) fn finish(mut self) -> (Capture, u64) {
         self.drop_hidden();
         let mut capture = Capture::beginning(self.size);
@@ -105,7 +105,7 @@ impl SortedFindings {
             capture.push(finding.text());
             pushed += finding.text().len() as u64;
         }
-        // Each finding counted its line break, but the last has none.
+        // Each finding counted a line break, but the last one has none.
         capture.skip(self.total.saturating_sub(1).saturating_sub(pushed));
         (capture, self.count)
     }
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(finish(findings), ("a:1: x\nb:9: x\nb:10: x".to_owned(), 3));
     }
 
-    /// Only the beginning of a file's lines is kept; the rest counts all the same.
+    /// Only the start of a file's lines is kept; the rest is counted anyway.
     #[test]
     fn lines_that_were_not_kept_are_counted() {
         let mut findings = SortedFindings::new(size());

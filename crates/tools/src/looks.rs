@@ -1,15 +1,14 @@
-//! How a file looks: a fingerprint that tells cheaply whether it is still the same, a hash that tells whether
-//! its content is.
+//! Fingerprints tell cheaply whether a file is unchanged; hashes tell whether its content is.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use rustix::fs::Stat;
 
-use crate::touched::Content;
+use crate::file_use::Content;
 
-/// Which file it is and when it was last written: equal ones are the same file, unchanged. Others keep it as
-/// text and need not know what is in it.
+/// A file's identity and the time of its last write: equal fingerprints mean the same unchanged
+/// file. To others this is opaque text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint(String);
 
@@ -20,7 +19,7 @@ impl Fingerprint {
     }
 }
 
-/// What [`Display`](fmt::Display) wrote.
+/// Restores what [`Display`](fmt::Display) wrote.
 impl From<String> for Fingerprint {
     fn from(text: String) -> Fingerprint {
         Fingerprint(text)
@@ -33,13 +32,13 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Tells contents apart, wherever and whenever they are: FNV-1a of 128 bits, and the length. It is no seal:
-/// who makes another content of the same hash on purpose only has his own file overwritten.
+/// A hash of a file's content: 128-bit FNV-1a, and the length. It is not cryptographic: anyone who
+/// forges a content with the same hash only gets their own file overwritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentHash(String);
 
 impl ContentHash {
-    /// The hash of a content that was kept.
+    /// The hash of a recorded content.
     pub fn of_content(content: &Content) -> ContentHash {
         ContentHash::of(&content.bytes)
     }
@@ -51,7 +50,7 @@ impl ContentHash {
     }
 }
 
-/// What [`Display`](fmt::Display) wrote.
+/// Restores what [`Display`](fmt::Display) wrote.
 impl From<String> for ContentHash {
     fn from(text: String) -> ContentHash {
         ContentHash(text)
@@ -64,7 +63,7 @@ impl fmt::Display for ContentHash {
     }
 }
 
-/// Makes the hash of what comes piece by piece.
+/// Computes the hash of content that arrives in pieces.
 pub(crate) struct Hasher {
     state: u128,
     length: u64,
@@ -88,7 +87,7 @@ impl Hasher {
     }
 }
 
-/// Passes on what is written, and knows its hash.
+/// A writer that hashes what passes through.
 pub(crate) struct Hashing<W> {
     output: W,
     pub(crate) hasher: Hasher,

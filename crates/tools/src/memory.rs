@@ -1,26 +1,27 @@
-//! What an agent remembers of files, so that it does not overwrite what it has not seen.
+//! Remembers the files that an agent has seen, so that it does not overwrite what it has not.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use crate::file_use::Sight;
+use crate::lock::lock;
 use crate::looks::Fingerprint;
-use crate::touched::Sight;
 
-/// How files looked when an agent has last read or written them.
+/// The files as an agent last read or wrote them.
 #[derive(Debug, Default)]
 pub struct FileMemory {
     seen: Mutex<HashMap<PathBuf, Fingerprint>>,
 }
 
 impl FileMemory {
-    /// So many files are remembered, more than an agent reads; of further ones some are forgotten, and then have
-    /// to be read again before they are overwritten.
+    /// How many files are remembered, more than an agent reads. Beyond that some are forgotten, and
+    /// must be read again before they are overwritten.
     pub const LIMIT: usize = 10_000;
 
-    /// Remembers a file as it was seen last.
+    /// Remembers the current state of a file.
     pub fn note(&self, sight: Sight) {
-        let mut seen = self.lock();
+        let mut seen = lock(&self.seen);
         if seen.len() >= FileMemory::LIMIT
             && !seen.contains_key(&sight.path)
             && let Some(path) = seen.keys().next().cloned()
@@ -30,13 +31,9 @@ impl FileMemory {
         seen.insert(sight.path, sight.looks);
     }
 
-    /// How a file looked, if it was ever seen.
+    /// The last known fingerprint of a file.
     pub(crate) fn recall(&self, path: &Path) -> Option<Fingerprint> {
-        self.lock().get(path).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Fingerprint>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen).get(path).cloned()
     }
 }
 
@@ -58,6 +55,6 @@ mod tests {
         memory.note(sight("/last", "new"));
         assert_eq!(memory.recall(Path::new("/last")), Some(Fingerprint::from("new".to_owned())));
         assert_eq!(memory.recall(Path::new("/none")), None);
-        assert_eq!(memory.lock().len(), FileMemory::LIMIT);
+        assert_eq!(memory.seen.lock().unwrap().len(), FileMemory::LIMIT);
     }
 }

@@ -1,15 +1,17 @@
-//! What was done about protected paths beside commands, until the agent is told and the user is asked.
+//! Notes about protected paths, kept until they are reported to the agent and the user is asked.
 
 use std::ffi::{OsStr, OsString};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-/// Of what nobody asks for, no more is kept.
+use crate::lock::lock;
+
+/// If nothing fetches them, no more are kept.
 const MOST_NOTES: usize = 100;
 
 /// What was done about one protected path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Names it in the quarantine, if it can be put back.
+    /// The id in the quarantine, if it can be put back.
     pub id: Option<String>,
     /// A sentence for the agent and the user.
     pub text: String,
@@ -21,22 +23,22 @@ pub(crate) struct Notes(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// With the agent whose command it was.
+    /// With the agent that ran the command.
     untold: Vec<(OsString, Note)>,
     unasked: Vec<(OsString, Note)>,
 }
 
 impl Notes {
     pub(crate) fn add(&self, agent: &OsStr, note: Note) {
-        let untold = &mut self.lock().untold;
+        let untold = &mut lock(&self.0).untold;
         if untold.len() < MOST_NOTES {
             untold.push((agent.to_owned(), note));
         }
     }
 
-    /// The sentences that the agent was not told yet.
+    /// Notes that were not reported to the agent yet.
     pub(crate) fn tell(&self, agent: &OsStr) -> Vec<String> {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.0);
         let told: Vec<_> = kept.untold.extract_if(.., |(whose, _)| whose == agent).collect();
         let sentences = told.iter().map(|(_, note)| note.text.clone()).collect();
         let room = MOST_NOTES - kept.unasked.len();
@@ -44,14 +46,10 @@ impl Notes {
         sentences
     }
 
-    /// What the user was not asked about yet.
+    /// Notes that the user was not asked about yet.
     pub(crate) fn ask(&self, agent: &OsStr) -> Vec<Note> {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.0);
         let own = kept.unasked.extract_if(.., |(whose, _)| whose == agent);
         own.map(|(_, note)| note).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,46 +1,46 @@
-//! The one place where a tool's output is bounded.
+//! The one place where tool output is bounded.
 //!
-//! Bytes stream into a [`Capture`], which keeps the beginning (and for commands the end) of what comes
-//! and only counts the rest. It is turned into text, with a line that says what was cut, by `finish`.
+//! Bytes are streamed into a [`Capture`], which keeps the start (for commands also the end) and
+//! only counts the rest. `finish` turns it into text, with a line that says what was cut.
 
 use std::borrow::Cow;
 
-/// A text that a model may get as it is: bounded, and valid UTF-8.
+/// A text that can be sent to a model: bounded, and valid UTF-8.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) text: String,
-    /// Something was cut out of it.
+    /// Whether part of it was cut.
     pub(crate) truncated: bool,
-    /// Bytes that are no UTF-8 were replaced.
+    /// Whether invalid UTF-8 was replaced.
     pub(crate) lossy: bool,
 }
 
 impl Output {
-    /// Adds a line of the program's own, which is not counted against the limit.
+    /// Adds a line by ikigai itself, which does not count against the limit.
     pub(crate) fn add_line(&mut self, line: &str) {
         start_line(&mut self.text);
         self.text.push_str(line);
     }
 }
 
-/// A short text of the program's own.
+/// A short text by ikigai itself.
 impl From<String> for Output {
     fn from(text: String) -> Output {
         Output { text, truncated: false, lossy: false }
     }
 }
 
-/// How many bytes of output a model gets: the setting `max_output_size`.
+/// The maximum size of a tool's output: the setting `max_output_size`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputSize(usize);
 
 impl OutputSize {
-    /// Enough to say something useful in.
+    /// Enough for a useful output.
     pub const MIN: usize = 1_024;
-    /// Beyond this a single result would not fit any model or mail.
+    /// A larger result would not fit any model or mail.
     pub const MAX: usize = 104_857_600;
 
-    /// `None` when `bytes` is out of range.
+    /// `None` if `bytes` is out of range.
     ///
     /// ```
     /// use ikigai_tools::OutputSize;
@@ -56,13 +56,13 @@ impl OutputSize {
         OutputSize(bytes.clamp(Self::MIN, Self::MAX))
     }
 
-    /// The number itself.
+    /// The number of bytes.
     pub fn bytes(self) -> usize {
         self.0
     }
 }
 
-/// A text of at most `limit` bytes, with the usual line behind it that says what was cut; `None` when it fits.
+/// Cuts a text to `limit` bytes and adds the usual line about it; `None` if it fits.
 pub fn cut(text: &str, limit: usize) -> Option<String> {
     if text.len() <= limit {
         return None;
@@ -72,24 +72,24 @@ pub fn cut(text: &str, limit: usize) -> Option<String> {
     Some(capture.finish().text)
 }
 
-/// Collects an output of any length in a bounded space.
+/// Collects output of any length in bounded memory.
 #[derive(Debug)]
 pub(crate) struct Capture {
     head: Vec<u8>,
     head_limit: usize,
-    /// Holds up to twice `tail_limit`, so that dropping its front is rare.
+    /// Holds up to twice `tail_limit`, so that its front is rarely dropped.
     tail: Vec<u8>,
     tail_limit: usize,
     total: u64,
 }
 
 impl Capture {
-    /// Keeps the beginning.
+    /// Keeps the start.
     pub(crate) fn beginning(size: OutputSize) -> Capture {
         Capture::new(size.bytes(), 0)
     }
 
-    /// Keeps half of the beginning, half of the end.
+    /// Keeps half of the limit of the start, half of the end.
     pub(crate) fn both_ends(size: OutputSize) -> Capture {
         let tail = size.bytes() / 2;
         Capture::new(size.bytes() - tail, tail)
@@ -116,12 +116,12 @@ impl Capture {
         self.tail.extend_from_slice(bytes);
     }
 
-    /// Counts bytes that are known to follow without looking at them.
+    /// Counts bytes that follow without looking at them.
     pub(crate) fn skip(&mut self, bytes: u64) {
         self.total += bytes;
     }
 
-    /// Whether further bytes can only be counted.
+    /// Whether more bytes would only be counted.
     pub(crate) fn is_full(&self) -> bool {
         self.tail_limit == 0 && self.total >= self.head_limit as u64
     }
@@ -136,7 +136,7 @@ impl Capture {
             if total <= limit {
                 return Output { text, truncated: false, lossy };
             }
-            // Replacing broken bytes made it longer than the limit.
+            // Replacing invalid bytes made it longer than the limit.
             let head = text[..text.floor_char_boundary(self.head_limit)].to_owned();
             let tail = last_bytes(&text, self.tail_limit).to_owned();
             return Output { lossy, ..join(head, has_tail.then_some(&tail), total) };
@@ -152,7 +152,7 @@ impl Capture {
     }
 }
 
-/// The kept parts, with a line between or behind them that says what was cut.
+/// Joins the kept parts with the line that says what was cut.
 fn join(head: String, tail: Option<&str>, total: u64) -> Output {
     let ends = match tail {
         Some(tail) => format!("first {} and last {}", head.len(), tail.len()),
@@ -184,7 +184,7 @@ fn decode(bytes: Vec<u8>) -> (String, bool) {
     }
 }
 
-/// Takes a character off the end that the limit cut in two.
+/// Removes a trailing character that the limit cut in two.
 fn without_cut_character(bytes: &mut Vec<u8>) {
     let from = bytes.len().saturating_sub(3);
     if let Some(start) = (from..bytes.len()).rev().find(|&i| bytes[i] >= 0xC0) {
@@ -199,7 +199,7 @@ fn without_cut_character(bytes: &mut Vec<u8>) {
     }
 }
 
-/// Leaves out the rest of a character whose beginning was cut away.
+/// Skips the rest of a character that was cut in two.
 fn from_first_character(bytes: &[u8]) -> &[u8] {
     let continuation = bytes.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count();
     &bytes[continuation..]
@@ -223,7 +223,7 @@ mod tests {
         (text, truncated, lossy)
     }
 
-    /// `shown` is all there is.
+    /// `shown` is the whole output.
     #[track_caller]
     fn check_whole(head: usize, tail: usize, bytes: &[u8], shown: &str, lossy: bool) {
         assert_eq!(capture(head, tail, bytes), (shown.to_owned(), false, lossy));
@@ -299,7 +299,7 @@ mod tests {
         );
     }
 
-    /// Three bytes take the place of one, so what fitted may fit no longer.
+    /// Three bytes replace one, so the result may exceed the limit.
     #[test]
     fn replacing_broken_bytes_never_exceeds_the_limit() {
         let shown = "\u{fffd}\n[Output truncated: showing first 3 of 12 bytes]";
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Text with characters of every length, and bytes that are none.
+    /// Text with characters of every length, and invalid bytes.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             3 => prop::sample::select(vec!["a", "\n", "ä", "€", "😀"]).prop_map(|c| c.as_bytes().to_vec()),
@@ -379,7 +379,8 @@ mod tests {
             prop_assert!(text.len() <= head + tail + marker, "{} bytes: {text:?}", text.len());
         }
 
-        /// Of valid text exactly the longest whole beginning and end are kept, and none of it is replaced.
+        /// Of valid text, exactly the longest whole start and end are kept, and nothing is
+        /// replaced.
         #[test]
         fn a_cut_never_splits_a_character(
             text in text(),

@@ -1,41 +1,42 @@
-//! Whose files are believed: those of the user, of root and of the owner of the working directory.
+//! Whose files are trusted: those of the user, of root and of the owner of the working directory.
 //!
-//! `.git`, `AGENTS.md`, `.ikigai/config.toml` and ignore files are also looked for in parent folders, where
-//! other users may be able to create files (`/tmp`, a shared folder). The rule is that of git's `safe.directory`: what counts
-//! is who owns the file. Who may write to the folders on the way is not looked at, so in a world-writable
-//! parent with the sticky bit another user's files are passed over, and the user's own still count.
+//! `.git`, `AGENTS.md`, `.ikigai/config.toml` and ignore files are also searched in parent folders,
+//! where other users may be able to create files (`/tmp`, a shared folder). The rule is that of
+//! git's `safe.directory`: only the owner of the file counts. The permissions of the folders on the
+//! path do not matter, so in a world-writable parent with the sticky bit, other users' files are
+//! skipped while the user's own still count.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The users whose files are believed.
+/// The users whose files are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owners {
     user: u32,
-    /// The owner of the working directory, if that could be found out.
+    /// The owner of the working directory, if known.
     directory: Option<u32>,
 }
 
-/// A file or folder that was passed over because of its owner.
+/// A file or folder that was skipped because of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Foreign {
-    /// What was passed over.
+pub struct ForeignFile {
+    /// What was skipped.
     pub path: PathBuf,
-    /// The user who owns it, or what it leads to.
+    /// The owner of it, or of its link target.
     pub owner: u32,
 }
 
-impl std::fmt::Display for Foreign {
+impl std::fmt::Display for ForeignFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Foreign { path, owner } = self;
+        let ForeignFile { path, owner } = self;
         let path = path.display();
         write!(f, "{path} belongs to user {owner}, not to you, root or the owner of this directory")
     }
 }
 
 impl Owners {
-    /// The users whose files count for work in `directory`.
+    /// The trusted users for work in `directory`.
     pub fn of(directory: &Path) -> Owners {
         Owners {
             user: rustix::process::geteuid().as_raw(),
@@ -43,45 +44,45 @@ impl Owners {
         }
     }
 
-    /// Whether files of this user are believed.
+    /// Whether files of this user are trusted.
     pub fn include(self, owner: u32) -> bool {
         owner == self.user || owner == 0 || Some(owner) == self.directory
     }
 
-    /// Whether there is something at `path` that is believed: of a link, both its owner and that of what it
-    /// leads to count. `Ok(false)` when there is nothing.
+    /// Whether a trusted file exists at `path`. For a link, both its owner and that of its target
+    /// count. `Ok(false)` if nothing exists.
     ///
     /// # Errors
-    /// It belongs to somebody else.
-    pub fn check(self, path: &Path) -> Result<bool, Foreign> {
+    /// If it belongs to another user.
+    pub fn check(self, path: &Path) -> Result<bool, ForeignFile> {
         let Ok(found) = fs::symlink_metadata(path) else { return Ok(false) };
-        // What a dangling link leads to belongs to nobody.
+        // A dangling link has no target to check.
         let target = fs::metadata(path).map_or(found.uid(), |target| target.uid());
         match [found.uid(), target].into_iter().find(|owner| !self.include(*owner)) {
-            Some(owner) => Err(Foreign { path: path.to_owned(), owner }),
+            Some(owner) => Err(ForeignFile { path: path.to_owned(), owner }),
             None => Ok(true),
         }
     }
 }
 
-/// The folders that belong to the project of `directory`, from the inside out: up to the first with a `.git`
-/// that counts, or only `directory`. Without that border a file in `/tmp` would speak for everything
-/// beneath it.
+/// The folders that belong to the project of `directory`, innermost first: up to the first one with
+/// a trusted `.git`, or only `directory`. Without this limit, a file in `/tmp` would apply to
+/// everything inside it.
 pub fn project_folders(directory: &Path, owners: Owners) -> Vec<&Path> {
     let is_root = |folder: &Path| owners.check(&folder.join(".git")) == Ok(true);
     let depth = directory.ancestors().position(is_root).unwrap_or(0);
     directory.ancestors().take(depth + 1).collect()
 }
 
-/// What of the project of `directory`, an absolute path, is passed over because of its owner.
-pub fn passed_over(directory: &Path) -> Vec<Foreign> {
-    const BELIEVED: [&str; 3] = ["AGENTS.md", ".ikigai", ".ikigai/config.toml"];
+/// What is skipped in the project of `directory`, an absolute path, because of its owner.
+pub fn passed_over(directory: &Path) -> Vec<ForeignFile> {
+    const TRUSTED: [&str; 3] = ["AGENTS.md", ".ikigai", ".ikigai/config.toml"];
     let owners = Owners::of(directory);
     let folders = project_folders(directory, owners);
     let has_root = folders.last().is_some_and(|top| owners.check(&top.join(".git")) == Ok(true));
     let searched = directory.ancestors().take(if has_root { folders.len() } else { usize::MAX });
     let repositories = searched.map(|folder| folder.join(".git"));
-    let files = folders.iter().flat_map(|folder| BELIEVED.map(|name| folder.join(name)));
+    let files = folders.iter().flat_map(|folder| TRUSTED.map(|name| folder.join(name)));
     repositories.chain(files).filter_map(|path| owners.check(&path).err()).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Patterns as a shell reads them, for `glob` and for the files that `grep` is to look into.
+//! Glob patterns in shell syntax, for `glob` and for the file filter of `grep`.
 
 use std::fmt::Display;
 
@@ -17,7 +17,7 @@ pub(crate) fn shell_pattern(pattern: &str) -> Result<GlobSet, String> {
         .backslash_escape(true)
         .empty_alternates(true)
         .build()
-        // A set of one: a matcher of its own panics when the pattern is too large to compile.
+        // A set of one, since a plain matcher panics if the pattern is too large to compile.
         .and_then(|glob| GlobSet::builder().add(glob).build());
     built.map_err(|error| match error.kind() {
         ErrorKind::Regex(_) => describe(&"too large"),
@@ -25,7 +25,7 @@ pub(crate) fn shell_pattern(pattern: &str) -> Result<GlobSet, String> {
     })
 }
 
-/// Adds the slash to what `[!…]` does not match. globset lets it match a slash, a shell does not.
+/// Adds the slash to negated classes `[!…]`. globset lets them match a slash, a shell does not.
 fn without_slash_in_classes(pattern: &str) -> String {
     let mut changed = String::with_capacity(pattern.len() + 1);
     let mut rest = pattern.chars().peekable();
@@ -35,7 +35,7 @@ fn without_slash_in_classes(pattern: &str) -> String {
             '\\' => changed.extend(rest.next()),
             '[' => {
                 let negation = rest.next_if(|c| matches!(c, '!' | '^'));
-                // At the first place these two stand for themselves, so they stay there.
+                // In first position these are literal, so they must stay first.
                 let literal = rest.next_if(|c| matches!(c, ']' | '-'));
                 changed.extend(negation.into_iter().chain(literal));
                 changed.extend(negation.map(|_| '/'));
@@ -49,7 +49,7 @@ fn without_slash_in_classes(pattern: &str) -> String {
     changed
 }
 
-/// globset calls itself for every level of braces.
+/// globset recurses for every level of braces.
 const DEEPEST_BRACES: usize = 64;
 
 fn brace_depth(pattern: &str) -> usize {

@@ -1,7 +1,7 @@
-//! Where a file is: a folder that is held open, and a name in it.
+//! The location of a file: an open folder and a name in it.
 //!
-//! Everything is done relative to the open folder, never by a path a second time: whatever somebody puts
-//! in the place of a folder on the way, a write that has begun stays in the folder that was found.
+//! Every operation is relative to the open folder, and no path is resolved twice. So whatever
+//! replaces a parent folder, a write in progress stays in the folder that was found.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -20,20 +20,20 @@ use rustix::io::Errno;
 
 use crate::file_error::FileError;
 
-/// A folder is held as a mere place where the system can do that: it need not be readable then.
+/// A folder is opened as a mere reference (`O_PATH`) where possible: it need not be readable then.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const AS_FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const AS_FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// As many symbolic links as the system itself follows.
+/// The limit of the kernel for symbolic links.
 pub(crate) const LONGEST_CHAIN: usize = 40;
 
-/// The place of a file that may exist. The name is no link, as far as could be seen; should one be put
-/// there, it is not followed.
+/// The location of a file that may exist. The name was not a link when checked; if it becomes one,
+/// it is not followed.
 pub(crate) struct Place {
     folder: Arc<OwnedFd>,
-    /// Folders between `folder` and the file that do not exist; empty for a file that does.
+    /// Missing folders between `folder` and the file; empty if the file exists.
     missing: Vec<OsString>,
     name: OsString,
 }
@@ -43,7 +43,7 @@ impl Place {
         Place { folder, missing, name }
     }
 
-    /// Where `path` leads, wherever that is.
+    /// Locates `path`, wherever it leads.
     pub(crate) fn anywhere(path: &Path) -> Result<Place, FileError> {
         let path = follow_links(path)?;
         let name = path.file_name().ok_or(FileError::IsDirectory)?.to_owned();
@@ -55,9 +55,9 @@ impl Place {
                     missing.reverse();
                     return Ok(Place::new(Arc::new(folder), missing, name));
                 }
-                // A link that leads to nothing is no folder that could be made.
+                // A dangling link cannot be created as a folder.
                 Err(Errno::NOENT) if !parent.is_symlink() => {
-                    // Nor does `..` lead anywhere behind a folder that does not exist.
+                    // After a missing folder, `..` leads nowhere either.
                     missing.push(parent.file_name().ok_or(Errno::NOENT)?.to_owned());
                     parent = parent.parent().unwrap_or(Path::new("/"));
                 }
@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// The place of a file whose path has no links. Should there be links by now, none is followed.
+    /// Locates a file by a path without links. If there are links by now, it fails.
     pub(crate) fn without_links(path: &Path) -> Result<Place, FileError> {
         let name = path.file_name().ok_or(FileError::IsDirectory)?.to_owned();
         let place = Place::anywhere(path)?;
@@ -76,7 +76,7 @@ impl Place {
         }
     }
 
-    /// What is there now, if anything.
+    /// The metadata of the file, if it exists.
     pub(crate) fn stat(&self) -> Result<Option<Stat>, Errno> {
         if !self.missing.is_empty() {
             return Ok(None);
@@ -88,12 +88,12 @@ impl Place {
         }
     }
 
-    /// Whether the user may write the file that is there.
+    /// Fails unless the user may write the file.
     pub(crate) fn require_writable(&self) -> Result<(), Errno> {
         accessat(&self.folder, &self.name, Access::WRITE_OK, AtFlags::EACCESS)
     }
 
-    /// Opens the file that is there. Neither a FIFO nor a terminal is waited for, and no link is followed.
+    /// Opens the file. Never blocks on a FIFO or terminal, and follows no link.
     pub(crate) fn open(&self, access: OFlags) -> Result<File, Errno> {
         if !self.missing.is_empty() {
             return Err(Errno::NOENT);
@@ -102,19 +102,19 @@ impl Place {
         Ok(openat(&self.folder, &self.name, access | flags, Mode::empty())?.into())
     }
 
-    /// Creates a new file beside the one that this place is about.
+    /// Creates a new file next to this one.
     pub(crate) fn create_beside(&self, name: &str, mode: Mode) -> Result<File, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         Ok(openat(&self.folder, name, flags, mode)?.into())
     }
 
-    /// Puts a file beside this place into it.
+    /// Renames a neighbor to this name, replacing the file.
     pub(crate) fn take_over(&self, name: &str) -> Result<(), Errno> {
         renameat(&self.folder, name, &self.folder, &self.name)
     }
 
-    /// The same, where there is no file yet. Where the system cannot promise that, one that comes in between is
-    /// replaced.
+    /// The same, if no file exists yet. Where the system cannot guarantee that, a file created in
+    /// between is replaced.
     pub(crate) fn take_free(&self, name: &str) -> Result<(), Errno> {
         match rename_as(&self.folder, OsStr::new(name), &self.name, Renamed::Free) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match self.stat()? {
@@ -125,27 +125,27 @@ impl Place {
         }
     }
 
-    /// Lets a file beside this place and the one in it change places, in one step.
+    /// Swaps this file with a neighbor atomically.
     pub(crate) fn exchange(&self, name: &str) -> Result<(), Errno> {
         rename_as(&self.folder, OsStr::new(name), &self.name, Renamed::Exchanged)
     }
 
-    /// Gives the file that is there another name, which nothing has yet.
+    /// Renames the file to a name that is still free.
     pub(crate) fn move_aside(&self, name: &str) -> Result<(), Errno> {
         rename_as(&self.folder, &self.name, OsStr::new(name), Renamed::Free)
     }
 
-    /// What is beside this place.
+    /// The metadata of a neighbor.
     pub(crate) fn stat_beside(&self, name: &str) -> Result<Stat, Errno> {
         statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Removes the file that is there.
+    /// Removes the file.
     pub(crate) fn remove(&self) -> Result<(), Errno> {
         unlinkat(&self.folder, &self.name, AtFlags::empty())
     }
 
-    /// The absolute path of this place, without links.
+    /// The absolute path, without links.
     pub(crate) fn real_path(&self) -> io::Result<PathBuf> {
         let mut path = path_of(&self.folder)?;
         path.extend(&self.missing);
@@ -153,7 +153,7 @@ impl Place {
         Ok(path)
     }
 
-    /// Removes a file beside this place.
+    /// Removes a neighbor.
     pub(crate) fn remove_beside(&self, name: &str) -> Result<(), Errno> {
         unlinkat(&self.folder, name, AtFlags::empty())
     }
@@ -162,13 +162,13 @@ impl Place {
         flush(&self.folder)
     }
 
-    /// Creates the folders that are missing. They are taken back unless `keep` is called.
+    /// Creates missing folders. They are removed again unless `keep` is called.
     pub(crate) fn create_folders(&mut self) -> Result<NewFolders, FileError> {
         let mut created = NewFolders { folders: Vec::new(), innermost: 0 };
         for name in std::mem::take(&mut self.missing) {
             let is_new = match mkdirat(&self.folder, &name, Mode::from_raw_mode(0o777)) {
                 Ok(()) => true,
-                // Another agent was quicker.
+                // Another agent was faster.
                 Err(Errno::EXIST) => false,
                 Err(error) => return Err(error.into()),
             };
@@ -187,15 +187,15 @@ impl Place {
     }
 }
 
-/// Folders that were created for a file that is not written yet, each with the one it is in.
+/// Folders that were created for a file that is not written yet, each with its parent.
 pub(crate) struct NewFolders {
     folders: Vec<(Arc<OwnedFd>, OsString)>,
-    /// How many of them lie right above the file, with nobody else's between.
+    /// How many of them are directly above the file, with no existing folder in between.
     innermost: u32,
 }
 
 impl NewFolders {
-    /// Lets them stay, and says how many were made right above the file.
+    /// Keeps them, and returns how many are directly above the file.
     pub(crate) fn keep(mut self) -> u32 {
         self.folders.clear();
         self.innermost
@@ -210,14 +210,14 @@ impl Drop for NewFolders {
     }
 }
 
-/// Whether a link is followed where a folder is wanted.
+/// Whether to follow a link in place of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
     Follow,
     Refuse,
 }
 
-/// Opens a folder to do something in it.
+/// Opens a folder to work in it.
 pub(crate) fn open_folder(from: impl AsFd, path: &Path, links: Links) -> Result<OwnedFd, Errno> {
     let flags = match links {
         Links::Follow => AS_FOLDER,
@@ -226,8 +226,8 @@ pub(crate) fn open_folder(from: impl AsFd, path: &Path, links: Links) -> Result<
     openat(from, path, flags, Mode::empty())
 }
 
-/// Where an absolute path leads, links followed, also if its last names do not exist. `None` when that cannot be
-/// told.
+/// Resolves an absolute path, even if its last components do not exist. `None` if that is not
+/// possible.
 pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     let mut missing = Vec::new();
     let mut existing = path;
@@ -237,10 +237,10 @@ pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
                 found.extend(missing.iter().rev());
                 return Some(found);
             }
-            // A link that leads to nothing yet: whoever writes follows it.
+            // A dangling link: a write would follow it.
             Err(_) if existing.is_symlink() => return None,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Behind a folder that does not exist `..` leads nowhere.
+                // After a missing folder, `..` leads nowhere.
                 missing.push(existing.file_name()?);
                 existing = existing.parent()?;
             }
@@ -249,10 +249,10 @@ pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Opens a folder beneath another: no link, no `..` and no file of /proc leads out of that one. Not every
-/// system can do this in one step, nor does it cover links that lead out and in again: an error says
-/// nothing about the path.
-pub(crate) fn open_beneath(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+/// Opens a folder inside another; no link, `..` or magic link of /proc can leave it. Not every
+/// system supports this, and it rejects links that leave and return, so an error says nothing about
+/// the path.
+pub(crate) fn open_inside(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use rustix::fs::{ResolveFlags, openat2};
@@ -266,7 +266,7 @@ pub(crate) fn open_beneath(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errn
     }
 }
 
-/// Opens a folder beneath another to read the names in it. No link is followed, and there is no `..`.
+/// Opens a folder inside another for listing. Follows no links and allows no `..`.
 pub(crate) fn open_without_links(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     const TO_READ: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
     if path.as_os_str().is_empty() {
@@ -277,7 +277,7 @@ pub(crate) fn open_without_links(root: impl AsFd, path: &Path) -> Result<OwnedFd
         use rustix::fs::{ResolveFlags, openat2};
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         match openat2(&root, path, TO_READ, Mode::empty(), resolve) {
-            // Too old a system, too long a path, or something was renamed on the way.
+            // The kernel is too old, the path too long, or a component was renamed meanwhile.
             Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG | Errno::AGAIN) => {}
             opened => return opened,
         }
@@ -291,18 +291,18 @@ pub(crate) fn open_without_links(root: impl AsFd, path: &Path) -> Result<OwnedFd
     openat(&folder, last, TO_READ | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Whether the names in an open folder may be read.
+/// Fails unless an open folder may be listed.
 pub(crate) fn require_readable(folder: impl AsFd) -> Result<(), Errno> {
     openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map(drop)
 }
 
-/// How a file is renamed where another may be.
+/// How to rename over another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Renamed {
     /// Only if there is none.
     Free,
-    /// The two change places.
+    /// Swap the two.
     Exchanged,
 }
 
@@ -323,7 +323,7 @@ fn rename_as(folder: impl AsFd, from: &OsStr, to: &OsStr, how: Renamed) -> Resul
     }
 }
 
-/// Where an open file or folder lies, as the system says.
+/// The path of an open file or folder, as reported by the system.
 pub(crate) fn path_of(open: impl AsFd) -> io::Result<PathBuf> {
     #[cfg(not(target_vendor = "apple"))]
     {
@@ -340,7 +340,7 @@ pub(crate) fn is_link(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
 }
 
-/// Where a chain of symbolic links ends; the last link may lead to a file that does not exist yet.
+/// Follows a chain of symbolic links; the last one may lead to a missing file.
 fn follow_links(path: &Path) -> Result<PathBuf, FileError> {
     if names_a_folder(path) {
         return Err(FileError::IsDirectory);
@@ -349,14 +349,14 @@ fn follow_links(path: &Path) -> Result<PathBuf, FileError> {
     for _ in 0..LONGEST_CHAIN {
         match fs::read_link(&path) {
             Ok(link) => path = path.parent().unwrap_or(Path::new("/")).join(link),
-            // Not a link, or nothing there.
+            // Not a link, or missing.
             Err(_) => return Ok(path),
         }
     }
     Err(Errno::LOOP.into())
 }
 
-/// Whether a path is the name of a folder, whether that exists or not.
+/// Whether a path can only name a folder, existing or not.
 pub(crate) fn names_a_folder(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/")
         || path.file_name().is_none()
@@ -371,7 +371,7 @@ fn flush(folder: impl AsFd) -> io::Result<()> {
             Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
             flushed => Ok(flushed?),
         },
-        // A folder that may be written but not read cannot be flushed.
+        // A folder that is writable but not readable cannot be flushed.
         Err(Errno::ACCESS) => Ok(()),
         Err(error) => Err(error.into()),
     }

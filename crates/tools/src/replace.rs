@@ -1,68 +1,72 @@
-//! Replacing a file's content so that it is the old or the new at every moment, and nobody's change is
-//! lost.
+//! Replaces a file so that it has its old or new content at every moment, and no concurrent change
+//! is lost.
 //!
-//! The new content goes into a temporary file beside the target, is flushed, and renamed over it; then the
-//! folder is flushed. While that happens a lock on the old file keeps other agents and processes of
-//! ikigai out. Programs that know nothing of the lock are noticed: where the system can do it, the two files
-//! change places in one step, so that what was replaced is in our hands and can be put back; and a file that was
-//! not there is only created where there is still none. Owner and mode of an existing file are kept, a symbolic link stays a link. A file with
-//! several hard links loses the other names, and access lists and extended attributes are not kept: that is
-//! the price of the rename.
+//! The new content is written to a temporary file next to the target, flushed, and renamed over it;
+//! then the folder is flushed. Meanwhile a lock on the old file keeps out other agents and
+//! processes of ikigai. Programs that ignore the lock are detected. Where the system supports it,
+//! the two files are swapped atomically, so the replaced one can be checked and put back. A new
+//! file is only created if there still is none.
+//!
+//! Owner and mode of an existing file are kept, and a symbolic link stays a link. Other hard links,
+//! access lists and extended attributes are lost: that is the price of the rename.
+
+mod temporary;
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags, Stat, fstat};
+use rustix::fs::{OFlags, Stat, fstat};
 use rustix::io::Errno;
 
+use temporary::{Temporary, temporary_name};
+
 use crate::file_error::FileError;
+use crate::file_use::{Before, Content, KEPT_BYTES};
 use crate::files::require_regular;
 use crate::looks::{ContentHash, Fingerprint, Hasher, Hashing};
 use crate::place::{NewFolders, Place};
-use crate::touched::{Before, Content, KEPT_BYTES};
 
-/// The file that a write is about, locked if it exists.
+/// The target of a write, locked if it exists.
 pub(crate) struct Target {
     place: Place,
     existing: Option<Existing>,
 }
 
-/// An existing target. The lock lasts as long as `file` is open.
+/// An existing target. It is locked as long as `file` is open.
 struct Existing {
     file: File,
     metadata: Metadata,
     stat: Stat,
 }
 
-/// Whether what is replaced is wanted later.
+/// Whether the replaced content is needed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     Nothing,
     Content,
 }
 
-/// A replacement that was made.
-pub(crate) struct Replaced {
-    /// `None` when nobody wants to know.
-    pub(crate) exchanged: Option<Exchanged>,
-    /// Whether it survives a crash of the machine.
+/// A completed replacement.
+pub(crate) struct Replacement {
+    /// `None` if it was not asked for.
+    pub(crate) exchange: Option<Exchange>,
+    /// Whether it survives a system crash.
     pub(crate) flushed: io::Result<()>,
 }
 
-/// What was replaced by what.
-pub(crate) struct Exchanged {
+/// The old and the new content.
+pub(crate) struct Exchange {
     pub(crate) before: Before,
-    /// How the new file looks.
+    /// The fingerprint of the new file.
     pub(crate) looks: Fingerprint,
     pub(crate) hash: ContentHash,
 }
 
 impl Target {
-    /// Locks the file at `place`. It need not exist.
+    /// Locks the file at `place`, which need not exist.
     pub(crate) fn lock(place: Place) -> Result<Target, FileError> {
         let existing = match place.stat()? {
             Some(stat) => {
@@ -75,22 +79,22 @@ impl Target {
         Ok(Target { place, existing })
     }
 
-    /// The file as it is now, for reading; `None` when there is none.
+    /// The current file, for reading; `None` if there is none.
     pub(crate) fn existing(&mut self) -> Option<&mut File> {
         self.existing.as_mut().map(|existing| &mut existing.file)
     }
 
-    /// How the file looks now; `None` when there is none.
+    /// The fingerprint of the current file; `None` if there is none.
     pub(crate) fn looks(&self) -> Option<Fingerprint> {
         self.existing.as_ref().map(|existing| Fingerprint::of(&existing.stat))
     }
 
-    /// The hash of what the file holds; `None` when there is none.
+    /// The hash of the current content; `None` if there is no file.
     pub(crate) fn hash(&self) -> io::Result<Option<ContentHash>> {
         self.existing.as_ref().map(|existing| hash_of(&existing.file)).transpose()
     }
 
-    /// What the file holds; what is too large is not kept.
+    /// The current content; one that is too large is not kept.
     pub(crate) fn content(&self) -> Before {
         self.existing.as_ref().map_or(Before::Absent, Existing::content)
     }
@@ -100,17 +104,17 @@ impl Target {
         self.place.real_path()
     }
 
-    /// Creates the folders that are missing above the target. They are taken back unless `keep` is called.
+    /// Creates missing folders above the target. They are removed again unless `keep` is called.
     pub(crate) fn create_folders(&mut self) -> Result<NewFolders, FileError> {
         self.place.create_folders()
     }
 
-    /// Replaces the content by what `write` puts out. When this fails the target is as it was.
+    /// Replaces the content with what `write` produces. On failure the target is unchanged.
     pub(crate) fn replace(
         &self,
         keep: Keep,
         write: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
-    ) -> Result<Replaced, FileError> {
+    ) -> Result<Replacement, FileError> {
         self.replace_with_mode(keep, None, write)
     }
 
@@ -120,7 +124,7 @@ impl Target {
         keep: Keep,
         mode: Option<u32>,
         write: impl FnOnce(&mut dyn Write) -> Result<(), FileError>,
-    ) -> Result<Replaced, FileError> {
+    ) -> Result<Replacement, FileError> {
         let temporary = Temporary::create(&self.place, self.existing.as_ref())?;
         let hash = match keep {
             Keep::Nothing => {
@@ -144,18 +148,18 @@ impl Target {
         let looks = Fingerprint::of(&fstat(&temporary.file)?);
         self.require_unchanged()?;
         temporary.take_over(self.existing.as_ref())?;
-        // The file that was replaced is the one that is open here, so its content is what it held at the end.
-        let exchanged = hash.map(|hash| Exchanged { before: self.content(), looks, hash });
-        Ok(Replaced { exchanged, flushed: self.place.flush_folder() })
+        // The replaced file is the one that is open here, so this is its final content.
+        let exchange = hash.map(|hash| Exchange { before: self.content(), looks, hash });
+        Ok(Replacement { exchange, flushed: self.place.flush_folder() })
     }
 
-    /// Removes the file. Says whether that survives a crash of the machine.
+    /// Removes the file. Returns whether that survives a system crash.
     pub(crate) fn remove(&self) -> Result<io::Result<()>, FileError> {
         self.require_unchanged()?;
         let Some(existing) = &self.existing else {
             return Ok(Ok(()));
         };
-        // Moved aside first: should it be another file by now, it is put back.
+        // Moved aside first, so that it can be put back if it turns out to be another file.
         let aside = temporary_name();
         match self.place.move_aside(&aside) {
             Ok(()) => {}
@@ -173,7 +177,7 @@ impl Target {
         Ok(self.place.flush_folder())
     }
 
-    /// Programs that know nothing of our lock may have changed the file since we looked.
+    /// Programs that ignore our lock may have changed the file since the last check.
     fn require_unchanged(&self) -> Result<(), FileError> {
         let Some(existing) = &self.existing else {
             return Ok(());
@@ -203,14 +207,14 @@ impl Existing {
         let own = file.metadata()?;
         let (uid, gid) = (self.metadata.uid(), self.metadata.gid());
         if (own.uid(), own.gid()) != (uid, gid) {
-            // Only root may give a file away; for anybody else it becomes theirs, as with any editor.
+            // Only root may change the owner; other users become the owner, as with any editor.
             let _ = fchown(file, Some(uid), Some(gid));
         }
         file.set_permissions(Permissions::from_mode(self.metadata.mode() & 0o7777))
     }
 }
 
-/// All of a file; `None` when it is longer than that.
+/// Reads a whole file; `None` if it is longer than `limit`.
 fn read_up_to(file: &File, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     each_chunk(file, |chunk| {
@@ -229,7 +233,7 @@ fn hash_of(file: &File) -> io::Result<ContentHash> {
     Ok(hasher.finish())
 }
 
-/// Reads from the beginning, wherever the file stands, for as long as `visit` wants more.
+/// Reads from the start, whatever the position of the file is, until `visit` returns false.
 fn each_chunk(file: &File, mut visit: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
     let mut chunk = vec![0; 64 * 1024];
     let mut position = 0;
@@ -250,7 +254,7 @@ fn each_chunk(file: &File, mut visit: impl FnMut(&[u8]) -> bool) -> io::Result<(
 
 /// Waits for the lock on an existing file.
 fn lock_existing(place: &Place) -> Result<Existing, FileError> {
-    /// A write takes milliseconds: who holds the lock longer is not one of us.
+    /// A write takes milliseconds, so a lock held longer is not one of ours.
     const PATIENCE: Duration = Duration::from_secs(10);
     let started = Instant::now();
     let mut pause = Duration::from_micros(200);
@@ -259,18 +263,19 @@ fn lock_existing(place: &Place) -> Result<Existing, FileError> {
         let stat = fstat(&file)?;
         require_regular(&stat)?;
         match file.try_lock() {
-            // Who held the lock before has put a new file in this one's place.
+            // The previous holder of the lock has replaced the file.
             Ok(()) if !is_still_at(&stat, place)? => continue,
             Ok(()) => return existing(file),
             Err(fs::TryLockError::WouldBlock) if started.elapsed() > PATIENCE => {
                 return Err(FileError::Locked);
             }
             Err(fs::TryLockError::WouldBlock) => {
-                // Called on a thread for blocking work. Polling, since a blocking lock has no time limit.
+                // This thread may block. Polled, since a blocking lock has no timeout.
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(5));
             }
-            // Some network file systems have no locks; there the check before the rename has to do.
+            // Some network file systems have no locks; there the check before the rename must
+            // suffice.
             Err(fs::TryLockError::Error(error)) if has_no_locks(&error) => return existing(file),
             Err(fs::TryLockError::Error(error)) => return Err(error.into()),
         }
@@ -282,8 +287,8 @@ fn existing(file: File) -> Result<Existing, FileError> {
 }
 
 fn open_to_lock(place: &Place) -> Result<File, Errno> {
-    // A network file system gives the lock only to who may write; a program that runs cannot be opened for
-    // that, and what may not be read has to be opened without.
+    // Network file systems only lock files that are open for writing, a running program cannot be
+    // opened for that, and an unreadable file not for reading.
     place
         .open(OFlags::RDWR)
         .or_else(|_| place.open(OFlags::RDONLY))
@@ -298,102 +303,9 @@ fn has_no_locks(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS))
 }
 
-/// A name that no other write of this process uses.
-fn temporary_name() -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!(".ikigai-{}-{number}.tmp", std::process::id())
-}
-
-/// A file beside the target, removed unless it took the target's place.
-struct Temporary<'a> {
-    file: File,
-    name: String,
-    place: &'a Place,
-    /// It is somebody else's file that could not be put back: not ours to remove.
-    is_foreign: bool,
-}
-
-impl<'a> Temporary<'a> {
-    fn create(place: &'a Place, existing: Option<&Existing>) -> Result<Temporary<'a>, Errno> {
-        // What may become secret starts so; a new file gets what the user's umask leaves.
-        let mode = Mode::from_raw_mode(if existing.is_some() { 0o600 } else { 0o666 });
-        loop {
-            let name = temporary_name();
-            match place.create_beside(&name, mode) {
-                // Left behind by a process that was killed and had the same number.
-                Err(Errno::EXIST) => continue,
-                file => return Ok(Temporary { file: file?, name, place, is_foreign: false }),
-            }
-        }
-    }
-
-    /// Becomes the target. What was there is gone, except for who has it open.
-    fn take_over(self, existing: Option<&Existing>) -> Result<(), FileError> {
-        match existing {
-            Some(existing) => self.exchange(existing),
-            None => match self.place.take_free(&self.name) {
-                Err(Errno::EXIST) => Err(FileError::ChangedMeanwhile),
-                taken => Ok(taken?),
-            },
-        }
-        // The drop below removes what was replaced, if that is here now.
-    }
-
-    /// Changes places with the target, if that is still the file that it was.
-    fn exchange(mut self, existing: &Existing) -> Result<(), FileError> {
-        match self.place.exchange(&self.name) {
-            Ok(()) => {}
-            // The file system cannot do it: the check right before has to do.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                return Ok(self.place.take_over(&self.name)?);
-            }
-            Err(Errno::NOENT) => return Err(FileError::ChangedMeanwhile),
-            Err(error) => return Err(error.into()),
-        }
-        match self.place.stat_beside(&self.name) {
-            Ok(replaced) if existing.is(&replaced) => Ok(()),
-            _ => {
-                self.is_foreign = self.put_back().is_err();
-                Err(FileError::ChangedMeanwhile)
-            }
-        }
-    }
-
-    /// Puts somebody's new file, who was quicker by a hair, back into its place. That one may be quick again: the
-    /// last of the files stays, as it would without us.
-    fn put_back(&self) -> Result<(), Errno> {
-        let ours = file_id(&fstat(&self.file)?);
-        loop {
-            let theirs = file_id(&self.place.stat_beside(&self.name)?);
-            match self.place.exchange(&self.name) {
-                // Removed meanwhile, and ours with it.
-                Err(Errno::NOENT) => return self.place.take_free(&self.name),
-                exchanged => exchanged?,
-            }
-            if file_id(&self.place.stat_beside(&self.name)?) == ours {
-                return Ok(());
-            }
-            // A newer one of theirs is in our hands now, and has to go back instead.
-            self.place.exchange(&self.name)?;
-            if file_id(&self.place.stat_beside(&self.name)?) == theirs {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// Which file it is, whatever is in it.
+/// The identity of a file, whatever its content is.
 fn file_id(stat: &Stat) -> impl PartialEq + use<> {
     (stat.st_dev, stat.st_ino)
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if !self.is_foreign {
-            let _ = self.place.remove_beside(&self.name);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -414,7 +326,7 @@ mod tests {
         names.map(|name| name.into_string().unwrap()).collect()
     }
 
-    /// Somebody who knows nothing of our lock does `meddle` between our look at the file and the rename.
+    /// Another program that ignores our lock runs `meddle` between our check and the rename.
     #[track_caller]
     fn check(meddle: impl FnOnce(&Path), after: Option<&str>) {
         let folder = tempfile::tempdir().unwrap();
@@ -434,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_else_changed_meanwhile_keeps_that_change() {
+    fn a_concurrent_change_by_another_program_is_kept() {
         check(|path| fs::write(path, "longer than before").unwrap(), Some("longer than before"));
         check(|path| fs::remove_file(path).unwrap(), None);
         let exchange = |path: &Path| {
@@ -460,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn new_folders_are_taken_back_unless_they_are_kept() {
+    fn new_folders_are_removed_unless_they_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let mut target = lock(&folder.path().join("a/b/file"));
         drop(target.create_folders().unwrap());

@@ -1,134 +1,134 @@
-//! Taking a change of a file back, and the taking back as well: a file gets another content, if it still has
-//! the one that is expected. The lock and the replacement are those of every write.
+//! Undo and redo of file changes: a file gets another content if it still has the expected one.
+//! Locking and replacing work as in every other write.
 //!
-//! These block: they belong on a thread for such work.
+//! These functions block, so call them on a thread for blocking work.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use crate::file_error::FileError;
+use crate::file_use::{Before, Content};
 use crate::looks::ContentHash;
 use crate::place::Place;
 use crate::protected::has_become_setting;
 use crate::replace::{Keep, Target};
-use crate::touched::{Before, Content};
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum FileState {
     /// Nothing.
     Absent,
     /// A file.
     File {
-        /// Of its content.
+        /// The hash of its content.
         hash: ContentHash,
-        /// All of it, unless it is too large or may not be read.
+        /// All of its content, unless it is too large or unreadable.
         content: Option<Content>,
     },
-    /// Something else: a folder, a link.
+    /// Something else: a folder or a link.
     Other,
 }
 
-/// What is to be at a path.
+/// What should be at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
-    /// No file, and these many folders above it gone if nothing is left in them.
+pub enum DesiredState {
+    /// No file, and this many folders above it removed if they are empty.
     Absent {
         /// Counted from the file.
         folders: u32,
     },
-    /// A file; one that exists keeps its permissions.
+    /// A file; an existing one keeps its permissions.
     Content(Content),
 }
 
-/// What came of it.
+/// The outcome of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Restored {
-    /// It is now as wanted.
+pub enum RestoreOutcome {
+    /// It is restored now.
     Done,
-    /// It was so before.
+    /// It was in that state before.
     Already,
-    /// It is neither as expected nor as wanted, and was left alone.
+    /// It is in neither the expected nor the desired state, and was left alone.
     Differs,
-    /// It is one of git's settings by now, which nobody has approved, and was left alone.
+    /// It has become one of git's settings, which were not approved, and was left alone.
     Setting,
 }
 
-/// Looks what is at a path without links.
+/// Inspects a path without links.
 ///
 /// # Errors
-/// In words, when it cannot be told.
-pub fn find(path: &Path) -> Result<Found, String> {
+/// A message if that fails.
+pub fn find(path: &Path) -> Result<FileState, String> {
     let look = || match lock(path)? {
-        None => Ok(Found::Other),
+        None => Ok(FileState::Other),
         Some(target) => Ok(match target.hash()? {
-            None => Found::Absent,
+            None => FileState::Absent,
             Some(hash) => {
                 let content = match target.content() {
                     Before::Content(content) => Some(content),
                     Before::Absent | Before::NotKept => None,
                 };
-                Found::File { hash, content }
+                FileState::File { hash, content }
             }
         }),
     };
     look().map_err(|error: FileError| error.describe(&path.to_string_lossy()))
 }
 
-/// Makes the file at a path without links as `wanted`, if it is as `expected`: its hash, or none for no file.
-/// Repeated after a crash it comes to the same.
+/// Brings the file at a path without links into the `desired` state, if it is in the `expected`
+/// one: its hash, or `None` for no file. Repeating it after a crash has the same result.
 ///
 /// # Errors
-/// In words, when it cannot be done; the file is then as it was.
+/// A message if that fails; the file is unchanged then.
 pub fn restore(
     path: &Path,
     expected: Option<&ContentHash>,
-    wanted: &Wanted,
-) -> Result<Restored, String> {
-    replace(path, expected, wanted).map_err(|error| error.describe(&path.to_string_lossy()))
+    desired: &DesiredState,
+) -> Result<RestoreOutcome, String> {
+    replace(path, expected, desired).map_err(|error| error.describe(&path.to_string_lossy()))
 }
 
 fn replace(
     path: &Path,
     expected: Option<&ContentHash>,
-    wanted: &Wanted,
-) -> Result<Restored, FileError> {
+    desired: &DesiredState,
+) -> Result<RestoreOutcome, FileError> {
     let Some(mut target) = lock(path)? else {
-        return Ok(Restored::Differs);
+        return Ok(RestoreOutcome::Differs);
     };
     let hash = target.hash()?;
-    let wanted_hash = match wanted {
-        Wanted::Absent { .. } => None,
-        Wanted::Content(content) => Some(ContentHash::of(&content.bytes)),
+    let desired_hash = match desired {
+        DesiredState::Absent { .. } => None,
+        DesiredState::Content(content) => Some(ContentHash::of(&content.bytes)),
     };
-    let is_content = matches!(wanted, Wanted::Content(_));
-    let restored = if is_content && hash != wanted_hash && has_become_setting(path) {
-        Restored::Setting
+    let is_content = matches!(desired, DesiredState::Content(_));
+    let restored = if is_content && hash != desired_hash && has_become_setting(path) {
+        RestoreOutcome::Setting
     } else if hash.as_ref() == expected {
-        exchange(&mut target, wanted)?
-    } else if hash == wanted_hash {
-        Restored::Already
+        exchange(&mut target, desired)?
+    } else if hash == desired_hash {
+        RestoreOutcome::Already
     } else {
-        Restored::Differs
+        RestoreOutcome::Differs
     };
-    if let Wanted::Absent { folders } = wanted
-        && matches!(restored, Restored::Done | Restored::Already)
+    if let DesiredState::Absent { folders } = desired
+        && matches!(restored, RestoreOutcome::Done | RestoreOutcome::Already)
     {
         remove_folders(path, *folders);
     }
     Ok(restored)
 }
 
-fn exchange(target: &mut Target, wanted: &Wanted) -> Result<Restored, FileError> {
-    let done = match wanted {
-        Wanted::Absent { .. } => target.remove(),
-        Wanted::Content(content) => write(target, content),
+fn exchange(target: &mut Target, desired: &DesiredState) -> Result<RestoreOutcome, FileError> {
+    let done = match desired {
+        DesiredState::Absent { .. } => target.remove(),
+        DesiredState::Content(content) => write(target, content),
     };
     match done {
-        // Somebody was quicker than the check.
-        Err(FileError::ChangedMeanwhile) => Ok(Restored::Differs),
-        done => done?.map(|()| Restored::Done).map_err(FileError::NotFlushed),
+        // Another program changed it after the check.
+        Err(FileError::ChangedMeanwhile) => Ok(RestoreOutcome::Differs),
+        done => done?.map(|()| RestoreOutcome::Done).map_err(FileError::NotFlushed),
     }
 }
 
@@ -140,7 +140,7 @@ fn write(target: &mut Target, content: &Content) -> Result<io::Result<()>, FileE
     Ok(replaced.flushed)
 }
 
-/// The file at a path, locked; `None` when it is none or the path leads elsewhere by now.
+/// Locks the file at a path; `None` if it is not a file or the path now leads elsewhere.
 fn lock(path: &Path) -> Result<Option<Target>, FileError> {
     match Place::without_links(path).and_then(Target::lock) {
         Ok(target) => Ok(Some(target)),
@@ -152,9 +152,9 @@ fn lock(path: &Path) -> Result<Option<Target>, FileError> {
     }
 }
 
-/// Removes so many folders above a file, as far as they are empty.
+/// Removes up to `count` folders above a file, as far as they are empty.
 fn remove_folders(path: &Path, count: u32) {
     let folders = path.ancestors().skip(1).take(count as usize);
-    // The first that is not empty ends it.
+    // Stop at the first one that is not empty.
     let _ = folders.map(fs::remove_dir).find(Result::is_err);
 }

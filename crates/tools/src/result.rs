@@ -1,15 +1,17 @@
-//! What comes out of a call: a dispatcher's refusal (bare) or an executor's outcome (enveloped).
+//! What comes out of a call: a dispatcher's refusal (bare) or an executor's result (in its envelope), and what there
+//! is to say about it. It becomes JSON once, at the very end.
 
 use std::fmt;
 
+use ikigai_conversation::{FileDiff, NewMessage, ResultState, ResultSummary, ToolCall};
 use serde_json::{Map, Value};
 
 use crate::context::Context;
 use crate::file_error::describe_stale;
+use crate::file_use::{FileUse, Stale};
 use crate::output::Output;
-use crate::touched::{Stale, Touched};
 
-/// The JSON object that a model gets as the result of its call.
+/// What a model gets as the result of its call, with what a front end shows of it.
 ///
 /// ```
 /// # use ikigai_tools::Dispatcher;
@@ -21,39 +23,136 @@ use crate::touched::{Stale, Touched};
 /// );
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolResult(Map<String, Value>);
+pub struct ToolResult {
+    content: Content,
+    /// After how many responses with calls this was the last call of a turn, if it was.
+    limit: Option<u32>,
+    /// Boxed: results are also returned as errors, which should be small.
+    about: Box<About>,
+}
+
+/// What there is to say about a result.
+#[derive(Debug, Clone, PartialEq)]
+struct About {
+    /// The line in the log; `None` for the error, the first line of the output, or `ok`.
+    line: Option<String>,
+    state: ResultState,
+    diff: Option<FileDiff>,
+    /// The rule that would have permitted the call.
+    rule: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Content {
+    /// These fields and no envelope.
+    Bare(Map<String, Value>),
+    /// The field `error` and no envelope.
+    BareError(String),
+    Success {
+        data: Map<String, Value>,
+        is_truncated: bool,
+    },
+    Failure(String),
+}
 
 impl ToolResult {
     /// A bare error: the single field `error`.
     pub fn error(text: &str) -> ToolResult {
-        ToolResult(Map::from_iter([("error".to_owned(), Value::from(text))]))
+        ToolResult::new(Content::BareError(text.to_owned()), ResultState::Failed)
     }
 
     /// A bare result: these fields and no envelope.
     pub fn bare(fields: Map<String, Value>) -> ToolResult {
-        ToolResult(fields)
-    }
-
-    /// The refusal of a stale write when it is known who was quicker: `by agent 0/1/, 40 seconds ago`.
-    pub fn stale(stale: &Stale, by: &str) -> ToolResult {
-        Outcome::Failure(describe_stale(&stale.named, by)).into()
+        ToolResult::new(Content::Bare(fields), ResultState::Succeeded)
     }
 
     /// A success in its envelope.
     pub fn success(data: Map<String, Value>) -> ToolResult {
-        let fields = [("success", Value::from(true)), ("data", Value::from(data))];
-        ToolResult(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        ToolResult::new(Content::Success { data, is_truncated: false }, ResultState::Succeeded)
     }
 
-    /// A failure in its envelope: news for the model.
+    /// A success that has some text to show.
+    pub fn output(text: String) -> ToolResult {
+        Output::from(text).into()
+    }
+
+    /// A failure in its envelope: information for the model, not an error of the program.
     pub fn failure(error: &str) -> ToolResult {
-        Outcome::Failure(error.to_owned()).into()
+        ToolResult::new(Content::Failure(error.to_owned()), ResultState::Failed)
+    }
+
+    /// The result of a call that was not permitted, and the rule that would permit it.
+    pub fn refused(why: &str, rule: Option<String>) -> ToolResult {
+        let content = Content::Failure(format!("Not permitted: {why}"));
+        let mut result = ToolResult::new(content, ResultState::Refused);
+        result.about.rule = rule;
+        result
+    }
+
+    /// The refusal of a stale write when it is known who was quicker: `by agent 0/1/, 40 seconds ago`.
+    pub fn stale(stale: &Stale, by: &str) -> ToolResult {
+        ToolResult::failure(&describe_stale(&stale.named, by))
+    }
+
+    fn new(content: Content, state: ResultState) -> ToolResult {
+        let about = Box::new(About { line: None, state, diff: None, rule: None });
+        ToolResult { content, limit: None, about }
+    }
+
+    /// Adds a field to the data of a success.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> ToolResult {
+        if let Content::Success { data, .. } = &mut self.content {
+            data.insert(name.to_owned(), value.into());
+        }
+        self
+    }
+
+    /// A success is summed up by this line.
+    #[must_use]
+    pub fn summed_up(mut self, line: impl Into<String>) -> ToolResult {
+        if self.is_success() {
+            self.about.line = Some(line.into());
+        }
+        self
+    }
+
+    /// For a success of the tool whose work failed all the same: a command's exit code.
+    #[must_use]
+    pub fn in_state(mut self, state: ResultState) -> ToolResult {
+        self.about.state = state;
+        self
+    }
+
+    /// Adds what was changed in a file.
+    #[must_use]
+    pub fn with_diff(mut self, diff: Option<FileDiff>) -> ToolResult {
+        self.about.diff = diff;
+        self
+    }
+
+    /// What was read until an interrupt is not the whole, and must not pass for it.
+    pub(crate) fn unless_interrupted(self, context: &Context) -> ToolResult {
+        match context.is_interrupted() {
+            true => ToolResult::failure("Interrupted: the result would not be complete"),
+            false => self,
+        }
+    }
+
+    /// Whether it has no `error`.
+    pub fn is_success(&self) -> bool {
+        match &self.content {
+            Content::Bare(fields) => !fields.contains_key("error"),
+            Content::Success { .. } => true,
+            Content::BareError(_) | Content::Failure(_) => false,
+        }
     }
 
     /// Adds a line to the output of a success.
     pub fn add_line(&mut self, line: &str) {
-        let output = self.0.get_mut("data").and_then(|data| data.get_mut("output"));
-        if let Some(Value::String(output)) = output {
+        if let Content::Success { data, .. } = &mut self.content
+            && let Some(Value::String(output)) = data.get_mut("output")
+        {
             if !output.is_empty() && !output.ends_with('\n') {
                 output.push('\n');
             }
@@ -63,28 +162,95 @@ impl ToolResult {
 
     /// Says that this was the last call of a turn, after `turns` responses with calls.
     pub fn mark_limit_reached(&mut self, turns: u32) {
-        let message = format!("Tool call limit reached ({turns}). Stopping tool loop.");
-        self.0.insert("limit_reached".to_owned(), Value::from(true));
-        self.0.insert("limit_message".to_owned(), Value::from(message));
+        self.limit = Some(turns);
+    }
+
+    /// The message that closes a call in its log.
+    pub fn into_message(self, call: &ToolCall) -> NewMessage {
+        let (line, success) = (self.line(), self.is_success());
+        let ToolResult { content, limit, about } = self;
+        let About { state, diff, rule, line: _ } = *about;
+        let without_rule = rule.as_deref().and_then(|rule| line.strip_suffix(rule));
+        let outcome = match &diff {
+            Some(diff) if success => diff.size(),
+            Some(_) | None => without_rule.unwrap_or(&line).to_owned(),
+        };
+        let summary = ResultSummary::new(&outcome, state, diff, rule);
+        let output = Value::Object(content.into_fields(limit)).to_string();
+        NewMessage::shown_result(call, output, success, &line, summary)
+    }
+
+    fn line(&self) -> String {
+        if let Some(line) = &self.about.line {
+            return line.clone();
+        }
+        match &self.content {
+            Content::Failure(error) | Content::BareError(error) => format!("error: {error}"),
+            Content::Success { data: fields, .. } | Content::Bare(fields) => {
+                let output = fields.get("output").and_then(Value::as_str).unwrap_or_default();
+                let first = output.lines().next().filter(|line| !line.trim().is_empty());
+                first.unwrap_or("ok").to_owned()
+            }
+        }
     }
 }
 
+impl Content {
+    fn into_fields(self, limit: Option<u32>) -> Map<String, Value> {
+        let field = |name: &str, value: Value| (name.to_owned(), value);
+        let mut fields = match self {
+            Content::Bare(fields) => fields,
+            Content::BareError(error) => Map::from_iter([field("error", error.into())]),
+            Content::Success { mut data, is_truncated } => {
+                if is_truncated {
+                    data.insert("truncated".to_owned(), Value::from(true));
+                }
+                Map::from_iter([field("success", Value::from(true)), field("data", data.into())])
+            }
+            Content::Failure(error) => {
+                Map::from_iter([field("success", Value::from(false)), field("error", error.into())])
+            }
+        };
+        if let Some(turns) = limit {
+            let message = format!("Tool call limit reached ({turns}). Stopping tool loop.");
+            fields.insert("limit_reached".to_owned(), Value::from(true));
+            fields.insert("limit_message".to_owned(), Value::from(message));
+        }
+        fields
+    }
+}
+
+/// The JSON object that a model gets.
 impl fmt::Display for ToolResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let json = serde_json::to_string(&self.0).map_err(|_| fmt::Error)?;
-        f.write_str(&json)
+        let fields = self.content.clone().into_fields(self.limit);
+        write!(f, "{}", Value::Object(fields))
+    }
+}
+
+impl From<Output> for ToolResult {
+    fn from(output: Output) -> ToolResult {
+        let data = Map::from_iter([("output".to_owned(), Value::from(output.text))]);
+        let content = Content::Success { data, is_truncated: output.truncated };
+        ToolResult::new(content, ResultState::Succeeded)
     }
 }
 
 /// A call that was run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
+pub struct Execution {
     /// For the model.
     pub result: ToolResult,
     /// What it did to a file, if it did, and if the agent [remembers](crate::Context::remembering) files.
-    pub touched: Option<Touched>,
+    pub file: Option<FileUse>,
     /// Why its command did not run in its sandbox, and so not at all. It can be run without if the user approves.
     pub no_sandbox: Option<String>,
+}
+
+impl From<ToolResult> for Execution {
+    fn from(result: ToolResult) -> Execution {
+        Execution { result, file: None, no_sandbox: None }
+    }
 }
 
 /// Why a call was not carried out at all.
@@ -122,81 +288,7 @@ impl From<Refusal> for ToolResult {
     }
 }
 
-/// What an executor achieved. A failure is news for the model, not an error of the program.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    Success {
-        output: Output,
-        fields: Vec<(&'static str, Value)>,
-    },
-    Failure(String),
-    /// The sandbox of a command could not be set up.
-    NoSandbox {
-        error: String,
-        /// For the question whether it may run without.
-        why: String,
-    },
-}
-
-impl Outcome {
-    pub(crate) fn success(output: Output) -> Outcome {
-        Outcome::Success { output, fields: Vec::new() }
-    }
-
-    /// What was read until an interrupt is not the whole, and must not pass for it.
-    pub(crate) fn unless_interrupted(self, context: &Context) -> Outcome {
-        match context.is_interrupted() {
-            true => Outcome::Failure("Interrupted: the result would not be complete".to_owned()),
-            false => self,
-        }
-    }
-
-    /// Adds a field to the data of a success.
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Outcome {
-        if let Outcome::Success { fields, .. } = &mut self {
-            fields.push((name, value.into()));
-        }
-        self
-    }
-}
-
-/// What an executor achieved, and what it did to a file meanwhile.
-pub(crate) struct Achieved {
-    pub(crate) outcome: Outcome,
-    pub(crate) touched: Option<Touched>,
-}
-
-impl From<Outcome> for Achieved {
-    fn from(outcome: Outcome) -> Achieved {
-        Achieved { outcome, touched: None }
-    }
-}
-
-impl From<Achieved> for Ran {
-    fn from(achieved: Achieved) -> Ran {
-        let no_sandbox = match &achieved.outcome {
-            Outcome::NoSandbox { why, .. } => Some(why.clone()),
-            Outcome::Success { .. } | Outcome::Failure(_) => None,
-        };
-        Ran { result: achieved.outcome.into(), touched: achieved.touched, no_sandbox }
-    }
-}
-
-impl From<Outcome> for ToolResult {
-    fn from(outcome: Outcome) -> ToolResult {
-        let field = |name: &str, value: Value| (name.to_owned(), value);
-        ToolResult(match outcome {
-            Outcome::Success { output, fields } => {
-                let mut data = Map::from_iter([field("output", Value::from(output.text))]);
-                data.extend(fields.into_iter().map(|(name, value)| field(name, value)));
-                if output.truncated {
-                    data.insert("truncated".to_owned(), Value::from(true));
-                }
-                Map::from_iter([field("success", Value::from(true)), field("data", data.into())])
-            }
-            Outcome::Failure(error) | Outcome::NoSandbox { error, .. } => {
-                Map::from_iter([field("success", Value::from(false)), field("error", error.into())])
-            }
-        })
-    }
+/// `3 files`, `1 file`.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }

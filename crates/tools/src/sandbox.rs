@@ -1,45 +1,46 @@
-//! The sandbox of commands: what a command may reach of the machine, and by which means it is kept to it.
+//! The sandbox of commands: what a command may access, and how that is enforced.
 //!
-//! A [`Sandbox`] is plain data. It travels with the request to the watchdog, of which a thread starts the command
-//! (`watchdog/enclosed.rs`): by way of `bwrap`, or enclosed by landlock itself. So nothing is ever done between a
-//! fork and an exec.
+//! A [`Sandbox`] is plain data. It is sent with the request to the watchdog, where a thread starts
+//! the command (`watchdog/sandboxed.rs`): through `bwrap`, or after restricting itself with
+//! landlock. So no code runs between fork and exec.
 //!
-//! Every command has walls of its own: within common ones commands could signal each other, and a folder that
-//! comes to be beside a hidden one would stay out of reach until the end.
+//! Every command gets its own sandbox. In a shared one, commands could signal each other, and a
+//! folder created next to a hidden one would stay inaccessible until the end of the session.
 //!
 //! | | bubblewrap | landlock with seccomp |
 //! | --- | --- | --- |
-//! | writing outside | read-only file system | permission denied |
-//! | hidden places | empty | permission denied; folders above them cannot be listed |
+//! | writing elsewhere | read-only file system | permission denied |
+//! | hidden paths | empty | permission denied; their parent folders cannot be listed |
 //! | network | a namespace without one | no sockets at all |
-//! | Unix sockets | in what can be written; others are covered | only pairs |
-//! | git's hooks and settings, start-up files | read-only, as far as they are at the top of the tree | not kept apart |
-//! | other processes | not there | cannot be traced, and from Linux 6.12 on not signalled |
+//! | Unix sockets | in writable folders; others are covered | only pairs |
+//! | git's hooks and settings, startup files | read-only at the top of the tree | writable, checked afterwards |
+//! | other processes | invisible | cannot be traced, nor signalled since Linux 6.12 |
 //!
-//! # What neither bounds
+//! # What neither kind limits
 //!
-//! Memory, processes and space on the disk. `RLIMIT_NPROC` counts all processes of the user, so a limit
-//! that stops a fork bomb would also stop an editor; `RLIMIT_AS` breaks what reserves much and uses
-//! little (Go, Java, sanitizers); control groups need a delegation that few systems give. The bounds
-//! are the time limit, and that a whole process space can be ended at once.
+//! Memory, processes and disk space. `RLIMIT_NPROC` counts all processes of the user, so a limit
+//! that stops a fork bomb would also stop an editor. `RLIMIT_AS` breaks programs that reserve much
+//! memory and use little (Go, Java, sanitizers). Control groups need a delegation that few systems
+//! provide. Commands are limited by their timeout, after which the whole PID namespace is killed.
 //!
-//! Landlock leaves more open than bubblewrap: mode, owner, times and attributes of the user's files
-//! outside can be changed, and the names of hidden files be asked for, since the kernel has no rule for any of
-//! it. It also takes more away: tracers and debuggers, `/dev/shm` and what System V shares, pseudo-terminals, listing the folders above a hidden place. So bubblewrap is taken wherever
-//! it works.
+//! Landlock permits more than bubblewrap: a command can change mode, owner, times and attributes of
+//! the user's files outside, and probe for the names of hidden files, since the kernel has no rules
+//! for that. It also breaks more: tracers and debuggers, `/dev/shm` and System V IPC,
+//! pseudo-terminals, and listing the parent folders of hidden paths. So bubblewrap is preferred
+//! wherever it works.
 
+mod access_map;
 #[cfg(target_os = "linux")]
 pub(crate) mod bubblewrap;
-#[cfg(target_os = "linux")]
-mod ground;
-#[cfg(target_os = "linux")]
-mod guarded;
 mod hint;
 #[cfg(target_os = "linux")]
 pub(crate) mod landlock;
 #[cfg(target_os = "linux")]
 mod mounts;
-mod places;
+#[cfg(target_os = "linux")]
+mod path_state;
+#[cfg(target_os = "linux")]
+mod read_only;
 mod root;
 #[cfg(target_os = "linux")]
 mod seccomp;
@@ -51,50 +52,52 @@ mod wire;
 use std::fmt;
 use std::path::PathBuf;
 
-pub(crate) use hint::{Ended, hint};
-pub use mounts::other_names;
 #[cfg(target_os = "linux")]
-pub(crate) use places::{Cover, Place};
+pub(crate) use access_map::{Cover, PathAccess};
+pub(crate) use hint::{EndedCommand, hint};
+pub use mounts::other_names;
 pub use root::{Identity, LastingIdentity, Root};
 pub use secrets::secret_places;
-pub(crate) use wire::Enclosure;
+pub(crate) use wire::ResolvedSandbox;
 
-/// What a command may reach. Everything that is not named can be read and not be written.
+/// What a command may access. Everything not named here is readable but not writable.
 ///
-/// Of two places that lie in one another the deeper one counts.
+/// If two paths are nested, the deeper one wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// What can be written: the working tree, the session's temporary folder, what the user adds.
+    /// Writable: the working tree, the session's temporary folder, and what the user adds.
     pub write: Vec<Root>,
-    /// Those of them in which nothing is protected: the session's temporary folder.
+    /// The writable roots in which no path is protected: the session's temporary folder.
     pub unprotected: Vec<PathBuf>,
-    /// What can be read although it is, or lies in, a hidden place.
+    /// Readable even if hidden or inside a hidden path.
     pub read: Vec<Root>,
-    /// What can be neither read nor written: see [`secret_places`]. Absolute; what does not exist is passed over. The
-    /// folder in which services keep their sockets (`/run`) is always hidden.
+    /// Neither readable nor writable: see [`secret_places`]. Absolute paths; those that do not
+    /// exist are skipped. `/run`, where services keep their sockets, is always hidden.
     pub hidden: Vec<PathBuf>,
-    /// Whether there is a network.
+    /// Whether the command has a network.
     pub network: bool,
-    /// Whether Unix sockets can be made. Only bubblewrap can allow that, and then hides `/tmp` and the sockets it knows.
+    /// Whether the command can create Unix sockets. Only bubblewrap can allow that; it then hides
+    /// `/tmp` and all sockets it knows of.
     pub unix_sockets: bool,
-    /// By which means; `None` is the best one that works.
+    /// Which kind to use; `None` picks the best one that works.
     pub kind: Option<Kind>,
 }
 
-/// The means by which a command is enclosed.
+/// How a command is sandboxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Namespaces, set up by `bwrap`.
     Bubblewrap,
-    /// Rules and a filter of system calls, which a thread takes upon itself and what it starts.
+    /// Landlock rules and a seccomp filter, which a thread applies to itself and its children
+    /// inherit.
     Landlock,
 }
 
 impl Kind {
-    /// The better one first.
+    /// Best first.
     pub const ALL: [Kind; 2] = [Kind::Bubblewrap, Kind::Landlock];
 
-    /// Whether it is worth a try, as far as can be told without one.
+    /// Whether it is worth trying, as far as that can be known without a trial.
     pub(crate) fn is_installed(self) -> bool {
         match self {
             #[cfg(target_os = "linux")]
@@ -106,8 +109,8 @@ impl Kind {
     }
 }
 
-/// Whether some sandbox works here for certain. That costs next to nothing; that none does is only known by a
-/// trial.
+/// Whether some sandbox certainly works here. This check is almost free; that no sandbox works is
+/// only known after a trial.
 pub(crate) fn is_certain() -> bool {
     #[cfg(target_os = "linux")]
     return landlock::is_there();

@@ -1,8 +1,8 @@
-//! Variables by which programs find other programs and their libraries.
+//! Variables by which programs find other programs and libraries.
 //!
-//! A command outside the sandbox must not run what an agent has put into the working tree: with `.venv/bin` of the
-//! tree in `PATH`, a `git` planted there would run with all the rights of the user. So what leads into a folder that
-//! agents can write is left out of these variables.
+//! A command outside the sandbox must not run what an agent has put into the working tree: with
+//! `.venv/bin` of the tree in `PATH`, a `git` planted there would run with all rights of the user.
+//! So entries that lead into folders writable by agents are removed.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -12,8 +12,8 @@ use std::path::Path;
 use crate::sandbox::Root;
 use crate::words::Variables;
 
-/// Lists of paths, from which only some are left out.
-const LISTS: [&str; 12] = [
+/// Lists of paths, of which some entries are removed.
+const LISTS: [&str; 15] = [
     "PATH",
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
@@ -22,15 +22,19 @@ const LISTS: [&str; 12] = [
     "DYLD_INSERT_LIBRARIES",
     "PYTHONPATH",
     "PERL5LIB",
+    "PERLLIB",
     "RUBYLIB",
+    "GEM_PATH",
+    "CLASSPATH",
     "NODE_PATH",
     "CDPATH",
     "MANPATH",
 ];
 
-/// Single paths, which are empty then: to the programs that is as if they were not set.
-const SINGLE: [&str; 14] = [
+/// Single paths, which are set to an empty value: programs treat that as unset.
+const SINGLE: [&str; 19] = [
     "BASH_ENV",
+    "CARGO_HOME",
     "ENV",
     "GIT_ASKPASS",
     "GIT_CONFIG",
@@ -42,16 +46,21 @@ const SINGLE: [&str; 14] = [
     "GIT_TEMPLATE_DIR",
     "PYTHONHOME",
     "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "RUSTC_WORKSPACE_WRAPPER",
     "RUSTC_WRAPPER",
+    "RUSTUP_HOME",
     "SSH_ASKPASS",
+    "XDG_CONFIG_HOME",
 ];
 
-/// Those of the `variables` that have to change, with their values, so that none leads into `avoided`. Relative paths are
-/// left out as well: they lead wherever a command stands. Nothing changes where nothing is avoided.
-pub(crate) fn avoiding<'a>(
+/// The `variables` that have to change so that none leads into `avoided`, with their new values: for a
+/// program started outside the sandbox. Relative paths are removed as well, since they depend on the
+/// working directory. If nothing is avoided, nothing changes.
+pub fn avoiding<'a>(
     avoided: &[Root],
     variables: impl Iterator<Item = &'a (OsString, OsString)>,
-) -> Variables {
+) -> Vec<(OsString, OsString)> {
     if avoided.is_empty() {
         return Variables::new();
     }
@@ -70,14 +79,15 @@ pub(crate) fn avoiding<'a>(
 }
 
 fn safe_entries(avoided: &[Root], name: &OsStr, list: &OsStr) -> OsString {
-    // Between libraries that it is to load first, the dynamic loader takes spaces, too.
+    // In LD_PRELOAD, the dynamic loader accepts spaces as separators.
     let is_end = |byte: &u8| *byte == b':' || (*byte == b' ' && name == "LD_PRELOAD");
     let entries = list.as_bytes().split(is_end);
     let safe: Vec<&[u8]> = entries.filter(|entry| is_safe(avoided, entry)).collect();
     OsString::from_vec(safe.join(&b':'))
 }
 
-/// Whether a path is absolute, and leads to no avoided folder: neither as it is written nor by its links.
+/// Whether a path is absolute and leads into no avoided folder, neither as written nor with links
+/// resolved.
 fn is_safe(avoided: &[Root], path: &[u8]) -> bool {
     let path = Path::new(OsStr::from_bytes(path));
     let real = path.canonicalize().map_or(Cow::Borrowed(path), Cow::Owned);
@@ -112,6 +122,7 @@ mod tests {
         check("LD_PRELOAD", &at("tree/x.so"), Some(""));
         check("LD_PRELOAD", &format!("/x.so {}", at("tree/y.so")), Some("/x.so"));
         check("BASH_ENV", &at("tree/env"), Some(""));
+        check("XDG_CONFIG_HOME", &at("tree/config"), Some(""));
         check("BASH_ENV", "env", Some(""));
         check("BASH_ENV", "/etc/env", None);
         check("OTHER", &at("tree"), None);

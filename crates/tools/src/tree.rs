@@ -1,23 +1,24 @@
-//! The working tree: the folders beneath which file tools are confined, so that no race leads out.
+//! The working tree: the folders that file tools are confined to, safe against races.
 //!
-//! Its roots (the working directory, folders that the person added, the session's temporary folder) are
-//! opened once. From then on a path is only ever followed from one of these open folders, one name at a
-//! time, or by the system itself with the promise to stay beneath. A link is read and its text followed by
-//! the same rules; `..` goes back to a folder that is held open, and is never asked of the system. So it
-//! does not matter what somebody swaps for what in the middle: what is found was reached inside.
+//! Its roots (the working directory, folders that the user added, the session's temporary folder)
+//! are opened once. From then on, every path is followed from one of these open folders, one
+//! component at a time, or by the kernel with `RESOLVE_BENEATH`. Links are read and their targets
+//! resolved by the same rules. `..` returns to a folder that is held open, and is never passed to
+//! the kernel. So it does not matter what is replaced meanwhile: everything found was reached
+//! inside.
 //!
-//! Hidden places in the tree (a home directory with its keys, a database) are not entered either. Commands
-//! do not see them, and whoever may write ikigai's own settings there would set the rules.
+//! Hidden paths in the tree (keys in a home directory, a database) are not entered either. Commands
+//! cannot see them, and write access to ikigai's own settings there would bypass the rules.
 //!
-//! Links that stay inside work, also absolute ones and those from one root into another. What lies outside
-//! is not even looked at: whether it exists cannot be told from the answer.
+//! Links that stay inside work, including absolute ones and those between roots. What is outside is
+//! not inspected, so error messages do not reveal whether it exists.
 //!
 //! # Not covered
 //!
-//! - A hard link to a file outside is that file: nothing tells its names apart. Who may make one could
-//!   read the file before. Writing replaces the name inside, and the other name keeps its content.
-//! - A folder that somebody moves out of the tree while it is in use takes a write that has begun with it.
-//!   Who may do that may write there.
+//! - A hard link to a file outside is that file: its names are indistinguishable. Creating one requires
+//!   access to the file. Writing replaces the name inside, and the other one keeps its content.
+//! - If a folder in use is moved out of the tree, a write in progress goes with it. Moving it requires
+//!   write access to the destination.
 //! - A mount inside the tree counts as inside.
 
 mod find;
@@ -26,36 +27,38 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::CWD;
 
 use crate::file_error::FileError;
 use crate::gate::without_dots;
-use crate::place::{Links, Place, is_link, names_a_folder, open_beneath, open_folder, real_path};
+use crate::lock::lock;
+use crate::place::{Links, Place, is_link, names_a_folder, open_folder, open_inside, real_path};
 use crate::protected::is_guarded_at;
 
 /// The folders that file tools may use.
 #[derive(Debug)]
 pub struct Tree {
     roots: Vec<Root>,
-    /// Places inside that are not for tools: absolute and without links. Mostly there are none.
+    /// Paths inside that tools may not use: absolute, without links. Usually there are none.
     hidden: Vec<PathBuf>,
-    /// Held by who judges a path and writes it: two writes together may make a repository, which neither does alone.
+    /// Held while a path is checked and written: two concurrent writes could create a repository,
+    /// which neither does alone.
     writing: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Root {
-    /// As it was named, for paths that begin with it.
+    /// As it was named, for paths that start with it.
     named: PathBuf,
-    /// Without links, when it was opened.
+    /// Without links, as of opening.
     path: PathBuf,
     folder: Arc<OwnedFd>,
 }
 
-/// What a path leads to.
-pub(crate) struct Found {
+/// The target of a path.
+pub(crate) struct FoundPath {
     pub(crate) place: Place,
     /// The path of its root.
     pub(crate) root: PathBuf,
@@ -63,18 +66,18 @@ pub(crate) struct Found {
     pub(crate) inside: PathBuf,
 }
 
-/// Where a path leads, for those who only want to know.
-pub(crate) struct Seen {
+/// The target of a path, for callers that do not open it.
+pub(crate) struct PathInfo {
     pub(crate) root: PathBuf,
     pub(crate) inside: PathBuf,
     pub(crate) is_hidden: bool,
 }
 
 impl Tree {
-    /// Opens the folders; their paths are absolute.
+    /// Opens the folders, given as absolute paths.
     ///
     /// # Errors
-    /// A folder that cannot be opened.
+    /// If a folder cannot be opened.
     pub fn open<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> io::Result<Tree> {
         let roots = roots.into_iter().map(|root| Root::open(root.as_ref()));
         Ok(Tree {
@@ -84,11 +87,11 @@ impl Tree {
         })
     }
 
-    /// The same tree without these places, absolute paths of files or folders that need not exist. A root that
-    /// is one of them, or lies in one, was asked for and stays.
+    /// Hides absolute paths of files or folders, which need not exist. A root that is one of them,
+    /// or inside one, was requested and stays.
     #[must_use]
     pub fn hiding(self, places: impl IntoIterator<Item = PathBuf>) -> Tree {
-        // Nearly all of them lie in the same few folders, and most are not there.
+        // Nearly all are in the same few folders, and most do not exist.
         let mut folders: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
         let real = places.into_iter().filter_map(|place| {
             let is_link = place.symlink_metadata().is_ok_and(|found| found.is_symlink());
@@ -106,7 +109,7 @@ impl Tree {
         Tree { hidden, ..self }
     }
 
-    /// Whether an absolute path leads to a hidden place of this tree.
+    /// Whether an absolute path leads to a hidden path of this tree.
     pub fn is_hidden(&self, path: &Path) -> bool {
         real_path(path).is_some_and(|path| self.hides(&path))
     }
@@ -126,8 +129,8 @@ impl Tree {
         }
     }
 
-    /// Where the absolute `path` leads, links followed and named one by one.
-    pub(crate) fn find(&self, path: &Path) -> Result<Found, FileError> {
+    /// Locates an absolute `path`, following links one component at a time.
+    pub(crate) fn find(&self, path: &Path) -> Result<FoundPath, FileError> {
         if names_a_folder(path) {
             return match self.find_folder(path) {
                 Err(error @ (FileError::Outside | FileError::Hidden)) => Err(error),
@@ -140,15 +143,15 @@ impl Tree {
         Ok(found)
     }
 
-    /// Waits for the turn to judge a path and write it.
+    /// Waits for the turn to check a path and write it.
     pub(crate) fn turn_to_write(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.writing)
     }
 
-    /// Whether a file is protected by what it is called: by its name, or that of a link on the way to it. The links are
-    /// the user's, and what they lead to is believed as much as they are.
+    /// Whether a file is protected by its name, or by that of a link on the path to it. The links
+    /// are the user's, and their targets are trusted as much.
     pub(crate) fn is_guarded_by_name(&self, path: &Path) -> bool {
-        /// The system follows no more.
+        /// The kernel follows no more.
         const MOST_LINKS: usize = 40;
         let is_guarded = |path: &Path| {
             let inside = |root: &Root| {
@@ -173,7 +176,8 @@ impl Tree {
         true
     }
 
-    /// Where the absolute `path` of a file leads. Quicker than [`find`](Tree::find) where the system helps.
+    /// Locates the file at an absolute `path`. Faster than [`find`](Tree::find) where the system
+    /// helps.
     pub(crate) fn place(&self, path: &Path) -> Result<Place, FileError> {
         match self.place_at_once(path) {
             Some(place) => Ok(place),
@@ -181,19 +185,19 @@ impl Tree {
         }
     }
 
-    /// The folder that the absolute `path` leads to, and its path without links.
+    /// The folder at an absolute `path`, and its path without links.
     pub(crate) fn find_folder(&self, path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
         let (folder, path) = find::folder(&self.roots, path)?;
         self.require_seen(&path)?;
         Ok((folder, path))
     }
 
-    /// Where the absolute `path` of a file or a folder leads.
-    pub(crate) fn look(&self, path: &Path) -> Result<Seen, FileError> {
+    /// Locates the file or folder at an absolute `path` without opening it.
+    pub(crate) fn look(&self, path: &Path) -> Result<PathInfo, FileError> {
         match find::file(&self.roots, path) {
-            Ok(Found { root, inside, .. }) => {
+            Ok(FoundPath { root, inside, .. }) => {
                 let is_hidden = self.hides(&root.join(&inside));
-                Ok(Seen { root, inside, is_hidden })
+                Ok(PathInfo { root, inside, is_hidden })
             }
             Err(FileError::IsDirectory) => {
                 let (_, path) = find::folder(&self.roots, path)?;
@@ -201,17 +205,17 @@ impl Tree {
                     self.roots.iter().map(|root| &root.path).find(|root| path.starts_with(root));
                 let root = root.cloned().unwrap_or_default();
                 let inside = path.strip_prefix(&root).unwrap_or(&path).to_owned();
-                Ok(Seen { root, inside, is_hidden: self.hides(&path) })
+                Ok(PathInfo { root, inside, is_hidden: self.hides(&path) })
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Whether an absolute path without `..` is named beneath a root.
+    /// Whether an absolute path without `..` starts with a root.
     pub(crate) fn names(&self, path: &Path) -> bool {
-        let is_beneath =
+        let is_inside_root =
             |root: &Root| path.starts_with(&root.path) || path.starts_with(&root.named);
-        self.roots.iter().any(is_beneath)
+        self.roots.iter().any(is_inside_root)
     }
 
     fn place_at_once(&self, path: &Path) -> Option<Place> {
@@ -225,7 +229,7 @@ impl Tree {
     }
 
     fn folder_at_once(&self, path: &Path) -> Option<Arc<OwnedFd>> {
-        // The system follows links, and does not say where it has been.
+        // The kernel follows links and does not report the resulting path.
         if !self.hidden.is_empty() {
             return None;
         }
@@ -233,7 +237,7 @@ impl Tree {
             self.roots.iter().find_map(|root| Some((root, path.strip_prefix(&root.path).ok()?)))?;
         match inside.as_os_str().is_empty() {
             true => Some(Arc::clone(&root.folder)),
-            false => Some(Arc::new(open_beneath(&root.folder, inside).ok()?)),
+            false => Some(Arc::new(open_inside(&root.folder, inside).ok()?)),
         }
     }
 }

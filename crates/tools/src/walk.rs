@@ -1,7 +1,7 @@
-//! Walking a folder as ripgrep does: in parallel, without what is ignored or hidden.
+//! Walks a folder as ripgrep does: in parallel, skipping ignored and hidden files.
 //!
-//! The walk goes by open folders. Each folder is opened from the one where the walk starts, without following
-//! a link, and its files from there: whatever is swapped for a link in the middle of a walk leads nowhere.
+//! Each folder is opened relative to the start of the walk, without following links, and its files
+//! relative to it. So replacing something with a link during the walk has no effect.
 
 mod queue;
 mod rules;
@@ -21,23 +21,24 @@ use crate::context::Context;
 use crate::file_error::FileError;
 use crate::files::open_at;
 use crate::lines::SortedFindings;
+use crate::lock::lock;
 use crate::owners::Owners;
 use crate::place::{Links, Place, open_folder, open_without_links};
 use crate::tree::Tree;
 use queue::Queue;
-use rules::{IgnoreFiles, Present, Rules, Said};
+use rules::{IgnoreFiles, Present, RuleMatch, Rules};
 
-/// Where a walk starts, and how the paths it finds are shown.
+/// Where a walk starts, and how its paths are displayed.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) path: PathBuf,
-    /// `path` relative to the working directory, with a trailing slash; empty for that directory itself.
-    /// Absolute when it lies elsewhere and was given so.
+    /// `path` relative to the working directory, with a trailing slash; empty for that directory
+    /// itself. Absolute if it is elsewhere and was given as such.
     shown: Vec<u8>,
 }
 
 impl Start {
-    /// The working directory, or the folder or file that a model named.
+    /// The working directory, or the path that a model named.
     pub(crate) fn new(context: &Context, path: Option<&str>) -> Start {
         let Some(path) = path else {
             return Start { path: context.directory().to_owned(), shown: Vec::new() };
@@ -52,18 +53,18 @@ impl Start {
         Start { path: resolved, shown }
     }
 
-    /// How a file beneath the start is shown.
+    /// The displayed path of a file under the start.
     pub(crate) fn show(&self, relative: &Path) -> Vec<u8> {
         let mut shown = self.shown.clone();
         match relative.as_os_str().as_bytes() {
-            // The start is a file itself.
+            // The start itself is a file.
             [] => drop(shown.pop()),
             relative => shown.extend_from_slice(relative),
         }
         shown
     }
 
-    /// A walk passes over folders that it cannot read, but not over the one it starts from.
+    /// A walk skips folders that it cannot read, but not the one it starts from.
     pub(crate) fn require_directory(&self, context: &Context) -> Result<(), FileError> {
         match context.is_folder(&self.path)? {
             true => Ok(()),
@@ -72,25 +73,25 @@ impl Start {
     }
 }
 
-/// Which part of the tree a walk enters.
+/// Which part of the tree a walk visits.
 pub(crate) struct Extent {
-    /// Names of folders that lead to everything wanted: others beside them are not entered.
+    /// The only folder names to enter on the first levels.
     pub(crate) prefix: Vec<Vec<u8>>,
-    /// How many levels down files are wanted; `None` for all.
+    /// The number of levels to visit; `None` for all.
     pub(crate) depth: Option<usize>,
 }
 
 impl Extent {
     pub(crate) const ALL: Extent = Extent { prefix: Vec::new(), depth: None };
 
-    /// Whether an entry on a level, counted from 1, is of interest.
+    /// Whether an entry on a level, counted from 1, should be visited.
     fn includes(&self, level: usize, name: &[u8]) -> bool {
         self.depth.is_none_or(|depth| level <= depth)
             && self.prefix.get(level - 1).is_none_or(|wanted| wanted == name)
     }
 }
 
-/// A regular file that a walk has found.
+/// A regular file found by a walk.
 pub(crate) struct FoundFile<'a> {
     folder: &'a Arc<OwnedFd>,
     name: OsString,
@@ -104,7 +105,8 @@ impl FoundFile<'_> {
     }
 }
 
-/// Calls what `visitor` makes (once per thread) for every regular file, and brings the findings together.
+/// Calls a visitor (one per thread, made by `visitor`) for every regular file, and collects the
+/// findings.
 pub(crate) fn walk<V>(
     context: &Context,
     start: &Start,
@@ -115,7 +117,7 @@ where
     V: FnMut(&FoundFile<'_>, &mut SortedFindings) + Send,
 {
     let (folder, path) = context.start_of_walk(&start.path)?;
-    // A walk follows no links, so what it enters beneath the start is known by its names.
+    // A walk follows no links, so what it enters is determined by names.
     let prefix = extent.prefix.iter().map(|name| OsStr::from_bytes(name));
     context.require_destination(|| Ok(path.join(prefix.collect::<PathBuf>())))?;
     let lent = match context.tree() {
@@ -142,31 +144,31 @@ where
     Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The files below a folder, as relative paths, without what is ignored or hidden and without names that are
-/// no text. At most `most` of them, and those that are found until then.
+/// Lists up to `most` files in a folder as relative paths, until the given time. Ignored and hidden
+/// files are skipped, and so are names that are not UTF-8.
 pub fn list_files(directory: &Path, most: usize, until: Instant) -> Vec<String> {
     let opened = open_folder(CWD, directory, Links::Follow).ok().zip(Tree::open([directory]).ok());
     let (Some((folder, tree)), Ok(path)) = (opened, directory.canonicalize()) else {
         return Vec::new();
     };
     let names = Mutex::new(Vec::new());
-    let lock = || names.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = || lock(&names);
     let walk = Walk {
         folder: &folder,
         path: &path,
         ignore_files: IgnoreFiles { tree: &tree, owners: Owners::of(directory) },
         hides: None,
         extent: &Extent::ALL,
-        is_over: &|| Instant::now() >= until || lock().len() >= most,
+        is_over: &|| Instant::now() >= until || found().len() >= most,
     };
-    walk.run(|| |file: &FoundFile<'_>| lock().extend(file.relative.to_str().map(str::to_owned)));
-    let mut names = std::mem::take(&mut *lock());
+    walk.run(|| |file: &FoundFile<'_>| found().extend(file.relative.to_str().map(str::to_owned)));
+    let mut names = std::mem::take(&mut *found());
     names.sort_unstable();
     names.truncate(most);
     names
 }
 
-/// The findings of one thread, handed over when the thread ends.
+/// The findings of one thread, merged when it ends.
 struct Worker<'a> {
     all: &'a Mutex<SortedFindings>,
     own: SortedFindings,
@@ -176,42 +178,42 @@ impl Drop for Worker<'_> {
     fn drop(&mut self) {
         let empty = SortedFindings::new(self.own.size());
         let own = std::mem::replace(&mut self.own, empty);
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).merge(own);
+        lock(self.all).merge(own);
     }
 }
 
-/// One walk, shared by its threads.
+/// A walk, shared by its threads.
 struct Walk<'a> {
     /// Where it starts.
     folder: &'a OwnedFd,
-    /// The absolute path of that, without links.
+    /// Its absolute path, without links.
     path: &'a Path,
     ignore_files: IgnoreFiles<'a>,
-    /// The tree with hidden places, if there may be any.
+    /// The tree, if it may have hidden paths.
     hides: Option<&'a Tree>,
     extent: &'a Extent,
-    /// Whether the walk is to end before it has seen everything.
+    /// Whether the walk should stop early.
     is_over: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// A piece of work for one thread.
-enum Work {
-    /// A folder, relative to the start, on this level, and the rules of the one around it.
+/// A task for one thread.
+enum Task {
+    /// A folder on this level, relative to the start, and the rules of its parent.
     Folder { relative: PathBuf, level: usize, rules: Option<Arc<Rules>> },
     /// Some files of a folder.
     Files { folder: Arc<OwnedFd>, relative: PathBuf, names: Vec<OsString> },
 }
 
-/// So many files are one piece of work: a folder with many is shared between threads.
+/// How many files form one task, so that a large folder is shared between threads.
 const FILES_AT_ONCE: usize = 64;
 
 impl Walk<'_> {
     fn run<V: FnMut(&FoundFile<'_>)>(&self, visitor: impl Fn() -> V + Sync) {
-        /// More than these only wait for each other.
+        /// More threads would only wait for each other.
         const MOST_THREADS: usize = 12;
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let rules = self.ignore_files.above(self.path);
-        let start = Work::Folder { relative: PathBuf::new(), level: 0, rules };
+        let start = Task::Folder { relative: PathBuf::new(), level: 0, rules };
         let queue = Queue::new(start);
         let walk = || {
             let mut visit = visitor();
@@ -220,7 +222,7 @@ impl Walk<'_> {
             }
         };
         std::thread::scope(|scope| {
-            // Where the system has no thread left, those that there are do all of the work.
+            // If the system cannot start more threads, the existing ones do all the work.
             for _ in 1..threads.min(MOST_THREADS) {
                 if std::thread::Builder::new().spawn_scoped(scope, walk).is_err() {
                     break;
@@ -230,21 +232,21 @@ impl Walk<'_> {
         });
     }
 
-    /// Does a piece of work, and returns what it leads to.
-    fn work(&self, work: &Work, visit: &mut impl FnMut(&FoundFile<'_>)) -> Vec<Work> {
+    /// Processes a task and returns those that follow from it.
+    fn work(&self, work: &Task, visit: &mut impl FnMut(&FoundFile<'_>)) -> Vec<Task> {
         match work {
-            // A folder that cannot be read is passed over, as ripgrep does.
-            Work::Folder { relative, level, rules } => {
+            // Unreadable folders are skipped, as in ripgrep.
+            Task::Folder { relative, level, rules } => {
                 let mut work = self.enter(relative, level + 1, rules.as_ref()).unwrap_or_default();
-                // Most folders have few files: those are not worth handing on.
-                if let Some(Work::Files { .. }) = work.last()
+                // Most folders have few files, which are not worth handing over.
+                if let Some(Task::Files { .. }) = work.last()
                     && let Some(files) = work.pop()
                 {
                     self.work(&files, visit);
                 }
                 work
             }
-            Work::Files { folder, relative, names } => {
+            Task::Files { folder, relative, names } => {
                 for name in names {
                     if (self.is_over)() {
                         break;
@@ -257,13 +259,13 @@ impl Walk<'_> {
         }
     }
 
-    /// What is to be done about the entries of a folder, which are on this level.
+    /// The tasks for the entries of a folder, which are on this level.
     fn enter(
         &self,
         relative: &Path,
         level: usize,
         rules: Option<&Arc<Rules>>,
-    ) -> Result<Vec<Work>, FileError> {
+    ) -> Result<Vec<Task>, FileError> {
         let folder = Arc::new(open_without_links(self.folder, relative)?);
         let (entries, present) = self.list(&folder, level)?;
         let path = if level == 1 { self.path.to_owned() } else { self.path.join(relative) };
@@ -276,12 +278,12 @@ impl Walk<'_> {
             }
             if is_folder {
                 let relative = relative.join(&name);
-                work.push(Work::Folder { relative, level, rules: rules.clone() });
+                work.push(Task::Folder { relative, level, rules: rules.clone() });
             } else {
                 names.push(name);
             }
         }
-        work.extend(names.chunks(FILES_AT_ONCE).map(|names| Work::Files {
+        work.extend(names.chunks(FILES_AT_ONCE).map(|names| Task::Files {
             folder: Arc::clone(&folder),
             relative: relative.to_owned(),
             names: names.to_vec(),
@@ -289,13 +291,14 @@ impl Walk<'_> {
         Ok(work)
     }
 
-    /// The folders and regular files in a folder that are of interest, and which ignore files there are.
+    /// The folders and regular files of a folder that should be visited, and which ignore files it
+    /// has.
     fn list(
         &self,
         folder: &OwnedFd,
         level: usize,
     ) -> Result<(Vec<(OsString, FileType)>, Present), FileError> {
-        /// Between two looks whether the walk is over.
+        /// How often to check whether the walk should stop.
         const ENTRIES_AT_ONCE: usize = 1024;
         let mut present = Present::default();
         let mut entries = Vec::new();
@@ -310,7 +313,7 @@ impl Walk<'_> {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Not every file system tells.
+                // Not all file systems report the type.
                 FileType::Unknown => {
                     let stat = statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
                     stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
@@ -324,13 +327,15 @@ impl Walk<'_> {
         Ok((entries, present))
     }
 
-    /// Whether an entry is neither ignored nor hidden. What a rule takes is not hidden by its name.
+    /// Whether an entry is neither ignored nor hidden. A whitelisting rule overrides the leading
+    /// dot.
     fn takes(&self, path: &Path, is_folder: bool, rules: Option<&Rules>) -> bool {
         let is_dotted = path.file_name().map(OsStr::as_bytes).is_some_and(|n| n.starts_with(b"."));
-        let is_taken = match rules.map_or(Said::Nothing, |rules| rules.judge(path, is_folder)) {
-            Said::Nothing => !is_dotted,
-            Said::Leave => false,
-            Said::Take => true,
+        let is_taken = match rules.map_or(RuleMatch::Nothing, |rules| rules.judge(path, is_folder))
+        {
+            RuleMatch::Nothing => !is_dotted,
+            RuleMatch::Ignore => false,
+            RuleMatch::Include => true,
         };
         is_taken && !self.hides.is_some_and(|tree| tree.hides(path))
     }

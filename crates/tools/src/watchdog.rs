@@ -1,22 +1,22 @@
-//! The watchdog: a small process that starts commands for the program, and ends them when the program is
-//! gone, also by kill -9.
+//! The watchdog: a small process that starts commands for the program, and ends them when the
+//! program is gone, even after kill -9.
 //!
-//! It has the environment of the commands and no secret in its memory. It is the leader of a session of
-//! its own without a terminal: Ctrl-C does not reach it, and a command that wants to ask for a password
-//! fails at once instead of waiting. Each command is the leader of a process group; groups that its own
-//! children make for themselves are found and ended too.
+//! It has the environment of the commands and no secrets in its memory. It leads a separate session
+//! without a terminal: Ctrl-C does not reach it, and a command that asks for a password fails at
+//! once instead of waiting. Each command leads a process group. Groups that its children create are
+//! found and ended as well.
 //!
-//! A command's control socket is its life line: when the other end closes, its group is ended. So
-//! nothing has to be registered, and there is no moment in which a command runs unwatched.
+//! A command's lifetime is tied to its control socket: when the program's end closes, the command
+//! is ended. So no registration is needed, and a command is supervised from its first moment.
 #[cfg(target_os = "linux")]
 mod covers;
-#[cfg(target_os = "linux")]
-mod enclosed;
 mod groups;
 #[cfg(target_os = "linux")]
 mod networks;
-mod protecting;
-mod spawning;
+mod protection;
+#[cfg(target_os = "linux")]
+mod sandboxed;
+mod spawner;
 mod start;
 mod wire;
 
@@ -38,45 +38,46 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use groups::{Group, Sessions};
-use protecting::{Beside, Keeper, Protecting};
-use start::{Started, Starter};
+use protection::{CommandProtection, Protection, StrayWatch};
+use start::{StartedCommand, Starter};
 use wire::encode_note;
 
 use crate::notes::Note;
+pub use wire::Approved;
 pub(crate) use wire::{Request, STATUS_LIMIT, Status, decode_note};
 
-/// Sent down a control socket: end the command.
+/// Sent through a control socket: end the command.
 pub(crate) const END: u8 = b'.';
-/// Sent up the watchdog's own socket: it is ready, and has what it was to have.
+/// Sent through the watchdog's own socket: it is ready.
 pub(crate) const READY: u8 = b'!';
-/// How long a group that was told to end may take before it is killed.
+/// How long a process group may take to end on SIGTERM before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
-/// Between two looks at a group that is ending.
+/// How often a group that is ending is polled.
 const LOOK: Duration = Duration::from_millis(5);
-/// Between two looks at a group that goes on in the background. A process number could only be used
-/// again, by a stranger, within one such pause.
+/// How often a background group is polled. Only within one such interval could its number be reused
+/// by another process.
 const BACKGROUND_LOOK: Duration = Duration::from_secs(1);
 
-/// Between two checks of protected paths beside a command in the background.
+/// The interval between checks of protected paths while a command is in the background.
 const BETWEEN_CHECKS: Duration = Duration::from_secs(2);
 
-/// How long what does not want to end is hunted. Nobody waits for longer at the end of the program.
+/// How long processes that do not end are hunted. The exit of the program is never delayed longer.
 const LONGEST_HUNT: Duration = Duration::from_secs(5);
 
-/// Which commands a watchdog is for.
+/// Which commands a watchdog serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
-    /// All of them.
+    /// All commands.
     All,
-    /// Those in bubblewrap: it has a user namespace of its own, in which it makes their networks. It says by a byte
-    /// that it could.
+    /// Commands in bubblewrap. The watchdog enters its own user namespace to create networks, and
+    /// reports with a byte that this worked.
     Namespaces,
 }
 
 impl Watch {
     const NAMESPACES: &str = "namespaces";
 
-    /// How the program says it to the watchdog.
+    /// The argument that requests this watchdog.
     pub(crate) fn argument(self) -> Option<&'static str> {
         match self {
             Watch::All => None,
@@ -84,7 +85,7 @@ impl Watch {
         }
     }
 
-    /// Reads the argument behind the one that makes a process a watchdog.
+    /// Parses the argument after the one that turns a process into a watchdog.
     pub fn parse(argument: Option<&OsStr>) -> Watch {
         match argument {
             Some(argument) if argument == Watch::NAMESPACES => Watch::Namespaces,
@@ -93,10 +94,10 @@ impl Watch {
     }
 }
 
-/// Serves commands until the program at the other end of `socket` closes it, then ends what is left.
+/// Serves commands until the program closes the other end of `socket`, then ends what is left.
 ///
 /// # Errors
-/// When the runtime or the socket cannot be set up.
+/// If the runtime or the socket cannot be set up.
 pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
     keep_to_ourselves();
     #[cfg(target_os = "linux")]
@@ -105,8 +106,8 @@ pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
         rustix::io::write(&socket, &[READY])?;
     }
     let starter = Rc::new(Starter::new(watch));
-    let protecting = Rc::new(Protecting::default());
-    // Fails when this already leads a session, which is as good.
+    let protection = Rc::new(Protection::default());
+    // Fails if this process is a session leader already, which is fine.
     let _ = setsid();
     adopt_orphans();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -123,11 +124,11 @@ pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
         let socket = UnixStream::from_std(socket)?;
         let _ignored = ignore_signals()?;
         let mut commands = JoinSet::new();
-        // An error is as good as the program's end: nobody will ever ask for anything again.
+        // An error means that the program is gone: no more requests can arrive.
         while let Ok(Some((output, control))) = receive_fds(&socket).await {
             commands.spawn_local(follow(
                 Rc::clone(&starter),
-                Rc::clone(&protecting),
+                Rc::clone(&protection),
                 output,
                 control,
             ));
@@ -140,16 +141,16 @@ pub fn serve(socket: OwnedFd, watch: Watch) -> io::Result<()> {
     })
 }
 
-/// Whoever started the program may have left something open for it. No command gets it: an open folder leads around
-/// every wall that is about paths.
+/// Marks inherited file descriptors as close-on-exec. A command must not get them: an open folder
+/// bypasses all rules about paths.
 fn keep_to_ourselves() {
-    /// Behind the three that a command has of its own.
+    /// After stdin, stdout and stderr.
     const FIRST: i32 = 3;
     close_fds::set_fds_cloexec(FIRST, &[]);
 }
 
-/// Lives on when somebody ends "all of ikigai", or a command tries to end its parent: whoever ends the
-/// program ends us by that. The signals are caught, not ignored, since a command would inherit that.
+/// Survives a `pkill ikigai` and a command that signals its parent: the end of the program ends the
+/// watchdog. The signals are caught rather than ignored, since commands would inherit that.
 fn ignore_signals() -> io::Result<Vec<tokio::signal::unix::Signal>> {
     [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()]
         .into_iter()
@@ -157,8 +158,8 @@ fn ignore_signals() -> io::Result<Vec<tokio::signal::unix::Signal>> {
         .collect()
 }
 
-/// What a command leaves in the background becomes our child when the command ends, so that we and not
-/// some slow init take notice of its end.
+/// Makes background processes our children when their command ends, so that their end is noticed
+/// here and not by a slow init.
 fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
@@ -196,10 +197,10 @@ async fn receive_fds(socket: &UnixStream) -> io::Result<Option<(OwnedFd, OwnedFd
     }
 }
 
-/// The life of one command, from its request to the end of all that it started.
+/// Supervises one command, from its request until all its processes have ended.
 async fn follow(
     starter: Rc<Starter>,
-    protecting: Rc<Protecting>,
+    protection: Rc<Protection>,
     output: OwnedFd,
     control: OwnedFd,
 ) -> io::Result<()> {
@@ -209,122 +210,126 @@ async fn follow(
     let request = Request::read(&mut control).await?;
     if !request.expected.is_empty() {
         control.write_all(&[READY]).await?;
-        let writing = told_to_end(&mut control);
-        protecting.expect(request.expected.into(), writing).await;
+        let writing = Approved::read(&mut control);
+        protection.expect(request.expected.into(), writing).await;
         return Ok(());
     }
     let start = async {
-        let _starting = protecting.starting().await;
-        // The sandbox is set up while protected paths are recorded. The command itself starts only after that.
+        let _starting = protection.starting().await;
+        // The sandbox is set up while the protected paths are recorded. The command starts only
+        // after both.
         let (recorded, cleared) = mpsc::channel();
         let record = async {
-            let beside = protecting.begin(&request).await?;
+            let guarded = protection.guard_command(&request).await?;
             let _ = recorded.send(());
-            Ok(beside)
+            Ok(guarded)
         };
-        let (beside, command) = tokio::try_join!(record, starter.start(&request, output, cleared))?;
-        Ok((command, beside))
+        let (guarded, command) =
+            tokio::try_join!(record, starter.start(&request, output, cleared))?;
+        Ok((command, guarded))
     };
     let started = tokio::select! {
         started = start => started,
-        () = told_to_end(&mut control) => Err(io::Error::other("it was ended before it began")),
+        () = end_requested(&mut control) => Err(io::Error::other("it was ended before it began")),
     };
     match started {
-        Ok((command, beside)) => {
-            let mut followed = Followed { control, protecting, command, beside };
-            followed.until_group_is_gone().await?;
-            followed.until_strays_are_gone(&starter).await;
+        Ok((command, guarded)) => {
+            let mut supervised = SupervisedCommand { control, protection, command, guarded };
+            supervised.until_group_is_gone().await?;
+            supervised.until_strays_are_gone(&starter).await;
             Ok(())
         }
         Err(error) => control.write_all(&Status::NotStarted(error.to_string()).encode()).await,
     }
 }
 
-/// A command that was started.
-struct Followed {
+/// A command under supervision.
+struct SupervisedCommand {
     control: UnixStream,
-    protecting: Rc<Protecting>,
-    command: Started,
-    beside: Option<Beside>,
+    protection: Rc<Protection>,
+    command: StartedCommand,
+    guarded: Option<CommandProtection>,
 }
 
-impl Followed {
-    /// Waits for the command's own end and reports it, then for the end of its group.
+impl SupervisedCommand {
+    /// Waits for the command and reports its status, then waits for the rest of its group.
     async fn until_group_is_gone(&mut self) -> io::Result<()> {
-        let _running = self.protecting.note_running(self.command.group);
+        let _running = self.protection.note_running(self.command.group);
         let status = tokio::select! {
             status = self.command.child.wait() => status?,
-            () = told_to_end(&mut self.control) => end(&mut self.command).await?,
+            () = end_requested(&mut self.control) => end(&mut self.command).await?,
         };
         let is_deserted = self.command.is_deserted();
-        self.tell_of_protected().await;
-        // Fails when the program is gone; what is left of the group is ended all the same.
+        self.report_protected().await;
+        // Fails when the program is gone; the rest of the group is ended anyway.
         let _ = self.control.write_all(&self.command.status(status).encode()).await;
-        // Most groups are gone a moment after their leader.
+        // Most groups end right after their leader.
         let (mut pause, mut checked) = (LOOK, Instant::now());
         while self.command.group.is_alive() {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = told_to_end(&mut self.control) => {
+                () = end_requested(&mut self.control) => {
                     end(&mut self.command).await?;
                 }
             }
             pause = BACKGROUND_LOOK.min(2 * pause);
-            // What the user does after the end of a command that left nothing is none of its changes.
+            // If the command left no processes, later changes are the user's.
             let is_last = !is_deserted && !self.command.group.is_alive();
             if checked.elapsed() >= BETWEEN_CHECKS || is_last {
-                self.tell_of_protected().await;
+                self.report_protected().await;
                 checked = Instant::now();
             }
         }
         Ok(())
     }
 
-    /// Waits for processes that have left the groups of commands in landlock.
+    /// Waits for processes that have left the groups of landlock commands.
     async fn until_strays_are_gone(&mut self, starter: &Starter) {
-        let can_be_left = self.beside.as_ref().is_some_and(Beside::can_be_left);
-        let Some(keeper) = can_be_left.then(|| self.protecting.keep()).flatten() else { return };
-        while !keeper.has_none() {
+        let can_be_left = self.guarded.as_ref().is_some_and(CommandProtection::can_be_left);
+        let Some(strays_watch) = can_be_left.then(|| self.protection.keep()).flatten() else {
+            return;
+        };
+        while !strays_watch.has_none() {
             tokio::select! {
                 () = tokio::time::sleep(BETWEEN_CHECKS) => {}
-                () = told_to_end(&mut self.control) => end_strays(starter, &keeper).await,
+                () = end_requested(&mut self.control) => end_strays(starter, &strays_watch).await,
             }
-            self.tell_of_protected().await;
+            self.report_protected().await;
         }
-        // What the last one did before it ended.
-        self.tell_of_protected().await;
+        // Checks what the last of them did.
+        self.report_protected().await;
     }
 
-    /// Checks protected paths, and says what was done about them.
-    async fn tell_of_protected(&mut self) {
-        let Some(beside) = &self.beside else { return };
-        let checking = self.protecting.checking().await;
-        let mut notes = beside.check(self.command.read_only()).await;
+    /// Checks protected paths and reports what was done about them.
+    async fn report_protected(&mut self) {
+        let Some(guarded) = &self.guarded else { return };
+        let checking = self.protection.checking().await;
+        let mut notes = guarded.check(self.command.read_only()).await;
         drop(checking);
         notes.extend(self.command.take_reason().map(|text| Note { id: None, text }));
         for note in notes {
-            // Also when the program is gone, all is checked.
+            // The check has run even if the program is gone.
             let _ = self.control.write_all(&encode_note(&note)).await;
         }
     }
 }
 
-/// Ends what has left the groups of commands in landlock: politely, then for good. A chain of processes, each of which
-/// only starts the next one, has to be hit between two of them.
-async fn end_strays(starter: &Starter, keeper: &Keeper) {
-    for stray in keeper.strays() {
+/// Ends processes that have left the groups of landlock commands: first with SIGTERM, then with
+/// SIGKILL. A chain of processes that only fork and exit must be caught between two forks.
+async fn end_strays(starter: &Starter, strays_watch: &StrayWatch) {
+    for stray in strays_watch.strays() {
         let _ = kill_process(stray, Signal::TERM);
         let _ = kill_process(stray, Signal::CONT);
     }
     let all_gone = async {
-        while !keeper.has_none() {
+        while !strays_watch.has_none() {
             tokio::time::sleep(LOOK).await;
         }
     };
     let _ = tokio::time::timeout(GRACE, all_gone).await;
     let begun = Instant::now();
-    while !keeper.has_none() && begun.elapsed() < LONGEST_HUNT {
-        for stray in keeper.strays() {
+    while !strays_watch.has_none() && begun.elapsed() < LONGEST_HUNT {
+        for stray in strays_watch.strays() {
             let _ = kill_process(stray, Signal::KILL);
         }
         starter.reap_orphans();
@@ -332,16 +337,17 @@ async fn end_strays(starter: &Starter, keeper: &Keeper) {
     }
 }
 
-/// Returns when the program asks for the end, or is gone.
-async fn told_to_end(control: &mut UnixStream) {
+/// Returns when the program asks to end the command, or is gone.
+async fn end_requested(control: &mut UnixStream) {
     let _ = control.read_u8().await;
 }
 
-/// Ends all of a command: politely, then for good. The leader's status is that of its end.
-async fn end(command: &mut Started) -> io::Result<ExitStatus> {
+/// Ends all processes of a command, first with SIGTERM, then with SIGKILL. Returns the leader's
+/// status.
+async fn end(command: &mut StartedCommand) -> io::Result<ExitStatus> {
     let mut groups = command.groups_below();
     groups.push(command.group);
-    tell_to_end(&groups);
+    terminate(&groups);
     let all_gone = async {
         let status = command.child.wait().await;
         until_gone(&groups).await;
@@ -355,18 +361,18 @@ async fn end(command: &mut Started) -> io::Result<ExitStatus> {
     command.child.wait().await
 }
 
-/// Ends what left the group of a command that has ended before, when the program is gone.
+/// Ends processes that left the groups of earlier commands, when the program is gone.
 async fn end_rest() {
     if has_no_children() {
         return;
     }
     let groups = Group::below(getpid(), Sessions::Own);
-    tell_to_end(&groups);
+    terminate(&groups);
     let _ = tokio::time::timeout(GRACE, until_gone(&groups)).await;
     Group::below(getpid(), Sessions::Own).iter().for_each(|group| group.signal(Signal::KILL));
 }
 
-/// The usual case, seen without looking at every process of the machine.
+/// The usual case, detected without listing all processes.
 fn has_no_children() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -377,10 +383,10 @@ fn has_no_children() -> bool {
     }
 }
 
-fn tell_to_end(groups: &[Group]) {
+fn terminate(groups: &[Group]) {
     for group in groups {
         group.signal(Signal::TERM);
-        // A stopped process would not notice.
+        // A stopped process would not handle SIGTERM.
         group.signal(Signal::CONT);
     }
 }

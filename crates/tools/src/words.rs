@@ -1,13 +1,12 @@
-//! Lists of words as bytes, each with its length before it: how the program's processes write them down for
-//! one another.
+//! The encoding of word lists between ikigai's processes: each word is prefixed with its length.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The variables of an environment, or some of them: names with their values.
+/// Environment variables: names with their values.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 
-/// Whether a variable is one of the dynamic loader.
+/// Whether a variable controls the dynamic loader.
 pub(crate) fn is_loaders(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"LD_")
 }
@@ -20,10 +19,10 @@ pub(crate) fn push_list<'a>(bytes: &mut Vec<u8>, words: impl ExactSizeIterator<I
     }
 }
 
-/// Takes a list off the front; `None` when there is none.
+/// Splits a list off the front; `None` if there is none.
 pub(crate) fn take_list(bytes: &mut &[u8]) -> Option<Vec<OsString>> {
     let count = take_number(bytes)?;
-    // Not reserved beforehand: the number may be anything, each word needs bytes that are there.
+    // Not preallocated: the count may be anything, while each word needs bytes that exist.
     let mut words = Vec::new();
     for _ in 0..count {
         let length = usize::try_from(take_number(bytes)?).ok()?;

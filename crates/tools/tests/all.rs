@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod confinement;
+mod effects;
 mod gate;
 #[cfg(target_os = "linux")]
 mod gate_fuzz;

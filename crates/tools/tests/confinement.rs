@@ -1,4 +1,4 @@
-//! File tools that are confined to a tree read and write nothing outside it, and inside work as ever.
+//! File tools confined to a tree read and write nothing outside it, and work inside as usual.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{SECRET, World};
 
-/// No tool gets through `path`, and each says why.
+/// No tool may use `path`, and each one says why.
 #[track_caller]
 fn refused(world: &World, path: &str) {
     for (tool, arguments) in World::calls(path) {
@@ -20,7 +20,7 @@ fn refused(world: &World, path: &str) {
     world.check_outside();
 }
 
-/// No tool gets through `path`, whatever it says, and none says what is there.
+/// No tool may use `path`, and no message reveals what is there.
 #[track_caller]
 fn fails(world: &World, path: &str) {
     for (tool, arguments) in World::calls(path) {
@@ -39,7 +39,7 @@ fn an_absolute_path_leads_nowhere_outside() {
     refused(&world, &world.text("outside/nothing"));
     refused(&world, &world.text("work/../outside/secret"));
     refused(&world, "/");
-    // A name that only begins like that of a root.
+    // A name that only starts like that of a root.
     refused(&world, &world.text("workshop/secret"));
 }
 
@@ -97,9 +97,9 @@ fn a_link_leads_nowhere_outside() {
     {
         refused(&world, path);
     }
-    // `..` after a link is that of the folder it leads to.
+    // After a link, `..` is the parent of the link's target.
     refused(&world, "folder/../secret");
-    // Missing folders are not made outside.
+    // Missing folders are not created outside.
     refused(&world, "folder/new/file");
 }
 
@@ -140,7 +140,7 @@ fn proc_leads_nowhere_outside() {
     }
 }
 
-/// The magic links of /proc are refused even if /proc lies in the tree.
+/// The magic links of /proc are refused even if /proc is in the tree.
 #[cfg(target_os = "linux")]
 #[test]
 fn proc_in_the_tree_is_followed_as_text_only() {
@@ -319,7 +319,7 @@ fn what_is_always_asked_for_is_not_written_without_a_yes() {
         "sub/.bashrc",
     ] {
         let write = json!({"path": path, "content": "x"});
-        let expected = format!("Not permitted: {path} is only written with a yes");
+        let expected = format!("Not permitted: {path} can only be written with approval");
         assert_eq!(world.error("file_write", &write), expected);
     }
     assert_eq!(world.read("work/.git/config"), "[core]\n");
@@ -342,7 +342,7 @@ fn a_call_that_may_reach_anywhere_does() {
     assert_eq!(result["data"]["output"], SECRET);
 }
 
-/// A root that was named by way of a link is that folder, under both names.
+/// A root named through a link is that folder, under both names.
 #[test]
 fn a_root_may_be_named_by_a_link() {
     let world = World::new();
@@ -354,7 +354,7 @@ fn a_root_may_be_named_by_a_link() {
     assert_eq!(world.output("file_read", &json!({"path": "file"})), "inside");
 }
 
-/// The folder that was opened counts, not what has its name later.
+/// The folder that was opened counts, not one that later has its name.
 #[test]
 fn a_root_that_is_swapped_for_a_link_leads_nowhere_else() {
     let world = World::new();

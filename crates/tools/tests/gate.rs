@@ -1,11 +1,17 @@
-//! What the gate says of calls, in each mode and under rules.
+//! The verdicts of the gate on calls, in each mode and under rules.
 
 use ikigai_tools::{
-    Confinement, Decision, Facts, Gate, Mode, Question, Reach, Rule, Sandbox, Tree, Verdict,
+    Confinement, Decision, Dispatcher, Fact, Gate, Mode, Question, Reach, Rule, Sandbox, Tree,
+    Verdict, built_in,
 };
 use serde_json::{Value, json};
 
 use crate::support::World;
+
+/// A rule about a tool of this crate, or about one of which nothing is known.
+pub(crate) fn new_rule(tool: &str, pattern: &str, decision: Decision) -> Result<Rule, String> {
+    Rule::new(tool, Dispatcher::<()>::new(built_in()).effects_of(tool), pattern, decision)
+}
 
 /// Rules as `DECISION TOOL PATTERN`.
 pub(crate) fn rules(lines: &[&str]) -> Vec<Rule> {
@@ -13,15 +19,15 @@ pub(crate) fn rules(lines: &[&str]) -> Vec<Rule> {
         let mut fields = line.splitn(3, ' ');
         let mut field = || fields.next().unwrap();
         let decision = Decision::parse(field()).unwrap();
-        Rule::new(field(), field(), decision).unwrap()
+        new_rule(field(), field(), decision).unwrap()
     };
     lines.iter().map(rule).collect()
 }
 
 pub(crate) fn judge_command(lines: &[&str], command: &str) -> Verdict {
     let facts =
-        Facts::Command { command: command.to_owned(), leaves_sandbox: false, wants_network: false };
-    Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
+        Fact::Command { command: command.to_owned(), leaves_sandbox: false, wants_network: false };
+    Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &[facts])
 }
 
 /// A verdict in a few letters.
@@ -119,7 +125,7 @@ fn a_compound_command_is_trusted_only_if_every_part_is() {
     );
 }
 
-/// A backslash and a line break vanish before bash reads `$(`, and the gate had seen no `$(` there.
+/// A backslash and a line break disappear before bash reads `$(`; the gate once saw no `$(` there.
 #[test]
 fn a_continued_line_hides_no_command() {
     let command = "git status \"$\\\n(touch /tmp/p)\"";
@@ -140,7 +146,7 @@ fn a_continued_line_hides_no_command() {
     );
 }
 
-/// Bash's own commands can change what the words behind them mean, and evaluate their arguments.
+/// Builtins can change the meaning of the words after them, and evaluate their arguments.
 #[test]
 fn a_rule_for_all_commands_does_not_cover_what_the_shell_evaluates_itself() {
     check(
@@ -166,7 +172,7 @@ fn a_rule_for_all_commands_does_not_cover_what_the_shell_evaluates_itself() {
     check(&["trust bash env *", "deny bash rm *"], &[("env rm x", "deny"), ("env ls", "anywhere")]);
 }
 
-/// A rule that grants does not exist for them, so that the next one counts.
+/// Granting rules do not exist for them, so the next rule counts.
 #[test]
 fn what_is_not_read_strictly_is_judged_by_the_rules_that_forbid() {
     check(
@@ -215,9 +221,9 @@ fn what_is_forbidden_is_found_wherever_it_may_be() {
             assert_eq!(show(&verdict), expected, "{command}: {verdict:?}");
         }
     }
-    // What is said about a word is not the word.
+    // A word that is mentioned is not the command.
     check(&["deny bash rm *"], &[("git rm x", "tree"), ("echo 'rm x'", "tree")]);
-    // A word that nobody knows may be the one.
+    // An unknown word may be the one.
     check(&["deny bash git push *"], &[("git $X", "deny"), ("git log $X", "tree")]);
 }
 
@@ -261,7 +267,7 @@ fn what_could_be_anything_is_asked_for_when_something_is_forbidden() {
     );
 }
 
-/// `$_` is the last argument of the command before, and was taken for the number of a stream.
+/// `$_` is the last argument of the previous command; it was once taken for a file descriptor.
 #[test]
 fn a_variable_before_a_redirection_is_a_command() {
     check(
@@ -287,7 +293,7 @@ fn a_question_about_one_part_does_not_hide_that_another_is_denied() {
     );
 }
 
-/// All of its words were gone through again for every part, which took minutes.
+/// All words were once scanned again for every part, which took minutes.
 #[test]
 fn a_long_command_of_nothing_but_doubts_is_judged_in_time() {
     let rules = ["deny bash rm *", "ask bash curl *", "trust bash x *"];
@@ -312,7 +318,7 @@ fn a_long_command_of_nothing_but_doubts_is_judged_in_time() {
     }
 }
 
-/// One rule that forbids something once made a question of every loop.
+/// A single forbidding rule once turned every loop into a question.
 #[test]
 fn what_is_written_out_is_not_asked_for_because_something_else_is_forbidden() {
     check(
@@ -367,7 +373,7 @@ fn judge_leaving(lines: &[&str], command: &str) -> Verdict {
     Gate::new(Mode::Work, Confinement::InForce, rules(lines)).judge("bash", &facts)
 }
 
-/// A rule as a question names it; the pattern is as TOML has it.
+/// A rule as suggested in a question, with the pattern in TOML syntax.
 fn rule(tool: &str, pattern: &str, decision: &str) -> String {
     format!("[[rules]]\ntool = \"{tool}\"\nmatch = \"{pattern}\"\ndecision = \"{decision}\"")
 }
@@ -392,7 +398,7 @@ fn leaving_the_sandbox_needs_trust_or_a_yes() {
     );
     assert_eq!(asked(judge_leaving(&[], "make $(x)")).rule, None);
     assert_eq!(asked(judge_leaving(&[], "make > x")).rule, None);
-    // A rule with a star would allow more than what is seen here.
+    // A rule with a star would allow more than this command.
     for command in ["make $X", "rm ~/old", "rm *.o", "rm \u{e9}", "echo '\n'"] {
         assert_eq!(asked(judge_leaving(&[], command)).rule, None, "{command}");
     }
@@ -441,7 +447,7 @@ fn a_rule_for_the_network_gives_it_to_a_command_that_did_not_ask() {
             ("git fetch > x", "tree"),
         ],
     );
-    // It does not lead out of the sandbox.
+    // It does not permit leaving the sandbox.
     assert_eq!(show(&judge_leaving(&["network bash git *"], "git fetch")), "ask");
 }
 
@@ -465,9 +471,9 @@ fn where_commands_have_the_network_it_needs_nothing() {
 
 #[test]
 fn only_commands_can_be_granted_the_network() {
-    let rule = |tool: &str| Rule::new(tool, "*", Decision::Network).map(drop);
+    let rule = |tool: &str| new_rule(tool, "*", Decision::Network).map(drop);
     assert_eq!(rule("bash"), Ok(()));
-    let why = "only bash can be granted the network, write allow or trust".to_owned();
+    let why = "only commands can be granted the network, write allow or trust".to_owned();
     assert_eq!(rule("file_read"), Err(why));
 }
 
@@ -477,7 +483,7 @@ fn the_rule_that_is_named_does_allow_it() {
         ["git push 'a b'", r#"echo "it's" '*' '[a]' '"\' "#, "a; b 'c'; 'd' ''", "ls '*'"]
     {
         let rule = asked(judge_leaving(&[], command)).rule.unwrap();
-        // Every pattern, as TOML has it.
+        // Every pattern, in TOML syntax.
         let lines: Vec<String> = rule
             .split("match = ")
             .skip(1)
@@ -504,7 +510,7 @@ fn a_rule_that_asks_is_answered_by_one_before_it() {
     assert_eq!(question.rule, Some(rule("bash", "git push 'a b'", "allow")));
     let lines = ["allow bash git push 'a b'", "ask bash git *"];
     check(&lines, &[("ls; git push 'a b'", "tree"), ("git push", "ask")]);
-    // What is asked for inside another command has no rule of its own.
+    // No rule is suggested for a command inside another one.
     assert_eq!(asked(judge_command(&["ask bash git *"], "env git push")).rule, None);
 }
 
@@ -527,7 +533,8 @@ fn where_nobody_can_be_asked_the_refusal_names_the_rule() {
 fn without_a_sandbox_every_command_is_asked_for() {
     let gate = |lines: &[&str]| Gate::new(Mode::Work, Confinement::Missing, rules(lines));
     let facts =
-        Facts::Command { command: "make".to_owned(), leaves_sandbox: false, wants_network: false };
+        Fact::Command { command: "make".to_owned(), leaves_sandbox: false, wants_network: false };
+    let facts = [facts];
     let question = asked(gate(&["allow bash make"]).judge("bash", &facts));
     assert_eq!(question.reach, Reach::Anywhere);
     assert_eq!(show(&gate(&["trust bash make"]).judge("bash", &facts)), "anywhere");
@@ -586,10 +593,10 @@ fn a_mode_says_what_is_free() {
         check_file(&world, Mode::Full, &[], &[(tool, path, "full")]);
     }
     let bash =
-        Facts::Command { command: "ls".to_owned(), leaves_sandbox: false, wants_network: false };
+        Fact::Command { command: "ls".to_owned(), leaves_sandbox: false, wants_network: false };
     let read = Gate::new(Mode::Read, Confinement::InForce, rules(&["trust bash *"]));
     let why = "bash is not offered in mode read".to_owned();
-    assert_eq!(read.judge("bash", &bash), Verdict::Deny(why));
+    assert_eq!(read.judge("bash", &[bash]), Verdict::Deny(why));
 }
 
 #[test]
@@ -597,14 +604,8 @@ fn full_asks_nothing_and_still_denies() {
     let gate =
         Gate::new(Mode::Full, Confinement::Missing, rules(&["deny bash rm *", "ask bash *"]));
     let judge = |command: &str| {
-        gate.judge(
-            "bash",
-            &Facts::Command {
-                command: command.to_owned(),
-                leaves_sandbox: true,
-                wants_network: false,
-            },
-        )
+        let command = command.to_owned();
+        gate.judge("bash", &[Fact::Command { command, leaves_sandbox: true, wants_network: false }])
     };
     assert_eq!(judge("ls; $X"), Verdict::Allow(Reach::Full));
     assert_eq!(show(&judge("ls; rm x")), "deny");
@@ -631,7 +632,7 @@ fn rules_for_files_are_about_where_the_path_really_leads() {
             ("file_read", "deep/down/x.pem", "deny"),
             ("file_read", "../outside/secret", "anywhere"),
             ("file_read", "../outside/folder/secret", "ask"),
-            // Nobody has looked where it leads, so that no rule is about it.
+            // Its target was not resolved, so no rule applies to it.
             ("file_read", "src/out", "ask"),
             ("grep", "secrets", "tree"),
         ],
@@ -649,7 +650,7 @@ fn rules_for_files_are_about_where_the_path_really_leads() {
     );
 }
 
-/// What a rule trusts by its name could be a link, made by a command that may write there.
+/// A name that a rule trusts could be a link made by a command that may write there.
 #[test]
 fn a_rule_about_a_place_outside_trusts_no_link_that_leads_out_of_it() {
     let world = World::new();
@@ -675,7 +676,7 @@ fn a_rule_about_a_place_outside_trusts_no_link_that_leads_out_of_it() {
     );
 }
 
-/// With the home directory as the tree an agent could have written its own rules.
+/// With the home directory as the tree, an agent could have written the rules itself.
 #[test]
 fn hidden_places_in_the_tree_are_asked_for() {
     let world = World::new();
@@ -731,7 +732,7 @@ fn the_question_about_a_file_names_the_rule() {
 fn a_rule_about_all_steps_of_a_tool_counts() {
     let judge = |lines: &[&str]| {
         let gate = Gate::new(Mode::Work, Confinement::InForce, rules(lines));
-        show(&gate.judge("mail", &Facts::Other))
+        show(&gate.judge("mail", &[Fact::Database]))
     };
     assert_eq!(judge(&[]), "tree");
     assert_eq!(judge(&["deny mail *"]), "deny");
@@ -739,7 +740,7 @@ fn a_rule_about_all_steps_of_a_tool_counts() {
     assert_eq!(judge(&["deny mail 1/*", "deny bash *"]), "tree");
 }
 
-/// What the user's links lead to is run or believed as much as they are.
+/// The targets of the user's links are run or trusted as much as the links.
 #[test]
 fn a_protected_name_that_is_a_link_needs_approval_wherever_it_leads() {
     let world = World::new();

@@ -1,20 +1,22 @@
-//! The gate against a real bash, with commands at random.
+//! The gate compared with a real bash, on random commands.
 //!
-//! *Grants.* Under `trust good *` only such commands may be granted of which bash makes nothing but calls of `good`,
-//! with exactly the words that the gate has read, and no file. A second parser of shell, tree-sitter's, has to see
-//! nothing in them but words, strings and the signs between commands; it is a second opinion, bash is the judge.
+//! *Grants.* Under `trust good *`, a command may only be granted if bash runs nothing but `good`
+//! with exactly the words that the gate has read, and creates no file. A second shell parser,
+//! tree-sitter's, must see nothing in it but words, strings and separators; it is a second opinion,
+//! bash decides.
 //!
-//! *Denials.* Under `deny bad *` no command may run without a question by which bash runs `bad`, where `bad` is written
-//! in the command: in quotes, with backslashes or by its path, behind assignments and redirections, behind programs
-//! that run their arguments, and in any list, group, function, loop, substitution or here-document. What is put
-//! together at run time from other texts is not part of this promise, nor is what a program reads from a file.
+//! *Denials.* Under `deny bad *`, no command may run without a question if bash runs `bad` and the
+//! command spells out `bad`: quoted, with backslashes or by its path, after assignments and
+//! redirections, after programs that run their arguments, and in any list, group, function, loop,
+//! substitution or here-document. Names assembled at run time from other texts are not covered, nor
+//! is what a program reads from a file.
 //!
-//! *Commands of bash itself.* Under `trust *` those that are granted change nothing for the commands behind them.
+//! *Builtins.* Under `trust *`, those that are granted do not affect later commands.
 //!
-//! What is run can write in a folder of its own only (`real_bash.rs`), so that this can be tried by root.
+//! Commands can only write to a separate folder (`real_bash.rs`), so the tests can run as root.
 //!
-//! A run takes a few seconds, always with the same commands. `IKIGAI_FUZZ_SECONDS` makes it longer, with others each
-//! time; what fails names its seed, and `IKIGAI_FUZZ_SEED` repeats it.
+//! A run takes a few seconds, always with the same commands. `IKIGAI_FUZZ_SECONDS` makes it longer,
+//! with different ones each time. A failure prints its seed, and `IKIGAI_FUZZ_SEED` repeats it.
 
 mod commands;
 mod real_bash;
@@ -23,7 +25,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ikigai_tools::{Confinement, Decision, Facts, Gate, Mode, Reach, Rule, Verdict};
+use ikigai_tools::{Confinement, Decision, Fact, Gate, Mode, Reach, Verdict};
 use proptest::prelude::{
     BoxedStrategy, ProptestConfig, Strategy, TestCaseError, prop_assert, prop_assume, prop_oneof,
     proptest,
@@ -31,19 +33,19 @@ use proptest::prelude::{
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use tree_sitter::{Node, Parser};
 
-use crate::gate::judge_command;
+use crate::gate::{judge_command, new_rule};
 use commands::{
     DISGUISES, JOINED, NAMES, before_others, changed, disguised, heap, strict, within_word,
 };
 use real_bash::RealBash;
 
-/// How long a test goes on by default.
+/// How long a test runs by default.
 const SECONDS: u64 = 3;
 
-/// After so many commands the seed is another one: so many have to be tried again to repeat a failure.
+/// How many commands share a seed, and must be repeated to reproduce a failure.
 const COMMANDS_OF_A_SEED: u32 = 200;
 
-/// What tree-sitter may see in a command that was granted.
+/// What tree-sitter may see in a granted command.
 const KINDS: [&str; 18] = [
     "program",
     "list",
@@ -65,7 +67,7 @@ const KINDS: [&str; 18] = [
     "",
 ];
 
-/// Tries commands until the time is up, and says how many there were.
+/// Tries commands until the time is up, and returns how many there were.
 fn fuzz(
     commands: &BoxedStrategy<String>,
     check: impl Fn(&str) -> Result<(), TestCaseError>,
@@ -131,7 +133,9 @@ fn no_command_of_bash_itself_that_is_granted_changes_what_others_run() {
 
 fn check_granted(bash: &RealBash, command: &str) -> Result<(), TestCaseError> {
     let mut ran = BTreeSet::new();
-    // Behind `||` comes only what is run after a failure.
+    // What follows `
+    //
+    // ` only runs after a failure.
     let exit_codes = if command.contains("||") { 0..2 } else { 0..1 };
     for exit_code in exit_codes {
         let trace = bash.run(command, exit_code);
@@ -147,13 +151,13 @@ fn check_granted(bash: &RealBash, command: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What the gate takes the parts of a command for: the patterns of the rules that would grant them. There are none
-/// for a command of many parts.
+/// How the gate reads the parts of a command: the patterns of the rules that would grant them.
+/// There are none for a command with many parts.
 fn patterns(command: &str) -> Option<BTreeSet<String>> {
     let (command, leaves_sandbox) = (command.to_owned(), true);
-    let facts = Facts::Command { command, leaves_sandbox, wants_network: false };
+    let facts = Fact::Command { command, leaves_sandbox, wants_network: false };
     let gate = Gate::new(Mode::Work, Confinement::InForce, Vec::new());
-    let Verdict::Ask(question) = gate.judge("bash", &facts) else {
+    let Verdict::Ask(question) = gate.judge("bash", &[facts]) else {
         panic!("it leaves the sandbox");
     };
     let rules = question.rule?;
@@ -161,7 +165,7 @@ fn patterns(command: &str) -> Option<BTreeSet<String>> {
     Some(patterns.map(|quoted| serde_json::from_str(quoted).unwrap()).collect())
 }
 
-/// Words as a pattern that matches only them.
+/// Words as a pattern that only matches them.
 fn pattern(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     let quoted = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
@@ -171,7 +175,7 @@ fn pattern(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// The kinds of nodes that tree-sitter sees and the language of grants does not have.
+/// The kinds of nodes that tree-sitter sees and that are not in the language of grants.
 fn odd_kinds(command: &str) -> Vec<String> {
     fn collect(node: Node<'_>, kinds: &mut Vec<String>) {
         kinds.push(node.kind().to_owned());
@@ -179,7 +183,7 @@ fn odd_kinds(command: &str) -> Vec<String> {
             collect(child, kinds);
         }
     }
-    // It takes a word that begins like this for a comparison, which it is only in [[ ]].
+    // It takes a word that starts like this for a comparison, which it only is in [[ ]].
     if command.contains("==") {
         return Vec::new();
     }
@@ -191,7 +195,7 @@ fn odd_kinds(command: &str) -> Vec<String> {
     kinds
 }
 
-/// They are run as root, too, and had left files in `/dev`.
+/// Run as root as well, they once left files in `/dev`.
 #[test]
 fn a_command_cannot_write_outside_its_folder() {
     let (bash, outside) = (RealBash::new(), tempfile::tempdir().unwrap());
@@ -201,7 +205,7 @@ fn a_command_cannot_write_outside_its_folder() {
     assert!(!made.exists());
 }
 
-/// Or they would prove nothing.
+/// Otherwise they would prove nothing.
 #[test]
 fn every_disguise_really_runs_the_program_and_is_forbidden() {
     let bash = RealBash::new();
@@ -226,7 +230,7 @@ fn own_commands() -> Vec<String> {
     String::from_utf8(list.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Those that are granted neither evaluate their arguments nor change what later words mean.
+/// Those that are granted neither evaluate their arguments nor change the meaning of later words.
 #[test]
 fn of_the_commands_of_bash_itself_these_are_granted() {
     let mut granted = own_commands();
@@ -244,7 +248,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_gate_panic(command in "\\PC{0,40}", pattern in "\\PC{0,12}") {
-        prop_assume!(Rule::new("bash", &pattern, Decision::Ask).is_ok());
+        prop_assume!(new_rule("bash", &pattern, Decision::Ask).is_ok());
         for decision in ["deny", "trust"] {
             judge_command(&[&format!("{decision} bash {pattern}")], &command);
         }

@@ -1,10 +1,11 @@
-//! Spellings of a command that rules are to see through, and everyday commands that they are to leave alone.
+//! Spellings of a command that rules must recognize, and ordinary commands that they must leave
+//! alone.
 
 use ikigai_tools::Verdict;
 
 use crate::gate::judge_command;
 
-/// Ways to run `git push`. Which of them are refused and which only need approval does not matter here.
+/// Ways to run `git push`. Which are denied and which only need approval does not matter here.
 const SPELLINGS: &[&str] = &[
     // Programs that run the rest of their words.
     "timeout 5 git push",
@@ -39,7 +40,7 @@ const SPELLINGS: &[&str] = &[
     "env -a ls git $Y",
     "env -uSHELL git $Y",
     "xvfb-run -a git push",
-    // env takes a string apart itself.
+    // env splits a string itself.
     "env -S 'git push'",
     "env -S'git push'",
     "env -S git push",
@@ -52,7 +53,7 @@ const SPELLINGS: &[&str] = &[
     "env --s='g\"it\" push'",
     "env -S \"g'it' push\"",
     "env -S 'env -S\"git push\"'",
-    // Words that are only known later.
+    // Words that are only known at run time.
     "echo push | xargs git",
     "echo push | xargs -n 1 git",
     "xargs git push",
@@ -73,7 +74,7 @@ const SPELLINGS: &[&str] = &[
     "parallel < list",
     "parallel ::: 'git pu\\sh'",
     "parallel 'git pu\\sh' ::: x",
-    // A shell that reads what is not written out.
+    // A shell whose input is not written out.
     "printf 'git pu\\x73h' | bash",
     "echo hsup tig | rev | sh",
     "sed s/x/y/ f | bash",
@@ -155,13 +156,13 @@ const SPELLINGS: &[&str] = &[
     "env -- X=1 git $Y",
     "rbash -c 'git push'",
     "rbash -c 'git pu\\sh'",
-    // Other names for it.
+    // Aliases.
     "hash -p /usr/bin/git x; x push",
     "BASH_CMDS[x]=/usr/bin/git; x push",
     "shopt -s expand_aliases; alias x=git\nx push",
 ];
 
-/// What has nothing to do with `git push`.
+/// Commands unrelated to `git push`.
 const EVERYDAY: &[&str] = &[
     "echo a | xargs ls",
     "ls | xargs -0 -n 1 rm -f",
@@ -215,7 +216,7 @@ fn a_rule_sees_through_every_spelling() {
     }
 }
 
-/// A question that is asked too often is not read any more.
+/// If questions are asked too often, users stop reading them.
 #[test]
 fn a_rule_leaves_alone_what_it_is_not_about() {
     let asked: Vec<(&str, Verdict)> = EVERYDAY
@@ -226,7 +227,7 @@ fn a_rule_leaves_alone_what_it_is_not_about() {
     assert!(asked.is_empty(), "{} {asked:#?}", asked.len());
 }
 
-/// None of this is looked at where no rule forbids anything.
+/// None of this matters if no rule forbids anything.
 #[test]
 fn without_a_rule_that_forbids_nothing_is_asked() {
     for command in SPELLINGS.iter().chain(EVERYDAY) {

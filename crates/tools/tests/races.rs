@@ -1,4 +1,4 @@
-//! Somebody swaps a folder for a link that leads out, all the time, while tools use it.
+//! A folder is constantly replaced with a link to the outside while tools use it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::support::World;
 
-/// Calls `attempt` so often while `work/swapped` is a folder at one moment and a link out at the next.
-/// Without confinement a few dozen rounds are enough to get out.
+/// Calls `attempt` repeatedly while `work/swapped` alternates between a folder and a link to the
+/// outside. Without confinement a few dozen rounds suffice to escape.
 fn while_swapping(world: &World, rounds: usize, attempt: impl Fn(usize)) {
     world.write("work/swapped/inside", "inside\n");
     world.link("work/link", world.path("outside/folder"));
@@ -20,7 +20,7 @@ fn while_swapping(world: &World, rounds: usize, attempt: impl Fn(usize)) {
                 renameat_with(CWD, &swapped, CWD, &link, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        // Also when an attempt fails its check, the other thread has to end.
+        // The other thread must end even if an attempt fails its check.
         let _over = OnDrop(&is_over);
         (0..rounds).for_each(attempt);
     });
@@ -82,7 +82,8 @@ fn nothing_outside_is_edited() {
     });
 }
 
-/// Neither of the two makes a repository of the folder by itself, and its settings were free to write before.
+/// Neither write turns the folder into a repository by itself, and until then its settings were
+/// writable.
 #[test]
 fn two_writes_at_once_make_no_repository() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! What a call tells of the files that it has touched, and what it refuses to overwrite.
+//! What a call reports about the files it used, and what it refuses to overwrite.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ikigai_tools::{
-    Before, Change, Content, FileMemory, Found, Ran, Reach, Restored, Sight, ToolResult, Touched,
-    Wanted, find, restore,
+    Before, Change, Content, DesiredState, Execution, FileMemory, FileState, FileUse, Reach,
+    RestoreOutcome, Sight, ToolResult, find, restore,
 };
 use serde_json::{Value, json};
 
 use crate::support::World;
 
-/// An agent with a memory of its own, which remembers as the real one does.
+/// An agent with its own memory, which works like that of a real agent.
 struct Rememberer<'a> {
     world: &'a World,
     memory: Arc<FileMemory>,
@@ -25,36 +25,36 @@ impl Rememberer<'_> {
         Rememberer { world, memory: Arc::default() }
     }
 
-    fn call(&self, tool: &str, arguments: &Value) -> Ran {
+    fn call(&self, tool: &str, arguments: &Value) -> Execution {
         let ran = self.world.run_remembering(Arc::clone(&self.memory), tool, arguments);
-        match &ran.touched {
-            Some(Touched::Saw(sight)) => self.memory.note(sight.clone()),
-            Some(Touched::Changed(change)) => {
+        match &ran.file {
+            Some(FileUse::Read(sight)) => self.memory.note(sight.clone()),
+            Some(FileUse::Changed(change)) => {
                 let (path, looks) = (change.path.clone(), change.looks.clone());
                 self.memory.note(Sight { path, looks });
             }
-            Some(Touched::Stale(_)) | None => {}
+            Some(FileUse::Stale(_)) | None => {}
         }
         ran
     }
 
-    fn read(&self, path: &str) -> Ran {
+    fn read(&self, path: &str) -> Execution {
         self.call("file_read", &json!({ "path": path }))
     }
 
-    fn write(&self, path: &str, content: &str) -> Ran {
+    fn write(&self, path: &str, content: &str) -> Execution {
         self.call("file_write", &json!({"path": path, "content": content}))
     }
 
-    fn edit(&self, path: &str, old: &str, new: &str) -> Ran {
+    fn edit(&self, path: &str, old: &str, new: &str) -> Execution {
         self.call("file_edit", &json!({"path": path, "old_string": old, "new_string": new}))
     }
 }
 
 #[track_caller]
-fn change(ran: Ran) -> Change {
-    match ran.touched {
-        Some(Touched::Changed(change)) => change,
+fn change(ran: Execution) -> Change {
+    match ran.file {
+        Some(FileUse::Changed(change)) => change,
         other => panic!("nothing was changed: {} {other:?}", ran.result),
     }
 }
@@ -64,7 +64,7 @@ fn content(text: &str, mode: u32) -> Before {
 }
 
 #[track_caller]
-fn check_refused(ran: &Ran, text: &str) {
+fn check_refused(ran: &Execution, text: &str) {
     assert_eq!(ran.result.to_string(), json!({"success": false, "error": text}).to_string());
 }
 
@@ -94,7 +94,7 @@ fn a_link_is_told_by_where_it_leads() {
     let agent = Rememberer::new(&world);
     world.write("work/folder/real", "one").link("work/link", "folder/real");
     world.link("work/to-folder", "folder");
-    let Some(Touched::Saw(sight)) = agent.read("to-folder/real").touched else {
+    let Some(FileUse::Read(sight)) = agent.read("to-folder/real").file else {
         panic!("it was read")
     };
     assert_eq!(sight.path, world.path("work/folder/real"));
@@ -123,12 +123,12 @@ fn what_was_never_read_is_not_overwritten() {
     let agent = Rememberer::new(&world);
     world.write("work/a", "one\ntwo\n");
     check_refused(&agent.write("a", "x"), "Read a before overwriting it");
-    assert_eq!(agent.write("a", "x").touched, None);
+    assert_eq!(agent.write("a", "x").file, None);
     assert_eq!(world.read("work/a"), "one\ntwo\n");
-    // A part of it is enough, also by another way to it.
+    // Part of it is enough, also through another path.
     agent.call("file_read", &json!({"path": world.text("work/./a"), "limit": 1}));
     assert_eq!(change(agent.write("a", "x")).before, content("one\ntwo\n", 0o644));
-    // Its own writes it has seen.
+    // It has seen its own writes.
     change(agent.write("a", "y"));
     change(agent.write("new", "x"));
     change(agent.write("new", "y"));
@@ -146,14 +146,14 @@ fn what_was_changed_since_is_not_overwritten() {
     let changed = change(other.edit("a", "one", "two"));
     let refused = one.write("a", "x");
     check_refused(&refused, "File changed since you read it: a");
-    let Some(Touched::Stale(stale)) = refused.touched else { panic!("it is stale") };
+    let Some(FileUse::Stale(stale)) = refused.file else { panic!("it is stale") };
     assert_eq!((&stale.now.path, &stale.now.looks), (&changed.path, &changed.looks));
     let text = "File changed since you read it (by agent 0/1/, 40 seconds ago): a";
     let result = ToolResult::stale(&stale, "by agent 0/1/, 40 seconds ago");
     assert_eq!(result.to_string(), json!({"success": false, "error": text}).to_string());
     one.read("a");
     change(one.write("a", "x"));
-    // What is gone is no existing file.
+    // A deleted file no longer exists.
     fs::remove_file(world.path("work/a")).unwrap();
     assert_eq!(change(one.write("a", "y")).before, Before::Absent);
 }
@@ -163,8 +163,8 @@ fn a_read_that_failed_is_none() {
     let world = World::new();
     let agent = Rememberer::new(&world);
     world.write("work/binary", "\0");
-    assert_eq!(agent.read("binary").touched, None);
-    assert_eq!(agent.read("none").touched, None);
+    assert_eq!(agent.read("binary").file, None);
+    assert_eq!(agent.read("none").file, None);
     check_refused(&agent.write("binary", "x"), "Read binary before overwriting it");
 }
 
@@ -173,11 +173,11 @@ fn without_a_memory_nothing_is_checked_and_nothing_told() {
     let world = World::new();
     world.write("work/a", "one");
     let write = json!({"path": "a", "content": "two"});
-    assert_eq!(world.run_reaching(Reach::Tree, "file_write", &write).touched, None);
+    assert_eq!(world.run_reaching(Reach::Tree, "file_write", &write).file, None);
     assert_eq!(world.read("work/a"), "two");
 }
 
-/// Two agents that have read the same: only one of them may overwrite it, whatever the moment.
+/// Two agents have read the same file: only one of them may overwrite it, whatever the timing.
 #[test]
 fn of_two_agents_that_write_at_once_one_is_refused() {
     let world = World::new();
@@ -211,14 +211,14 @@ fn at_once(
     agents: &[Rememberer<'_>; 2],
     path: &str,
     round: usize,
-) -> (Vec<(usize, Change)>, Vec<Ran>) {
+) -> (Vec<(usize, Change)>, Vec<Execution>) {
     let (mut changed, mut refused) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {
         let write = |number: usize| agents[number].write(path, &format!("{number} in {round}"));
         let both = [scope.spawn(move || write(0)), scope.spawn(move || write(1))];
         for (number, ran) in both.map(|thread| thread.join().unwrap()).into_iter().enumerate() {
-            match ran.touched {
-                Some(Touched::Changed(change)) => changed.push((number, change)),
+            match ran.file {
+                Some(FileUse::Changed(change)) => changed.push((number, change)),
                 _ => refused.push(ran),
             }
         }
@@ -226,8 +226,8 @@ fn at_once(
     (changed, refused)
 }
 
-/// Somebody who knows of no lock replaces the file all the time. Whatever an edit has replaced is told, and
-/// whatever was not edited is somebody's own file.
+/// Another program that ignores the lock keeps replacing the file. Whatever an edit replaced is
+/// reported, and whatever was not edited is the other program's file.
 #[test]
 fn what_is_told_is_what_was_replaced_whoever_meddles() {
     let world = World::new();
@@ -247,7 +247,7 @@ fn what_is_told_is_what_was_replaced_whoever_meddles() {
         });
         for _ in 0..500 {
             let ran = agent.edit("a", "x", "y");
-            if let Some(Touched::Changed(change)) = ran.touched {
+            if let Some(FileUse::Changed(change)) = ran.file {
                 let Before::Content(before) = change.before else { panic!("it is kept") };
                 let before = String::from_utf8(before.bytes).unwrap();
                 assert!(before.starts_with("x "), "{before}");
@@ -260,10 +260,10 @@ fn what_is_told_is_what_was_replaced_whoever_meddles() {
 }
 
 #[track_caller]
-fn check_restored(world: &World, name: &str, change: &Change, expected: Restored) {
+fn check_restored(world: &World, name: &str, change: &Change, expected: RestoreOutcome) {
     let wanted = match &change.before {
-        Before::Absent => Wanted::Absent { folders: change.new_folders },
-        Before::Content(content) => Wanted::Content(content.clone()),
+        Before::Absent => DesiredState::Absent { folders: change.new_folders },
+        Before::Content(content) => DesiredState::Content(content.clone()),
         Before::NotKept => panic!("it is kept"),
     };
     let restored = restore(&world.path(name), Some(&change.hash), &wanted);
@@ -277,18 +277,18 @@ fn a_change_is_taken_back_unless_somebody_was_there_since() {
     world.write("work/a", "one");
     set_mode(&world.path("work/a"), 0o640);
     let edited = change(agent.edit("a", "one", "two"));
-    check_restored(&world, "work/a", &edited, Restored::Done);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Done);
     let mode = fs::metadata(world.path("work/a")).unwrap().permissions().mode() & 0o7777;
     assert_eq!((world.read("work/a"), mode), ("one".to_owned(), 0o640));
-    check_restored(&world, "work/a", &edited, Restored::Already);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Already);
     world.write("work/a", "three");
-    check_restored(&world, "work/a", &edited, Restored::Differs);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Differs);
     assert_eq!(world.read("work/a"), "three");
     fs::remove_file(world.path("work/a")).unwrap();
-    check_restored(&world, "work/a", &edited, Restored::Differs);
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Differs);
     fs::create_dir(world.path("work/a")).unwrap();
-    check_restored(&world, "work/a", &edited, Restored::Differs);
-    assert_eq!(find(&world.path("work/a")), Ok(Found::Other));
+    check_restored(&world, "work/a", &edited, RestoreOutcome::Differs);
+    assert_eq!(find(&world.path("work/a")), Ok(FileState::Other));
 }
 
 #[test]
@@ -301,16 +301,21 @@ fn a_new_file_is_removed_with_the_folders_that_were_made_for_it() {
         if let Some(beside) = beside {
             world.write(beside, "");
         }
-        check_restored(&world, &format!("work/{name}"), &created, Restored::Done);
-        check_restored(&world, &format!("work/{name}"), &created, Restored::Already);
+        check_restored(&world, &format!("work/{name}"), &created, RestoreOutcome::Done);
+        check_restored(&world, &format!("work/{name}"), &created, RestoreOutcome::Already);
     }
     assert!(world.path("work/kept").is_dir() && !world.path("work/kept/new").exists());
     assert!(world.path("work/fresh/c").is_file() && !world.path("work/fresh/new").exists());
-    // And made again, with the permissions that it had.
+    // And recreated with its earlier permissions.
     let content = Content { bytes: b"x".to_vec(), mode: 0o600 };
     let path = world.path("work/kept/new/a");
-    assert_eq!(restore(&path, None, &Wanted::Content(content.clone())), Ok(Restored::Done));
-    let Ok(Found::File { content: Some(found), .. }) = find(&path) else { panic!("it is there") };
+    assert_eq!(
+        restore(&path, None, &DesiredState::Content(content.clone())),
+        Ok(RestoreOutcome::Done)
+    );
+    let Ok(FileState::File { content: Some(found), .. }) = find(&path) else {
+        panic!("it is there")
+    };
     assert_eq!(found, content);
 }
 
@@ -325,7 +330,7 @@ fn a_link_that_somebody_has_put_there_is_not_followed() {
     fs::remove_file(world.path("work/a")).unwrap();
     fs::remove_dir_all(world.path("work/folder")).unwrap();
     world.link("work/a", world.path("more/a")).link("work/folder", world.path("more"));
-    check_restored(&world, "work/a", &direct, Restored::Differs);
-    check_restored(&world, "work/folder/b", &inside, Restored::Differs);
+    check_restored(&world, "work/a", &direct, RestoreOutcome::Differs);
+    check_restored(&world, "work/folder/b", &inside, RestoreOutcome::Differs);
     assert_eq!((world.read("more/a"), world.read("more/b")), ("two".to_owned(), "two".to_owned()));
 }

@@ -1,4 +1,4 @@
-//! A tree to be confined to, and beside it what nobody may touch.
+//! A tree for confined tools, and files next to it that must not be touched.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,15 +6,16 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ikigai_conversation::Preview;
 use ikigai_tools::{
-    Call, Commands, Context, Dispatcher, Facts, FileMemory, OutputSize, Prepared, Ran, Reach,
-    Sandbox, Tree,
+    Call, Commands, Context, Dispatcher, Execution, Fact, FileMemory, OutputSize, Reach, Sandbox,
+    Tree, Work, built_in,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// What stands in every file outside.
+/// The content of every file outside.
 pub(crate) const SECRET: &str = "the secret outside\n";
 
 /// `work`, `more` and `temporary` are the tree; `outside` is not.
@@ -34,24 +35,24 @@ impl World {
             fs::write(path.join(name), SECRET).unwrap();
         }
         let tree = Tree::open(["work", "more", "temporary"].map(|name| path.join(name))).unwrap();
-        // No command is ever run in here.
+        // No command runs in here.
         let commands = Arc::new(Commands::new(Path::new("/nowhere"), OsStr::new(""), Vec::new()));
         let size = OutputSize::new(51_200).unwrap();
         let context = Context::new(&path.join("work"), size, commands, CancellationToken::new());
         World { folder, context: context.confined(Arc::new(tree)) }
     }
 
-    /// The same folders, with another tree.
+    /// The same folders with another tree.
     pub(crate) fn confined_to(self, tree: Arc<Tree>) -> World {
         World { folder: self.folder, context: self.context.confined(tree) }
     }
 
-    /// The same folders, with this sandbox for commands.
+    /// The same folders with this sandbox for commands.
     pub(crate) fn with_sandbox(self, sandbox: Sandbox) -> World {
         World { folder: self.folder, context: self.context.with_sandbox(Arc::new(sandbox)) }
     }
 
-    /// The absolute path of something in here.
+    /// An absolute path in here.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join(name)
     }
@@ -76,9 +77,16 @@ impl World {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// What is to be known of a call before it is judged.
-    pub(crate) fn facts(&self, tool: &str, arguments: &Value) -> Facts {
+    /// The facts about a call before it is judged.
+    pub(crate) fn facts(&self, tool: &str, arguments: &Value) -> Vec<Fact> {
         prepare(tool, arguments).facts(&self.context)
+    }
+
+    /// All that a call would do, as it is shown before approval.
+    pub(crate) fn preview(&self, reach: Reach, tool: &str, arguments: &Value) -> Preview {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let context = self.context.clone().reaching(reach);
+        runtime.block_on(prepare(tool, arguments).preview(&context))
     }
 
     /// The result of a call.
@@ -86,14 +94,14 @@ impl World {
         self.call_reaching(Reach::Tree, tool, arguments)
     }
 
-    /// The result of a call that may reach so far.
+    /// The result of a call with this reach.
     pub(crate) fn call_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Value {
         let ran = self.run_reaching(reach, tool, arguments);
         serde_json::from_str(&ran.result.to_string()).unwrap()
     }
 
-    /// The same, with what it has touched.
-    pub(crate) fn run_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Ran {
+    /// The same, with the files it used.
+    pub(crate) fn run_reaching(&self, reach: Reach, tool: &str, arguments: &Value) -> Execution {
         run(&self.context.clone().reaching(reach), tool, arguments)
     }
 
@@ -103,11 +111,11 @@ impl World {
         memory: Arc<FileMemory>,
         tool: &str,
         arguments: &Value,
-    ) -> Ran {
+    ) -> Execution {
         run(&self.context.clone().remembering(memory), tool, arguments)
     }
 
-    /// The output of a call that succeeds.
+    /// The output of a successful call.
     #[track_caller]
     pub(crate) fn output(&self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
@@ -115,7 +123,7 @@ impl World {
         output.unwrap_or_else(|| panic!("{tool} {arguments}: {result}")).to_owned()
     }
 
-    /// The text of a call that fails.
+    /// The message of a failed call.
     #[track_caller]
     pub(crate) fn error(&self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
@@ -123,7 +131,7 @@ impl World {
         error.unwrap_or_else(|| panic!("{tool} {arguments}: {result}")).to_owned()
     }
 
-    /// Every tool with this path.
+    /// Calls every tool with this path.
     pub(crate) fn calls(path: &str) -> [(&'static str, Value); 5] {
         [
             ("file_read", json!({"path": path})),
@@ -134,7 +142,7 @@ impl World {
         ]
     }
 
-    /// Nothing was changed, made or removed outside.
+    /// Nothing outside was changed, created or removed.
     #[track_caller]
     pub(crate) fn check_outside(&self) {
         let mut found = Vec::new();
@@ -155,16 +163,14 @@ impl World {
     }
 }
 
-fn run(context: &Context, tool: &str, arguments: &Value) -> Ran {
+fn run(context: &Context, tool: &str, arguments: &Value) -> Execution {
     let call = prepare(tool, arguments);
+    let Work::Executor(executor) = call.work() else { panic!("{tool} is a step") };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(call.run(context))
+    runtime.block_on(executor.run(context))
 }
 
-fn prepare(tool: &str, arguments: &Value) -> Call {
-    let dispatcher = Dispatcher::<()>::new(Vec::new());
-    match dispatcher.dispatch(tool, arguments.to_string().as_bytes()).unwrap() {
-        Prepared::Call(call) => call,
-        Prepared::Step(()) => panic!("{tool} is no call"),
-    }
+pub(crate) fn prepare(tool: &str, arguments: &Value) -> Call<()> {
+    let dispatcher = Dispatcher::new(built_in());
+    dispatcher.dispatch(tool, arguments.to_string().as_bytes()).unwrap()
 }

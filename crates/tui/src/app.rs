@@ -8,7 +8,7 @@ mod completing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, Message};
+use ikigai_conversation::AgentId;
 use ikigai_protocol::{Command, CommandError, Event, Request};
 use ratatui_core::layout::Size;
 
@@ -17,7 +17,7 @@ use crate::completion::{Completion, Listing, Preview};
 use crate::history::History;
 use crate::keys::{Seen, Typing};
 use crate::look::Colours;
-use crate::news::{Drafting, Effect, News, Status, When};
+use crate::news::{Drafting, Effect, News, Status};
 use crate::pane::{Consequence, Pane};
 use crate::team::{Place, State, Step, Team};
 use crate::team_list::TeamView;
@@ -140,7 +140,7 @@ impl App {
     pub fn take(&mut self, news: News, now: Duration) {
         match news {
             News::Event(event) => self.happen(event, now),
-            News::Recalled { agent, log } => self.recall(&agent, &log),
+            News::Recalled { agent, log } => self.pane(&agent).recall(&log),
             News::Team(members) => self.meet(Team::new(members)),
             News::Status(status) => self.status = status,
             News::Told { agent, text } => self.tell_in(&agent, Tone::Plain, &text),
@@ -153,7 +153,6 @@ impl App {
                 self.listings.insert(listing, names);
                 self.offer_anew();
             }
-            News::Before { agent, call, before } => self.pane(&agent).set_before(&call, before),
             News::Edited(text) => self.end_editing(text),
             News::Draft { agent, text } => self.pane(&agent).offered = Some(text),
             News::History { texts, size } => self.history.load(texts, size),
@@ -282,16 +281,6 @@ impl App {
         self.refuse(&why.to_string());
     }
 
-    fn recall(&mut self, agent: &AgentId, log: &[Message]) {
-        /// So many changes of files are shown as diffs again, the newest; each asks for a text that may be large.
-        const DIFFS: usize = 50;
-        let mut wanted = self.pane(agent).recall(log);
-        let newest = wanted.split_off(wanted.len().saturating_sub(DIFFS));
-        for call in newest {
-            self.wish(Effect::FindBefore { agent: agent.clone(), call, when: When::Done });
-        }
-    }
-
     /// Reads all conversations from the logs again.
     fn begin_again(&mut self) {
         for pane in self.panes.values_mut() {
@@ -309,22 +298,14 @@ impl App {
             self.team.set_state(&agent, state);
         }
         match consequence {
-            Some(Consequence::Asks(call)) => {
-                if self.focus == Focus::Away || agent != self.view {
-                    self.act(Act::Ring(format!("agent {agent} asks for {}", call.name)));
-                }
-                if call.name == "file_write" {
-                    self.wish(Effect::FindBefore { agent, call, when: When::Asked });
-                }
+            Some(Consequence::Asks(tool)) if self.focus == Focus::Away || agent != self.view => {
+                self.act(Act::Ring(format!("agent {agent} asks for {tool}")));
             }
             Some(Consequence::Finished) if self.focus == Focus::Away => {
                 self.act(Act::Ring(format!("agent {agent} is idle")));
             }
             Some(Consequence::Lost) => self.lose(&agent.top()),
-            Some(Consequence::WantsBefore(call)) => {
-                self.wish(Effect::FindBefore { agent, call, when: When::Done });
-            }
-            Some(Consequence::Finished) | None => {}
+            Some(Consequence::Asks(_) | Consequence::Finished) | None => {}
         }
     }
 

@@ -1,11 +1,10 @@
 //! What goes in and out of the screen: closed lists, so that whoever runs it can see all that it may want.
 
-use ikigai_conversation::{AgentId, Message, ToolCall, ToolCallId};
+use ikigai_conversation::{AgentId, Message};
 use ikigai_protocol::{Event, Request};
 use ikigai_tools::Mode;
 
 use crate::completion::Listing;
-use crate::subject::Before;
 use crate::team::Member;
 
 /// Something that the screen is told.
@@ -40,15 +39,6 @@ pub enum News {
     },
     /// What [`Effect::List`] asked for.
     Listed(Listing, Vec<String>),
-    /// What a file held before a call changed it, as [`Effect::FindBefore`] asked for it.
-    Before {
-        /// Whose call it is.
-        agent: AgentId,
-        /// The call.
-        call: ToolCallId,
-        /// What it held.
-        before: Before,
-    },
     /// The editor has ended: the text, or `None` when it is to stay as it was.
     Edited(Option<String>),
     /// A text for the person to send. It is put into the input as soon as nothing else is there.
@@ -89,15 +79,6 @@ pub enum Effect {
     Recall(AgentId),
     /// A list for completion is wanted.
     List(Listing),
-    /// The text that a file had before this call is wanted, for a diff.
-    FindBefore {
-        /// Whose call it is.
-        agent: AgentId,
-        /// The call, a `file_write`.
-        call: ToolCall,
-        /// Where that text is to be found.
-        when: When,
-    },
     /// This was typed, and goes into the history.
     Remember(String),
     /// The person has begun or stopped typing to this agent; while it is idle, its mail waits for that.
@@ -109,15 +90,6 @@ pub enum Effect {
     },
     /// The person wants to edit this text in the editor. The terminal is the editor's until [`News::Edited`].
     Edit(String),
-}
-
-/// Whether a call has been carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// Not yet: the file still has the text.
-    Asked,
-    /// It has: the text was kept for an undo.
-    Done,
 }
 
 /// Whether there is something in the input.

@@ -3,15 +3,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ikigai_conversation::{Body, Message, ToolCall, ToolCallId};
+use ikigai_conversation::{Body, CallSummary, Message};
 use ikigai_protocol::{ApprovalRequest, EventKind, StopReason, TurnEnd};
 
 use crate::activity::{Activity, Work};
 use crate::draft::Draft;
 use crate::question::Question;
-use crate::subject::Before;
 use crate::team::State;
-use crate::transcript::{Tone, Transcript, WantsBefore, call_line};
+use crate::transcript::{Tone, Transcript};
 
 const MAIL_HELD: &str =
     "mail is held: agents were woken as often as mail.max_wakes allows; your next message frees it";
@@ -52,11 +51,11 @@ pub(crate) struct Pane {
 /// What follows from something that happened, beyond the pane.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Consequence {
-    Asks(ToolCall),
+    /// Approval is needed for a call of this tool.
+    Asks(String),
     Finished,
     /// Nobody in its tree is run here any more.
     Lost,
-    WantsBefore(ToolCall),
 }
 
 impl Pane {
@@ -102,7 +101,7 @@ impl Pane {
                 self.can_continue = false;
                 self.holds_mail = false;
             }
-            EventKind::Message(message) => return self.record(&message, now),
+            EventKind::Message(message) => self.record(&message, now),
             EventKind::TextDelta(delta) => {
                 self.transcript.stream(&delta);
                 self.activity.turn_to(Work::Answering, now);
@@ -143,14 +142,13 @@ impl Pane {
         self.is_live = false;
     }
 
-    /// The log from before this process looked. Returns the calls whose files' earlier texts would make better diffs.
-    pub(crate) fn recall(&mut self, log: &[Message]) -> Vec<ToolCall> {
+    /// The log from before this process looked.
+    pub(crate) fn recall(&mut self, log: &[Message]) {
         self.has_spoken |= log.iter().any(|message| message.body == Body::User);
         for message in log {
             self.note_tokens(message);
         }
-        let wanted = self.transcript.recall(log);
-        wanted.into_iter().map(|WantsBefore(call)| call).collect()
+        self.transcript.recall(log);
     }
 
     /// The conversation is to be read from the log again.
@@ -159,17 +157,7 @@ impl Pane {
         self.is_recalled = false;
     }
 
-    /// What a file held before a call, which may be asked for still.
-    pub(crate) fn set_before(&mut self, call: &ToolCallId, before: Before) {
-        let is_it = |question: &&mut Question| question.asking.call.tool_call_id == *call;
-        match (self.questions.iter_mut().find(is_it), before) {
-            (Some(question), before) => question.set_before(&before),
-            (None, Before::Text(text)) => self.transcript.set_before(call, text),
-            (None, Before::Nothing | Before::NotShown { .. } | Before::Unknown) => {}
-        }
-    }
-
-    fn record(&mut self, message: &Message, now: Duration) -> Option<Consequence> {
+    fn record(&mut self, message: &Message, now: Duration) {
         self.note_tokens(message);
         match &message.body {
             Body::User => {
@@ -179,7 +167,7 @@ impl Pane {
                 }
             }
             Body::ToolCall(call) => {
-                let line = call_line(&call.name, &message.content);
+                let line = CallSummary::of(call).line();
                 self.last_action = Some(line.clone());
                 self.activity.turn_to(Work::Tool(line), now);
             }
@@ -192,10 +180,10 @@ impl Pane {
             Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
             Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
             // It was shown as it was typed.
-            Body::Command(_) => return None,
+            Body::Command(_) => return,
             Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) => {}
         }
-        self.transcript.record(message).map(|WantsBefore(call)| Consequence::WantsBefore(call))
+        self.transcript.record(message);
     }
 
     fn work_after_answer(&self) -> Work {
@@ -209,10 +197,10 @@ impl Pane {
     }
 
     fn ask(&mut self, asking: ApprovalRequest, now: Duration) -> Consequence {
-        let call = asking.call.clone();
+        let tool = asking.call.name.clone();
         self.questions.push_back(Question::new(asking));
         self.activity.turn_to(Work::Asking, now);
-        Consequence::Asks(call)
+        Consequence::Asks(tool)
     }
 
     /// What was not taken goes back to where it was typed.

@@ -2,16 +2,15 @@
 
 use std::ops::Range;
 
-use ikigai_conversation::{AgentId, Decision};
+use ikigai_conversation::{AgentId, Decision, Preview};
 use ikigai_protocol::{ApprovalAnswer, ApprovalRequest};
 use ikigai_tools::WHERE_RULES_STAND;
 use ratatui_core::text::{Line, Span};
 
-use crate::diff::render_hunks;
+use crate::diff::render_diff;
 use crate::draft::Draft;
 use crate::look::{BOLD, DANGER, DIM, PLAIN};
 use crate::safe::{safe, safe_line};
-use crate::subject::{Before, Subject};
 use crate::wrap::{Breaks, Margin, wrap};
 
 const CHOICES: &str =
@@ -30,7 +29,6 @@ pub(crate) struct Question {
     scrolled: usize,
     /// Whether the person was told that a yes would be to more than was seen.
     is_warned: bool,
-    subject: Subject,
     /// The rows above the choices: a question may be as long as a file, and it is drawn with every frame.
     layout: Option<Layout>,
 }
@@ -40,7 +38,7 @@ struct Layout {
     width: usize,
     rows: Vec<Line<'static>>,
     /// How many of them are about what the call would do, and come before the rest.
-    subject: usize,
+    preview: usize,
     /// How many were seen, without a gap.
     seen: usize,
 }
@@ -57,15 +55,7 @@ pub(crate) enum Stage {
 
 impl Question {
     pub(crate) fn new(asking: ApprovalRequest) -> Question {
-        let subject = Subject::of(&asking.call, &Before::Unknown);
-        let stage = Stage::Choice;
-        Question { asking, stage, scrolled: 0, is_warned: false, subject, layout: None }
-    }
-
-    /// Takes what the file holds that the call would replace.
-    pub(crate) fn set_before(&mut self, before: &Before) {
-        self.subject = Subject::of(&self.asking.call, before);
-        self.layout = None;
+        Question { asking, stage: Stage::Choice, scrolled: 0, is_warned: false, layout: None }
     }
 
     pub(crate) fn answer(&self, decision: Decision, reason: Option<String>) -> ApprovalAnswer {
@@ -76,7 +66,7 @@ impl Question {
     pub(crate) fn takes_yes(&mut self, agent: &AgentId, width: usize, height: usize) -> bool {
         self.note_seen(agent, width, height);
         let layout = self.layout(agent, width);
-        layout.seen >= layout.subject || std::mem::replace(&mut self.is_warned, true)
+        layout.seen >= layout.preview || std::mem::replace(&mut self.is_warned, true)
     }
 
     /// Scrolls what is seen of it in `height` rows: down for positive numbers.
@@ -146,18 +136,18 @@ impl Question {
     }
 
     fn lay_out(&self, agent: &AgentId, width: usize) -> Layout {
-        let ApprovalRequest { call, why, rule, cause } = &self.asking;
+        let ApprovalRequest { call, preview, why, rule, cause } = &self.asking;
         let line = |text: String, style| {
             wrap(&[Span::styled(safe_line(&text), style)], width, &Margin::default(), Breaks::Words)
         };
         let mut rows = line(format!("? agent {agent} asks for {}: {why}", call.name), BOLD);
         let margin = Margin::even("    ", PLAIN);
-        for subject in render_subject(&self.subject) {
+        for line in render_preview(preview) {
             let spans: Vec<Span<'_>> =
-                subject.spans.iter().map(|span| span.clone().patch_style(subject.style)).collect();
+                line.spans.iter().map(|span| span.clone().patch_style(line.style)).collect();
             rows.extend(wrap(&spans, width, &margin, Breaks::Anywhere));
         }
-        let subject = rows.len();
+        let preview = rows.len();
         if !cause.is_empty() {
             let cause = safe_line(&format!("set going by: {cause}"));
             let margin = Margin::hanging("  ", PLAIN);
@@ -171,7 +161,7 @@ impl Question {
                 rows.extend(wrap(&[part], width, &margin, Breaks::Words));
             }
         }
-        Layout { width, rows, subject, seen: 0 }
+        Layout { width, rows, preview, seen: 0 }
     }
 
     fn foot(&self, width: usize) -> Vec<Line<'static>> {
@@ -192,36 +182,41 @@ impl Question {
 }
 
 /// What the call would do: all of it, since a yes is to all of it.
-fn render_subject(subject: &Subject) -> Vec<Line<'static>> {
-    match subject {
-        Subject::Text(text) => safe(text).lines().map(|line| Line::raw(line.to_owned())).collect(),
-        Subject::Change { path, remark, diff } => {
-            let head = Line::styled(safe_line(remark.as_ref().unwrap_or(path)), BOLD);
-            std::iter::once(head).chain(render_hunks(diff)).collect()
+fn render_preview(preview: &Preview) -> Vec<Line<'static>> {
+    match preview {
+        Preview::Command { command: text } | Preview::Arguments { arguments: text } => {
+            safe(text).lines().map(|line| Line::raw(line.to_owned())).collect()
+        }
+        Preview::Change { remark, diff } => {
+            let head = Line::styled(safe_line(remark.as_ref().unwrap_or(&diff.path)), BOLD);
+            std::iter::once(head).chain(render_diff(diff)).collect()
         }
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use ikigai_conversation::{ResponseId, ToolCall, ToolCallId};
+    use ikigai_conversation::{Body, FileDiff, Hunk, NewMessage, ResponseId, ToolCallId};
 
     use super::*;
 
-    pub(crate) fn asking(name: &str, arguments: &str) -> ApprovalRequest {
-        let call = ToolCall {
-            tool_call_id: ToolCallId::new("1"),
-            name: name.to_owned(),
-            arguments: arguments.to_owned(),
-            response: ResponseId::new("r"),
-            extras: None,
-        };
-        ApprovalRequest {
-            call,
-            why: "needs a yes".to_owned(),
-            rule: None,
-            cause: "fix it".to_owned(),
-        }
+    pub(crate) fn asking(name: &str, preview: Preview) -> ApprovalRequest {
+        let id = ToolCallId::new("c");
+        let call = NewMessage::tool_call(id, name, "{}", ResponseId::new("r"));
+        let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
+        let (why, cause) = ("needs a yes".to_owned(), "fix it".to_owned());
+        ApprovalRequest { call, preview, why, rule: None, cause }
+    }
+
+    pub(crate) fn command(command: &str) -> Preview {
+        Preview::Command { command: command.to_owned() }
+    }
+
+    fn change(remark: Option<&str>, lines: &[&str]) -> Preview {
+        let lines = lines.iter().map(|line| (*line).to_owned().into()).collect();
+        let hunks = vec![Hunk { old: 7, new: 7, lines }];
+        let diff = FileDiff { path: "f".to_owned(), added: 1, removed: 0, hunks, omitted: 0 };
+        Preview::Change { remark: remark.map(str::to_owned), diff }
     }
 
     #[track_caller]
@@ -234,12 +229,12 @@ pub(crate) mod tests {
     #[test]
     fn a_command_is_shown_whole() {
         check(
-            asking("bash", r#"{"command":"rm -r a\n\u001b[2Jb"}"#),
+            asking("bash", command("rm -r a\n\u{1b}[2Jb")),
             20,
             &[
                 "? agent 0/ asks for bash: needs a yes",
                 "    rm -r a",
-                "    �[2Jb",
+                "    \u{fffd}[2Jb",
                 "  set going by: fix it",
                 CHOICES,
             ],
@@ -249,44 +244,40 @@ pub(crate) mod tests {
     #[test]
     fn what_does_not_fit_is_said_to_be_there() {
         check(
-            asking("bash", r#"{"command":"a\nb\nc\nd"}"#),
+            asking("bash", command("a\nb\nc\nd")),
             4,
             &["? agent 0/ asks for bash: needs a yes", "    a", "  … 4 more rows: PgDn", CHOICES],
         );
     }
 
-    fn shown(question: &mut Question) -> Vec<String> {
+    fn shown(preview: Preview) -> Vec<String> {
+        let mut question = Question::new(asking("some_tool", preview));
         let rows = question.rows(&AgentId::top_level(0), 90, usize::MAX);
         rows.iter().skip(1).take(rows.len() - 3).map(Line::to_string).collect()
     }
 
     #[test]
-    fn a_write_is_shown_as_what_it_changes() {
-        let mut question = Question::new(asking("file_write", r#"{"path":"f","content":"2\n"}"#));
-        let unknown = ["    f: whatever it holds is replaced by", "    @@ -0,0 +1 @@", "    +2"];
-        assert_eq!(shown(&mut question), unknown);
-        question.set_before(&Before::Text("1\n".to_owned()));
-        assert_eq!(shown(&mut question), ["    f", "    @@ -1 +1 @@", "    -1", "    +2"]);
-        question.set_before(&Before::NotShown { bytes: 5 });
-        let replaced = "    f: all 5 bytes of the file are replaced by";
-        assert_eq!(shown(&mut question), [replaced, "    @@ -0,0 +1 @@", "    +2"]);
+    fn a_change_is_shown_under_its_path_or_with_what_the_diff_does_not_say() {
+        let expected = ["    f", "    @@ -7,2 +7,2 @@", "     0", "    -1", "    +2"];
+        assert_eq!(shown(change(None, &[" 0", "-1", "+2"])), expected);
+        let expected =
+            ["    f: all 5 bytes of the file are replaced by", "    @@ -6,0 +7 @@", "    +2"];
+        assert_eq!(
+            shown(change(Some("f: all 5 bytes of the file are replaced by"), &["+2"])),
+            expected
+        );
     }
 
     /// It said that the text was too large, and took a yes to it.
     #[test]
-    fn a_large_write_is_shown_whole() {
-        let content = "x\n".repeat(200_000);
-        let arguments = serde_json::json!({"path": "f", "content": content}).to_string();
-        let mut question = Question::new(asking("file_write", &arguments));
-        question.set_before(&Before::Nothing);
-        assert_eq!(shown(&mut question).iter().filter(|row| *row == "    +x").count(), 200_000);
+    fn a_large_change_is_shown_whole() {
+        let shown = shown(change(None, &vec!["+x"; 200_000]));
+        assert_eq!(shown.iter().filter(|row| *row == "    +x").count(), 200_000);
     }
 
     #[test]
-    fn an_edit_of_every_occurrence_says_so() {
-        let edit = r#"{"path":"f","old_string":"o","new_string":"0","replace_all":true}"#;
-        let mut question = Question::new(asking("file_edit", edit));
-        let expected = ["    wherever it stands in f", "    @@ -1 +1 @@", "    -o", "    +0"];
-        assert_eq!(shown(&mut question), expected);
+    fn other_calls_show_all_their_arguments() {
+        let arguments = r#"{"to":"staging"}"#.to_owned();
+        assert_eq!(shown(Preview::Arguments { arguments }), [r#"    {"to":"staging"}"#]);
     }
 }

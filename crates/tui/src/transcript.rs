@@ -4,20 +4,18 @@
 //! the position is a block and a row in it, and scrolling walks from there.
 
 mod block;
-mod call;
 mod parts;
 mod scroll;
 
 use std::collections::VecDeque;
 
 use ikigai_conversation::{
-    Approval, Body, Decision, Message, MessageId, ToolCall, ToolCallId, ToolResult,
+    Approval, Body, CallSummary, Decision, Message, MessageId, ToolCall, ToolResult,
 };
 
 use crate::safe::safe_line;
 pub(crate) use block::Tone;
-use block::{Block, Change, What};
-pub(crate) use call::{call_line, changed_path};
+use block::{Block, What};
 use parts::{Part, Parts};
 use scroll::Place;
 pub(crate) use scroll::Window;
@@ -28,8 +26,6 @@ const LIMIT_BYTES: usize = 32 * 1024 * 1024;
 pub const RECALLED: u32 = 10_000;
 /// How many blocks stay laid out: some screens full, in both directions.
 const LAID_OUT: usize = 512;
-/// How many calls may be without a result at a time. A model that asks for more of them loses the diffs.
-const OPEN_CALLS: usize = 64;
 
 /// An agent's conversation on the screen.
 #[derive(Debug, Default)]
@@ -42,8 +38,6 @@ pub(crate) struct Transcript {
     laid_out: VecDeque<usize>,
     /// The answer that is arriving.
     live: Option<Live>,
-    /// Calls that have no result yet.
-    open: VecDeque<ToolCall>,
     last_answer: Option<String>,
     /// The names of marks, the newest last.
     marks: Vec<String>,
@@ -61,20 +55,16 @@ struct Live {
     parts: Parts,
 }
 
-/// A call whose file's earlier text would make a better diff.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WantsBefore(pub(crate) ToolCall);
-
 impl Transcript {
     /// A message of the log.
-    pub(crate) fn record(&mut self, message: &Message) -> Option<WantsBefore> {
+    pub(crate) fn record(&mut self, message: &Message) {
         let id = Some(message.id);
         let content = message.content.as_str();
         match &message.body {
             Body::User => self.push(id, What::Said(content.to_owned())),
             Body::Assistant(_) => self.record_answer(message.id, content),
-            Body::ToolCall(call) => self.record_call(message.id, call, content),
-            Body::ToolResult(result) => return self.record_result(message.id, result, content),
+            Body::ToolCall(call) => self.record_call(message.id, call),
+            Body::ToolResult(result) => self.record_result(id, result, content),
             Body::Notification(_) => self.push(id, What::note(Tone::Dim, content)),
             Body::Summary(_) => self.rule(id, "what was said before is summed up from here on"),
             Body::Fork(fork) => self.rule(id, &format!("forked by {}", fork.parent)),
@@ -96,7 +86,6 @@ impl Transcript {
             Body::Interrupted(_) => self.push(id, What::note(Tone::Fault, "interrupted")),
             Body::System | Body::Usage(_) | Body::Trim(_) => {}
         }
-        None
     }
 
     /// A piece of an answer.
@@ -148,39 +137,20 @@ impl Transcript {
         self.push(None, What::note(tone, text));
     }
 
-    /// The text that a file had before a call changed it.
-    pub(crate) fn set_before(&mut self, call: &ToolCallId, before: String) {
-        let is_it = |block: &&mut Block| matches!(&block.what, What::Change(change) if change.call == *call);
-        if let Some(block) = self.blocks.iter_mut().rev().find(is_it)
-            && let What::Change(change) = &mut block.what
-        {
-            let (was, is) = (change.before.len(), before.len());
-            change.before = before;
-            block.layout = None;
-            block.bytes = block.bytes + is - was;
-            self.bytes = self.bytes + is - was;
-        }
-        self.bound();
-    }
-
     /// Puts an earlier part of the log before what is here already.
-    pub(crate) fn recall(&mut self, log: &[Message]) -> Vec<WantsBefore> {
+    pub(crate) fn recall(&mut self, log: &[Message]) {
         let known = self.blocks.iter().find_map(|block| block.message);
         let is_earlier = |message: &&Message| known.is_none_or(|known| message.id < known);
         let mut whole = Transcript::default();
         if u32::try_from(log.len()) == Ok(RECALLED) {
             whole.rule(None, "what was said before this is in the log: ikigai log");
         }
-        let wanted = log.iter().filter(is_earlier).filter_map(|message| whole.record(message));
-        let wanted: Vec<WantsBefore> = wanted.collect();
+        log.iter().filter(is_earlier).for_each(|message| whole.record(message));
         if whole.last_answer.is_some() && self.last_answer.is_none() {
             self.last_answer = whole.last_answer.take();
         }
         whole.marks.append(&mut self.marks);
         self.marks = whole.marks;
-        for call in whole.open {
-            self.open.push_front(call);
-        }
         // The new blocks get lower numbers, so that nothing else has to be renumbered: all is moved up first.
         let shift = whole.blocks.len();
         self.forget_layouts();
@@ -196,7 +166,6 @@ impl Transcript {
             *block += shift;
         }
         self.bound();
-        wanted
     }
 
     /// The last whole answer.
@@ -237,36 +206,13 @@ impl Transcript {
         }
     }
 
-    fn record_call(&mut self, id: MessageId, call: &ToolCall, content: &str) {
+    fn record_call(&mut self, id: MessageId, call: &ToolCall) {
         self.live = None;
-        self.push(Some(id), What::Call(call_line(&call.name, content)));
-        self.open.push_back(call.clone());
-        if self.open.len() > OPEN_CALLS {
-            self.open.pop_front();
-        }
+        self.push(Some(id), What::Call(CallSummary::of(call).to_string()));
     }
 
-    fn record_result(
-        &mut self,
-        id: MessageId,
-        result: &ToolResult,
-        content: &str,
-    ) -> Option<WantsBefore> {
-        let at = self.open.iter().position(|call| call.tool_call_id == result.tool_call_id);
-        let call = at.and_then(|at| self.open.remove(at));
-        let change =
-            call.as_ref().filter(|_| result.success).and_then(|call| Change::of(call, content));
-        match (change, call) {
-            (Some(change), Some(call)) => {
-                let wants = change.wants_before.then_some(WantsBefore(call));
-                self.push(Some(id), What::Change(change));
-                wants
-            }
-            _ => {
-                self.push(Some(id), What::result(result, content));
-                None
-            }
-        }
+    fn record_result(&mut self, id: Option<MessageId>, result: &ToolResult, content: &str) {
+        self.push(id, What::result(result, content));
     }
 
     fn record_mark(&mut self, id: Option<MessageId>, label: Option<&str>) {
@@ -351,33 +297,30 @@ fn answered(approval: &Approval) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::{AgentId, NewMessage, ResponseId, Time};
+    use ikigai_conversation::{
+        AgentId, DiffLine, FileDiff, Hunk, NewMessage, ResponseId, ResultState, ResultSummary,
+        Time, ToolCallId,
+    };
 
     use super::*;
 
-    /// Only the new texts were counted.
     #[test]
-    fn what_files_held_before_is_bounded_like_all_else() {
+    fn what_calls_changed_is_bounded_like_all_else() {
         let mut transcript = Transcript::default();
+        let call = NewMessage::tool_call(ToolCallId::new("c"), "x", "{}", ResponseId::new("r"));
+        let Body::ToolCall(call) = call.body else { unreachable!("it is one") };
         for number in 1..100 {
-            let id = ToolCallId::new(number.to_string());
-            let arguments = r#"{"path":"f","content":"x"}"#;
-            let call =
-                NewMessage::tool_call(id.clone(), "file_write", arguments, ResponseId::new("r"));
-            let Body::ToolCall(body) = call.body.clone() else { unreachable!("it is one") };
-            let result = NewMessage::tool_result(&body, r#"{"success":true}"#);
-            for (half, message) in [call, result].into_iter().enumerate() {
-                let message_id = MessageId::new(2 * number + half as i64).unwrap();
-                transcript.record(&message.into_message(
-                    message_id,
-                    AgentId::top_level(0),
-                    Time::from_millis(0),
-                ));
-            }
-            transcript.set_before(&id, "x".repeat(1024 * 1024));
+            let lines = vec![DiffLine::Added("x".repeat(1024)); 1024];
+            let hunks = vec![Hunk { old: 1, new: 1, lines }];
+            let path = "f".to_owned();
+            let diff = FileDiff { path, added: 1024, removed: 0, hunks, omitted: 0 };
+            let summary = ResultSummary::new("+1", ResultState::Succeeded, Some(diff), None);
+            let result = NewMessage::shown_result(&call, "{}".to_owned(), true, "ok", summary);
+            let (id, agent) = (MessageId::new(number).unwrap(), AgentId::top_level(0));
+            transcript.record(&result.into_message(id, agent, Time::from_millis(0)));
         }
         let held: usize = transcript.blocks.iter().map(|block| block.bytes).sum();
         assert_eq!(transcript.bytes, held);
-        assert!(transcript.blocks.len() < 80, "{}", transcript.blocks.len());
+        assert!(transcript.blocks.len() < 40, "{}", transcript.blocks.len());
     }
 }

@@ -1,9 +1,14 @@
 //! `fork`: a child that works at the same time.
 
-use ikigai_store::{AgentLimits, Context, NewFork, Step};
-use ikigai_tools::{Arguments, Choice, StepTool, ToolResult, tool};
+use std::sync::Arc;
 
-pub(crate) const TOOL: StepTool<Step> = StepTool { declaration: &Fork::DECLARATION, prepare };
+use ikigai_conversation::EffectKind;
+use ikigai_store::{AgentLimits, ForkContext, NewFork, Step};
+use ikigai_tools::{Arguments, BuiltIn, Call, Choice, Tool, ToolResult, tool};
+
+pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
+    BuiltIn::new(Fork::declaration(), &[EffectKind::Database], prepare).shared()
+}
 
 tool! {
     /// Start a child agent; it works in parallel and mails you its result
@@ -29,19 +34,25 @@ impl Choice for Knowledge {
     const VALUES: &'static [Knowledge] = &[Knowledge::Fresh, Knowledge::Full];
 }
 
-fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
+fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
     let Fork { prompt, name, context } = Fork::parse(arguments)?;
     if prompt.trim().is_empty() {
         return Err(ToolResult::failure("Prompt cannot be empty"));
     }
     let context = match context {
-        None | Some(Knowledge::Fresh) => Context::Fresh,
-        Some(Knowledge::Full) => Context::Full,
+        None | Some(Knowledge::Fresh) => ForkContext::Fresh,
+        Some(Knowledge::Full) => ForkContext::Full,
     };
     // A name of nothing is how models leave it out.
     let name = name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
     let limits = AgentLimits::DEFAULT;
-    Ok(Step::Fork(NewFork { prompt: Some(prompt), name, context, limits, system: None }))
+    let task = prompt.trim().lines().next().unwrap_or_default();
+    let subject = match &name {
+        Some(name) => format!("{name}: {task}"),
+        None => task.to_owned(),
+    };
+    let fork = NewFork { prompt: Some(prompt), name, context, limits, system: None };
+    Ok(Call::step(Step::Fork(fork)).shown_as("Fork", &subject))
 }
 
 #[cfg(test)]
@@ -49,7 +60,7 @@ mod tests {
     use super::*;
     use crate::tools::testing::check;
 
-    fn fork(name: Option<&str>, context: Context) -> Step {
+    fn fork(name: Option<&str>, context: ForkContext) -> Step {
         Step::Fork(NewFork {
             prompt: Some("do it".to_owned()),
             name: name.map(str::to_owned),
@@ -61,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_prompt_is_needed_and_the_rest_is_not() {
-        check("fork", r#"{"prompt":"do it"}"#, Ok(fork(None, Context::Fresh)));
+        check("fork", r#"{"prompt":"do it"}"#, Ok(fork(None, ForkContext::Fresh)));
         for missing in ["", "{}", r#"{"prompt":5}"#, r#"{"prompt":null,"name":7}"#] {
             check("fork", missing, Err(r#"{"error":"Missing required parameter: prompt"}"#));
         }
@@ -75,10 +86,10 @@ mod tests {
     #[test]
     fn optional_parameters_are_checked_in_their_order() {
         let full = r#"{"prompt":"do it","name":" builder ","context":"full"}"#;
-        check("fork", full, Ok(fork(Some("builder"), Context::Full)));
+        check("fork", full, Ok(fork(Some("builder"), ForkContext::Full)));
         let absent = r#"{"prompt":"do it","name":null,"context":null,"extra":1}"#;
-        check("fork", absent, Ok(fork(None, Context::Fresh)));
-        check("fork", r#"{"prompt":"do it","name":""}"#, Ok(fork(None, Context::Fresh)));
+        check("fork", absent, Ok(fork(None, ForkContext::Fresh)));
+        check("fork", r#"{"prompt":"do it","name":""}"#, Ok(fork(None, ForkContext::Fresh)));
         let wrong = |value| format!(r#"{{"prompt":"do it","context":{value}}}"#);
         for context in [r#""half""#, "true", "1", r#""FULL""#] {
             check("fork", &wrong(context), Err(r#"{"error":"Invalid parameter: context"}"#));

@@ -1,18 +1,23 @@
 //! `agents`: who else is there.
 
-use ikigai_store::Step;
-use ikigai_tools::{Arguments, StepTool, ToolResult, tool};
+use std::sync::Arc;
 
-pub(crate) const TOOL: StepTool<Step> = StepTool { declaration: &Agents::DECLARATION, prepare };
+use ikigai_conversation::EffectKind;
+use ikigai_store::Step;
+use ikigai_tools::{Arguments, BuiltIn, Call, Tool, ToolResult, tool};
+
+pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
+    BuiltIn::new(Agents::declaration(), &[EffectKind::Database], prepare).shared()
+}
 
 tool! {
     /// List the living agents
     struct Agents = "agents" {}
 }
 
-fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
+fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
     let Agents {} = Agents::parse(arguments)?;
-    Ok(Step::Agents)
+    Ok(Call::step(Step::Agents).shown_as("Agents", ""))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What a model is told of a step's outcome, in the envelope of all tools.
 
 use ikigai_mail::render_result;
-use ikigai_store::{Agent, Awaited, Outcome, Status, Step, Waited};
-use ikigai_tools::{OutputSize, ToolResult, cut};
+use ikigai_store::{Agent, AwaitedAgent, Outcome, Status, Step, WaitReport};
+use ikigai_tools::{OutputSize, ToolResult, counted, cut};
 use serde_json::{Map, Value, json};
 
 /// Makes the result of an outcome; without one the database has refused the step.
@@ -28,12 +28,21 @@ fn render(outcome: Option<&Outcome>, size: OutputSize) -> ToolResult {
         return ToolResult::failure("Database error");
     };
     match outcome {
-        Outcome::Forked(child) => success(json!({"agent": child})),
-        Outcome::Killed(killed) => success(json!({"killed": killed})),
-        Outcome::Agents(agents) => {
-            success(json!({"agents": agents.iter().map(listed).collect::<Value>()}))
+        Outcome::Forked(child) => {
+            success(json!({"agent": child})).summed_up(format!("forked {child}"))
         }
-        Outcome::Waited(waited) => success(render_wait(waited, size)),
+        Outcome::Killed(killed) => {
+            let names: Vec<String> = killed.iter().map(ToString::to_string).collect();
+            success(json!({"killed": killed})).summed_up(format!("killed {}", names.join(", ")))
+        }
+        Outcome::Agents(agents) => {
+            let listed: Value = agents.iter().map(listed).collect();
+            let line = counted(agents.len() as u64, "agent", "agents");
+            success(json!({ "agents": listed })).summed_up(line)
+        }
+        Outcome::WaitEnded(waited) => {
+            success(render_wait(waited, size)).summed_up(wait_line(waited))
+        }
         Outcome::Abandoned => {
             ToolResult::failure("Interrupted: the wait was ended, the agents go on")
         }
@@ -67,7 +76,7 @@ fn listed(agent: &Agent) -> Value {
 }
 
 /// All answers together have the room of one output.
-fn render_wait(waited: &Waited, size: OutputSize) -> Value {
+fn render_wait(waited: &WaitReport, size: OutputSize) -> Value {
     let lengths = waited.results.iter().filter_map(|result| text_of(result).map(str::len));
     let share = fair_share(lengths.collect(), size.bytes());
     let mut truncated = false;
@@ -86,28 +95,42 @@ fn render_wait(waited: &Waited, size: OutputSize) -> Value {
     data
 }
 
-fn text_of(result: &Awaited) -> Option<&str> {
+/// How those are that were waited for: `0/0/ idle, 0/1/ running; 1 unread`.
+fn wait_line(waited: &WaitReport) -> String {
+    let status =
+        |result: &AwaitedAgent| format!("{} {}", result.agent, status_name(&result.status));
+    let results: Vec<String> = waited.results.iter().map(status).collect();
+    let results = if results.is_empty() { "nobody".to_owned() } else { results.join(", ") };
+    match waited.unread {
+        0 => results,
+        unread => format!("{results}; {unread} unread"),
+    }
+}
+
+fn status_name(status: &Status) -> &'static str {
+    match status {
+        Status::Answered(_) | Status::Failed(_) => "idle",
+        Status::Running => "running",
+        Status::Dead => "dead",
+    }
+}
+
+fn text_of(result: &AwaitedAgent) -> Option<&str> {
     match &result.status {
         Status::Answered(text) | Status::Failed(text) => Some(text),
         Status::Running | Status::Dead => None,
     }
 }
 
-fn told(result: &Awaited, bounded: &mut impl FnMut(&str) -> String) -> Value {
+fn told(result: &AwaitedAgent, bounded: &mut impl FnMut(&str) -> String) -> Value {
     let mut fields = Map::new();
     fields.insert("agent".to_owned(), json!(result.agent));
     let mut tell = |name: &str, value: String| fields.insert(name.to_owned(), Value::from(value));
+    tell("status", status_name(&result.status).to_owned());
     match &result.status {
-        Status::Answered(text) => {
-            tell("status", "idle".to_owned());
-            tell("answer", bounded(text));
-        }
-        Status::Failed(error) => {
-            tell("status", "idle".to_owned());
-            tell("error", bounded(error));
-        }
-        Status::Running => drop(tell("status", "running".to_owned())),
-        Status::Dead => drop(tell("status", "dead".to_owned())),
+        Status::Answered(text) => drop(tell("answer", bounded(text))),
+        Status::Failed(error) => drop(tell("error", bounded(error))),
+        Status::Running | Status::Dead => {}
     }
     Value::Object(fields)
 }
@@ -144,8 +167,11 @@ mod tests {
     }
 
     fn waited(results: Vec<(&str, Status)>, unread: u32) -> Outcome {
-        let result = |(agent, status)| Awaited { agent: id(agent), status };
-        Outcome::Waited(Waited { results: results.into_iter().map(result).collect(), unread })
+        let result = |(agent, status)| AwaitedAgent { agent: id(agent), status };
+        Outcome::WaitEnded(WaitReport {
+            results: results.into_iter().map(result).collect(),
+            unread,
+        })
     }
 
     #[test]

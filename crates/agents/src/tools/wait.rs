@@ -1,12 +1,16 @@
 //! `wait`: until other agents have done their work. It takes more than one step; see `wait.rs` of this crate.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use ikigai_conversation::EffectKind;
 use ikigai_mail::parse_named;
 use ikigai_store::{Step, Wait};
-use ikigai_tools::{Arguments, StepTool, Texts, ToolResult, Whole, tool};
+use ikigai_tools::{Arguments, BuiltIn, Call, Texts, Tool, ToolResult, Whole, tool};
 
-pub(crate) const TOOL: StepTool<Step> = StepTool { declaration: &WaitFor::DECLARATION, prepare };
+pub(crate) fn tool() -> Arc<dyn Tool<Step>> {
+    BuiltIn::new(WaitFor::declaration(), &[EffectKind::Database], prepare).shared()
+}
 
 /// Seconds, unless a call says otherwise.
 const DEFAULT: u64 = 300;
@@ -21,14 +25,19 @@ tool! {
     }
 }
 
-fn prepare(arguments: &Arguments) -> Result<Step, ToolResult> {
+fn prepare(arguments: &Arguments) -> Result<Call<Step>, ToolResult> {
     let WaitFor { agents, timeout } = WaitFor::parse(arguments)?;
     let agents = agents.map_or_else(Vec::new, |Texts(agents)| agents);
     let seconds = timeout.map_or(DEFAULT, |Whole(seconds)| seconds);
-    Ok(Step::Wait(Wait {
+    let subject = match agents.is_empty() {
+        true => "for all children".to_owned(),
+        false => format!("for {}", agents.join(", ")),
+    };
+    let wait = Wait {
         agents: agents.iter().map(|agent| parse_named(agent)).collect(),
         limit: Duration::from_secs(seconds),
-    }))
+    };
+    Ok(Call::step(Step::Wait(wait)).shown_as("Wait", &subject))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Messages and logs to try things on.
 
 use ikigai_conversation::{
-    AgentId, Approval, Assistant, Body, Command, Decision, Extras, Fork, Interrupted, Kill, MailId,
-    Mark, Message, MessageId, NewMessage, Notification, ResponseId, Rewind, Summary, Time,
-    ToolCall, ToolCallId, ToolResult, Trim, Usage,
+    AgentId, Approval, Assistant, Body, CallSummary, Command, Decision, DiffLine, EffectKind,
+    Extras, FileDiff, Fork, Hunk, Interrupted, Kill, MailId, Mark, Message, MessageId, NewMessage,
+    Notification, ResponseId, ResultState, ResultSummary, Rewind, Summary, Time, ToolCall,
+    ToolCallId, ToolResult, Trim, Usage,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -84,16 +85,25 @@ pub(super) fn any_body() -> impl Strategy<Value = Body> {
 fn any_spoken_body() -> impl Strategy<Value = Body> {
     let assistant = (any_response(), any_extras())
         .prop_map(|(response, extras)| Body::Assistant(Assistant { response, extras }));
-    let call = (any_call_id(), any_text(), any_text(), any_response(), any_extras()).prop_map(
-        |(tool_call_id, name, arguments, response, extras)| {
-            Body::ToolCall(ToolCall { tool_call_id, name, arguments, response, extras })
-        },
-    );
-    let result = (any_call_id(), any_text(), any_text(), any::<bool>()).prop_map(
-        |(tool_call_id, name, output, success)| {
-            Body::ToolResult(ToolResult { tool_call_id, name, output, success })
-        },
-    );
+    let shown = option::of((any_text(), any_text()));
+    let call = (any_call_id(), any_text(), any_text(), any_response(), any_extras(), shown)
+        .prop_map(|(tool_call_id, name, arguments, response, extras, shown)| {
+            let effects = shown.as_ref().map(|_| vec![EffectKind::Read, EffectKind::Unknown]);
+            let shown = shown.map(|(verb, subject)| CallSummary { verb, subject });
+            Body::ToolCall(ToolCall {
+                tool_call_id,
+                name,
+                arguments,
+                response,
+                extras,
+                effects,
+                shown,
+            })
+        });
+    let result = (any_call_id(), any_text(), any_text(), any::<bool>(), option::of(any_shown()))
+        .prop_map(|(tool_call_id, name, output, success, shown)| {
+            Body::ToolResult(ToolResult { tool_call_id, name, output, success, shown })
+        });
     let mail = prop::collection::vec((1..=i64::MAX).prop_map(|n| MailId::new(n).unwrap()), 0..4);
     prop_oneof![
         Just(Body::System),
@@ -106,6 +116,23 @@ fn any_spoken_body() -> impl Strategy<Value = Body> {
         (any_agent(), option::of(any_id()))
             .prop_map(|(parent, up_to)| Body::Fork(Fork { parent, up_to })),
     ]
+}
+
+fn any_shown() -> impl Strategy<Value = ResultSummary> {
+    let states = vec![ResultState::Succeeded, ResultState::Failed, ResultState::Refused];
+    let state = prop::sample::select(states);
+    let line = (any::<u8>(), any_text()).prop_map(|(sign, text)| match sign % 3 {
+        0 => DiffLine::Context(text),
+        1 => DiffLine::Added(text),
+        _ => DiffLine::Removed(text),
+    });
+    let hunk = (any::<u64>(), any::<u64>(), prop::collection::vec(line, 0..4))
+        .prop_map(|(old, new, lines)| Hunk { old, new, lines });
+    let diff = (any_text(), any::<u64>(), prop::collection::vec(hunk, 0..3)).prop_map(
+        |(path, added, hunks)| FileDiff { path, added, removed: added, hunks, omitted: added },
+    );
+    (any_text(), state, option::of(diff), option::of(any_text()))
+        .prop_map(|(outcome, state, diff, rule)| ResultSummary { outcome, state, diff, rule })
 }
 
 fn any_counting_body() -> impl Strategy<Value = Body> {

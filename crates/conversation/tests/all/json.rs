@@ -1,6 +1,9 @@
 //! Messages as lines of JSON, and as columns of a database.
 
-use ikigai_conversation::{Body, Fork, Kind, MailId, Message, NewMessage, ResponseId, Time, Usage};
+use ikigai_conversation::{
+    Body, CallSummary, DiffLine, EffectKind, FileDiff, Fork, Hunk, Kind, MailId, Message,
+    NewMessage, ResponseId, ResultState, ResultSummary, Time, Usage,
+};
 use proptest::prelude::*;
 
 use super::generate::{agent, answer, any_body, any_message, call, id, result};
@@ -25,8 +28,8 @@ fn the_line_of_each_kind_is_the_contracts() {
         r#""kind":"tool_call","content":"glob()","data":{"tool_call_id":"c1","name":"glob","arguments":"{}","response":"r1"}"#,
     );
     check(
-        result("bash", "c1", r#"{"success":true,"data":{"output":"","exit_code":1}}"#),
-        r#""kind":"tool_result","content":"exit 1","data":{"tool_call_id":"c1","name":"bash","output":"{\"success\":true,\"data\":{\"output\":\"\",\"exit_code\":1}}","success":true}"#,
+        result("bash", "c1", r#"{"success":true,"data":{"output":"a\nb","exit_code":1}}"#),
+        r#""kind":"tool_result","content":"a","data":{"tool_call_id":"c1","name":"bash","output":"{\"success\":true,\"data\":{\"output\":\"a\\nb\",\"exit_code\":1}}","success":true}"#,
     );
     check(
         NewMessage::notification("[Notification: …]", vec![MailId::new(5).unwrap()]),
@@ -47,6 +50,26 @@ fn the_line_of_each_kind_is_the_contracts() {
             response: ResponseId::new("r1"),
         }),
         r#""kind":"usage","content":"","data":{"input_tokens":10,"output_tokens":2,"cache_read_tokens":8,"model":"m","response":"r1"}"#,
+    );
+}
+
+/// What is shown stands beside the contract's data; logs of earlier versions have none of it.
+#[test]
+fn what_is_shown_of_a_call_and_its_result_is_stored_with_them() {
+    let shown = CallSummary::new("Edit", "a.rs");
+    check(
+        call("file_edit", "c1", "r1").with_shown(vec![EffectKind::Write], shown),
+        r#""kind":"tool_call","content":"file_edit()","data":{"tool_call_id":"c1","name":"file_edit","arguments":"{}","response":"r1","effects":["write"],"shown":{"verb":"Edit","subject":"a.rs"}}"#,
+    );
+    let Body::ToolCall(edit) = call("file_edit", "c1", "r1").body else { panic!("it is a call") };
+    let lines = vec![DiffLine::Removed("b".to_owned()), DiffLine::Added("c".to_owned())];
+    let hunks = vec![Hunk { old: 3, new: 3, lines }];
+    let diff = FileDiff { path: "a.rs".to_owned(), added: 1, removed: 1, hunks, omitted: 0 };
+    let shown = ResultSummary::new("+1 −1", ResultState::Succeeded, Some(diff), None);
+    let result = NewMessage::shown_result(&edit, "{}".to_owned(), true, "Replaced\none", shown);
+    check(
+        result,
+        r#""kind":"tool_result","content":"Replaced one","data":{"tool_call_id":"c1","name":"file_edit","output":"{}","success":true,"shown":{"outcome":"+1 −1","state":"succeeded","diff":{"path":"a.rs","added":1,"removed":1,"hunks":[{"old":3,"new":3,"lines":["-b","+c"]}]}}}"#,
     );
 }
 

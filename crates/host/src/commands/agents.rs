@@ -3,7 +3,7 @@
 use ikigai_conversation::AgentId;
 use ikigai_mail::parse_named;
 use ikigai_protocol::{CommandError, RECALLED, Reply, Runner};
-use ikigai_store::{Agent, Context, NewFork, Outcome, State, Step, StoreError};
+use ikigai_store::{Agent, ForkContext, NewFork, Outcome, State, Step, StoreError};
 
 use super::refusal;
 use crate::agents::runner_of;
@@ -24,7 +24,7 @@ impl OpenSession {
             None => view.clone(),
         };
         // An agent that never spoke has no log, nor has a session that was not started.
-        let log = store.newest_messages(session, agent.clone(), RECALLED).await;
+        let log = store.latest_messages(session, agent.clone(), RECALLED).await;
         Ok(Reply::Opened { agent, log: log.unwrap_or_default() })
     }
 
@@ -56,7 +56,7 @@ impl OpenSession {
     ) -> Result<Reply, CommandError> {
         let limits = settings::agent_limits(&self.environment().settings);
         let (name, system) = (None, None);
-        let fork = NewFork { prompt, name, context: Context::Full, limits, system };
+        let fork = NewFork { prompt, name, context: ForkContext::Full, limits, system };
         match self.act(agent, Step::Fork(fork)).await {
             Ok(Outcome::Forked(child)) => Ok(Reply::Forked(child)),
             other => Err(unexpected(other)),

@@ -27,9 +27,7 @@ impl OpenSession {
     pub(super) fn tools(&self) -> Reply {
         let mode = self.permissions.mode();
         let dispatcher = settings::tools(&self.environment().settings);
-        let offered =
-            dispatcher.declarations().filter(|tool| ikigai_tools::offers(mode, tool.name));
-        Reply::Tools(offered.map(tool_summary).collect())
+        Reply::Tools(dispatcher.offered_in(mode).declarations().map(tool_summary).collect())
     }
 
     /// The tokens that the agents used.
@@ -67,7 +65,7 @@ impl OpenSession {
 pub fn session_summary(session: &Session) -> SessionSummary {
     SessionSummary {
         id: session.id,
-        directory: session.place.directory.clone(),
+        directory: session.location.directory.clone(),
         title: session.title.clone(),
         updated_at: session.updated_at,
         age: relative_time(session.updated_at, now()),
@@ -79,13 +77,13 @@ pub fn session_summary(session: &Session) -> SessionSummary {
 /// A tool as lists show it.
 pub fn tool_summary(tool: &Declaration) -> ToolSummary {
     let (required, optional): (Vec<_>, Vec<_>) =
-        tool.parameters.iter().partition(|parameter| parameter.required);
-    let names = |parameters: Vec<&ikigai_tools::Parameter>| {
-        parameters.iter().map(|parameter| parameter.name.to_owned()).collect()
+        tool.parameter_names().into_iter().partition(|(_, is_required)| *is_required);
+    let names = |parameters: Vec<(&str, bool)>| {
+        parameters.into_iter().map(|(name, _)| name.to_owned()).collect()
     };
     ToolSummary {
-        name: tool.name.to_owned(),
-        description: tool.description.to_owned(),
+        name: tool.name.clone(),
+        description: tool.description.clone(),
         required: names(required),
         optional: names(optional),
     }

@@ -3,7 +3,7 @@
 use ikigai_conversation::{AgentId, Time};
 use ikigai_mail::{Command, MailError, preview, relative_time};
 use ikigai_protocol::{CommandError, Inbox, MailSummary, Reply};
-use ikigai_store::{InboxPage, Listed, Outcome};
+use ikigai_store::{InboxEntry, InboxPage, Outcome};
 
 use super::refusal;
 use crate::clock::now;
@@ -46,14 +46,14 @@ pub fn mail_reply(agent: &AgentId, outcome: Outcome, now: Time) -> Result<Reply,
         | Outcome::Forked(_)
         | Outcome::Killed(_)
         | Outcome::Agents(_)
-        | Outcome::Waited(_)
+        | Outcome::WaitEnded(_)
         | Outcome::Abandoned
         | Outcome::Refused(_) => Reply::Done,
     })
 }
 
-fn summary(mail: Listed) -> MailSummary {
-    let Listed { id, from, unread, body } = mail;
+fn summary(mail: InboxEntry) -> MailSummary {
+    let InboxEntry { id, from, unread, body } = mail;
     MailSummary { id, unread, from, preview: preview(&body) }
 }
 
@@ -79,8 +79,13 @@ mod tests {
         assert_eq!(shown, expected.map(str::to_owned).map_err(str::to_owned));
     }
 
-    fn listed(id: i64, from: &str, unread: bool, body: &str) -> Listed {
-        Listed { id: MailId::new(id).unwrap(), from: agent(from), unread, body: body.to_owned() }
+    fn listed(id: i64, from: &str, unread: bool, body: &str) -> InboxEntry {
+        InboxEntry {
+            id: MailId::new(id).unwrap(),
+            from: agent(from),
+            unread,
+            body: body.to_owned(),
+        }
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use ikigai_agents::{AgentCommand, BetweenTurns, Fate, LeftFor, Report, Undone, undo};
-use ikigai_conversation::{AgentId, Time, ToolCallId};
+use ikigai_conversation::{AgentId, Time};
 use ikigai_mail::relative_time;
 use ikigai_protocol::{CommandError, FileOutcome, LeftReason, Nothing, Reply, UndoReport};
-use ikigai_store::{Direction, Kept, StoreError};
+use ikigai_store::{Direction, StoreError};
 
 use super::refusal;
 use crate::clock::now;
@@ -39,12 +39,6 @@ impl OpenSession {
             Ok(Undone::AtWork(agent)) => Err(CommandError::Working(agent)),
             Err(error) => Err(refusal(error)),
         }
-    }
-
-    /// What a file held before a call changed it, as it was kept for an undo.
-    pub async fn content_before(&self, agent: &AgentId, call: &ToolCallId) -> Option<Kept> {
-        let (store, session) = (self.slot.store(), self.slot.session());
-        store.before_call(session, agent.clone(), call.clone()).await.ok().flatten()
     }
 }
 

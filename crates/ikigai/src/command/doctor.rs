@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use ikigai_host::{Environment, connect, explain_model, open_database, sandbox_here, settings};
-use ikigai_tools::{Foreign, Loopback, Mode, SandboxKind, passed_over};
+use ikigai_tools::{ForeignFile, Loopback, Mode, SandboxKind, passed_over};
 
 use crate::exit::Exit;
 use crate::print;
@@ -76,7 +76,7 @@ fn keys(environment: &Environment) -> Finding {
 }
 
 /// What would count if it belonged to somebody else.
-fn foreign(foreign: &Foreign) -> Finding {
+fn foreign(foreign: &ForeignFile) -> Finding {
     let text = format!("{foreign}; it is passed over");
     Finding { what: "ownership", health: Health::Missing, text }
 }

@@ -50,7 +50,7 @@ pub(crate) fn run(
 fn to_json(session: &Session) -> Value {
     json!({
         "id": session.id.to_string(),
-        "directory": session.place.directory,
+        "directory": session.location.directory,
         "title": session.title,
         "created_at": session.created_at.to_string(),
         "updated_at": session.updated_at.to_string(),

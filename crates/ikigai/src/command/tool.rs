@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_agents::{Person, renderer};
+use ikigai_conversation::EffectKind;
 use ikigai_host::{Environment, TemporaryFolder, permissions, prompt, settings};
 use ikigai_store::{Outcome, Step};
 use ikigai_tools::{
-    Call, Confinement, Context, Facts, Gate, Prepared, Reach, ToolResult, Verdict, refusal,
+    Call, Confinement, Context, Effect, Executor, Fact, Gate, Reach, ToolResult, Verdict, Work,
+    refusal,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -23,16 +25,18 @@ use crate::signals::Signals;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolArguments) -> anyhow::Result<Exit> {
     let json = arguments.arguments.as_deref().map(read_arguments).transpose()?.unwrap_or_default();
-    let result = match settings::tools(&environment.settings).dispatch(&arguments.name, &json) {
-        Ok(Prepared::Call(_)) if environment.selection.new => {
-            print::note(&format!(
-                "ikigai: --new cannot be used with {}: it needs no session",
-                arguments.name
-            ));
-            return Ok(Exit::WrongUsage);
-        }
-        Ok(Prepared::Call(call)) => execute(environment, &arguments.name, call)?,
-        Ok(Prepared::Step(step)) => commit(environment, &arguments.name, step)?,
+    let name = &arguments.name;
+    let result = match settings::tools(&environment.settings).dispatch(name, &json) {
+        Ok(call) => match call.work() {
+            Work::Executor(_) if environment.selection.new => {
+                print::note(&format!(
+                    "ikigai: --new cannot be used with {name}: it needs no session"
+                ));
+                return Ok(Exit::WrongUsage);
+            }
+            Work::Executor(executor) => execute(environment, name, &call, executor)?,
+            Work::Step(step) => commit(environment, name, &call, step.clone())?,
+        },
         Err(refusal) => Some(refusal),
     };
     let Some(result) = result else {
@@ -52,11 +56,23 @@ fn read_arguments(typed: &OsStr) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Performs a step on the database, as the person's hand; `None` when it was interrupted.
-fn commit(environment: &Environment, name: &str, step: Step) -> anyhow::Result<Option<ToolResult>> {
+fn commit(
+    environment: &Environment,
+    name: &str,
+    call: &Call<Step>,
+    step: Step,
+) -> anyhow::Result<Option<ToolResult>> {
     let settings = &environment.settings;
+    // A step has no eyes for anything but the database.
+    let fact = |effect: &Effect| match effect {
+        Effect::Database => Fact::Database,
+        Effect::Read(_) | Effect::Write(_) | Effect::Command { .. } => Fact::Unknown,
+        Effect::Host(_) | Effect::Unknown => Fact::Unknown,
+    };
+    let facts: Vec<Fact> = call.effects().iter().map(fact).collect();
     let gate =
         Gate::new(settings::mode(settings), Confinement::InForce, settings::rules(settings)?);
-    if let Err(refused) = without_person(gate.judge(name, &Facts::Other)) {
+    if let Err(refused) = without_person(gate.judge(name, &facts)) {
         return Ok(Some(refused));
     }
     let session = StoredSession::open(environment)?;
@@ -78,10 +94,12 @@ fn commit(environment: &Environment, name: &str, step: Step) -> anyhow::Result<O
 fn execute(
     environment: &Environment,
     name: &str,
-    call: Call,
+    call: &Call<Step>,
+    executor: &Executor,
 ) -> anyhow::Result<Option<ToolResult>> {
-    // Other tools need none, and work where none can be made.
-    let temporary = (name == "bash").then(|| TemporaryFolder::of_process(environment));
+    // Calls without commands need none, and work where none can be made.
+    let runs_commands = call.effect_kinds().contains(&EffectKind::Command);
+    let temporary = runs_commands.then(|| TemporaryFolder::of_process(environment));
     let temporary = temporary.transpose()?;
     let temporary = temporary.as_ref().map(TemporaryFolder::path);
     let permissions = permissions(environment, temporary, Person::Absent)?;
@@ -103,16 +121,18 @@ fn execute(
         let context = permissions.enclose(context);
         let running = async {
             let facts = call.facts(&context);
-            let destination = call.destination(&context, &facts);
-            let ran = match without_person(permissions.judge(name, &facts, &commands).await) {
-                Ok(Reach::Tree) => call.run(&context.reaching(Reach::Tree)).await,
-                Ok(reach) => call.run(&context.reaching(reach).leading_to(destination)).await,
+            let destinations = call.destinations(&context, &facts);
+            let context = match without_person(permissions.judge(name, &facts, &commands).await) {
+                Ok(Reach::Tree) => context.reaching(Reach::Tree),
+                Ok(reach) => context.reaching(reach).leading_to(destinations),
                 Err(refused) => return refused,
             };
-            let Some(why) = ran.no_sandbox else { return ran.result };
+            let execution = executor.run(&context).await;
+            let Some(why) = execution.no_sandbox else { return execution.result };
             // A rule that lets the command run without would have done so before.
-            let verdict = permissions.judge(name, &facts.leaving_sandbox(), &commands).await;
-            without_person(verdict.because(Some(why))).err().unwrap_or(ran.result)
+            let facts = Fact::leaving_sandbox(facts);
+            let verdict = permissions.judge(name, &facts, &commands).await;
+            without_person(verdict.because(Some(why))).err().unwrap_or(execution.result)
         };
         let result = until_interrupted(running, &interrupt).await;
         commands.close().await;

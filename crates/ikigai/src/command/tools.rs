@@ -10,10 +10,13 @@ use crate::print;
 
 pub(crate) fn run(environment: &Environment, arguments: &ToolsArguments) -> anyhow::Result<Exit> {
     let dispatcher = match arguments.set {
-        Some(Set::Core) => ikigai_agents::catalogue().only(|name| CORE.contains(&name)),
+        Some(Set::Core) => {
+            let is_core = |name: &str| CORE.contains(&name);
+            ikigai_agents::catalogue().only(|tool| is_core(&tool.declaration().name))
+        }
         None => {
             let mode = settings::mode(&environment.settings);
-            settings::tools(&environment.settings).only(|name| ikigai_tools::offers(mode, name))
+            settings::tools(&environment.settings).offered_in(mode)
         }
     };
     print::out(match arguments.json {

@@ -6,7 +6,7 @@ use ikigai_protocol::{FileOutcome, Nothing, UndoReport, render_redo, render_undo
 use std::path::Path;
 
 use ikigai_agents::{Undone, undo};
-use ikigai_store::{Direction, Undoable};
+use ikigai_store::{Direction, UndoEntry};
 
 use crate::cli::UndoArguments;
 use crate::exit::Exit;
@@ -73,7 +73,7 @@ fn tell_of_older(environment: &Environment, session: &StoredSession<'_>) -> anyh
     }
     let (here, store) = (place(environment), session.store());
     let sessions = session.wait(store.sessions())?.into_iter();
-    let older = sessions.filter(|other| other.place == here && other.id != session.id);
+    let older = sessions.filter(|other| other.location == here && other.id != session.id);
     for older in older.take(LOOKED_AT) {
         if !session.wait(store.undoable(older.id))?.is_empty() {
             let found = "An older session of this directory has changes to undo";
@@ -97,7 +97,7 @@ fn has_failed(report: &UndoReport) -> bool {
 }
 
 /// What can be undone, the latest first.
-fn render_list(undoable: &[Undoable], directory: &Path) -> String {
+fn render_list(undoable: &[UndoEntry], directory: &Path) -> String {
     if undoable.is_empty() {
         return format!("{}\n", Nothing::Undo);
     }
@@ -105,7 +105,7 @@ fn render_list(undoable: &[Undoable], directory: &Path) -> String {
     print::safe(&format!("{entries}Commands are not undone.\n"))
 }
 
-fn render_entry(entry: &Undoable, directory: &Path) -> String {
+fn render_entry(entry: &UndoEntry, directory: &Path) -> String {
     let files = entry.files.iter().map(|path| {
         let path = relative_path(path, directory);
         format!("  {}\n", path.display())

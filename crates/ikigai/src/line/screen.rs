@@ -19,7 +19,7 @@ use crate::transcript::{self, Look};
 /// The terminal, as far as we know it.
 pub(super) struct Screen {
     has_colours: bool,
-    /// What is shown of files is seen from here.
+    /// Paths in replies are shown relative to it.
     directory: PathBuf,
     mode: Mode,
     cursor: Cursor,
@@ -258,7 +258,7 @@ impl Screen {
     fn show_question(&mut self) {
         let Some((agent, asking)) = self.asked.front().cloned() else { return };
         // At once: a long diff, written and flushed line by line, would keep everything else waiting.
-        let question = render_question(&agent, &asking, &self.directory).join("\n");
+        let question = render_question(&agent, &asking).join("\n");
         self.line(&safe(&question));
         self.dim(HOW_TO_ANSWER);
         // What was typed before the question was seen is no answer to it.

@@ -37,7 +37,7 @@ pub(super) async fn edit(
         .arg("sh")
         .arg(&path)
         .env_clear()
-        .envs(environment.for_commands())
+        .envs(environment.for_programs_of_the_user()?)
         .current_dir(&environment.directory)
         .kill_on_drop(true)
         .status()

@@ -4,19 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_conversation::{AgentId, ToolCall};
+use ikigai_conversation::AgentId;
 use ikigai_host::OpenSession;
 use ikigai_protocol::{
     Command, CommandError, ModelChoice, QueuedUntil, Reply, Request, render_reply,
 };
-use ikigai_store::{Content, Kept};
-use ikigai_tui::{Before, Drafting, Effect, Feed, Listing, News, Status, When};
+use ikigai_tui::{Drafting, Effect, Feed, Listing, News, Status};
 use tokio::sync::mpsc;
 
 use super::editor::edit;
 use super::history::HistoryFile;
 use crate::exit::Exit;
-use crate::question::{SHOWN_BYTES, present};
 use crate::signals::{Caught, Signals};
 
 /// A Ctrl-C that ends the editor reaches us, too: it may be heard only after the editor's end.
@@ -119,7 +117,6 @@ impl RequestHandler<'_> {
             Effect::Request(request) => self.request(request).await,
             Effect::Recall(agent) => self.recall(agent).await,
             Effect::List(listing) => self.list(listing).await,
-            Effect::FindBefore { agent, call, when } => self.find_before(agent, call, when).await,
             Effect::Remember(text) => self.history.add(text),
             Effect::Drafting { agent, draft } => {
                 let command = match draft {
@@ -226,28 +223,6 @@ impl RequestHandler<'_> {
                 feed.give(News::Listed(listing, names));
             }
         });
-    }
-
-    /// Finds what a file held before a call.
-    async fn find_before(&self, agent: AgentId, call: ToolCall, when: When) {
-        let before = match when {
-            When::Asked => present(&call, &self.session.slot().environment().directory),
-            When::Done => self.kept(&agent, &call).await,
-        };
-        self.feed.give(News::Before { agent, call: call.tool_call_id, before });
-    }
-
-    /// What was kept of a file for an undo.
-    async fn kept(&self, agent: &AgentId, call: &ToolCall) -> Before {
-        match self.session.content_before(agent, &call.tool_call_id).await {
-            Some(Kept::Content(Content { bytes, .. })) => match bytes.len() as u64 {
-                length if length > SHOWN_BYTES => Before::NotShown { bytes: length },
-                length => String::from_utf8(bytes)
-                    .map_or(Before::NotShown { bytes: length }, Before::Text),
-            },
-            Some(Kept::Absent) => Before::Nothing,
-            Some(Kept::NotKept) | None => Before::Unknown,
-        }
     }
 
     fn tell(&self, agent: &AgentId, text: String) {

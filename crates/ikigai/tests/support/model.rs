@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output};
 use std::sync::{Arc, mpsc};
 
-use ikigai_testkit::{Captured, ModelServer, assert_prefix, strict};
+use ikigai_testkit::{CapturedRequest, ModelServer, assert_prefix, strict};
 use serde_json::{Value, json};
 
 use super::{Ended, PATIENCE, Workspace, ended, finish};
@@ -174,7 +174,7 @@ impl Running {
 
 /// Fails unless the strictest servers would take every request.
 #[track_caller]
-pub(crate) fn assert_strict(requests: &[Arc<Captured>]) {
+pub(crate) fn assert_strict(requests: &[Arc<CapturedRequest>]) {
     for (number, request) in requests.iter().enumerate() {
         let judged = match request.path.ends_with("/messages") {
             true => strict::anthropic::check(&request.json()),
@@ -186,7 +186,7 @@ pub(crate) fn assert_strict(requests: &[Arc<Captured>]) {
 
 /// Fails unless every request is strict and begins with the one before it.
 #[track_caller]
-pub(crate) fn assert_stable(requests: &[Arc<Captured>]) {
+pub(crate) fn assert_stable(requests: &[Arc<CapturedRequest>]) {
     assert_strict(requests);
     for pair in requests.windows(2) {
         assert_prefix(&pair[0], &pair[1]);
@@ -216,7 +216,7 @@ pub(crate) fn said(log: &[Value]) -> Vec<Value> {
 }
 
 /// The results in a request, byte by byte: the calls' ids and the texts.
-pub(crate) fn results_in(request: &Captured) -> Vec<(String, String)> {
+pub(crate) fn results_in(request: &CapturedRequest) -> Vec<(String, String)> {
     let result = |value: &Value, id: &str| {
         let text = |field: &str| value[field].as_str().unwrap().to_owned();
         (text(id), text("content"))

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ikigai_testkit::{Captured, ModelServer, RawRow, Reply};
+use ikigai_testkit::{CapturedRequest, ModelServer, RawRow, Reply};
 use serde_json::{Value, json};
 
 use super::model::{Format, Running, assert_stable, errors_of, results_in};
@@ -38,7 +38,7 @@ pub(crate) fn read(id: &str, mail: i64) -> Reply {
 
 /// The result of a call, letter by letter, as the model got it.
 #[track_caller]
-pub(crate) fn result_of(request: &Captured, call: &str) -> String {
+pub(crate) fn result_of(request: &CapturedRequest, call: &str) -> String {
     let results = results_in(request);
     let found = results.iter().find(|(id, _)| id == call);
     found.unwrap_or_else(|| panic!("no result of {call} in {}", request.text())).1.clone()

@@ -1,45 +1,36 @@
-//! From the events of a Messages stream to a response.
+//! Decodes the events of a Messages stream.
 
 use serde_json::Value;
 
 use super::thinking::{FORMAT, ThinkingBlock};
 use crate::bounds::Bounds;
-use crate::fault::{Category, Fault};
-use crate::given_ids::GivenIds;
+use crate::fault::Fault;
 use crate::json::parse;
-use crate::kept::{Kept, Placed};
 use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
+use crate::stream::{OnText, Progress, read_event, wrong_format};
+use crate::unique_ids::UniqueIds;
 
-type OnText<'a> = dyn FnMut(&str) + 'a;
+/// The name of the format in errors.
+const FORMAT_NAME: &str = "the Messages format";
 
-/// Puts one response together.
+/// Assembles one response.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     progress: Progress,
     model: Option<String>,
-    /// In the order in which they began.
+    /// In the order in which they started.
     blocks: Vec<Block>,
     stop: Option<Stop>,
     usage: Option<Usage>,
     bounds: Bounds,
 }
 
-/// How far the stream has come.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    #[default]
-    Nothing,
-    /// Events came, but none that this format has.
-    Strange,
-    Begun,
-    Ended,
-}
-
 /// A block of the response's content.
 #[derive(Debug)]
 struct Block {
-    /// What the stream calls it.
+    /// The index of the block in the stream.
     index: Option<u64>,
     content: Content,
 }
@@ -50,12 +41,12 @@ enum Content {
     Call {
         id: Option<String>,
         name: String,
-        /// The arguments that stood in the block's first event, if there were any.
+        /// The arguments in the block's first event, if any.
         whole: Option<String>,
         arguments: String,
     },
     Thinking(ThinkingBlock),
-    /// Of a tool that runs at the server, or of a later version.
+    /// For a tool that runs on the server, or from a later version of the API.
     Ignored,
 }
 
@@ -75,22 +66,12 @@ impl Decode for Decoder {
         data: &str,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<(), Fault> {
-        // Not of this format, but gateways that speak several end all their streams with it.
-        if data.trim() == "[DONE]" {
-            return Ok(());
+        let Some((name, data)) = read_event(event, data)? else { return Ok(()) };
+        let is_known = self.known_event(&name, &data, on_text)?;
+        self.progress.advance(is_known);
+        if name == "message_stop" {
+            self.progress = Progress::Ended;
         }
-        let data = parse(data.as_bytes())?;
-        let name = data["type"].as_str().or(event).unwrap_or_default();
-        if name == "error" || data["error"].is_object() {
-            return Err(Fault::from_error(None, &data));
-        }
-        let is_known = self.known_event(name, &data, on_text)?;
-        self.progress = match self.progress {
-            Progress::Ended => Progress::Ended,
-            _ if name == "message_stop" => Progress::Ended,
-            Progress::Nothing | Progress::Strange if !is_known => Progress::Strange,
-            Progress::Nothing | Progress::Strange | Progress::Begun => Progress::Begun,
-        };
         Ok(())
     }
 
@@ -104,7 +85,7 @@ impl Decode for Decoder {
             return Err(Fault::from_error(None, &message));
         }
         let Some(content) = message["content"].as_array() else {
-            return Err(strange());
+            return Err(wrong_format(FORMAT_NAME));
         };
         self.message(&message);
         for block in content {
@@ -115,18 +96,13 @@ impl Decode for Decoder {
     }
 
     fn finish(self: Box<Self>) -> Result<Response, Fault> {
-        match (self.progress, self.stop) {
-            (Progress::Nothing, _) => Err(Fault::no_answer()),
-            (Progress::Strange, _) => Err(strange()),
-            (Progress::Begun, None) => Err(Fault::broke_off()),
-            (Progress::Begun, Some(stop)) => Ok(self.into_response(stop)),
-            (Progress::Ended, stop) => Ok(self.into_response(stop.unwrap_or(Stop::Complete))),
-        }
+        let stop = self.progress.finish(self.stop, FORMAT_NAME)?;
+        Ok(self.into_response(stop))
     }
 }
 
 impl Decoder {
-    /// Takes an event, and says whether this format has it.
+    /// Handles an event. Returns whether this format has it.
     fn known_event(
         &mut self,
         name: &str,
@@ -148,7 +124,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Takes what a message says of itself.
+    /// Reads the fields of a message.
     fn message(&mut self, message: &Value) {
         self.model = message["model"].as_str().map(str::to_owned);
         self.stop_because(message);
@@ -160,7 +136,7 @@ impl Decoder {
         self.stop = Some(match reason {
             "max_tokens" | "model_context_window_exceeded" => Stop::Length,
             "refusal" => Stop::Blocked,
-            // `end_turn`, `stop_sequence`, `tool_use`, and what a later version may say.
+            // `end_turn`, `stop_sequence`, `tool_use`, and reasons of later versions.
             _ => Stop::Complete,
         });
     }
@@ -177,7 +153,7 @@ impl Decoder {
         counted.cache_write = counted.cache_write.max(number("cache_creation_input_tokens"));
     }
 
-    /// Takes a block as it begins; from a server that does not stream, that is all of it.
+    /// Handles the start of a block. If the server does not stream, that is the whole block.
     fn start_block(
         &mut self,
         index: Option<u64>,
@@ -240,7 +216,7 @@ impl Decoder {
             stop,
             tokens: self.usage.as_ref().map(Usage::tokens),
         };
-        let mut ids = GivenIds::default();
+        let mut ids = UniqueIds::default();
         let mut thinking = Vec::new();
         for block in self.blocks {
             match block.content {
@@ -255,12 +231,12 @@ impl Decoder {
                 }
                 Content::Thinking(block) if block.is_complete() => {
                     let (text, calls) = (response.text.len(), response.calls.len());
-                    thinking.push(Placed { text, calls, block });
+                    thinking.push(PlacedBlock { text, calls, block });
                 }
                 Content::Thinking(_) | Content::Ignored => {}
             }
         }
-        response.extras = Kept { model: self.model, blocks: thinking }.into_extras(FORMAT);
+        response.extras = StoredBlocks { model: self.model, blocks: thinking }.into_extras(FORMAT);
         response
     }
 }
@@ -303,12 +279,12 @@ impl Content {
     }
 }
 
-/// The input of a block's first event. In a stream it is empty there, and the arguments follow.
+/// The input in a block's first event. In a stream it is empty, and the arguments follow.
 fn whole_input(input: &Value) -> Option<String> {
     match input {
         Value::Null => None,
         Value::Object(fields) if fields.is_empty() => None,
-        // Some servers write the arguments into a string, as other formats do.
+        // Some servers send the arguments as a string, as other formats do.
         Value::String(arguments) => Some(arguments.clone()).filter(|text| !text.is_empty()),
         other => Some(other.to_string()),
     }
@@ -326,17 +302,14 @@ impl Usage {
     }
 }
 
-fn strange() -> Fault {
-    Fault::new(Category::Unreadable, "what the server sent is not of the Messages format")
-}
-
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::ToolCallId;
-
     use super::*;
     use crate::anthropic::Anthropic;
-    use crate::testing::{extras, received, received_whole};
+    use crate::fault::Category;
+    use crate::testing::{
+        check_fault, check_response, complete, extras, received_call, received_whole,
+    };
 
     const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[],"stop_reason":null,"usage":{"input_tokens":3,"cache_creation_input_tokens":5,"cache_read_input_tokens":7,"output_tokens":1}}}"#;
     const TEXT: &str =
@@ -347,51 +320,31 @@ mod tests {
     const STOP: &str = r#"{"type":"message_stop"}"#;
 
     fn plain(text: &str) -> Response {
-        Response {
-            text: text.to_owned(),
-            calls: Vec::new(),
-            extras: None,
-            stop: Stop::Complete,
-            tokens: None,
-        }
-    }
-
-    fn a_call(id: &str, name: &str, arguments: &str) -> Call {
-        let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        Call { id: ToolCallId::new(id), name, arguments }
-    }
-
-    #[track_caller]
-    fn check(events: &[&str], expected: &Response) {
-        let (response, text) = received(&Anthropic, events);
-        assert_eq!(response.as_ref(), Ok(expected));
-        assert_eq!(text, expected.text, "what was passed on");
-    }
-
-    #[track_caller]
-    fn check_fault(events: &[&str], category: Category, message: &str) {
-        let (response, _) = received(&Anthropic, events);
-        assert_eq!(response, Err(Fault::new(category, message)));
+        complete(text, None)
     }
 
     #[test]
-    fn a_text_comes_with_what_it_cost() {
+    fn a_text_comes_with_its_token_counts() {
         let tokens = Tokens { input: 15, output: 9, cache_read: Some(7), cache_write: Some(5) };
         let expected = Response { tokens: Some(tokens), ..plain("hi") };
-        check(&[START, r#"{"type":"ping"}"#, TEXT, HI, END, STOP], &expected);
-        check(&[START, TEXT, HI, END], &expected);
+        check_response(&Anthropic, &[START, r#"{"type":"ping"}"#, TEXT, HI, END, STOP], &expected);
+        check_response(&Anthropic, &[START, TEXT, HI, END], &expected);
     }
 
     #[test]
-    fn counts_that_come_late_count() {
+    fn late_counts_are_used() {
         let late = END.replace(r#""output_tokens":9"#, r#""input_tokens":4,"output_tokens":9"#);
         let early = r#"{"type":"message_start","message":{"usage":{"input_tokens":0}}}"#;
         let tokens = Tokens { input: 4, output: 9, cache_read: None, cache_write: None };
-        check(&[early, &late], &Response { tokens: Some(tokens), ..plain("") });
+        check_response(
+            &Anthropic,
+            &[early, &late],
+            &Response { tokens: Some(tokens), ..plain("") },
+        );
     }
 
     #[test]
-    fn what_this_version_does_not_know_is_passed_over() {
+    fn unknown_events_are_ignored() {
         let server_tool = r#"{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{"q":1}}}"#;
         let its_input = r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#;
         let citation = r#"{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{}}}"#;
@@ -399,7 +352,7 @@ mod tests {
             r#"{"type":"content_block_delta","index":9,"delta":{"type":"text_delta","text":"x"}}"#;
         let later = r#"{"type":"message_thought_twice"}"#;
         let events = [TEXT, later, HI, citation, server_tool, its_input, nowhere, STOP, "[DONE]"];
-        check(&events, &plain("hi"));
+        check_response(&Anthropic, &events, &plain("hi"));
     }
 
     #[test]
@@ -414,7 +367,7 @@ mod tests {
             ("refusal", Stop::Blocked),
         ] {
             let end = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#);
-            check(&[TEXT, HI, &end, STOP], &Response { stop, ..plain("hi") });
+            check_response(&Anthropic, &[TEXT, HI, &end, STOP], &Response { stop, ..plain("hi") });
         }
     }
 
@@ -430,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_come_in_pieces_or_whole_or_not_at_all() {
+    fn arguments_may_be_in_pieces_or_whole_or_missing() {
         let calls = [
             tool_use(0, r#""id":"a","name":"glob","input":{}"#),
             arguments(0, ""),
@@ -443,25 +396,29 @@ mod tests {
         ];
         let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
         let expected = vec![
-            a_call("a", "glob", r#"{"pattern":"*"}"#),
-            a_call("call_2", "bash", r#"{"n":1,"a":[2]}"#),
-            a_call("call_3", "wait", "{}"),
-            a_call("d", "x", r#"{"a": 1}"#),
+            received_call("a", "glob", r#"{"pattern":"*"}"#),
+            received_call("call_2", "bash", r#"{"n":1,"a":[2]}"#),
+            received_call("call_3", "wait", "{}"),
+            received_call("d", "x", r#"{"a": 1}"#),
         ];
-        check(&calls, &Response { calls: expected, ..plain("") });
+        check_response(&Anthropic, &calls, &Response { calls: expected, ..plain("") });
     }
 
     #[test]
-    fn a_call_that_was_cut_off_is_not_whole() {
+    fn a_truncated_call_is_not_complete() {
         let end = r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#;
         let call = tool_use(0, r#""id":"a","name":"glob","input":{}"#);
-        let expected = vec![a_call("a", "glob", "")];
+        let expected = vec![received_call("a", "glob", "")];
         let stop = Stop::Length;
-        check(&[&call, end, STOP], &Response { calls: expected, stop, ..plain("") });
+        check_response(
+            &Anthropic,
+            &[&call, end, STOP],
+            &Response { calls: expected, stop, ..plain("") },
+        );
     }
 
     #[test]
-    fn thinking_is_kept_with_its_place_and_signature() {
+    fn thinking_is_kept_with_its_position_and_signature() {
         let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#;
         let think = r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"h\u006d \"é"}}"#;
         let sign = r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"Eq/+=="}}"#;
@@ -473,31 +430,32 @@ mod tests {
         let kept = r#"{"anthropic":{"model":"claude-opus-5-5","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm \"é","signature":"Eq/+=="}},{"text":2,"calls":0,"block":{"type":"redacted_thinking","data":"EmwK"}}]}}"#;
         let start_of_message = r#"{"type":"message_start","message":{"model":"claude-opus-5-5"}}"#;
         let expected = Response {
-            calls: vec![a_call("a", "glob", "{}")],
+            calls: vec![received_call("a", "glob", "{}")],
             extras: Some(extras(kept)),
             ..plain("hi")
         };
-        check(
+        check_response(
+            &Anthropic,
             &[start_of_message, start, think, sign, &text, &hi, redacted, &unsigned, &call, STOP],
             &expected,
         );
     }
 
     #[test]
-    fn a_stream_that_is_not_complete_is_a_fault() {
-        check_fault(&[START, TEXT, HI], Category::Network, "the stream broke off");
-        check_fault(&[r#"{"type":"ping"}"#], Category::Network, "the stream broke off");
+    fn an_incomplete_stream_is_a_fault() {
+        check_fault(&Anthropic, &[START, TEXT, HI], Category::Network, "the stream broke off");
+        check_fault(&Anthropic, &[r#"{"type":"ping"}"#], Category::Network, "the stream broke off");
         let nothing = "the server ended its stream without an answer";
-        check_fault(&[], Category::Server, nothing);
+        check_fault(&Anthropic, &[], Category::Server, nothing);
         let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;
-        let strange = "what the server sent is not of the Messages format";
-        check_fault(&[chat, "[1]", "7"], Category::Unreadable, strange);
-        let no_json = "what the server sent is no JSON: expected value at line 1 column 1";
-        check_fault(&["x"], Category::Unreadable, no_json);
+        let wrong = "the server's response is not in the Messages format";
+        check_fault(&Anthropic, &[chat, "[1]", "7"], Category::Unreadable, wrong);
+        let no_json = "the server did not send JSON: expected value at line 1 column 1";
+        check_fault(&Anthropic, &["x"], Category::Unreadable, no_json);
     }
 
     #[test]
-    fn an_error_in_the_stream_is_the_servers() {
+    fn an_error_in_the_stream_is_reported() {
         for (kind, category) in [
             ("overloaded_error", Category::Server),
             ("api_error", Category::Server),
@@ -507,26 +465,26 @@ mod tests {
         ] {
             let error =
                 format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"Sorry"}}}}"#);
-            check_fault(&[START, TEXT, HI, &error], category, "Sorry");
+            check_fault(&Anthropic, &[START, TEXT, HI, &error], category, "Sorry");
             let whole = received_whole(&Anthropic, &error);
             assert_eq!(whole, Err(Fault::new(category, "Sorry")));
         }
     }
 
     #[test]
-    fn a_message_that_was_not_streamed_is_taken_whole() {
+    fn a_message_that_was_not_streamed_is_decoded() {
         let body = r#"{"id":"msg_1","type":"message","model":"m","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"hi"},{"type":"tool_use","id":"a","name":"glob","input":{"pattern":"*"}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":9}}"#;
         let kept = r#"{"anthropic":{"model":"m","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s"}}]}}"#;
         let expected = Response {
-            calls: vec![a_call("a", "glob", r#"{"pattern":"*"}"#)],
+            calls: vec![received_call("a", "glob", r#"{"pattern":"*"}"#)],
             extras: Some(extras(kept)),
             tokens: Some(Tokens { input: 3, output: 9, cache_read: None, cache_write: None }),
             ..plain("hi")
         };
         assert_eq!(received_whole(&Anthropic, body), Ok(expected));
         for (body, message) in [
-            ("{}", "what the server sent is not of the Messages format"),
-            ("<html>", "what the server sent is no JSON: expected value at line 1 column 1"),
+            ("{}", "the server's response is not in the Messages format"),
+            ("<html>", "the server did not send JSON: expected value at line 1 column 1"),
         ] {
             let fault = Fault::new(Category::Unreadable, message);
             assert_eq!(received_whole(&Anthropic, body), Err(fault));
@@ -537,10 +495,15 @@ mod tests {
     fn a_response_has_limits() {
         let block = TEXT.to_owned();
         let many = vec![block.as_str(); 1_001];
-        check_fault(&many, Category::Unreadable, "the response has more than 1000 parts");
+        check_fault(
+            &Anthropic,
+            &many,
+            Category::Unreadable,
+            "the response has more than 1000 parts",
+        );
         let piece = "x".repeat(4 * 1024 * 1024);
         let delta = HI.replace("hi", &piece);
         let long: Vec<&str> = [TEXT].into_iter().chain([delta.as_str(); 9]).collect();
-        check_fault(&long, Category::Unreadable, "the response is longer than 32 MiB");
+        check_fault(&Anthropic, &long, Category::Unreadable, "the response is longer than 32 MiB");
     }
 }

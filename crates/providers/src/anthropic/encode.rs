@@ -1,10 +1,10 @@
-//! From what a model may see to the body of a Messages request.
+//! Encodes a Messages request.
 //!
-//! What was sent once is sent again byte by byte, so that the prompt cache holds and thinking stays valid, which
-//! is bound to all that stands before it. So what may change from one request to the next stands behind the
-//! messages, and no mark of the cache moves inside them: the mark at the top of the request makes the API
-//! cache up to the last block by itself, and the one at the end of the prompt serves an agent that has only the
-//! prompt in common with another.
+//! Messages are always sent again byte by byte. That keeps the prompt cache valid, and thinking
+//! too, which is bound to everything before it. So whatever can change between two requests comes
+//! after the messages, and no cache mark moves inside them: the mark at the top of the request
+//! makes the API cache up to the last block, and the mark at the end of the prompt serves other
+//! agents that only share the prompt.
 
 use ikigai_conversation::Seen;
 use serde::Serialize;
@@ -15,11 +15,11 @@ use super::thinking::{ThinkingBlock, thinking};
 use crate::call_ids::{CallIds, IdRule};
 use crate::entries::{Answer, Entry, entries, is_blank};
 use crate::json::{body, raw};
-use crate::kept::Piece;
 use crate::request::{Request, Tool, ToolUse};
+use crate::stored_blocks::Piece;
 use crate::wire_call::{wire_arguments, wire_name};
 
-/// Stands where the API insists on a user's word and the log has none.
+/// Used where the API requires a user message and the log has none.
 const GO_ON: &str = "Go on.";
 
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
@@ -46,9 +46,10 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     })
 }
 
-/// The most that a response may have. The API wants the number, and refuses one above what the model can do.
+/// The maximum length of a response. The API requires the number, and
+/// refuses one above the model's limit.
 fn max_tokens(model: &str) -> u32 {
-    // Gateways write a point where the API has a hyphen.
+    // Gateways write a dot where the API has a hyphen.
     let model = model.replace('.', "-");
     let is_one_of = |families: &[&str]| families.iter().any(|family| model.contains(family));
     if is_one_of(&[
@@ -169,7 +170,7 @@ enum Block<'a> {
     Thinking(ThinkingBlock),
 }
 
-/// Puts the messages together: those of one role that follow one another are one.
+/// Assembles the messages: consecutive ones of the same role are merged.
 struct Messages<'a> {
     model: &'a str,
     messages: Vec<Message<'a>>,
@@ -210,14 +211,15 @@ impl<'a> Messages<'a> {
     }
 
     fn blocks_of(&mut self, answer: &Answer<'a>) -> Vec<Block<'a>> {
-        // Behind another response's blocks in one message the API takes no thinking.
+        // The API accepts no thinking after blocks of another response in the same message.
         let thinking =
             if self.ends_in_an_answer() { None } else { thinking(answer.extras, self.model) };
         let pieces = thinking.and_then(|thinking| answer.split(thinking));
         let pieces = pieces.or_else(|| answer.split(Vec::new())).unwrap_or_default();
         let mut blocks: Vec<Block<'a>> =
             pieces.into_iter().filter_map(|piece| self.block(piece)).collect();
-        // The API refuses a message that ends in thinking; a response that was cut off in it has said nothing.
+        // The API refuses a message that ends in thinking. A response that was
+        // cut off there has no content.
         while matches!(blocks.last(), Some(Block::Thinking(_))) {
             blocks.pop();
         }
@@ -226,7 +228,7 @@ impl<'a> Messages<'a> {
 
     fn block(&mut self, piece: Piece<'a, ThinkingBlock>) -> Option<Block<'a>> {
         match piece {
-            // The API refuses blocks of which nothing can be seen.
+            // The API refuses blank blocks.
             Piece::Text(text) => (!is_blank(text)).then(|| text_block(text)),
             Piece::Call(call) => Some(Block::ToolUse {
                 id: self.ids.call(call.tool_call_id.as_str()).to_owned(),
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_in_this_order() {
+    fn the_fields_of_a_request_are_in_this_order() {
         let body = sent(
             &Anthropic,
             "claude-opus-5-5",
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_stands_behind_the_messages() {
+    fn fields_that_may_change_follow_the_messages() {
         let log = messages("0/", 1, [hi()]);
         let tools = [glob_tool()];
         let auto = sent_for(&Anthropic, "m", &tools, ToolUse::Auto, &log);
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_texts_are_left_out_and_what_is_left_is_joined() {
+    fn blank_texts_are_omitted_and_the_others_joined() {
         check(
             [hi(), NewMessage::user(" \n"), answer("\n\n", "r1"), NewMessage::user("so?")],
             &format!(r#"{IDENTITY},{{"type":"text","text":"so?"}}]}}]"#),
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_begins_and_ends_with_the_user() {
+    fn a_request_starts_and_ends_with_the_user() {
         check(
             [call("glob", "c", "{}", "r1")],
             r#""messages":[{"role":"user","content":[{"type":"text","text":"[You are agent 0/]"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"glob","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"{\"success\":false,\"error\":\"Interrupted: the program ended before the call did\"}","is_error":true}]}]"#,
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_begins_with_its_parents_bytes() {
+    fn a_fork_starts_with_its_parents_bytes() {
         let mut log = messages("0/", 1, [hi(), answer("a", "r1")]);
         let parent = sent_for(&Anthropic, "m", &[], ToolUse::Auto, &log);
         log.extend(messages("0/0/", 3, [NewMessage::user("do it")]));
@@ -377,7 +379,7 @@ mod tests {
     const THINKING: &str = r#"{"anthropic":{"model":"claude-opus-5-5","blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s1"}},{"text":2,"calls":0,"block":{"type":"redacted_thinking","data":"d"}},{"text":2,"calls":1,"block":{"type":"thinking","thinking":"","signature":"s2"}}]}}"#;
 
     #[test]
-    fn thinking_goes_back_to_where_it_was() {
+    fn thinking_is_sent_back_in_its_position() {
         let tail = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"{}"},{"type":"tool_result","tool_use_id":"c2","content":"{}"}]}]"#;
         check(
             [
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_that_does_not_fit_is_left_out() {
+    fn thinking_that_does_not_fit_is_omitted() {
         let plain = [hi(), answer("ok", "r1"), NewMessage::user("so?")];
         let with = |json: &str| {
             [hi(), answer("ok", "r1").with_extras(extras(json)), NewMessage::user("so?")]
@@ -406,13 +408,13 @@ mod tests {
         let misplaced = THINKING.replace(r#""text":2"#, r#""text":3"#);
         let others = r#"{"google":{"parts":[{"call":0,"signature":"s"}]}}"#;
         for json in [&foreign, &misplaced, others, THINKING] {
-            // The last one says that a call stands before it, and there is none.
+            // The last block says that a call comes before it, but there is none.
             assert_eq!(sent(&Anthropic, model, &[], with(json)), expected, "{json}");
         }
     }
 
     #[test]
-    fn a_response_that_only_thought_is_left_out() {
+    fn a_response_with_only_thinking_is_omitted() {
         let thought = r#"{"anthropic":{"blocks":[{"text":0,"calls":0,"block":{"type":"thinking","thinking":"hm","signature":"s1"}}]}}"#;
         check(
             [hi(), answer("", "r1").with_extras(extras(thought)), NewMessage::user("so?")],
@@ -421,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_may_be_as_long_as_its_model_can() {
+    fn the_maximum_length_is_that_of_the_model() {
         for (model, most) in [
             ("claude-3-haiku-20240307", 4_096),
             ("claude-3-opus-latest", 4_096),

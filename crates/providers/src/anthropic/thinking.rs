@@ -1,22 +1,22 @@
-//! The thinking of a response, which the API wants back as it came.
+//! The thinking of a response, which the API requires back unchanged.
 //!
-//! A block that another model made is refused by some models and dropped by others, so only the model that
-//! made it gets it back. That also keeps thinking away from models that do not think.
+//! Some models refuse thinking from another model and others drop it, so it is only sent to the
+//! model that produced it. That also keeps it from models without thinking.
 
 use ikigai_conversation::Extras;
 use serde::{Deserialize, Serialize};
 
 use crate::entries::is_blank;
-use crate::kept::{Kept, Placed};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
 
-/// What this format's extras are called.
+/// The key of this format in the extras.
 pub(super) const FORMAT: &str = "anthropic";
 
-/// The two sorts of blocks, with the fields that the API takes back.
+/// The two kinds of blocks, with the fields that are sent back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ThinkingBlock {
-    /// Its text may be empty: some models show only the signature.
+    /// The text may be empty: some models only show the signature.
     Thinking {
         thinking: String,
         signature: String,
@@ -27,7 +27,8 @@ pub(super) enum ThinkingBlock {
 }
 
 impl ThinkingBlock {
-    /// Whether the API would take it. One without a signature would be refused with every later request.
+    /// Whether the API accepts it. A block without a signature would be
+    /// refused in every later request.
     pub(super) fn is_complete(&self) -> bool {
         match self {
             ThinkingBlock::Thinking { signature, .. } => !is_blank(signature),
@@ -36,9 +37,12 @@ impl ThinkingBlock {
     }
 }
 
-/// What can be sent to `model` of a response's extras.
-pub(super) fn thinking(extras: Option<&Extras>, model: &str) -> Option<Vec<Placed<ThinkingBlock>>> {
-    let kept = Kept::<ThinkingBlock>::from_extras(extras, FORMAT)?;
+/// The blocks in a response's extras that can be sent to `model`.
+pub(super) fn thinking(
+    extras: Option<&Extras>,
+    model: &str,
+) -> Option<Vec<PlacedBlock<ThinkingBlock>>> {
+    let kept = StoredBlocks::<ThinkingBlock>::from_extras(extras, FORMAT)?;
     let is_taken = kept.is_of(model) && kept.blocks.iter().all(|placed| placed.block.is_complete());
     is_taken.then_some(kept.blocks)
 }
@@ -58,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_that_the_api_would_refuse_is_not_sent() {
+    fn thinking_that_the_api_refuses_is_not_sent() {
         check(r#"{"type":"thinking","thinking":"hm","signature":"s"}"#, true);
         check(r#"{"type":"thinking","thinking":"","signature":"s"}"#, true);
         check(r#"{"type":"redacted_thinking","data":"d"}"#, true);

@@ -1,9 +1,9 @@
-//! Which pieces of a stream make up a call.
+//! Assembles calls from the pieces of a stream.
 //!
-//! By the book a call has an index that all its pieces carry, and an id and a name that only the first one
-//! has. Servers leave out any of them, repeat them in every piece, or use them twice. So a piece is looked at
-//! from three sides: whether its index and its id are known, whether it names a tool, and whether the call
-//! that it would go on with has all its arguments already.
+//! According to the specification, all pieces of a call carry its index, and only the first has its
+//! id and name. Servers omit any of these, repeat them in every piece, or use them twice. So three
+//! things about a piece are checked: whether its index and its id are known, whether it names a
+//! tool, and whether the call that it would continue has all its arguments already.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use super::extras::WantedCall;
 use super::object_end::ObjectEnd;
 use crate::bounds::Bounds;
 use crate::fault::Fault;
-use crate::given_ids::GivenIds;
 use crate::response::{Call, Stop};
+use crate::unique_ids::UniqueIds;
 use crate::wire_call::is_json;
 
-/// The calls of a response so far, in the order in which they began.
+/// The calls of a response so far, in the order in which they started.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<OpenCall>,
-    /// A piece came in `tool_calls`; then `function_call` only repeats it.
+    /// A piece arrived in `tool_calls`; then `function_call` only repeats it.
     has_modern: bool,
 }
 
@@ -38,7 +38,7 @@ struct OpenCall {
     extra_content: Option<Box<RawValue>>,
 }
 
-/// A piece with its leaves read. What is empty says nothing, and is `None` or `""`.
+/// A piece with its values parsed. Empty values are `None` or `""`.
 #[derive(Default)]
 struct Piece<'a> {
     index: Option<i64>,
@@ -49,13 +49,13 @@ struct Piece<'a> {
 }
 
 impl Calls {
-    /// Takes a piece of `tool_calls`.
+    /// Adds a piece of `tool_calls`.
     pub(super) fn add(&mut self, part: &CallPart<'_>, bounds: &mut Bounds) -> Result<(), Fault> {
         self.has_modern = true;
         self.take(&Piece::read(part), bounds)
     }
 
-    /// Takes a piece of the older `function_call`, unless it is there only for older clients.
+    /// Adds a piece of the older `function_call`, unless it is only there for older clients.
     pub(super) fn add_legacy(
         &mut self,
         function: &Function<'_>,
@@ -71,26 +71,27 @@ impl Calls {
         self.calls.is_empty()
     }
 
-    /// Whether the arguments of all calls can be read, so that none of them is half a call.
+    /// Whether the arguments of all calls can be parsed, so that no call is truncated.
     pub(super) fn are_readable(&self) -> bool {
         self.calls.iter().all(|call| is_json(&call.arguments))
     }
 
-    /// The calls of a response that ended with `stop`, with ids of their own, and what goes back with them.
+    /// The calls of a response that ended with `stop`, with unique ids, and
+    /// what is sent back with them.
     pub(super) fn finish(self, stop: Stop) -> (Vec<Call>, BTreeMap<String, WantedCall>) {
-        let mut ids = GivenIds::default();
-        let mut wanted = BTreeMap::new();
+        let mut ids = UniqueIds::default();
+        let mut kept = BTreeMap::new();
         let calls = self.calls.into_iter().map(|call| {
             let id = ids.next(call.id.as_deref());
             if call.extra_content.is_some() {
                 let extra_content = call.extra_content;
-                wanted.insert(id.to_string(), WantedCall { extra_content });
+                kept.insert(id.to_string(), WantedCall { extra_content });
             }
             let is_bare = call.arguments.trim_ascii().is_empty();
             let arguments = if is_bare { stop.no_arguments() } else { call.arguments };
             Call { id, name: call.name, arguments }
         });
-        (calls.collect(), wanted)
+        (calls.collect(), kept)
     }
 
     fn take(&mut self, piece: &Piece<'_>, bounds: &mut Bounds) -> Result<(), Fault> {
@@ -107,7 +108,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Where the call stands that a piece goes on with; `None` if it begins one.
+    /// The position of the call that a piece continues; `None` if it starts a new one.
     fn place_of(&self, piece: &Piece<'_>) -> Option<usize> {
         let position = match (piece.index, &piece.id) {
             (Some(index), _) => self.calls.iter().rposition(|call| call.index == Some(index))?,
@@ -119,14 +120,14 @@ impl Calls {
 
     fn place_of_id(&self, id: &str) -> Option<usize> {
         let known = self.calls.iter().rposition(|call| call.id.as_deref() == Some(id));
-        // The id may come late, when the name is already there.
+        // The id may come late, when the name is already known.
         let last = || self.calls.len().checked_sub(1).filter(|last| self.calls[*last].id.is_none());
         known.or_else(last)
     }
 }
 
 impl OpenCall {
-    /// Whether a piece that looks like one of this call begins another one.
+    /// Whether a piece that looks like one of this call starts another one.
     fn is_behind_me(&self, piece: &Piece<'_>) -> bool {
         if self.repeats(piece) {
             return false;
@@ -136,14 +137,14 @@ impl OpenCall {
         let has_other_id = matches!((&self.id, &piece.id), (Some(id), Some(other)) if id != other);
         let is_named = piece.name.is_some();
         let has_other_name = piece.name.as_ref().is_some_and(|name| *name != self.name);
-        // Ollama and Google number all calls 0. But there are also servers whose ids change from piece to
-        // piece: then only the first one has a name.
+        // Ollama and Google number all calls 0. But there are also servers whose ids change from
+        // piece to piece: then only the first piece has a name.
         (has_other_id && is_named)
             || (is_whole && begins_object && (is_named || piece.id.is_some()))
             || (has_other_name && !self.name.is_empty() && !self.may_be_more_of_name(piece))
     }
 
-    /// Some servers send the whole call once more when it is complete.
+    /// Some servers send the whole call again when it is complete.
     fn repeats(&self, piece: &Piece<'_>) -> bool {
         let same_place = piece.index.is_some() && piece.id.is_some();
         same_place
@@ -152,7 +153,7 @@ impl OpenCall {
             && piece.arguments == self.arguments
     }
 
-    /// A name may come in pieces too, as all strings of the format; but then the index says so.
+    /// A name may come in pieces too, like all strings of the format, but then the index says so.
     fn may_be_more_of_name(&self, piece: &Piece<'_>) -> bool {
         piece.index.is_some() && self.arguments.is_empty()
     }
@@ -175,7 +176,7 @@ impl OpenCall {
     }
 
     fn add_arguments(&mut self, arguments: &str) {
-        // Some gateways begin with an empty object that only holds the place.
+        // Some gateways start with an empty object as a placeholder.
         if self.arguments == "{}" && arguments.trim_ascii_start().starts_with('{') {
             self.arguments.clear();
             self.arguments_end = ObjectEnd::default();
@@ -219,7 +220,7 @@ mod tests {
     use crate::chat::ChatCompletions;
     use crate::testing::received;
 
-    /// Each list is the `tool_calls` of a chunk; the calls are expected as id, name and arguments.
+    /// Each list is the `tool_calls` of a chunk. The calls are expected as id, name and arguments.
     #[track_caller]
     fn check(chunks: &[Value], expected: &[(&str, &str, &str)]) {
         let chunk = |calls: &Value| {
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_may_start_anywhere() {
+    fn an_index_may_start_at_any_number() {
         check(
             &[
                 json!([at(3, whole("a", "f", "{"))]),
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn without_index_a_new_id_begins_a_call() {
+    fn without_an_index_a_new_id_starts_a_call() {
         check(
             &[
                 json!([whole("a", "f", "")]),
@@ -305,7 +306,7 @@ mod tests {
             ],
             &[("a", "f", "{}"), ("b", "f", "{}")],
         );
-        // The id tells to which call a piece belongs.
+        // The id tells which call a piece belongs to.
         check(
             &[
                 json!([whole("a", "f", "{"), whole("b", "g", "{")]),
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_are_missing_or_used_twice_become_unique() {
+    fn missing_and_repeated_ids_become_unique() {
         let same = [whole("a", "f", "{\"x\":1}"), whole("a", "f", "{\"x\":2}")];
         let expected = [("a", "f", "{\"x\":1}"), ("call_2", "f", "{\"x\":2}")];
         check(&[json!(same)], &expected);
@@ -380,13 +381,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_sent_once_more_is_one_call() {
+    fn a_call_that_is_sent_again_is_one_call() {
         let call = at(0, whole("a", "f", "{\"x\":1}"));
         check(&[json!([call]), json!([call])], &[("a", "f", "{\"x\":1}")]);
     }
 
     #[test]
-    fn an_empty_object_that_holds_the_place_gives_way() {
+    fn an_empty_placeholder_object_is_replaced() {
         check(
             &[
                 json!([at(0, whole("a", "f", "{}"))]),
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_form_counts_only_where_there_is_no_newer_one() {
+    fn the_older_form_is_used_only_without_the_newer_one() {
         let part = |part: Value| json!({"choices": [{"delta": part}]}).to_string();
         let old = |arguments: &str| json!({"name": "f", "arguments": arguments});
         let events = [

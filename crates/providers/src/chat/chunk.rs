@@ -1,5 +1,5 @@
-//! The shape of what a server sends. Servers agree on where things stand, but not on what stands there: the
-//! leaves are raw, and read as what they are.
+//! The structure of a server's events. Servers agree on the structure, but not on the types of
+//! values. So values are raw JSON, and parsed leniently.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,9 @@ use serde::de::{Deserializer, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::fault::{Category, Fault};
+use crate::fault::Fault;
+use crate::json::not_json;
+use crate::stream::wrong_format;
 
 /// One event of a stream, or a whole response.
 #[derive(Deserialize)]
@@ -20,7 +22,7 @@ pub(super) struct Chunk<'a> {
     pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    /// What this is; `error` at some servers.
+    /// The type of the event; `error` on some servers.
     #[serde(borrow)]
     object: Option<&'a RawValue>,
 }
@@ -34,7 +36,7 @@ pub(super) struct Choice<'a> {
     message: Option<Part<'a>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<&'a RawValue>,
-    /// Moonshot counts here.
+    /// Moonshot sends the usage here.
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -46,7 +48,7 @@ pub(super) struct Choice<'a> {
 pub(super) struct Part<'a> {
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
-    /// Stands in place of the content when a model of OpenAI does not want to answer.
+    /// Replaces the content when a model of OpenAI refuses to answer.
     #[serde(borrow)]
     pub(super) refusal: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -57,7 +59,7 @@ pub(super) struct Part<'a> {
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Vec<CallPart<'a>>>,
-    /// What there was before `tool_calls`.
+    /// The predecessor of `tool_calls`.
     #[serde(borrow)]
     function_call: Option<&'a RawValue>,
 }
@@ -85,30 +87,20 @@ pub(super) struct Function<'a> {
 
 impl<'a> Chunk<'a> {
     pub(super) fn parse(json: &'a str) -> Result<Chunk<'a>, Fault> {
-        serde_json::from_str(json).map_err(|error| {
-            // An error of form would repeat what the server sent.
-            let message = if error.is_data() {
-                strange_message().to_owned()
-            } else {
-                format!("what the server sent is no JSON: {error}")
-            };
-            Fault::new(Category::Unreadable, message)
-        })
+        // serde's error about other data would repeat what the server sent.
+        serde_json::from_str(json)
+            .map_err(|error| if error.is_data() { no_chat() } else { not_json(&error) })
     }
 
-    /// Whether all of it is an error.
+    /// Whether the event is an error.
     pub(super) fn is_error(&self) -> bool {
         self.error.is_some() || self.object.is_some_and(|object| object.get() == r#""error""#)
     }
 }
 
-/// JSON in which no answer was found.
-pub(super) fn strange() -> Fault {
-    Fault::new(Category::Unreadable, strange_message())
-}
-
-fn strange_message() -> &'static str {
-    "what the server sent is not in the form of Chat Completions"
+/// The fault for JSON without an answer.
+pub(super) fn no_chat() -> Fault {
+    wrong_format("the Chat Completions format")
 }
 
 impl<'a> Choice<'a> {
@@ -118,13 +110,13 @@ impl<'a> Choice<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The older form of a call. Where it is in no form at all, nothing is lost: nobody asks for it.
+    /// The older form of a call. If it is malformed, it is ignored: no request asks for it.
     pub(super) fn function_call(&self) -> Option<Function<'a>> {
         serde_json::from_str(self.function_call?.get()).ok()
     }
 }
 
-/// The text that a string holds; also a number's, since some servers have numbers for ids.
+/// The text of a string, or of a number: some servers use numbers as ids.
 pub(super) fn text_of<'a>(json: &'a RawValue) -> Option<Cow<'a, str>> {
     let json = json.get();
     match json.as_bytes().first()? {
@@ -134,8 +126,8 @@ pub(super) fn text_of<'a>(json: &'a RawValue) -> Option<Cow<'a, str>> {
     }
 }
 
-/// The text of a message's content: a string, or a list of parts of which some are text. Other parts are
-/// thinking, as Mistral sends it.
+/// The text of a message's content: a string, or a list of parts, some of which are text. Other
+/// parts are thinking, as Mistral sends it.
 pub(super) fn content_of(json: &RawValue) -> Option<Cow<'_, str>> {
     if !json.get().starts_with('[') {
         return text_of(json);
@@ -146,12 +138,12 @@ pub(super) fn content_of(json: &RawValue) -> Option<Cow<'_, str>> {
     Some(texts.collect::<String>().into())
 }
 
-/// The JSON of a call's arguments: most servers write it into a string, some as an object.
+/// The JSON of a call's arguments: most servers send it as a string, some as an object.
 pub(super) fn arguments_of(json: &RawValue) -> Cow<'_, str> {
     text_of(json).unwrap_or(Cow::Borrowed(json.get()))
 }
 
-/// A string in which half a surrogate pair does no harm: servers that count in UTF-16 cut pairs in two.
+/// A string in which half a surrogate pair is accepted: servers that count in UTF-16 split pairs.
 struct Text<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
@@ -187,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_is_read_as_what_it_is() {
+    fn values_are_parsed_by_their_type() {
         for (json, text) in [
             (r#""a""#, Some("a")),
             (r#""a\n\u00e9\ud83d\ude00""#, Some("a\né😀")),
@@ -216,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_an_object_are_its_json_to_the_letter() {
+    fn an_object_of_arguments_is_kept_byte_by_byte() {
         assert_eq!(arguments_of(&raw(r#""{\"a\":1}""#)), r#"{"a":1}"#);
         assert_eq!(
             arguments_of(&raw(r#"{"a": 12345678901234567890123}"#)),

@@ -1,20 +1,19 @@
-//! What a server sends, as a response.
+//! Decodes a response.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::calls::Calls;
-use super::chunk::{Choice, Chunk, Part, content_of, strange, text_of};
-use super::extras::Wanted;
+use super::chunk::{Choice, Chunk, Part, content_of, no_chat, text_of};
+use super::extras::ChatExtras;
 use super::reasoning::Reasoning;
 use crate::bounds::Bounds;
 use crate::fault::{Category, Fault};
 use crate::provider::Decode;
 use crate::response::{Response, Stop, Tokens};
+use crate::stream::OnText;
 
-type OnText<'a> = dyn FnMut(&str) + 'a;
-
-/// Puts one response together.
+/// Assembles one response.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     progress: Progress,
@@ -31,21 +30,22 @@ pub(super) struct Decoder {
 enum Progress {
     #[default]
     Nothing,
-    /// Something came, but nothing of this format.
+    /// Something arrived, but not in this format.
     Strange,
-    /// Something of this format, but nothing of an answer.
+    /// Something in this format arrived, but no part of an answer.
     Begun,
     Answered,
 }
 
-/// What the server said of the response's end.
+/// What the server has said about the end of the response.
 #[derive(Debug, Default)]
 struct End {
-    /// By a `finish_reason`.
+    /// From a `finish_reason`.
     stop: Option<Stop>,
-    /// The last choice has an empty `finish_reason`. Some servers end so; others have it in every chunk.
+    /// The last choice has an empty `finish_reason`. Some servers end responses like that; others
+    /// have it in every chunk.
     is_hinted: bool,
-    /// By `[DONE]`, or by not streaming at all.
+    /// `[DONE]` arrived, or the response was not streamed.
     is_done: bool,
 }
 
@@ -82,7 +82,7 @@ impl Decode for Decoder {
         }
         self.chunk(&chunk, on_text)?;
         self.end.is_done = true;
-        if self.progress == Progress::Answered { Ok(()) } else { Err(strange()) }
+        if self.progress == Progress::Answered { Ok(()) } else { Err(no_chat()) }
     }
 
     fn is_over(&self) -> bool {
@@ -92,7 +92,7 @@ impl Decode for Decoder {
     fn finish(self: Box<Self>) -> Result<Response, Fault> {
         match self.progress {
             Progress::Nothing => Err(Fault::no_answer()),
-            Progress::Strange => Err(strange()),
+            Progress::Strange => Err(no_chat()),
             Progress::Begun if self.end.is_done => Err(Fault::no_answer()),
             Progress::Begun => Err(Fault::broke_off()),
             Progress::Answered => {
@@ -117,7 +117,7 @@ impl Decoder {
             return Ok(());
         };
         self.advance(Progress::Begun);
-        // Only one is ever asked for.
+        // Requests only ask for one.
         match choices.first() {
             Some(choice) => self.choice(choice, on_text),
             None => Ok(()),
@@ -185,13 +185,14 @@ impl Decoder {
                 let message = "the server ended its answer with an error";
                 return Err(Fault::new(Category::Server, message));
             }
-            // `stop`, `tool_calls`, `function_call`, `eos`, and what a server may think of: it ended.
+            // `stop`, `tool_calls`, `function_call`, `eos`, and whatever a server invents: the
+            // response ended.
             _ => Stop::Complete,
         });
         Ok(())
     }
 
-    /// Servers that count more than once count up.
+    /// Servers that report usage more than once report growing numbers.
     fn count(&mut self, usage: Option<&RawValue>) {
         let usage = usage.and_then(|json| serde_json::from_str::<Value>(json.get()).ok());
         self.tokens = usage.as_ref().and_then(tokens_of).or(self.tokens);
@@ -204,18 +205,18 @@ impl Decoder {
     }
 
     fn into_response(self, stop: Stop) -> Response {
-        let mut wanted = Wanted::default();
+        let mut kept = ChatExtras::default();
         if !self.calls.is_empty() {
-            self.reasoning.move_into(&mut wanted);
+            self.reasoning.move_into(&mut kept);
         }
         let (calls, wanted_calls) = self.calls.finish(stop);
-        wanted.calls = wanted_calls;
+        kept.calls = wanted_calls;
         let Decoder { text, tokens, .. } = self;
-        Response { text, calls, extras: wanted.into_extras(), stop, tokens }
+        Response { text, calls, extras: kept.into_extras(), stop, tokens }
     }
 }
 
-/// An error that came where an answer should.
+/// An error in place of an answer.
 fn error_of(data: &str) -> Fault {
     let error = serde_json::from_str(data).unwrap_or_else(|_| Value::from(data));
     Fault::from_error(None, &error)
@@ -283,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn a_response_ends_by_its_reason_or_by_the_last_event() {
+    fn a_response_ends_with_its_reason_or_the_last_event() {
         let done = "[DONE]".to_owned();
         check(&[said("a"), said("b"), ended("stop"), done.clone()], "ab", 0, Stop::Complete);
         check(&[said("a"), ended("stop")], "a", 0, Stop::Complete);
         check(&[said("a"), done.clone()], "a", 0, Stop::Complete);
         check(&[called("{}"), ended("stop")], "", 1, Stop::Complete);
         check(&[called("{"), ended("length")], "", 1, Stop::Length);
-        // Cut off before its arguments, it must not become a call without any.
+        // Cut off before its arguments, it must not become a call without arguments.
         let cut = receive(&[called(""), ended("length")]).unwrap();
         assert_eq!(cut.calls[0].arguments, "");
         check(&[said("a"), ended("content_filter")], "a", 0, Stop::Blocked);
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_reason_ends_a_response_whose_calls_are_whole() {
+    fn an_empty_reason_ends_a_response_with_complete_calls() {
         check(&[said("a"), ended("")], "a", 0, Stop::Complete);
         check(&[called("{}")], "", 1, Stop::Complete);
         for events in [vec![called("{")], vec![called("")], vec![ended(""), said("a")]] {
@@ -308,13 +309,13 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_end_broke_off() {
+    fn a_response_without_an_end_broke_off() {
         assert_eq!(receive(&[said("a")]), Err(Fault::broke_off()));
         assert_eq!(receive(&[r#"{"choices":[]}"#.to_owned()]), Err(Fault::broke_off()));
     }
 
     #[test]
-    fn nothing_is_no_answer() {
+    fn an_empty_stream_is_no_answer() {
         for events in [&[][..], &["[DONE]"], &["", " "], &[r#"{"choices":[]}"#, "[DONE]"]] {
             let message = "the server ended its stream without an answer";
             check_fault(events, Category::Server, message);
@@ -322,20 +323,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_this_format_is_unreadable() {
-        let strange = "what the server sent is not in the form of Chat Completions";
+    fn another_format_is_unreadable() {
+        let wrong = "the server's response is not in the Chat Completions format";
         for event in ["{}", "7", "[]", r#"{"choices":"a"}"#, r#"{"type":"message_start"}"#] {
-            check_fault(&[event], Category::Unreadable, strange);
+            check_fault(&[event], Category::Unreadable, wrong);
         }
-        let message = "what the server sent is no JSON: expected value at line 1 column 1";
+        let message = "the server did not send JSON: expected value at line 1 column 1";
         check_fault(&["<html>"], Category::Unreadable, message);
-        let message =
-            "what the server sent is no JSON: EOF while parsing a list at line 1 column 12";
+        let message = "the server did not send JSON: EOF while parsing a list at line 1 column 12";
         check_fault(&[r#"{"choices":["#], Category::Unreadable, message);
     }
 
     #[test]
-    fn an_error_inside_a_stream_is_sorted() {
+    fn an_error_inside_a_stream_is_classified() {
         let overloaded = r#"{"error":{"message":"Overloaded","code":503}}"#;
         check_fault(&[&said("a"), overloaded], Category::Server, "Overloaded");
         let limit =
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn content_in_its_forms_is_text_and_reasoning_is_not() {
+    fn all_forms_of_content_are_text_and_reasoning_is_not() {
         let delta = |delta: Value| json!({"choices": [{"delta": delta}]}).to_string();
         let events = [
             delta(json!({"role": "assistant", "content": null})),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_back_is_kept_with_calls() {
+    fn extras_are_kept_with_calls() {
         let call = |id: &str| {
             let extra = json!({"google": {"thought_signature": id}});
             json!({"id": id, "function": {"name": "f", "arguments": "{}"}, "extra_content": extra})
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_counted_wherever_they_stand() {
+    fn token_counts_are_found_in_all_positions() {
         let usage = json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11,
             "prompt_tokens_details": {"cached_tokens": 4}});
         let tokens = Tokens { input: 9, output: 2, cache_read: Some(4), cache_write: None };
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_response_is_read_as_well() {
+    fn a_response_that_was_not_streamed_is_decoded() {
         let call =
             json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
         let body = json!({"choices": [{"finish_reason": "length", "message": {"content": "t", "tool_calls": [call]}}]});
@@ -430,7 +430,7 @@ mod tests {
         let response = received_whole(&ChatCompletions, &body.to_string()).unwrap();
         assert_eq!(response.stop, Stop::Complete);
         for body in [r#"{"status":"ok"}"#, r#"{"choices":[]}"#, "7"] {
-            assert_eq!(received_whole(&ChatCompletions, body), Err(strange()));
+            assert_eq!(received_whole(&ChatCompletions, body), Err(no_chat()));
         }
         let error = received_whole(&ChatCompletions, r#"{"error":{"message":"no","code":400}}"#);
         assert_eq!(error, Err(Fault::new(Category::Refused, "no")));

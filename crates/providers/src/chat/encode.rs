@@ -1,24 +1,24 @@
-//! What a model may see, as a request.
+//! Encodes a request.
 //!
-//! The body is written from front to back, one message after another, and what was written is never touched
-//! again: so a request is a prefix of the next one, and a long log costs no more than its bytes. What may
-//! change from one request to the next stands behind the messages.
+//! The body is written from front to back, one message after another, and written bytes never
+//! change. So a request is a prefix of the next one, and a long log costs no more than its bytes.
+//! Whatever can change between two requests comes after the messages.
 
 use ikigai_conversation::ToolCall;
 use serde::Serialize;
 use serde_json::json;
 
-use super::extras::Wanted;
+use super::extras::ChatExtras;
 use crate::call_ids::{CallIds, IdRule};
 use crate::entries::{Answer, Entry, entries, is_blank, prompt};
 use crate::request::{Request, Tool, ToolUse};
 use crate::wire_call::{wire_arguments, wire_name};
 
-/// Stands where a user has to speak and nobody did: between two answers, since servers refuse them in a row,
-/// and at the end.
+/// Used where a user message is required and the log has none: between two answers, since servers
+/// refuse two in a row, and at the end.
 const GO_ON: &str = "Go on.";
 
-/// Stands for a result without anything in it, which some servers refuse.
+/// Replaces an empty result, which some servers refuse.
 const EMPTY: &str = "(empty)";
 
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
@@ -61,7 +61,7 @@ impl Body {
         serde_json::to_writer(&mut self.bytes, value).expect("texts and lists always become JSON");
     }
 
-    /// A further field of an object, whose value is JSON already.
+    /// Another field of an object, whose value is already JSON.
     fn field(&mut self, name: &str, json: &str) {
         self.raw(",");
         self.json(name);
@@ -70,7 +70,7 @@ impl Body {
     }
 }
 
-/// Who speaks in a message.
+/// The role of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     System,
@@ -93,7 +93,7 @@ impl Role {
 /// Writes the messages.
 struct Messages<'b> {
     body: &'b mut Body,
-    /// Who spoke in the last message that was written.
+    /// The role of the last message.
     last: Option<Role>,
     ids: CallIds,
 }
@@ -114,13 +114,13 @@ impl<'b> Messages<'b> {
                 Entry::Result { output, .. } => self.result(output),
             }
         }
-        // A model answers to somebody.
+        // A model always answers a user.
         if !matches!(self.last, Some(Role::User | Role::Tool)) {
             self.say(Role::User, GO_ON);
         }
     }
 
-    /// Writes a response. Text that cannot be seen is worth a message only if there are calls.
+    /// Writes a response. Blank text becomes a message only if there are calls.
     fn answer(&mut self, answer: &Answer<'_>) {
         let has_calls = !answer.calls.is_empty();
         if !has_calls && is_blank(answer.text) {
@@ -138,20 +138,20 @@ impl<'b> Messages<'b> {
 
     fn calls(&mut self, answer: &Answer<'_>) {
         self.begin(Role::Assistant);
-        // Not null where there is no text: llama-cpp-python for example refuses that.
+        // Not null if there is no text: llama-cpp-python, for example, refuses that.
         self.body.raw(r#","content":"#);
         self.body.json(answer.text);
-        let wanted = answer.extras.map(Wanted::read).unwrap_or_default();
-        wanted.message_fields().for_each(|(field, json)| self.body.field(field, json));
+        let kept = answer.extras.map(ChatExtras::read).unwrap_or_default();
+        kept.message_fields().for_each(|(field, json)| self.body.field(field, json));
         self.body.raw(r#","tool_calls":["#);
         for (position, call) in answer.calls.iter().enumerate() {
             self.body.raw(if position > 0 { "," } else { "" });
-            self.call(call, &wanted);
+            self.call(call, &kept);
         }
         self.body.raw("]}");
     }
 
-    fn call(&mut self, call: &ToolCall, wanted: &Wanted) {
+    fn call(&mut self, call: &ToolCall, kept: &ChatExtras) {
         self.body.raw(r#"{"id":"#);
         self.body.json(self.ids.call(call.tool_call_id.as_str()));
         self.body.raw(r#","type":"function","function":{"name":"#);
@@ -159,9 +159,7 @@ impl<'b> Messages<'b> {
         self.body.raw(r#","arguments":"#);
         self.body.json(&*wire_arguments(&call.arguments));
         self.body.raw("}");
-        wanted
-            .call_fields(&call.tool_call_id)
-            .for_each(|(field, json)| self.body.field(field, json));
+        kept.call_fields(&call.tool_call_id).for_each(|(field, json)| self.body.field(field, json));
         self.body.raw("}");
     }
 
@@ -201,7 +199,7 @@ mod tests {
         answer, call, extras, from_field, glob_tool, messages, result, sent, sent_for,
     };
 
-    /// The messages that are sent for a log, one in a line.
+    /// The messages that are sent for a log, one per line.
     #[track_caller]
     fn check(news: impl IntoIterator<Item = NewMessage>, expected: &[&str]) {
         let body = sent(&ChatCompletions, "m", &[], news);
@@ -210,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_stands_behind_the_messages() {
+    fn fields_that_may_change_follow_the_messages() {
         let log = messages("0/", 1, [NewMessage::system("p"), NewMessage::user("u")]);
         let send =
             |tools: &[Tool], tool_use| sent_for(&ChatCompletions, "m", tools, tool_use, &log);
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn two_answers_never_follow_each_other_and_none_is_last() {
+    fn no_two_answers_are_adjacent_and_none_is_last() {
         check(
             [NewMessage::user("u"), answer("a", "r1"), answer("b", "r2")],
             &[
@@ -272,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_left_out_where_it_can_be() {
+    fn blank_text_is_omitted_where_possible() {
         check(
             [
                 NewMessage::system(" "),
@@ -290,9 +288,9 @@ mod tests {
         );
     }
 
-    /// The line that waits for a text had moved into the next one.
+    /// The identity line that precedes a text used to move into the next text.
     #[test]
-    fn who_a_model_is_stays_where_it_was_said() {
+    fn an_identity_stays_in_its_position() {
         let identity = r#"{"role":"user","content":"[You are agent 0/]"}"#;
         check([NewMessage::user(" ")], &[identity]);
         let next = r#"{"role":"user","content":"u"}"#;
@@ -300,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_stands_only_at_the_beginning() {
+    fn a_prompt_is_only_at_the_start() {
         check(
             [NewMessage::system("p"), NewMessage::user("u"), NewMessage::system("q")],
             &[
@@ -311,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn names_ids_and_arguments_are_what_servers_take() {
+    fn names_ids_and_arguments_are_valid() {
         check(
             [
                 NewMessage::user("u"),
@@ -330,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn extras_of_this_format_go_back_with_calls() {
+    fn extras_of_this_format_are_sent_back_with_calls() {
         let own = extras(
             r#"{"chat_completions":{"reasoning_content":"h\u006d","calls":{"a":{"extra_content":{"n":1.0}}}}}"#,
         );

@@ -1,8 +1,8 @@
-//! What goes back to a server with a response that has calls: as the extras
+//! What is sent back to a server with a response that has calls, kept as the extras
 //! `{"chat_completions":{"reasoning_content":"…","calls":{"call_1":{"extra_content":{…}}}}}`.
 //!
-//! DeepSeek and OpenRouter want their reasoning back while calls are being made, Google the signature that
-//! stands in a call. Responses without calls go back without any of it: there it is only dead weight, and
+//! DeepSeek and OpenRouter require their reasoning back during tool use, and Google the signature
+//! inside a call. Nothing is sent back with responses without calls: it would be useless there, and
 //! some servers refuse it.
 
 use std::collections::BTreeMap;
@@ -11,21 +11,21 @@ use ikigai_conversation::{Extras, ToolCallId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The most that is kept of one response, since it is sent with every later request. What is longer is
-/// dropped: a server that insists on it will say so.
+/// The limit for one response, since extras are sent with every later request. Longer ones are
+/// dropped: a server that requires them will say so.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;
 
-/// The fields of a response's message, as they came.
+/// The fields of a response's message, unchanged.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Wanted {
+pub(super) struct ChatExtras {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_content: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_details: Option<Box<RawValue>>,
-    /// By the ids that the log has.
+    /// By the ids in the log.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) calls: BTreeMap<String, WantedCall>,
 }
@@ -38,23 +38,23 @@ pub(super) struct WantedCall {
     pub(super) extra_content: Option<Box<RawValue>>,
 }
 
-/// The extras of a response whose calls have got other ids: `renamed` has the new ones by the old. Extras of another
-/// format know no ids.
+/// The extras of a response whose calls got new ids. `renamed` maps the old ids to the new ones.
+/// Extras of another format contain no ids.
 pub(crate) fn rename_calls(extras: Extras, renamed: &BTreeMap<String, String>) -> Extras {
-    let mut wanted = Wanted::read(&extras);
-    let calls = std::mem::take(&mut wanted.calls).into_iter();
+    let mut kept = ChatExtras::read(&extras);
+    let calls = std::mem::take(&mut kept.calls).into_iter();
     let rename = |id: String| renamed.get(&id).cloned().unwrap_or(id);
-    wanted.calls = calls.map(|(id, call)| (rename(id), call)).collect();
-    wanted.into_extras().unwrap_or(extras)
+    kept.calls = calls.map(|(id, call)| (rename(id), call)).collect();
+    kept.into_extras().unwrap_or(extras)
 }
 
 #[derive(Serialize, Deserialize)]
 struct Envelope {
-    chat_completions: Wanted,
+    chat_completions: ChatExtras,
 }
 
-impl Wanted {
-    /// What goes into the log, if there is anything.
+impl ChatExtras {
+    /// The extras for the log, if there are any.
     pub(super) fn into_extras(self) -> Option<Extras> {
         let is_empty = self.message_fields().next().is_none() && self.calls.is_empty();
         if is_empty {
@@ -64,8 +64,8 @@ impl Wanted {
         if json.len() > MAX_BYTES { None } else { Extras::parse(&json).ok() }
     }
 
-    /// Nothing of extras that are another format's.
-    pub(super) fn read(extras: &Extras) -> Wanted {
+    /// Empty for extras of another format.
+    pub(super) fn read(extras: &Extras) -> ChatExtras {
         let envelope = serde_json::from_str::<Envelope>(extras.as_json());
         envelope.map(|envelope| envelope.chat_completions).unwrap_or_default()
     }
@@ -97,9 +97,9 @@ mod tests {
     use crate::testing::extras;
 
     #[test]
-    fn what_is_kept_goes_back_to_the_letter() {
+    fn extras_are_sent_back_byte_by_byte() {
         let json = r#"{"chat_completions":{"reasoning_content":"\u0061","calls":{"c":{"extra_content":{"n":1.10}}}}}"#;
-        let kept = Wanted::read(&extras(json));
+        let kept = ChatExtras::read(&extras(json));
         assert_eq!(
             kept.message_fields().collect::<Vec<_>>(),
             [("reasoning_content", r#""\u0061""#)]
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn extras_of_another_form_are_nothing() {
+    fn malformed_extras_are_ignored() {
         for json in [
             "null",
             "7",
@@ -121,14 +121,14 @@ mod tests {
             r#"{"chat_completions":{"calls":7}}"#,
             r#"{"chat_completions":{"reasoning":null}}"#,
         ] {
-            assert_eq!(Wanted::read(&extras(json)).into_extras(), None, "{json}");
+            assert_eq!(ChatExtras::read(&extras(json)).into_extras(), None, "{json}");
         }
     }
 
     #[test]
-    fn too_much_is_not_kept() {
+    fn long_extras_are_not_kept() {
         let json = serde_json::to_string(&"x".repeat(MAX_BYTES)).unwrap();
         let reasoning = RawValue::from_string(json).ok();
-        assert_eq!(Wanted { reasoning, ..Wanted::default() }.into_extras(), None);
+        assert_eq!(ChatExtras { reasoning, ..ChatExtras::default() }.into_extras(), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Where a JSON object ends that comes in pieces.
+//! Finds the end of a JSON object that arrives in pieces.
 
-/// Follows a text byte by byte, so that asking whether it is a whole object costs nothing.
+/// Follows a text byte by byte, so that checking whether it is a complete object costs nothing.
 #[derive(Debug, Default)]
 pub(super) struct ObjectEnd {
     place: Place,
-    /// Brackets that are open, of both sorts.
+    /// How many brackets of both kinds are open.
     depth: usize,
     escaped: bool,
 }
@@ -15,14 +15,14 @@ enum Place {
     Before,
     Inside,
     InString,
-    /// Behind the last bracket, with nothing but white space since.
+    /// After the last bracket, with only white space since.
     Behind,
-    /// It was no object, or something follows it.
+    /// Not an object, or something follows it.
     Lost,
 }
 
 impl ObjectEnd {
-    /// Whether all that came is one object, from its first bracket to its last.
+    /// Whether the text so far is one object, from its first bracket to its last.
     pub(super) fn is_reached(&self) -> bool {
         self.place == Place::Behind
     }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_never_ends() {
+    fn other_json_never_ends() {
         for text in ["", " ", "[]", "null", "x{}", "{}{}", "{}x", "\"{}\""] {
             check(text, false);
         }

@@ -1,13 +1,13 @@
-//! What a model thought before it answered, as some servers want it back.
+//! The reasoning of a model, as some servers require it back.
 
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::extras::{MAX_BYTES, Wanted};
+use super::extras::{ChatExtras, MAX_BYTES};
 
-/// The reasoning of one response so far. Servers name it differently, and some send it twice; what goes back
-/// is what came.
+/// The reasoning of one response so far. Servers name it differently, and some send it twice. The
+/// fields that arrived are sent back.
 #[derive(Debug, Default)]
 pub(super) struct Reasoning {
     /// `reasoning_content`: DeepSeek, llama.cpp, vLLM and others.
@@ -16,7 +16,7 @@ pub(super) struct Reasoning {
     plain: String,
     /// `reasoning_details`: OpenRouter.
     details: Vec<Value>,
-    /// All that came, kept or not.
+    /// Counts everything that arrived, kept or not.
     bytes: usize,
 }
 
@@ -42,14 +42,14 @@ impl Reasoning {
         }
     }
 
-    /// Puts the fields into what goes back.
-    pub(super) fn move_into(self, wanted: &mut Wanted) {
+    /// Adds the fields to the extras.
+    pub(super) fn move_into(self, kept: &mut ChatExtras) {
         if self.bytes > MAX_BYTES {
             return;
         }
-        wanted.reasoning_content = raw_unless(self.content.is_empty(), &self.content);
-        wanted.reasoning = raw_unless(self.plain.is_empty(), &self.plain);
-        wanted.reasoning_details = raw_unless(self.details.is_empty(), &self.details);
+        kept.reasoning_content = raw_unless(self.content.is_empty(), &self.content);
+        kept.reasoning = raw_unless(self.plain.is_empty(), &self.plain);
+        kept.reasoning_details = raw_unless(self.details.is_empty(), &self.details);
     }
 
     fn has_room(&mut self, bytes: usize) -> bool {
@@ -57,7 +57,8 @@ impl Reasoning {
         self.bytes <= MAX_BYTES
     }
 
-    /// A block of details comes in pieces, and its signature is over all of it: it goes back whole.
+    /// A block of details arrives in pieces, and its signature covers all of
+    /// it, so it is sent back whole.
     fn add_detail(&mut self, detail: Value) {
         match self.details.last_mut() {
             Some(last) if is_next_piece(last, &detail) => grow(last, detail),
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     fn kept(reasoning: Reasoning) -> [Option<String>; 3] {
-        let mut kept = Wanted::default();
+        let mut kept = ChatExtras::default();
         reasoning.move_into(&mut kept);
         [kept.reasoning_content, kept.reasoning, kept.reasoning_details]
             .map(|field| field.map(|json| json.get().to_owned()))
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_that_came_are_kept_under_their_names() {
+    fn received_fields_are_kept_under_their_names() {
         let mut reasoning = Reasoning::default();
         reasoning.add_content("a\n");
         reasoning.add_content("b");
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_details_that_came_in_pieces_is_whole_again() {
+    fn pieces_of_a_block_of_details_are_joined() {
         let pieces = [
             r#"[{"type":"reasoning.text","text":"a","index":0,"signature":null}]"#,
             r#"[{"type":"reasoning.text","text":"b","index":0,"format":"f"}]"#,
@@ -140,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn details_of_another_form_do_no_harm() {
+    fn malformed_details_are_ignored() {
         assert_eq!(details(&["7", "{}", "\"x\"", "[]"]), None);
         assert_eq!(details(&["[1]", "[null]"]).as_deref(), Some("[1,null]"));
     }
 
     #[test]
-    fn too_much_reasoning_is_dropped_as_a_whole() {
+    fn long_reasoning_is_dropped_completely() {
         let mut reasoning = Reasoning::default();
         reasoning.add_plain("x");
         reasoning.add_content(&"y".repeat(MAX_BYTES));

@@ -1,4 +1,4 @@
-//! The address of a server: what is connected to, and what of it a person may see.
+//! The address of a server, with and without its secrets.
 
 use std::net::IpAddr;
 
@@ -10,14 +10,14 @@ use super::login;
 
 /// A base address.
 pub(super) struct Address {
-    /// With a user's name and password, if there are any; requests carry them in a header.
+    /// With a user name and password, if there are any. Requests send them in a header.
     url: Url,
     shown: String,
     secrets: Vec<Secret>,
 }
 
 impl Address {
-    /// None if it is not of a web server.
+    /// `None` if it is not an HTTP address.
     pub(super) fn parse(base_url: &str) -> Option<Address> {
         let url = Url::parse(base_url.trim()).ok()?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -28,23 +28,23 @@ impl Address {
         Some(Address { url, shown, secrets })
     }
 
-    /// As a person may see it.
+    /// The address without secrets.
     pub(super) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// What a server may repeat of it, and nobody may see.
+    /// The secrets in it, which a server may repeat.
     pub(super) fn secrets(&self) -> &[Secret] {
         &self.secrets
     }
 
-    /// Whether it is on this machine.
+    /// Whether it is this machine.
     pub(super) fn is_loopback(&self) -> bool {
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
     }
 
-    /// Whether it needs no certificates.
+    /// Whether connections need no certificates.
     pub(super) fn is_plain(&self) -> bool {
         self.url.scheme() == "http"
     }
@@ -60,7 +60,7 @@ impl Address {
     }
 }
 
-/// Any address without what may be secret in it.
+/// An address without anything that may be secret.
 pub(super) fn shown(url: &str) -> String {
     match Url::parse(url) {
         Ok(mut url) => {
@@ -73,7 +73,7 @@ pub(super) fn shown(url: &str) -> String {
 }
 
 fn strip(url: &mut Url) {
-    // They fail for addresses that have no host, and so no login.
+    // They only fail for addresses without a host, which have no login either.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_go_behind_the_base() {
+    fn paths_are_appended_to_the_base() {
         check_join("http://a:1/v1", "/chat/completions", "http://a:1/v1/chat/completions");
         check_join("http://a/v1/", "models", "http://a/v1/models");
         check_join("http://a", "/v1/messages", "http://a/v1/messages");
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_are_none() {
+    fn other_addresses_are_refused() {
         for text in ["", "a", "ftp://a", "file:///a", "http://", "http://a b/"] {
             assert!(Address::parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn this_machine_is_known() {
+    fn loopback_addresses_are_recognized() {
         let is_loopback = |base| Address::parse(base).unwrap().is_loopback();
         assert!(is_loopback("http://127.0.0.1:8080/v1"));
         assert!(is_loopback("http://localhost/v1"));

@@ -1,8 +1,8 @@
-//! Connections, and whose certificates are believed.
+//! Connections, and which certificates they trust.
 //!
-//! The root certificates are built in: the client is there at once, and works on a machine without a store
-//! of its own. A server that they do not vouch for gets a second chance with the machine's store, which
-//! knows the certificates that a company adds.
+//! Root certificates are built in, so the client starts fast and works on machines without a
+//! certificate store. If they do not include the issuer of a server's certificate, the client tries
+//! the machine's store, which contains certificates added by a company.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,24 +19,24 @@ use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 use crate::fault::{Category, Fault};
 
 use super::address::Address;
-use super::trouble;
+use super::transport_fault;
 
-/// Makes the HTTP client when it is needed, and another one where that does not do.
+/// Creates the HTTP client on first use, and another one if its certificates are not enough.
 pub(super) struct Connector {
     trust: Trust,
     is_loopback: bool,
     connect: Duration,
-    /// The first one.
+    /// The first client.
     own: OnceLock<reqwest::Client>,
-    /// The one that believes the machine's store. From the first time that it was needed it is the only one.
+    /// The client that trusts the machine's store. Once it was needed, only this one is used.
     system: OnceLock<reqwest::Client>,
 }
 
-/// Whom a connection believes.
+/// Which certificates a connection trusts.
 #[derive(Debug, Clone)]
 enum Trust {
-    /// Nobody needs to vouch for a server that is asked in the clear.
-    Nobody,
+    /// An unencrypted connection needs no certificates.
+    NotNeeded,
     BuiltIn,
     BuiltInAndFile(PathBuf),
 }
@@ -48,7 +48,7 @@ impl Connector {
         connect: Duration,
     ) -> Connector {
         let trust = match certificates {
-            _ if address.is_some_and(Address::is_plain) => Trust::Nobody,
+            _ if address.is_some_and(Address::is_plain) => Trust::NotNeeded,
             Some(file) => Trust::BuiltInAndFile(file),
             None => Trust::BuiltIn,
         };
@@ -56,13 +56,13 @@ impl Connector {
         Connector { trust, is_loopback, connect, own: OnceLock::new(), system: OnceLock::new() }
     }
 
-    /// The same with another patience, and connections of its own.
+    /// The same with another connect timeout and its own connections.
     pub(super) fn with_patience(&self, connect: Duration) -> Connector {
         let (trust, is_loopback) = (self.trust.clone(), self.is_loopback);
         Connector { trust, is_loopback, connect, own: OnceLock::new(), system: OnceLock::new() }
     }
 
-    /// The client, made now if this is the first time.
+    /// The client, created on first use.
     pub(super) fn http(&self) -> Result<&reqwest::Client, Fault> {
         if let Some(http) = self.system.get().or_else(|| self.own.get()) {
             return Ok(http);
@@ -72,7 +72,7 @@ impl Connector {
         Ok(self.own.get_or_init(|| http))
     }
 
-    /// Sends a request and returns the head of what comes back.
+    /// Sends a request and returns the head of the response.
     pub(super) async fn send(
         &self,
         shown: &str,
@@ -80,23 +80,24 @@ impl Connector {
     ) -> Result<reqwest::Response, Fault> {
         let sent = self.http()?.execute(copy(request)).await;
         let sent = match sent {
-            Err(error) if trouble::is_unknown_issuer(&error) => match self.fall_back() {
+            Err(error) if transport_fault::is_unknown_issuer(&error) => match self.fall_back() {
                 Some(system) => system.execute(copy(request)).await,
                 None => Err(error),
             },
             sent => sent,
         };
-        sent.map_err(|error| trouble::unreachable(shown, &error))
+        sent.map_err(|error| transport_fault::unreachable(shown, &error))
     }
 
-    /// A client that asks the machine's store, unless that was so already or somebody chose whom to believe.
+    /// A client that uses the machine's store, unless it was used already or the user chose
+    /// certificates.
     fn fall_back(&self) -> Option<&reqwest::Client> {
         if self.system.get().is_some() || !matches!(self.trust, Trust::BuiltIn) {
             return None;
         }
-        // The one thing that this way of building takes from the process; a second time changes nothing.
+        // rustls needs a process-wide provider here. Setting it again has no effect.
         let _ = ring::default_provider().install_default();
-        // It fails where the machine has no store.
+        // It fails on machines without a store.
         let system = self.builder().build().ok()?;
         Some(self.system.get_or_init(|| system))
     }
@@ -104,14 +105,15 @@ impl Connector {
     fn builder(&self) -> reqwest::ClientBuilder {
         let builder = reqwest::Client::builder()
             .connect_timeout(self.connect)
-            // A key must not travel to where its provider points.
+            // A key must not follow a redirect.
             .redirect(Policy::none())
-            // Retries are counted and shown here, not hidden below.
+            // Retries are counted and shown by the caller, not hidden in the library.
             .retry(reqwest::retry::never())
             .user_agent(concat!("ikigai/", env!("CARGO_PKG_VERSION")));
         match self.is_loopback {
-            // No proxy stands between a machine and itself. For the rest, `HTTPS_PROXY` and its like hold:
-            // the library reads them, since there is no other way to get all their rules right.
+            // Loopback connections use no proxy. Otherwise `HTTPS_PROXY` and similar
+            // variables apply: the library reads them, since that is the only way to
+            // get all their rules right.
             true => builder.no_proxy(),
             false => builder,
         }
@@ -122,7 +124,7 @@ impl Trust {
     fn tls(&self) -> Result<ClientConfig, Fault> {
         let mut roots = RootCertStore::empty();
         match self {
-            Trust::Nobody => {}
+            Trust::NotNeeded => {}
             Trust::BuiltIn => add_built_in(&mut roots),
             Trust::BuiltInAndFile(file) => {
                 add_built_in(&mut roots);

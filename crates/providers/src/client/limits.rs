@@ -1,19 +1,21 @@
-//! How long, and how often.
+//! Limits for time and retries.
 
 use std::time::Duration;
 
-/// What a client bears. There is no limit to the whole: a long answer is a good one as long as it comes.
+/// The limits of a client. There is none for the whole response: a long one is fine as long as it
+/// makes progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Until there is a connection. Ten seconds: three lost packets of a slow line, no more.
+    /// For connecting. Ten seconds: enough for three lost packets on a slow line.
     pub connect: Duration,
-    /// Until the answer begins. Five minutes: a model on one's own machine reads a long prompt that slowly.
+    /// Until the response starts. Five minutes: a local model reads a long prompt that slowly.
     pub first_byte: Duration,
-    /// Between two pieces of an answer. Two minutes: a model that thinks sends signs of life more often.
+    /// Between two pieces of a response. Two minutes: a model that thinks
+    /// sends signs of life more often.
     pub idle: Duration,
-    /// How often a request is made again.
+    /// How often a request is retried.
     pub retries: u32,
-    /// Before the first retry; it doubles with each.
+    /// Before the first retry. It doubles with each one.
     pub first_delay: Duration,
 }
 

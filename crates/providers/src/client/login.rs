@@ -1,11 +1,11 @@
-//! A name and password in an address: every form in which a server may repeat them.
+//! A name and password in an address: all forms in which a server may repeat them.
 
 use reqwest::Url;
 
 use crate::secret::Secret;
 
-/// What must not be shown of an address: its password as it is written and as it is meant, and both parts as
-/// they are sent. Without a password the name is a token.
+/// The secrets of an address: its password as written and decoded, and both parts as they are sent.
+/// Without a password the name is a token.
 pub(super) fn secrets(url: &Url) -> Vec<Secret> {
     let (name, password) = (url.username(), url.password());
     let secret = password.unwrap_or(name);
@@ -17,7 +17,7 @@ pub(super) fn secrets(url: &Url) -> Vec<Secret> {
     [secret.to_owned(), meant, base64(&sent)].map(Secret::new).to_vec()
 }
 
-/// The bytes that `%40` and its like stand for.
+/// Decodes `%40` and the like.
 fn decode(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -38,7 +38,7 @@ fn decode(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// In the alphabet of HTTP's header, with its padding.
+/// Base64 with padding, as in the HTTP header.
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Which models a server has; whether it is there at all.
+//! Lists a server's models, which also shows whether it is reachable.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use crate::fault::{Category, Fault, scrub};
 
-use super::arriving::read_document;
-use super::{Client, trouble};
+use super::body::read_document;
+use super::{Client, transport_fault};
 
-/// Somebody waits and looks at the screen: an answer that takes longer is one, too.
+/// The user is waiting at the screen, so a timeout is an answer too.
 const CONNECT: Duration = Duration::from_secs(2);
 const TIME: Duration = Duration::from_secs(5);
 
@@ -20,13 +20,14 @@ const MOST_NAMES: usize = 1000;
 const NAME_LIMIT: usize = 200;
 
 impl Client {
-    /// The names of the models that the server has, in its order. It is asked once, with little patience.
+    /// The names of the server's models, in its order. The request is not
+    /// retried, and has a short timeout.
     ///
     /// # Errors
-    /// When there is no server, it refuses, or its answer is no list.
+    /// If the server cannot be reached, refuses, or does not send a list.
     pub async fn models(&self) -> Result<Vec<String>, Fault> {
         let names = timeout(TIME, self.ask_for_models()).await;
-        let names = names.unwrap_or_else(|_| Err(trouble::stalled(self.shown(), TIME)));
+        let names = names.unwrap_or_else(|_| Err(transport_fault::stalled(self.shown(), TIME)));
         match names {
             Ok(names) => Ok(names.into_iter().map(|name| self.cut_secrets(name)).collect()),
             Err(fault) => Err(self.without_secrets(fault)),
@@ -37,7 +38,8 @@ impl Client {
         let connector = self.connector.with_patience(CONNECT);
         let path = self.provider.models_path();
         let request = self.request(&connector, Method::GET, path)?.build();
-        let request = request.map_err(|error| trouble::unreachable(self.shown(), &error))?;
+        let request =
+            request.map_err(|error| transport_fault::unreachable(self.shown(), &error))?;
         let answer = connector.send(self.shown(), &request).await?;
         if !answer.status().is_success() {
             return Err(self.refusal(answer).await);
@@ -50,7 +52,8 @@ impl Client {
     }
 }
 
-/// The names in a list of models: `data` with `id` in most formats, `models` with `name` in Google's.
+/// The names in a list of models: `data` with `id` in most formats, `models` with `name` in
+/// Google's.
 fn names(body: &[u8]) -> Option<Vec<String>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let list = body.get("data").or_else(|| body.get("models"))?.as_array()?;
@@ -81,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_has_no_names() {
+    fn other_json_has_no_names() {
         for body in ["", "<html>", "[]", "{}", r#"{"data":{}}"#, "null"] {
             check(body, None);
         }
     }
 
     #[test]
-    fn a_list_is_bounded() {
+    fn the_length_of_a_list_is_limited() {
         let body =
             serde_json::json!({"data": vec![serde_json::json!({"id": "x".repeat(999)}); 2000]});
         let names = names(body.to_string().as_bytes()).unwrap();

@@ -1,34 +1,34 @@
-//! Which sort of fault a server's error is. Servers agree on neither the form nor the status, so its names
-//! are asked first, then its words, then the status.
+//! Classifies the errors of servers. Servers agree on neither the structure nor the status, so
+//! error codes are checked first, then the message, then the status.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::complaint::Complaint;
-use super::words::{page_text, page_title, scrub};
+use super::sanitize::{page_text, page_title, scrub};
+use super::server_error::ServerError;
 use super::{Category, Fault};
 
-/// Characters of a server's words that are kept; with the status and a hint around them a message stays
-/// below 500.
-const WORDS: usize = 400;
+/// The limit for a server's message in characters. With the status and a hint around it, our
+/// message stays below 500.
+const MESSAGE_LIMIT: usize = 400;
 
 const WRONG_PATH: &str = " (is the provider's base_url right?)";
 
 impl Fault {
-    /// What an error means that the server wrote as JSON: the body of a response with this status, or what
-    /// came in the middle of a stream, which has none.
+    /// The fault for an error that the server sent as JSON: the body of a response with this
+    /// status, or an event in a stream, which has no status.
     pub fn from_error(status: Option<u16>, body: &Value) -> Fault {
-        let complaint = Complaint::read(body);
-        let known_status = status.or(complaint.status);
-        let category = category_of(known_status, &complaint);
+        let server_error = ServerError::read(body);
+        let known_status = status.or(server_error.status);
+        let category = category_of(known_status, &server_error);
         let is_wrong_path = known_status == Some(404) && category == Category::Refused;
         let hint = if is_wrong_path { WRONG_PATH } else { "" };
-        let message = message(status, &complaint.message, hint);
-        Fault { category, message, retry_after: complaint.retry_after }
+        let message = message(status, &server_error.message, hint);
+        Fault { category, message, retry_after: server_error.retry_after }
     }
 
-    /// What a status that is no success means; its body may be anything.
+    /// The fault for an error status, whatever the body is.
     pub fn from_status(status: u16, body: &[u8], retry_after: Option<Duration>) -> Fault {
         let mut fault = match serde_json::from_slice(body) {
             Ok(json) => Fault::from_error(Some(status), &json),
@@ -38,7 +38,7 @@ impl Fault {
         fault
     }
 
-    /// A redirect. It is not followed: the key would go to somebody it was not meant for.
+    /// A redirect. It is not followed, because the key would go to another server.
     pub fn from_redirect(status: u16, location: Option<&str>) -> Fault {
         let to = location.map_or_else(String::new, |location| format!(" to {location}"));
         let words = format!("redirects{to}, which is not followed");
@@ -46,7 +46,7 @@ impl Fault {
     }
 }
 
-/// A page is written by whatever stands before the server, so only the status counts.
+/// A web page is written by some proxy in front of the server, so only the status counts.
 fn from_text(status: u16, text: &str) -> Fault {
     let text = text.trim_start();
     if !text.starts_with('<') {
@@ -62,7 +62,7 @@ fn from_text(status: u16, text: &str) -> Fault {
 }
 
 fn message(status: Option<u16>, words: &str, hint: &str) -> String {
-    let words = scrub(words, WORDS);
+    let words = scrub(words, MESSAGE_LIMIT);
     match status {
         Some(status) if words.is_empty() => format!("HTTP {status}{hint}"),
         Some(status) => format!("HTTP {status}: {words}{hint}"),
@@ -71,17 +71,17 @@ fn message(status: Option<u16>, words: &str, hint: &str) -> String {
     }
 }
 
-fn category_of(status: Option<u16>, complaint: &Complaint) -> Category {
-    let by_name = complaint.names.iter().find_map(|name| category_of_name(name));
+fn category_of(status: Option<u16>, server_error: &ServerError) -> Category {
+    let by_name = server_error.names.iter().find_map(|name| category_of_name(name));
     by_name
-        .or_else(|| category_of_words(status, &complaint.message.to_lowercase()))
+        .or_else(|| category_of_words(status, &server_error.message.to_lowercase()))
         .or_else(|| status.map(category_of_status))
-        .or_else(|| complaint.names.iter().find_map(|name| category_of_vague_name(name)))
-        // In a stream that had begun: the request was accepted, so it is the server that failed.
+        .or_else(|| server_error.names.iter().find_map(|name| category_of_vague_name(name)))
+        // In a stream: the request had been accepted, so the server failed.
         .unwrap_or(Category::Server)
 }
 
-/// Names that mean the same everywhere, whatever the status is.
+/// Codes that mean the same everywhere, whatever the status is.
 fn category_of_name(name: &str) -> Option<Category> {
     Some(match name {
         "insufficient_quota"
@@ -103,7 +103,7 @@ fn category_of_name(name: &str) -> Option<Category> {
     })
 }
 
-/// Names that say no more than a status does. They count where there is none.
+/// Codes that say no more than a status. They count if there is none.
 fn category_of_vague_name(name: &str) -> Option<Category> {
     Some(match name {
         "authentication_error"
@@ -121,10 +121,10 @@ fn category_of_vague_name(name: &str) -> Option<Category> {
     })
 }
 
-/// What only the text tells. `words` are in lower case.
+/// Faults that only the message reveals. `words` is in lower case.
 fn category_of_words(status: Option<u16>, words: &str) -> Option<Category> {
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
-    // A limit per minute is also called a quota, and passes: only money does not come back by itself.
+    // A limit per minute is also called a quota, but it passes. Only missing credit does not.
     if says(&[
         "insufficient_quota",
         "credit balance",
@@ -177,7 +177,7 @@ fn category_of_status(status: u16) -> Category {
         402 => Category::Quota,
         413 => Category::ContextTooLong,
         429 => Category::RateLimit,
-        // The server gave up waiting for itself or for a lock: providers document both as passing.
+        // The server timed out or waited for a lock: providers document both as temporary.
         500.. => Category::Server,
         _ => Category::Refused,
     }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn openai_errors_are_sorted() {
+    fn openai_errors_are_classified() {
         let error = openai("invalid_request_error", "invalid_api_key", "Incorrect API key");
         check(401, error, Category::KeyRefused, "HTTP 401: Incorrect API key");
         let error = openai("insufficient_quota", "insufficient_quota", "You exceeded your quota");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn anthropic_errors_are_sorted() {
+    fn anthropic_errors_are_classified() {
         let error = anthropic("overloaded_error", "Overloaded");
         check(529, error.clone(), Category::Server, "HTTP 529: Overloaded");
         check(None, error, Category::Server, "Overloaded");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn google_errors_are_sorted_alone_and_in_a_list() {
+    fn google_errors_are_classified_alone_and_in_a_list() {
         let error = google(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota");
         let message = "HTTP 429: You exceeded your current quota";
         check(429, error.clone(), Category::RateLimit, message);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_inside_a_google_error_is_a_wish_to_be_left_alone() {
+    fn the_delay_in_a_google_error_is_respected() {
         let mut error = google(429, "RESOURCE_EXHAUSTED", "Slow down");
         error["error"]["details"] = json!([
             {"@type": "type.googleapis.com/google.rpc.Help"},
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_llama_cpp_are_sorted() {
+    fn errors_of_llama_cpp_are_classified() {
         let words = "request (20031 tokens) exceeds the available context size (8192 tokens), try \
                      increasing it";
         let error = json!({"error": {"code": 400, "message": words,
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_give_their_words() {
+    fn messages_are_found_in_other_structures() {
         check(400, json!({"error": "no"}), Category::Refused, "HTTP 400: no");
         check(None, json!({"error": "no"}), Category::Server, "no");
         check(422, json!({"detail": "no"}), Category::Refused, "HTTP 422: no");
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_are_no_json_are_sorted_by_status() {
+    fn bodies_that_are_not_json_are_classified_by_status() {
         check_text(500, "", Category::Server, "HTTP 500");
         check_text(402, "", Category::Quota, "HTTP 402");
         check_text(403, "", Category::KeyRefused, "HTTP 403");
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_says_where_to() {
+    fn a_redirect_names_its_target() {
         let fault = Fault::from_redirect(307, Some("https://b/"));
         let message = "HTTP 307: redirects to https://b/, which is not followed";
         assert_eq!(fault, Fault::new(Category::Refused, message));

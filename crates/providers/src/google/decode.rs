@@ -1,4 +1,4 @@
-//! From the chunks of a `streamGenerateContent` stream to a response.
+//! Decodes the chunks of a `streamGenerateContent` stream.
 
 use serde_json::{Value, json};
 
@@ -6,35 +6,24 @@ use super::signatures::{FORMAT, Mark};
 use crate::bounds::Bounds;
 use crate::entries::is_blank;
 use crate::fault::{Category, Fault};
-use crate::given_ids::GivenIds;
 use crate::json::parse;
-use crate::kept::{Kept, Placed};
 use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
+use crate::stream::{OnText, Progress, read_data};
+use crate::unique_ids::UniqueIds;
 
-type OnText<'a> = dyn FnMut(&str) + 'a;
-
-/// Puts one response together.
+/// Assembles one response.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     progress: Progress,
     text: String,
     calls: Vec<Call>,
-    ids: GivenIds,
-    marks: Vec<Placed<Mark>>,
+    ids: UniqueIds,
+    marks: Vec<PlacedBlock<Mark>>,
     stop: Option<Stop>,
     tokens: Option<Tokens>,
     bounds: Bounds,
-}
-
-/// How far the stream has come.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    #[default]
-    Nothing,
-    /// Chunks came, but none that this format has.
-    Strange,
-    Begun,
 }
 
 impl Decode for Decoder {
@@ -44,31 +33,23 @@ impl Decode for Decoder {
         data: &str,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<(), Fault> {
-        // Not of this format, but gateways that speak several end all their streams with it.
-        if data.trim() == "[DONE]" {
-            return Ok(());
+        match read_data(data)? {
+            Some(chunk) => self.chunk(&chunk, on_text),
+            None => Ok(()),
         }
-        self.chunk(&parse(data.as_bytes())?, on_text)
     }
 
     fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
         match parse(body)? {
-            // What a stream is when it is not asked for as events.
+            // The form of a stream without `alt=sse`.
             Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.chunk(chunk, on_text)),
             chunk => self.chunk(&chunk, on_text),
         }
     }
 
     fn finish(self: Box<Self>) -> Result<Response, Fault> {
-        match (self.progress, self.stop) {
-            (Progress::Nothing, _) => Err(Fault::no_answer()),
-            (Progress::Strange, _) => Err(Fault::new(
-                Category::Unreadable,
-                "what the server sent is not of Google's format",
-            )),
-            (Progress::Begun, None) => Err(Fault::broke_off()),
-            (Progress::Begun, Some(stop)) => Ok(self.into_response(stop)),
-        }
+        let stop = self.progress.finish(self.stop, "Google's format")?;
+        Ok(self.into_response(stop))
     }
 }
 
@@ -81,11 +62,7 @@ impl Decoder {
             return Err(blocked(reason, &chunk["promptFeedback"]["blockReasonMessage"]));
         }
         let fields = ["candidates", "usageMetadata", "promptFeedback", "modelVersion"];
-        let is_known = fields.iter().any(|field| !chunk[field].is_null());
-        self.progress = match self.progress {
-            Progress::Nothing | Progress::Strange if !is_known => Progress::Strange,
-            Progress::Nothing | Progress::Strange | Progress::Begun => Progress::Begun,
-        };
+        self.progress.advance(fields.iter().any(|field| !chunk[field].is_null()));
         self.tokens = tokens(&chunk["usageMetadata"]).or(self.tokens);
         let candidate = &chunk["candidates"][0];
         let parts = candidate["content"]["parts"].as_array();
@@ -96,7 +73,7 @@ impl Decoder {
     }
 
     fn part(&mut self, part: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
-        // A summary of the model's thoughts: no part of the answer.
+        // A summary of the model's thoughts, which is not part of the answer.
         if part["thought"] == true {
             return Ok(());
         }
@@ -135,7 +112,7 @@ impl Decoder {
             self.mark(Mark::Call { signature: signature.to_owned() }, signature.len())?;
         }
         let name = call["name"].as_str().unwrap_or_default().to_owned();
-        // A call comes whole, so that without arguments it has none.
+        // Calls arrive whole, so a call without arguments has none.
         let arguments = match &call["args"] {
             Value::Null => "{}".to_owned(),
             arguments => arguments.to_string(),
@@ -150,7 +127,7 @@ impl Decoder {
     fn mark(&mut self, block: Mark, bytes: usize) -> Result<(), Fault> {
         self.bounds.add_part()?;
         self.bounds.add_bytes(bytes)?;
-        self.marks.push(Placed { text: self.text.len(), calls: self.calls.len(), block });
+        self.marks.push(PlacedBlock { text: self.text.len(), calls: self.calls.len(), block });
         Ok(())
     }
 
@@ -162,7 +139,7 @@ impl Decoder {
             "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
                 Stop::Blocked
             }
-            // The model wrote a call that the server could not read. Next time it may do better.
+            // The model wrote a call that the server could not parse. A retry may succeed.
             "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" => {
                 return Err(failed(reason, candidate));
             }
@@ -178,7 +155,7 @@ impl Decoder {
         Response {
             text: self.text,
             calls: self.calls,
-            extras: Kept { model: None, blocks: self.marks }.into_extras(FORMAT),
+            extras: StoredBlocks { model: None, blocks: self.marks }.into_extras(FORMAT),
             stop,
             tokens: self.tokens,
         }
@@ -196,14 +173,14 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     })
 }
 
-/// The prompt itself was not let through.
+/// The fault for a prompt that was blocked.
 fn blocked(reason: &str, message: &Value) -> Fault {
     let words = message.as_str().unwrap_or("the prompt was not let through");
     let message = format!("{words} ({reason})");
     Fault::from_error(None, &json!({ "error": { "code": "content_filter", "message": message } }))
 }
 
-/// The answer ended for a reason that is neither the model's nor the person's.
+/// The response ended for a reason that neither the model nor the user has caused.
 fn failed(reason: &str, candidate: &Value) -> Fault {
     let words = candidate["finishMessage"].as_str().unwrap_or("the server ended the answer");
     let message = format!("{words} ({reason})");
@@ -212,41 +189,18 @@ fn failed(reason: &str, candidate: &Value) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::ToolCallId;
-
     use super::*;
     use crate::google::Google;
-    use crate::testing::{extras, received, received_whole};
+    use crate::testing::{
+        check_fault, check_response, complete, extras, received_call, received_whole,
+    };
 
     const HI: &str = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"totalTokenCount":9},"modelVersion":"gemini-3.8-flash","responseId":"x"}"#;
     const STOP: &str = r#"{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"thoughtsTokenCount":3,"cachedContentTokenCount":4,"totalTokenCount":14}}"#;
 
     fn plain(text: &str) -> Response {
-        Response {
-            text: text.to_owned(),
-            calls: Vec::new(),
-            extras: None,
-            stop: Stop::Complete,
-            tokens: Some(Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None }),
-        }
-    }
-
-    fn a_call(id: &str, name: &str, arguments: &str) -> Call {
-        let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        Call { id: ToolCallId::new(id), name, arguments }
-    }
-
-    #[track_caller]
-    fn check(chunks: &[&str], expected: &Response) {
-        let (response, text) = received(&Google, chunks);
-        assert_eq!(response.as_ref(), Ok(expected));
-        assert_eq!(text, expected.text, "what was passed on");
-    }
-
-    #[track_caller]
-    fn check_fault(chunks: &[&str], category: Category, message: &str) {
-        let (response, _) = received(&Google, chunks);
-        assert_eq!(response, Err(Fault::new(category, message)));
+        let tokens = Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None };
+        complete(text, Some(tokens))
     }
 
     fn chunk(parts: &str) -> String {
@@ -254,38 +208,38 @@ mod tests {
     }
 
     #[test]
-    fn a_text_comes_with_what_it_cost_and_without_thoughts() {
-        check(&[HI, HI, STOP], &plain("hihi"));
+    fn a_text_comes_with_token_counts_and_without_thoughts() {
+        check_response(&Google, &[HI, HI, STOP], &plain("hihi"));
         let thought = chunk(r#"{"text":"**Thinking**","thought":true},{"inlineData":{}}"#);
-        check(&[&thought, HI, STOP, "[DONE]"], &plain("hi"));
+        check_response(&Google, &[&thought, HI, STOP, "[DONE]"], &plain("hi"));
     }
 
     #[test]
-    fn calls_come_whole_with_and_without_ids() {
+    fn calls_are_decoded_with_and_without_ids() {
         let calls = chunk(
             r#"{"functionCall":{"id":"f1","name":"glob","args":{"z":1,"a":[1.5]}}},{"functionCall":{"name":"wait"}},{"functionCall":{"id":"f1","name":"x","args":{}}}"#,
         );
         let expected = vec![
-            a_call("f1", "glob", r#"{"z":1,"a":[1.5]}"#),
-            a_call("call_2", "wait", "{}"),
-            a_call("call_3", "x", "{}"),
+            received_call("f1", "glob", r#"{"z":1,"a":[1.5]}"#),
+            received_call("call_2", "wait", "{}"),
+            received_call("call_3", "x", "{}"),
         ];
-        check(&[&calls, STOP], &Response { calls: expected, ..plain("") });
+        check_response(&Google, &[&calls, STOP], &Response { calls: expected, ..plain("") });
     }
 
     #[test]
-    fn signatures_are_kept_with_their_places() {
+    fn signatures_are_kept_with_their_positions() {
         let signed = chunk(
             r#"{"text":"cde","thoughtSignature":"t"},{"functionCall":{"name":"glob","args":{}},"thoughtSignature":"c"}"#,
         );
         let last = chunk(r#"{"text":"","thoughtSignature":"e"}"#);
         let kept = r#"{"google":{"blocks":[{"text":2,"calls":0,"block":{"on":"text","signature":"t"}},{"text":5,"calls":0,"block":{"on":"end"}},{"text":5,"calls":0,"block":{"on":"call","signature":"c"}},{"text":5,"calls":1,"block":{"on":"text","signature":"e"}},{"text":5,"calls":1,"block":{"on":"end"}}]}}"#;
         let expected = Response {
-            calls: vec![a_call("call_1", "glob", "{}")],
+            calls: vec![received_call("call_1", "glob", "{}")],
             extras: Some(extras(kept)),
             ..plain("hicde")
         };
-        check(&[HI, &signed, &last, STOP], &expected);
+        check_response(&Google, &[HI, &signed, &last, STOP], &expected);
     }
 
     #[test]
@@ -299,35 +253,35 @@ mod tests {
             ("OTHER", Stop::Complete),
         ] {
             let end = STOP.replace("STOP", reason);
-            check(&[HI, &end], &Response { stop, ..plain("hi") });
+            check_response(&Google, &[HI, &end], &Response { stop, ..plain("hi") });
         }
         let malformed = r#"{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: print("}]}"#;
         let words = "Malformed function call: print( (MALFORMED_FUNCTION_CALL)";
-        check_fault(&[HI, malformed], Category::Server, words);
+        check_fault(&Google, &[HI, malformed], Category::Server, words);
         let other = STOP.replace("STOP", "OTHER");
-        check_fault(&[&other], Category::Server, "the server ended the answer (OTHER)");
+        check_fault(&Google, &[&other], Category::Server, "the server ended the answer (OTHER)");
     }
 
     #[test]
     fn a_prompt_that_was_blocked_is_a_fault() {
         let blocked = r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":9}}"#;
         let words = "the prompt was not let through (PROHIBITED_CONTENT)";
-        check_fault(&[blocked], Category::Blocked, words);
+        check_fault(&Google, &[blocked], Category::Blocked, words);
     }
 
     #[test]
-    fn a_stream_that_is_not_complete_is_a_fault() {
-        check_fault(&[HI], Category::Network, "the stream broke off");
+    fn an_incomplete_stream_is_a_fault() {
+        check_fault(&Google, &[HI], Category::Network, "the stream broke off");
         let nothing = "the server ended its stream without an answer";
-        check_fault(&[], Category::Server, nothing);
-        let strange = "what the server sent is not of Google's format";
-        check_fault(&[r#"{"choices":[]}"#, "[1]"], Category::Unreadable, strange);
+        check_fault(&Google, &[], Category::Server, nothing);
+        let wrong = "the server's response is not in Google's format";
+        check_fault(&Google, &[r#"{"choices":[]}"#, "[1]"], Category::Unreadable, wrong);
         let error = r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#;
-        check_fault(&[HI, error], Category::Server, "Overloaded");
+        check_fault(&Google, &[HI, error], Category::Server, "Overloaded");
     }
 
     #[test]
-    fn a_response_that_was_not_streamed_is_taken_whole() {
+    fn a_response_that_was_not_streamed_is_decoded() {
         let list = format!("[{HI},{STOP}]");
         assert_eq!(received_whole(&Google, &list), Ok(plain("hi")));
         let one = STOP.replace(r#"{"text":""}"#, r#"{"text":"hi"}"#);
@@ -341,9 +295,9 @@ mod tests {
     fn a_response_has_limits() {
         let call = chunk(r#"{"functionCall":{"name":"x"}}"#);
         let many = vec![call.as_str(); 1_001];
-        check_fault(&many, Category::Unreadable, "the response has more than 1000 parts");
+        check_fault(&Google, &many, Category::Unreadable, "the response has more than 1000 parts");
         let long = chunk(&format!(r#"{{"text":"{}"}}"#, "x".repeat(4 * 1024 * 1024)));
         let long = vec![long.as_str(); 9];
-        check_fault(&long, Category::Unreadable, "the response is longer than 32 MiB");
+        check_fault(&Google, &long, Category::Unreadable, "the response is longer than 32 MiB");
     }
 }

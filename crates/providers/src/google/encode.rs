@@ -1,4 +1,4 @@
-//! From what a model may see to the body of a `generateContent` request.
+//! Encodes a `generateContent` request.
 
 use ikigai_conversation::ToolCall;
 use serde::Serialize;
@@ -9,17 +9,17 @@ use super::signatures::{Mark, marks};
 use crate::call_ids::{CallIds, IdRule, is_word_byte};
 use crate::entries::{Answer, Entry, entries, is_blank, prompt};
 use crate::json::{body, raw};
-use crate::kept::Piece;
 use crate::request::{Request, Tool, ToolUse};
+use crate::stored_blocks::Piece;
 use crate::wire_call::{is_json, wire_arguments, wire_name};
 
 const ID_RULE: IdRule = IdRule { max_bytes: 64, allows: is_word_byte };
 
-/// Stands where the API insists on a user's word and the log has none.
+/// Used where the API requires a user message and the log has none.
 const GO_ON: &str = "Go on.";
 
-/// What Google gives out as a signature for calls that another model made: without any, models since Gemini 3
-/// refuse the request.
+/// Google's official placeholder for the signature of a call that another model made. Models since
+/// Gemini 3 refuse requests with unsigned calls.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
@@ -78,7 +78,7 @@ struct Function<'a> {
 
 impl Function<'_> {
     fn of(tool: &Tool) -> Function<'_> {
-        // The API refuses an object without properties.
+        // The API refuses an object schema without properties.
         let has_any = tool.parameters["properties"].as_object().is_some_and(|all| !all.is_empty());
         Function {
             name: &tool.name,
@@ -96,7 +96,8 @@ struct Content {
     kind: Kind,
 }
 
-/// What a content holds. Results stand alone: the API counts them against the calls before them.
+/// The kind of a content. Results are separate: the API compares their number with that of the
+/// calls before them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Said,
@@ -136,7 +137,7 @@ impl Part {
     }
 }
 
-/// Puts the contents together: those of one kind that follow one another are one.
+/// Assembles the contents: consecutive ones of the same kind are merged.
 struct Contents<'a> {
     model: &'a str,
     contents: Vec<Content>,
@@ -181,7 +182,7 @@ impl<'a> Contents<'a> {
     fn parts_of(&mut self, pieces: Vec<Piece<'a, Mark>>) -> Vec<Part> {
         let mut parts = Vec::new();
         let mut for_call = None;
-        // The signature of a text that has begun, and what has come of it.
+        // The signature of the current text, and the text so far.
         let mut signed: Option<(String, String)> = None;
         let mut is_first_call = true;
         for piece in pieces {
@@ -208,7 +209,7 @@ impl<'a> Contents<'a> {
         parts
     }
 
-    /// What stands in for a signature that is not there. Only the first call of a response must have one.
+    /// The placeholder for a missing signature. Only the first call of a response needs one.
     fn stand_in(&self, is_first_call: bool) -> Option<String> {
         (is_first_call && wants_signatures(self.model)).then(|| NO_SIGNATURE.to_owned())
     }
@@ -232,14 +233,14 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// Whether a model refuses calls without a signature: every Gemini since the third. Names without a number stand
-/// for the newest.
+/// Whether a model refuses calls without a signature: every Gemini since version 3. A name without
+/// a number stands for the latest.
 fn wants_signatures(model: &str) -> bool {
     let Some((_, version)) = model.rsplit_once("gemini-") else { return false };
     !version.starts_with(['1', '2'])
 }
 
-/// A result as an object, which the API wants.
+/// The result as an object, which the API requires.
 fn object(output: &str) -> Box<RawValue> {
     if output.trim_ascii_start().starts_with('{') && is_json(output) {
         return raw(output.to_owned());
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_in_this_order() {
+    fn the_fields_of_a_request_are_in_this_order() {
         let bare = Tool {
             name: "agents".to_owned(),
             description: "Who is there".to_owned(),
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_stands_behind_the_contents() {
+    fn fields_that_may_change_follow_the_contents() {
         let log = messages("0/", 1, [hi()]);
         let tools = [glob_tool()];
         let auto = sent_for(&Google, "m", &tools, ToolUse::Auto, &log);
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn results_stand_alone_behind_their_calls() {
+    fn results_are_in_a_content_after_their_calls() {
         check(
             "gemini-2.5-pro",
             [
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_begins_and_ends_with_the_user() {
+    fn a_request_starts_and_ends_with_the_user() {
         check(
             "m",
             [hi(), answer("a", "r1")],
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_go_back_on_their_parts() {
+    fn signatures_are_sent_back_on_their_parts() {
         let signed = r#"{"google":{"blocks":[{"text":2,"calls":0,"block":{"on":"text","signature":"t"}},{"text":5,"calls":0,"block":{"on":"end"}},{"text":6,"calls":0,"block":{"on":"call","signature":"c"}},{"text":6,"calls":2,"block":{"on":"text","signature":"e"}},{"text":6,"calls":2,"block":{"on":"end"}}]}}"#;
         check(
             "gemini-3.8-flash",
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_others_have_what_stands_in_for_a_signature() {
+    fn calls_of_other_models_have_a_placeholder_signature() {
         let log = || {
             [
                 hi(),
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_that_do_not_fit_are_left_out() {
+    fn signatures_that_do_not_fit_are_omitted() {
         let plain = [hi(), answer("ok", "r1"), NewMessage::user("so?")];
         let expected = sent(&Google, "m", &[], plain);
         for signed in [

@@ -1,28 +1,28 @@
-//! The signatures on a response's parts, which the API wants back on the same parts.
+//! The signatures on parts of a response, which the API requires back on the same parts.
 //!
-//! They go back to every Gemini, whichever made them: the API asks for what it sent as it sent it, and a request
-//! often names a model otherwise than the response does.
+//! They are sent to every Gemini, whichever one made them: the API requires parts unchanged, and
+//! the name of a model in a request often differs from the one in the response.
 
 use ikigai_conversation::Extras;
 use serde::{Deserialize, Serialize};
 
-use crate::kept::{Kept, Placed};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
 
-/// What this format's extras are called.
+/// The key of this format in the extras.
 pub(super) const FORMAT: &str = "google";
 
-/// What stands at a place of a response.
+/// A mark at a position in a response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "on", rename_all = "snake_case")]
 pub(super) enum Mark {
-    /// The call behind it is signed.
+    /// The next call is signed.
     Call { signature: String },
-    /// A signed text begins, which may be empty. It must not be joined with one that is not.
+    /// The start of a signed text, which may be empty. It must not be joined with unsigned text.
     Text { signature: String },
-    /// A signed text ends.
+    /// The end of a signed text.
     End,
 }
 
-pub(super) fn marks(extras: Option<&Extras>) -> Option<Vec<Placed<Mark>>> {
-    Kept::from_extras(extras, FORMAT).map(|kept| kept.blocks)
+pub(super) fn marks(extras: Option<&Extras>) -> Option<Vec<PlacedBlock<Mark>>> {
+    StoredBlocks::from_extras(extras, FORMAT).map(|kept| kept.blocks)
 }

@@ -1,10 +1,10 @@
-//! What one item of a response's output holds.
+//! The content of an item in a response's output.
 
 use serde_json::Value;
 
 use super::items::{Reasoning, Summary};
 
-/// An item, by its sort.
+/// The content of an item, by its type.
 #[derive(Debug)]
 pub(super) enum Content {
     Message {
@@ -17,7 +17,7 @@ pub(super) enum Content {
         arguments: String,
     },
     Reasoning(Reasoning),
-    /// Of a tool that runs at the server, or of a later version.
+    /// For a tool that runs on the server, or from a later version of the API.
     Ignored,
 }
 
@@ -53,7 +53,7 @@ impl Content {
         matches!(self, Content::Call { .. })
     }
 
-    /// Tells whether another content is of the same sort.
+    /// A function that tells whether another content has the same type.
     pub(super) fn sort(&self) -> fn(&Content) -> bool {
         match self {
             Content::Message { .. } => Content::is_message,
@@ -63,8 +63,8 @@ impl Content {
         }
     }
 
-    /// Takes what the item is at its end, which says more than its pieces did. Gives back the text that had not
-    /// come before.
+    /// Completes the content from the item's final state, which contains more than its pieces.
+    /// Returns the text that is new.
     pub(super) fn complete(&mut self, done: Content) -> Option<&str> {
         match (self, done) {
             (Content::Message { phase, text }, Content::Message { phase: last, text: whole }) => {
@@ -105,13 +105,13 @@ impl Content {
     }
 }
 
-/// The texts of a list of parts: of a message's content, refusals included, or of a summary.
+/// The text of a list of parts: of a message's content, including refusals, or of a summary.
 fn texts(parts: &Value) -> impl Iterator<Item = &str> {
     let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
     parts.iter().filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()))
 }
 
-/// Arguments as they came; some servers send an object instead of its text.
+/// Arguments as received. Some servers send an object instead of its text.
 pub(super) fn written(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),

@@ -1,50 +1,43 @@
-//! From the events of a Responses stream to a response.
+//! Decodes the events of a Responses stream.
 
 use serde_json::Value;
 
 use super::content::{Content, written};
 use super::items::{FORMAT, Mark};
 use crate::bounds::Bounds;
-use crate::fault::{Category, Fault};
-use crate::given_ids::GivenIds;
+use crate::fault::Fault;
 use crate::json::parse;
-use crate::kept::{Kept, Placed};
 use crate::provider::Decode;
 use crate::response::{Call, Response, Stop, Tokens};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
+use crate::stream::{OnText, Progress, read_event, wrong_format};
+use crate::unique_ids::UniqueIds;
 
-type OnText<'a> = dyn FnMut(&str) + 'a;
+/// The name of the format in errors.
+const FORMAT_NAME: &str = "the Responses format";
 
-/// Puts one response together.
+/// Assembles one response.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     progress: Progress,
     model: Option<String>,
-    /// In the order in which they began.
+    /// In the order in which they started.
     items: Vec<Item>,
-    /// Set by the event that ends the stream.
+    /// Set by the final event.
     stop: Option<Stop>,
     tokens: Option<Tokens>,
     bounds: Bounds,
 }
 
-/// How far the stream has come.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    #[default]
-    Nothing,
-    /// Events came, but none that this format has.
-    Strange,
-    Begun,
-}
-
 /// An item of the response's output.
 #[derive(Debug)]
 struct Item {
-    /// Its place in the output. Some servers leave it out, and others give an item a new id with every event.
+    /// Its position in the output. Some servers omit it, and others give an item a new id with
+    /// every event.
     index: Option<u64>,
     id: Option<String>,
     content: Content,
-    /// Whether its end has come.
+    /// Whether its final event has arrived.
     is_done: bool,
 }
 
@@ -55,41 +48,28 @@ impl Decode for Decoder {
         data: &str,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<(), Fault> {
-        // Not of this format, but gateways that speak several end all their streams with it.
-        if data.trim() == "[DONE]" {
-            return Ok(());
-        }
-        let data = parse(data.as_bytes())?;
-        let name = data["type"].as_str().or(event).unwrap_or_default();
-        if name == "error" || data["error"].is_object() {
-            return Err(Fault::from_error(None, &data));
-        }
-        self.progress = match self.progress {
-            Progress::Nothing | Progress::Strange if !name.starts_with("response.") => {
-                Progress::Strange
-            }
-            Progress::Nothing | Progress::Strange | Progress::Begun => Progress::Begun,
-        };
-        self.known_event(name, &data, on_text)
+        let Some((name, data)) = read_event(event, data)? else { return Ok(()) };
+        self.progress.advance(name.starts_with("response."));
+        self.known_event(&name, &data, on_text)
     }
 
     fn whole(&mut self, body: &[u8], on_text: &mut dyn FnMut(&str)) -> Result<(), Fault> {
         let response = parse(body)?;
         if !response["output"].is_array() {
             let is_error = !response["error"].is_null();
-            return Err(if is_error { Fault::from_error(None, &response) } else { strange() });
+            return Err(if is_error {
+                Fault::from_error(None, &response)
+            } else {
+                wrong_format(FORMAT_NAME)
+            });
         }
-        self.progress = Progress::Begun;
+        self.progress = Progress::Started;
         self.end("", &response, on_text)
     }
 
     fn finish(self: Box<Self>) -> Result<Response, Fault> {
-        match (self.progress, self.stop) {
-            (Progress::Nothing, _) => Err(Fault::no_answer()),
-            (Progress::Strange, _) => Err(strange()),
-            (Progress::Begun, None) => Err(Fault::broke_off()),
-            (Progress::Begun, Some(stop)) => Ok(self.into_response(stop)),
-        }
+        let stop = self.progress.finish(self.stop, FORMAT_NAME)?;
+        Ok(self.into_response(stop))
     }
 }
 
@@ -136,7 +116,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The item that an event is about; if the event does not say, the last one of its sort that is open.
+    /// The item that an event is about. If the event does not say, the last open one of its type.
     fn position(&self, data: &Value, is_of_sort: fn(&Content) -> bool) -> Option<usize> {
         let index = data["output_index"].as_u64();
         let id = data["item_id"].as_str().or(data["item"]["id"].as_str());
@@ -155,7 +135,7 @@ impl Decoder {
         self.bounds.add_bytes(delta.len())?;
         let position = match self.position(data, Content::is_message) {
             Some(position) => position,
-            // Not announced; it is a message all the same.
+            // It was not announced, but it is a message.
             None => {
                 let id = data["item_id"].as_str().map(str::to_owned);
                 let index = data["output_index"].as_u64();
@@ -183,7 +163,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes arguments that came whole, after the pieces.
+    /// Handles complete arguments, which follow their pieces.
     fn set_arguments(&mut self, data: &Value) -> Result<(), Fault> {
         let whole = written(&data["arguments"]);
         if let Some(position) = self.position(data, Content::is_call)
@@ -196,7 +176,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes an item as it is at its end, which says more than its pieces did.
+    /// Handles the final state of an item, which contains more than its pieces.
     fn end_item(&mut self, data: &Value, on_text: &mut OnText<'_>) -> Result<(), Fault> {
         let done = Content::of(&data["item"]);
         let Some(position) = self.position(data, done.sort()) else {
@@ -211,7 +191,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes what the last event says of the whole response.
+    /// Handles the final event, which describes the whole response.
     fn end(
         &mut self,
         event: &str,
@@ -225,7 +205,7 @@ impl Decoder {
         if let Some(model) = response["model"].as_str() {
             self.model = Some(model.to_owned());
         }
-        // Some servers stream no items, and send them all at the end.
+        // Some servers do not stream items, and send all of them at the end.
         if self.items.is_empty()
             && let Some(output) = response["output"].as_array()
         {
@@ -252,7 +232,7 @@ impl Decoder {
             stop,
             tokens: self.tokens,
         };
-        let mut ids = GivenIds::default();
+        let mut ids = UniqueIds::default();
         let mut blocks = Vec::new();
         for item in self.items {
             let (text, calls) = (response.text.len(), response.calls.len());
@@ -272,14 +252,14 @@ impl Decoder {
                 Content::Ignored => None,
             };
             let mark = mark.filter(Mark::is_complete);
-            blocks.extend(mark.map(|block| Placed { text, calls, block }));
+            blocks.extend(mark.map(|block| PlacedBlock { text, calls, block }));
         }
-        response.extras = Kept { model: self.model, blocks }.into_extras(FORMAT);
+        response.extras = StoredBlocks { model: self.model, blocks }.into_extras(FORMAT);
         response
     }
 }
 
-/// What a failed response says of its failure; without a word, only that.
+/// The error in a failed response, if there is one.
 fn failure(response: &Value) -> Value {
     match &response["error"] {
         Value::Null => Value::Null,
@@ -296,17 +276,14 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     })
 }
 
-fn strange() -> Fault {
-    Fault::new(Category::Unreadable, "what the server sent is not of the Responses format")
-}
-
 #[cfg(test)]
 mod tests {
-    use ikigai_conversation::ToolCallId;
-
     use super::*;
+    use crate::fault::Category;
     use crate::responses::Responses;
-    use crate::testing::{extras, received, received_whole};
+    use crate::testing::{
+        check_fault, check_response, complete, extras, received_call, received_whole,
+    };
 
     const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","model":"gpt-5-2025-08-07","output":[]}}"#;
     const MESSAGE: &str = r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","content":[],"role":"assistant"}}"#;
@@ -315,50 +292,27 @@ mod tests {
     const COMPLETED: &str = r#"{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5,"total_tokens":14}}}"#;
 
     fn plain(text: &str) -> Response {
-        Response {
-            text: text.to_owned(),
-            calls: Vec::new(),
-            extras: None,
-            stop: Stop::Complete,
-            tokens: Some(Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None }),
-        }
-    }
-
-    fn a_call(id: &str, name: &str, arguments: &str) -> Call {
-        let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        Call { id: ToolCallId::new(id), name, arguments }
-    }
-
-    #[track_caller]
-    fn check(events: &[&str], expected: &Response) {
-        let (response, text) = received(&Responses, events);
-        assert_eq!(response.as_ref(), Ok(expected));
-        assert_eq!(text, expected.text, "what was passed on");
-    }
-
-    #[track_caller]
-    fn check_fault(events: &[&str], category: Category, message: &str) {
-        let (response, _) = received(&Responses, events);
-        assert_eq!(response, Err(Fault::new(category, message)));
+        let tokens = Tokens { input: 9, output: 5, cache_read: Some(4), cache_write: None };
+        complete(text, Some(tokens))
     }
 
     #[test]
-    fn a_text_comes_in_pieces_or_at_the_end_of_its_item() {
-        check(&[CREATED, MESSAGE, HI, MESSAGE_DONE, COMPLETED], &plain("hi"));
-        check(&[CREATED, MESSAGE, MESSAGE_DONE, COMPLETED], &plain("hi"));
-        check(&[CREATED, MESSAGE_DONE, COMPLETED], &plain("hi"));
-        check(&[CREATED, HI, HI, COMPLETED, "[DONE]"], &plain("hihi"));
+    fn text_may_be_in_pieces_or_at_the_end_of_its_item() {
+        check_response(&Responses, &[CREATED, MESSAGE, HI, MESSAGE_DONE, COMPLETED], &plain("hi"));
+        check_response(&Responses, &[CREATED, MESSAGE, MESSAGE_DONE, COMPLETED], &plain("hi"));
+        check_response(&Responses, &[CREATED, MESSAGE_DONE, COMPLETED], &plain("hi"));
+        check_response(&Responses, &[CREATED, HI, HI, COMPLETED, "[DONE]"], &plain("hihi"));
     }
 
     #[test]
-    fn items_that_were_not_streamed_stand_in_the_last_event() {
+    fn items_that_were_not_streamed_are_in_the_final_event() {
         let completed = COMPLETED.replace(
             r#""status":"completed","#,
             r#""status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"no"}]},{"type":"function_call","call_id":"c","name":"glob","arguments":{"a":1}}],"#,
         );
-        let calls = vec![a_call("c", "glob", r#"{"a":1}"#)];
-        check(&[CREATED, &completed], &Response { calls, ..plain("no") });
-        check(&[CREATED, HI, &completed], &plain("hi"));
+        let calls = vec![received_call("c", "glob", r#"{"a":1}"#)];
+        check_response(&Responses, &[CREATED, &completed], &Response { calls, ..plain("no") });
+        check_response(&Responses, &[CREATED, HI, &completed], &plain("hi"));
     }
 
     fn call_added(index: u64, fields: &str) -> String {
@@ -375,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_come_at_the_same_time_are_told_apart() {
+    fn interleaved_calls_are_distinguished() {
         let events = [
             call_added(0, r#""id":"fc_1","call_id":"c1","name":"glob","arguments":"""#),
             call_added(1, r#""id":"fc_2","call_id":"c1","name":"bash","arguments":"""#),
@@ -389,30 +343,31 @@ mod tests {
         ];
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
         let calls = vec![
-            a_call("c1", "glob", r#"{"a":1}"#),
-            a_call("call_2", "bash", r#"{"b":3}"#),
-            a_call("call_3", "wait", "{}"),
+            received_call("c1", "glob", r#"{"a":1}"#),
+            received_call("call_2", "bash", r#"{"b":3}"#),
+            received_call("call_3", "wait", "{}"),
         ];
-        check(&events, &Response { calls, ..plain("") });
+        check_response(&Responses, &events, &Response { calls, ..plain("") });
     }
 
     #[test]
-    fn items_without_any_id_are_told_apart_by_their_ends() {
+    fn items_without_ids_are_distinguished_by_their_ends() {
         let done = |name: &str| {
             format!(
                 r#"{{"type":"response.output_item.done","item":{{"type":"function_call","name":"{name}","arguments":"{{}}"}}}}"#
             )
         };
-        let calls = vec![a_call("call_1", "glob", "{}"), a_call("call_2", "bash", "{}")];
+        let calls =
+            vec![received_call("call_1", "glob", "{}"), received_call("call_2", "bash", "{}")];
         let expected = Response { calls, ..plain("") };
-        check(&[&done("glob"), &done("bash"), COMPLETED], &expected);
+        check_response(&Responses, &[&done("glob"), &done("bash"), COMPLETED], &expected);
         let output = r#"{"status":"completed","output":[{"type":"function_call","name":"glob","arguments":"{}"},{"type":"function_call","name":"bash","arguments":"{}"}],"#;
         let whole = COMPLETED.replace(r#"{"status":"completed","#, output);
-        check(&[&whole], &expected);
+        check_response(&Responses, &[&whole], &expected);
     }
 
     #[test]
-    fn what_this_version_does_not_know_is_passed_over() {
+    fn unknown_events_are_ignored() {
         let events = [
             CREATED,
             r#"{"type":"response.output_item.added","output_index":5,"item":{"type":"web_search_call","id":"ws"}}"#,
@@ -424,11 +379,11 @@ mod tests {
             r#"{"type":"response.output_text.done","text":"hi"}"#,
             COMPLETED,
         ];
-        check(&events, &plain("hi"));
+        check_response(&Responses, &events, &plain("hi"));
     }
 
     #[test]
-    fn reasoning_is_kept_with_its_place_as_it_is_at_its_end() {
+    fn the_final_reasoning_is_kept_with_its_position() {
         let added = r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"half"}}"#;
         let done = r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gA=="}}"#;
         let unreadable = r#"{"type":"response.output_item.done","output_index":1,"item":{"id":"rs_2","type":"reasoning","summary":[]}}"#;
@@ -436,11 +391,15 @@ mod tests {
         let call = call_added(3, r#""id":"fc_1","call_id":"c1","name":"glob","arguments":"{}""#);
         let kept = r#"{"responses":{"model":"gpt-5-2025-08-07","blocks":[{"text":0,"calls":0,"block":{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gA=="}},{"text":0,"calls":0,"block":{"type":"message","phase":"commentary"}}]}}"#;
         let expected = Response {
-            calls: vec![a_call("c1", "glob", "{}")],
+            calls: vec![received_call("c1", "glob", "{}")],
             extras: Some(extras(kept)),
             ..plain("hi")
         };
-        check(&[CREATED, added, done, unreadable, message, &call, COMPLETED], &expected);
+        check_response(
+            &Responses,
+            &[CREATED, added, done, unreadable, message, &call, COMPLETED],
+            &expected,
+        );
     }
 
     #[test]
@@ -452,59 +411,69 @@ mod tests {
                 r#"{{"type":"response.incomplete","response":{{"status":"incomplete","incomplete_details":{{"reason":"{reason}"}}}}}}"#
             );
             let call = call_added(1, r#""call_id":"c","name":"glob","arguments":"""#);
-            let calls = vec![a_call("c", "glob", "")];
+            let calls = vec![received_call("c", "glob", "")];
             let expected = Response { stop, calls, tokens: None, ..plain("hi") };
-            check(&[CREATED, MESSAGE, HI, &call, &end], &expected);
+            check_response(&Responses, &[CREATED, MESSAGE, HI, &call, &end], &expected);
         }
         let bare = r#"{"type":"response.incomplete","response":{}}"#;
-        check(&[HI, bare], &Response { stop: Stop::Length, tokens: None, ..plain("hi") });
+        check_response(
+            &Responses,
+            &[HI, bare],
+            &Response { stop: Stop::Length, tokens: None, ..plain("hi") },
+        );
     }
 
     #[test]
-    fn a_stream_that_is_not_complete_is_a_fault() {
+    fn an_incomplete_stream_is_a_fault() {
         check_fault(
+            &Responses,
             &[CREATED, MESSAGE, HI, MESSAGE_DONE],
             Category::Network,
             "the stream broke off",
         );
         let nothing = "the server ended its stream without an answer";
-        check_fault(&[], Category::Server, nothing);
-        let strange = "what the server sent is not of the Responses format";
+        check_fault(&Responses, &[], Category::Server, nothing);
+        let wrong = "the server's response is not in the Responses format";
         let chat = r#"{"object":"chat.completion.chunk","choices":[]}"#;
-        check_fault(&[chat, "[1]"], Category::Unreadable, strange);
+        check_fault(&Responses, &[chat, "[1]"], Category::Unreadable, wrong);
     }
 
     #[test]
-    fn a_failure_is_the_servers() {
+    fn a_failed_response_reports_the_servers_error() {
         let failed = r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow down"}}}"#;
-        check_fault(&[CREATED, failed], Category::RateLimit, "Slow down");
+        check_fault(&Responses, &[CREATED, failed], Category::RateLimit, "Slow down");
         let silent = r#"{"type":"response.failed","response":{"error":null}}"#;
-        check_fault(&[CREATED, silent], Category::Server, "the server did not say why");
+        check_fault(&Responses, &[CREATED, silent], Category::Server, "the server did not say why");
         let error = r#"{"type":"error","code":"server_error","message":"Sorry","param":null}"#;
-        check_fault(&[CREATED, error], Category::Server, "Sorry");
+        check_fault(&Responses, &[CREATED, error], Category::Server, "Sorry");
         let too_long = r#"{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Too long"}}"#;
-        check_fault(&[CREATED, too_long], Category::ContextTooLong, "Too long");
+        check_fault(&Responses, &[CREATED, too_long], Category::ContextTooLong, "Too long");
         let refused = r#"{"error":{"type":"invalid_request_error","message":"No"}}"#;
         let fault = Fault::new(Category::Refused, "No");
         assert_eq!(received_whole(&Responses, refused), Err(fault));
     }
 
     #[test]
-    fn a_response_that_was_not_streamed_is_taken_whole() {
+    fn a_response_that_was_not_streamed_is_decoded() {
         let body = r#"{"id":"resp_1","object":"response","status":"completed","error":null,"model":"m","output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]},{"type":"function_call","id":"fc","call_id":"c","name":"glob","arguments":"{}"}],"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5}}"#;
-        let expected = Response { calls: vec![a_call("c", "glob", "{}")], ..plain("hi") };
+        let expected = Response { calls: vec![received_call("c", "glob", "{}")], ..plain("hi") };
         assert_eq!(received_whole(&Responses, body), Ok(expected));
-        let strange = "what the server sent is not of the Responses format";
-        let fault = Fault::new(Category::Unreadable, strange);
+        let wrong = "the server's response is not in the Responses format";
+        let fault = Fault::new(Category::Unreadable, wrong);
         assert_eq!(received_whole(&Responses, "{}"), Err(fault));
     }
 
     #[test]
     fn a_response_has_limits() {
         let many = vec![MESSAGE; 1_001];
-        check_fault(&many, Category::Unreadable, "the response has more than 1000 parts");
+        check_fault(
+            &Responses,
+            &many,
+            Category::Unreadable,
+            "the response has more than 1000 parts",
+        );
         let delta = HI.replace("\"hi\"", &format!("\"{}\"", "x".repeat(4 * 1024 * 1024)));
         let long = vec![delta.as_str(); 9];
-        check_fault(&long, Category::Unreadable, "the response is longer than 32 MiB");
+        check_fault(&Responses, &long, Category::Unreadable, "the response is longer than 32 MiB");
     }
 }

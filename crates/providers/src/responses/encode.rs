@@ -1,4 +1,4 @@
-//! From what a model may see to the body of a Responses request.
+//! Encodes a Responses request.
 
 use ikigai_conversation::ToolCall;
 use serde::Serialize;
@@ -8,13 +8,13 @@ use super::items::{Mark, Reasoning, marks};
 use crate::call_ids::{CallIds, IdRule};
 use crate::entries::{Answer, Entry, entries, is_blank, prompt};
 use crate::json::body;
-use crate::kept::Piece;
 use crate::request::{Request, Tool, ToolUse};
+use crate::stored_blocks::Piece;
 use crate::wire_call::{wire_arguments, wire_name};
 
 const ID_RULE: IdRule = IdRule { max_bytes: 64, allows: |byte| byte.is_ascii_graphic() };
 
-/// Stands where a log leaves nothing to answer.
+/// Used if the log leaves nothing to answer.
 const GO_ON: &str = "Go on.";
 
 pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
@@ -35,8 +35,8 @@ pub(super) fn encode(request: &Request<'_>) -> Vec<u8> {
     })
 }
 
-/// Whether a model can be asked for its encrypted reasoning. One that does not reason refuses the request then;
-/// one that does and is not asked only has to think again.
+/// Whether to ask for a model's encrypted reasoning. A model without reasoning refuses such a
+/// request. A model with reasoning that is not asked for it only has to think again.
 fn reasons(model: &str) -> bool {
     let model = model.rsplit('/').next().unwrap_or(model);
     let number = |rest: &str| -> Option<u32> {
@@ -69,7 +69,7 @@ struct Function<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
-    /// The API makes a schema strict unless it is told not to, and then refuses optional parameters.
+    /// By default the API makes a schema strict, and then refuses optional parameters.
     strict: bool,
 }
 
@@ -112,7 +112,7 @@ enum Content {
     OutputText { text: String },
 }
 
-/// Puts the items together.
+/// Assembles the items.
 struct Input<'a> {
     model: &'a str,
     items: Vec<Item<'a>>,
@@ -169,7 +169,7 @@ impl<'a> Input<'a> {
                 }
             }
         }
-        // The API refuses reasoning that nothing of its response follows.
+        // The API refuses reasoning that no item of its response follows.
         while matches!(self.items.last(), Some(Item::Reasoning(_))) {
             self.items.pop();
         }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_in_this_order() {
+    fn the_fields_of_a_request_are_in_this_order() {
         let body =
             sent(&Responses, "gpt-5", &[glob_tool()], [NewMessage::system("Be brief."), hi()]);
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_stands_behind_the_items() {
+    fn fields_that_may_change_follow_the_items() {
         let log = messages("0/", 1, [hi()]);
         let tools = [glob_tool()];
         let auto = sent_for(&Responses, "m", &tools, ToolUse::Auto, &log);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn only_models_that_reason_are_asked_for_it() {
+    fn only_reasoning_models_are_asked_for_reasoning() {
         for (model, expected) in [
             ("o3", true),
             ("o4-mini-2025-04-16", true),
@@ -276,7 +276,7 @@ mod tests {
     const ITEMS: &str = r#"{"responses":{"model":"gpt-5-2025-08-07","blocks":[{"text":0,"calls":0,"block":{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gA=="}},{"text":0,"calls":0,"block":{"type":"message","phase":"commentary"}},{"text":2,"calls":0,"block":{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gB=="}}]}}"#;
 
     #[test]
-    fn reasoning_goes_back_before_what_it_led_to() {
+    fn reasoning_is_sent_back_before_its_result() {
         check(
             [
                 hi(),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_that_would_be_refused_is_left_out() {
+    fn reasoning_that_would_be_refused_is_omitted() {
         let with = |text: &str, json: &str| {
             let answer = answer(text, "r1").with_extras(extras(json));
             sent(&Responses, "gpt-5", &[], [hi(), answer, NewMessage::user("so?")])

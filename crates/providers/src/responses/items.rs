@@ -1,29 +1,30 @@
-//! What of a response's items is neither text nor call, and goes back with them.
+//! Items of a response that are neither text nor calls, and are sent back with them.
 //!
-//! Nothing is stored at the server, so a reasoning item is worth nothing without its encrypted content, and is
-//! then refused. Only the model that made it gets it back: another one may not be able to read it.
+//! Nothing is stored on the server, so a reasoning item is useless without
+//! its encrypted content, and refused then. It is only sent back to the
+//! model that made it: others may not be able to read it.
 
 use ikigai_conversation::Extras;
 use serde::{Deserialize, Serialize};
 
 use crate::entries::is_blank;
-use crate::kept::{Kept, Placed};
+use crate::stored_blocks::{PlacedBlock, StoredBlocks};
 
-/// What this format's extras are called.
+/// The key of this format in the extras.
 pub(super) const FORMAT: &str = "responses";
 
-/// What stands at a place of a response.
+/// A mark at a position in a response.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Mark {
-    /// A reasoning item stood here.
+    /// A reasoning item.
     Reasoning(Reasoning),
-    /// A message began here that was a remark on the way, or the answer. Models that make the difference want
-    /// it back.
+    /// The start of a message that was a comment or the final answer. Models that distinguish them
+    /// require this back.
     Message { phase: String },
 }
 
-/// A reasoning item, with the fields that the API takes back.
+/// A reasoning item, with the fields that are sent back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Reasoning {
     pub(super) id: String,
@@ -31,7 +32,7 @@ pub(super) struct Reasoning {
     pub(super) encrypted_content: String,
 }
 
-/// A part of what a person may read of the reasoning.
+/// A part of the reasoning's summary.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "summary_text")]
 pub(super) struct Summary {
@@ -39,7 +40,7 @@ pub(super) struct Summary {
 }
 
 impl Mark {
-    /// Whether the API would take it.
+    /// Whether the API accepts it.
     pub(super) fn is_complete(&self) -> bool {
         match self {
             Mark::Reasoning(reasoning) => {
@@ -50,9 +51,9 @@ impl Mark {
     }
 }
 
-/// What can be sent to `model` of a response's extras.
-pub(super) fn marks(extras: Option<&Extras>, model: &str) -> Option<Vec<Placed<Mark>>> {
-    let kept = Kept::<Mark>::from_extras(extras, FORMAT)?;
+/// The blocks in a response's extras that can be sent to `model`.
+pub(super) fn marks(extras: Option<&Extras>, model: &str) -> Option<Vec<PlacedBlock<Mark>>> {
+    let kept = StoredBlocks::<Mark>::from_extras(extras, FORMAT)?;
     let is_taken = kept.is_of(model) && kept.blocks.iter().all(|placed| placed.block.is_complete());
     is_taken.then_some(kept.blocks)
 }

@@ -1,21 +1,21 @@
--- What a person has set going, and what it did to files: for taking it back, and for noticing that a file was
--- changed by somebody else.
+-- What the user's messages caused, and what that did to files: to undo it, and to notice that another agent has
+-- changed a file.
 
--- A message of a person, or mail from the person's own hand.
+-- A message or mail from the user.
 CREATE TABLE causes (
     key        INTEGER PRIMARY KEY AUTOINCREMENT,
     session    INTEGER NOT NULL REFERENCES sessions,
-    -- The first line of it.
+    -- Its first line.
     title      TEXT NOT NULL,
     created_at INTEGER NOT NULL
 );
 CREATE INDEX causes_by_session ON causes (session, key);
 
--- What the agent works for, and what the sender of a mail worked for.
+-- The cause that the agent works for, and the one that the sender of a mail worked for.
 ALTER TABLE agents ADD COLUMN cause INTEGER REFERENCES causes;
 ALTER TABLE mail ADD COLUMN cause INTEGER REFERENCES causes;
 
--- A taking back, which may be taken back as well.
+-- An undo, which may be redone.
 CREATE TABLE undos (
     key        INTEGER PRIMARY KEY AUTOINCREMENT,
     cause      INTEGER NOT NULL REFERENCES causes,
@@ -28,24 +28,24 @@ CREATE TABLE changes (
     key         INTEGER PRIMARY KEY AUTOINCREMENT,
     cause       INTEGER NOT NULL REFERENCES causes,
     agent       INTEGER NOT NULL REFERENCES agents,
-    -- The result in the log that tells of it.
+    -- The result in the log that reports it.
     message     INTEGER NOT NULL,
-    -- Absolute, without links; bytes, since not every name is text.
+    -- Absolute, without links; bytes, because not every name is valid text.
     path        BLOB NOT NULL,
-    -- How the file looked right after the change, and the hash of its content then.
+    -- The fingerprint of the file right after the change, and the hash of its content.
     looks       TEXT NOT NULL,
     hash        TEXT NOT NULL,
-    -- How many of the folders above it were made for it.
+    -- How many of the folders above it were created for it.
     new_folders INTEGER NOT NULL,
-    -- made, undone, or left: it could not be taken back.
+    -- made, undone, or left: it could not be undone.
     state       TEXT NOT NULL DEFAULT 'made',
-    -- Which undo took it back or left it.
+    -- The undo that undid it or left it.
     undo        INTEGER REFERENCES undos,
     created_at  INTEGER NOT NULL,
     -- absent, content or not kept.
     before_is   TEXT NOT NULL,
     before_mode INTEGER,
-    -- What the undo took away: content or not kept; nothing before there was one.
+    -- What the undo removed: content or not kept. NULL before the first undo.
     after_is    TEXT,
     after_mode  INTEGER,
     -- Last, so that the other columns are read without them.
@@ -56,12 +56,12 @@ CREATE INDEX changes_by_cause ON changes (cause, state, key);
 CREATE INDEX changes_by_agent ON changes (agent, path, key);
 CREATE INDEX changes_by_undo ON changes (undo, state, key);
 
--- How a file looked when an agent has last read or written it.
+-- The fingerprint of a file when an agent last read or wrote it.
 CREATE TABLE sights (
     agent   INTEGER NOT NULL REFERENCES agents,
     path    BLOB NOT NULL,
     looks   TEXT NOT NULL,
-    -- The result in the log that tells of it.
+    -- The result in the log that reports it.
     message INTEGER NOT NULL,
     PRIMARY KEY (agent, path)
 ) WITHOUT ROWID;

@@ -1,6 +1,6 @@
--- What a fork in the middle of a turn and a wait need to know of an agent's last turn.
+-- What forks in the middle of a turn and waits need to know about an agent's last turn.
 
--- The first message of its last turn, and whether that turn still runs.
+-- The first message of its last turn, and whether that turn is in progress.
 ALTER TABLE agents ADD COLUMN turn_start INTEGER;
 ALTER TABLE agents ADD COLUMN in_turn INTEGER NOT NULL DEFAULT 0;
 -- Why its last turn ended without an answer.

@@ -1,5 +1,5 @@
--- A row that is deleted is looked for in every column that may refer to it: without these, by reading all mail or
--- all agents of all sessions.
+-- Deleting a row searches every column that may refer to it. Without these indexes it reads all mail or all agents
+-- of all sessions.
 CREATE INDEX mail_by_sender ON mail (sender);
 CREATE INDEX mail_by_cause ON mail (cause) WHERE cause IS NOT NULL;
 CREATE INDEX agents_by_cause ON agents (cause) WHERE cause IS NOT NULL;

@@ -1,14 +1,14 @@
--- The folders that agents of a session can write, and by what a later process knows them again.
+-- The folders that agents of a session can write, and how a later process recognizes them.
 CREATE TABLE roots (
     session INTEGER NOT NULL REFERENCES sessions,
-    -- A path means something on one machine only. Copies of a machine may share its id, but not its name.
+    -- A path is only valid on one machine. Clones of a machine may share its id, but not its name.
     machine TEXT NOT NULL,
     host    TEXT NOT NULL,
-    -- Absolute; bytes, since not every name is text.
+    -- Absolute; bytes, because not every name is valid text.
     path    BLOB NOT NULL,
-    -- Different after every start of the machine. Devices are only comparable within one.
+    -- The boot id. Devices can only be compared within one boot.
     boot    TEXT NOT NULL,
-    -- Empty on file systems that get another one with every mount.
+    -- NULL on file systems that get another one with every mount.
     device  INTEGER,
     inode   INTEGER NOT NULL,
     PRIMARY KEY (session, machine, host, path)

@@ -1,8 +1,8 @@
-//! Hearing from the server that another process has written.
+//! Listens to the server's notifications that another process has written.
 //!
-//! What is heard says nothing but "look" and at which session, and may be lost. After every new connection a look is due, since nobody
-//! knows what was said meanwhile. Behind a pooler nothing is heard at all, and the sweep finds what there is
-//! (M6).
+//! A notification only names a session, and may be lost. After every reconnect all sessions are
+//! reported as changed, because notifications may have been missed. Behind a pooler there are no
+//! notifications, and the sweep finds the changes (M6).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,22 +16,22 @@ use crate::error::StoreError;
 
 use super::server::Server;
 
-/// How soon a listener notices that nobody wants to hear any more.
+/// How soon a listener notices that it has no subscribers any more.
 const BREATH: Duration = Duration::from_millis(500);
-/// After so long without a word the server is asked whether it is still there.
+/// After this time without a notification the server is asked whether it is still there.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Hears for a whole process, from the first time that somebody wants to.
+/// Listens for a whole process, from the first subscription on.
 #[derive(Debug)]
 pub(crate) struct Listener {
     server: Arc<Server>,
     ears: Arc<Ears>,
 }
 
-/// Who wants to hear. The listening thread has it too, and ends when nobody else has.
+/// The subscriptions. The listening thread holds them too, and ends when nothing else does.
 #[derive(Debug, Default)]
 struct Ears {
-    /// By the session of which something is to be heard.
+    /// By session.
     watches: Mutex<BTreeMap<SessionId, watch::Sender<u64>>>,
 }
 
@@ -40,8 +40,8 @@ impl Listener {
         Listener { server, ears: Arc::default() }
     }
 
-    /// Changes when another process may have written to a session.
-    pub(crate) fn hear(&self, session: SessionId) -> Result<watch::Receiver<u64>, StoreError> {
+    /// Changes when another process may have written to the session.
+    pub(crate) fn subscribe(&self, session: SessionId) -> Result<watch::Receiver<u64>, StoreError> {
         let mut watches = self.ears.watches();
         if !self.ears.are_listening() {
             let (server, ears) = (Arc::clone(&self.server), Arc::clone(&self.ears));
@@ -60,7 +60,7 @@ impl Ears {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those who watch the session that a notification names; when it names none, all.
+    /// Notifies the subscribers of the session in a notification. If it names none, notifies all.
     fn tell(&self, text: &str) {
         let watches = self.watches();
         match SessionId::parse(text) {
@@ -69,12 +69,12 @@ impl Ears {
         }
     }
 
-    /// Asked by the store: whether there is a thread.
+    /// Upgraded by the store: whether there is a thread.
     fn are_listening(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) > 1
     }
 
-    /// Asked by the thread: whether there is a store.
+    /// Upgraded by the thread: whether there is a store.
     fn are_wanted(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) > 1
     }
@@ -84,7 +84,7 @@ fn count_up(tell: &watch::Sender<u64>) {
     tell.send_modify(|count| *count += 1);
 }
 
-/// Listens until nobody wants to hear any more.
+/// Listens until there are no subscribers.
 fn listen(server: &Server, ears: &Arc<Ears>) {
     let mut pause = Duration::from_millis(50);
     while ears.are_wanted() {
@@ -94,17 +94,17 @@ fn listen(server: &Server, ears: &Arc<Ears>) {
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_secs(2));
     }
-    // Nobody else begins to listen where nothing can be heard.
+    // Behind a pooler, later subscriptions do not start another thread.
     while ears.are_wanted() {
         thread::sleep(BREATH);
     }
 }
 
-/// Why a connection is not listened to any more.
+/// Why a connection is not used any more.
 enum Hearing {
-    /// Nobody wants to.
+    /// There are no subscribers.
     Ended,
-    /// Nothing comes through it.
+    /// It delivers no notifications.
     Nothing,
 }
 
@@ -148,27 +148,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_watches_a_session_is_told_of_it() {
+    fn only_subscribers_of_a_session_are_notified() {
         let ears = Ears::default();
         let sessions = [SessionId::new(Uuid::now_v7()), SessionId::new(Uuid::now_v7())];
         let watch = |session| {
-            let (tell, heard) = watch::channel(0);
+            let (tell, notified) = watch::channel(0);
             ears.watches().insert(session, tell);
-            heard
+            notified
         };
-        let mut heard = sessions.map(watch);
+        let mut notified = sessions.map(watch);
         let mut check = |text: &str, expected: [bool; 2]| {
             ears.tell(text);
-            let found = heard.each_mut().map(|heard| {
-                let has_changed = heard.has_changed().unwrap();
-                heard.mark_unchanged();
+            let found = notified.each_mut().map(|notified| {
+                let has_changed = notified.has_changed().unwrap();
+                notified.mark_unchanged();
                 has_changed
             });
             assert_eq!(found, expected, "{text}");
         };
         check(&sessions[0].to_string(), [true, false]);
         check(&SessionId::new(Uuid::now_v7()).to_string(), [false, false]);
-        // What nobody understands concerns everybody.
+        // A malformed notification concerns all.
         check("", [true, true]);
         check("more", [true, true]);
     }

@@ -1,4 +1,4 @@
-//! Bringing the tables of a server up to date.
+//! Migrates the tables of a server.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::error::StoreError;
 
 use super::server::{SILENCE, Server};
 
-/// The migrations in their order; the number of a database is how many it has seen. The numbers are those of the
-/// embedded database.
+/// The migrations in their order. The version of a database is how many have been applied. Versions
+/// are the same as for the embedded database.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0001.sql"),
     include_str!("../../migrations/postgres/0002.sql"),
@@ -17,11 +17,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0004.sql"),
     include_str!("../../migrations/postgres/0005.sql"),
 ];
-/// A little longer than the server may take for a statement of them.
+/// A little longer than the server's limit for one of their statements.
 const PATIENCE: Duration = Duration::from_secs(570);
 const KNOWN: i64 = MIGRATIONS.len() as i64;
 
-/// Makes or updates the tables, if that is due.
+/// Creates or migrates the tables, if necessary.
 pub(crate) fn migrate(client: &mut Client, server: &Server) -> Result<(), StoreError> {
     match version(client) {
         Ok(found) if found == KNOWN => return Ok(()),
@@ -38,12 +38,12 @@ pub(crate) fn migrate(client: &mut Client, server: &Server) -> Result<(), StoreE
     client.set_timeout(SILENCE).map_err(failed)
 }
 
-/// One transaction; of several processes that come at once one does it and the others wait.
+/// One transaction. If several processes start at once, one migrates and the others wait.
 fn bring_up_to_date(client: &mut Client, server: &Server) -> Result<(), StoreError> {
     let failed = |error: Error| server.error(&error);
-    // The number is that of the embedded database's files: "ikig".
+    // The same number that marks files of the embedded database: "ikig".
     client.script("BEGIN; SELECT pg_advisory_xact_lock(1768646503)").map_err(failed)?;
-    // Longer than a unit may take: an index of a large table is made.
+    // Longer than for units: creating an index of a large table takes time.
     client.script("SET LOCAL statement_timeout = '9min'").map_err(failed)?;
     let sql = "SELECT to_regclass('ikigai') IS NULL, to_regclass('sessions') IS NOT NULL
         OR to_regclass('agents') IS NOT NULL OR to_regclass('messages') IS NOT NULL";
@@ -55,7 +55,7 @@ fn bring_up_to_date(client: &mut Client, server: &Server) -> Result<(), StoreErr
     let (is_new, has_others) = (flag(0), flag(1));
     if is_new && has_others {
         let reason = "it has tables of another program";
-        return Err(server.refuses(reason, "give ikigai a database of its own: createdb NAME"));
+        return Err(server.refuses(reason, "give ikigai its own database: createdb NAME"));
     }
     if is_new {
         let sql = "CREATE TABLE ikigai (version BIGINT NOT NULL); INSERT INTO ikigai VALUES (0)";

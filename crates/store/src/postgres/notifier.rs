@@ -1,7 +1,8 @@
-//! Telling other processes that something changed.
+//! Notifies other processes that something changed.
 //!
-//! Not inside the commit: there it would take a lock that all writers of the server share. What is told may be lost
-//! (M6), so it is not flushed; and what is told while the last word is still on its way is told once.
+//! Not inside the commit, because NOTIFY takes a lock there that all writers of the server share.
+//! Notifications may be lost (M6), so they are not flushed. Changes during a notification are
+//! combined into the next one.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,114 +16,117 @@ use crate::writer::Scope;
 
 use super::server::Server;
 
-/// So long nothing more is said: a burst of commits is one word. Every word takes the server as long as a commit, so
-/// the longer a burst goes on, the fewer are made of it.
-const BREATH: Duration = Duration::from_millis(2);
-/// Nobody notices it among the seconds in which models answer.
-const LONGEST_BREATH: Duration = Duration::from_millis(10);
-/// Whoever leaves waits no longer for a server that does not answer: what is told may be lost.
-const PARTING: Duration = Duration::from_millis(500);
-/// The setting ends with the statement, which is a transaction of its own.
-const NEWS: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('ikigai', ?1)";
-/// Of more sessions at once it is only said that there is news.
-const MOST_SESSIONS: usize = 8;
+/// The pause after a notification, so that a burst of commits causes one. A notification costs the
+/// server as much as a commit, so the pause grows with the length of a burst.
+const PAUSE: Duration = Duration::from_millis(2);
+/// The longest pause: unnoticeable compared to the seconds that models take.
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// How long to wait for an unresponsive server at exit: notifications may be lost.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
+/// The setting ends with the statement, which is its own transaction.
+const NOTIFY: &str =
+    "SELECT set_config('synchronous_commit', 'off', true), pg_notify('ikigai', ?1)";
+/// With more sessions than this, a notification names none of them.
+const MAX_SESSIONS: usize = 8;
 
-/// What there is news of, as others are told it: a session, or anything when it is empty.
-pub(crate) fn news_of(scope: &Scope) -> String {
+/// What a notification says: the session, or an empty text for any.
+pub(crate) fn payload_of(scope: &Scope) -> String {
     match scope {
         Scope::Session(session) => session.to_string(),
-        Scope::Place(_) | Scope::Own => String::new(),
+        Scope::Location(_) | Scope::Own => String::new(),
     }
 }
 
-/// Says that there is news, on a connection of its own.
+/// Sends notifications on its own connection.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     server: Arc<Server>,
-    has_spoken: bool,
-    /// What is to be said, for the thread to take.
-    unsaid: Arc<Mutex<BTreeSet<String>>>,
-    thread: Option<Speaker>,
+    has_sent: bool,
+    /// The pending notification, which the thread takes.
+    pending: Arc<Mutex<BTreeSet<String>>>,
+    thread: Option<NotifierThread>,
 }
 
-/// The thread that speaks.
+/// The thread that sends.
 #[derive(Debug)]
-struct Speaker {
-    /// Where it is told that there is news.
-    news: SyncSender<()>,
-    /// Nothing is ever sent here: each side hears when the other lets go.
-    leaving: SyncSender<()>,
+struct NotifierThread {
+    /// Wakes the thread.
+    wake: SyncSender<()>,
+    /// Nothing is ever sent here: each side notices when the other is dropped.
+    exit: SyncSender<()>,
     has_ended: Receiver<()>,
 }
 
 impl Notifier {
     pub(crate) fn new(server: Arc<Server>) -> Notifier {
-        Notifier { server, has_spoken: false, unsaid: Arc::default(), thread: None }
+        Notifier { server, has_sent: false, pending: Arc::default(), thread: None }
     }
 
-    /// Says it, and waits for nothing. The first time that is done through the writer's connection: a short command
-    /// has only one thing to say, and needs no further connection for it.
-    pub(crate) fn say(&mut self, writer: &mut Client, news: String) -> Result<(), Error> {
-        if !std::mem::replace(&mut self.has_spoken, true) {
-            writer.queue(NEWS, &[Value::Text(Some(&news))])?;
+    /// Sends a notification without waiting. The first one uses the writer's connection: a short
+    /// command only sends one, and needs no other connection.
+    pub(crate) fn notify(&mut self, writer: &mut Client, payload: String) -> Result<(), Error> {
+        if !std::mem::replace(&mut self.has_sent, true) {
+            writer.queue(NOTIFY, &[Value::Text(Some(&payload))])?;
             return writer.tell();
         }
-        let mut unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
-        if unsaid.len() == MOST_SESSIONS {
-            unsaid.clear();
-            unsaid.insert(String::new());
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.len() == MAX_SESSIONS {
+            pending.clear();
+            pending.insert(String::new());
         } else {
-            unsaid.insert(news);
+            pending.insert(payload);
         }
-        drop(unsaid);
+        drop(pending);
         if self.thread.is_none() {
-            let (news, heard) = sync_channel(1);
-            let (leaving, has_left) = sync_channel(1);
+            let (wake, wakeups) = sync_channel(1);
+            let (exit, exiting) = sync_channel(1);
             let (end, has_ended) = sync_channel(1);
-            let (server, unsaid) = (Arc::clone(&self.server), Arc::clone(&self.unsaid));
-            let speak = move || {
+            let (server, pending) = (Arc::clone(&self.server), Arc::clone(&self.pending));
+            let send_all = move || {
                 let _end: SyncSender<()> = end;
                 let mut client = None;
-                let mut breath = BREATH;
-                let mut is_over = heard.recv().is_err();
+                let mut pause = PAUSE;
+                let mut is_over = wakeups.recv().is_err();
                 while !is_over {
-                    let news =
-                        std::mem::take(&mut *unsaid.lock().unwrap_or_else(PoisonError::into_inner));
-                    speak(&server, &mut client, &news);
-                    let _: Result<(), _> = has_left.recv_timeout(breath);
-                    let more = heard.try_recv().is_ok();
-                    breath = if more { LONGEST_BREATH.min(breath * 2) } else { BREATH };
-                    is_over = !more && heard.recv().is_err();
+                    let payloads = std::mem::take(
+                        &mut *pending.lock().unwrap_or_else(PoisonError::into_inner),
+                    );
+                    send(&server, &mut client, &payloads);
+                    let _: Result<(), _> = exiting.recv_timeout(pause);
+                    let more = wakeups.try_recv().is_ok();
+                    pause = if more { LONGEST_PAUSE.min(pause * 2) } else { PAUSE };
+                    is_over = !more && wakeups.recv().is_err();
                 }
             };
-            let started = thread::Builder::new().name("notifier".to_owned()).spawn(speak);
-            self.thread = started.ok().map(|_| Speaker { news, leaving, has_ended });
+            let started = thread::Builder::new().name("notifier".to_owned()).spawn(send_all);
+            self.thread = started.ok().map(|_| NotifierThread { wake, exit, has_ended });
         }
-        if let Some(speaker) = &self.thread {
-            // Full: it is about to be said anyway.
-            let _ = speaker.news.try_send(());
+        if let Some(thread) = &self.thread {
+            // Full: a notification is about to be sent anyway.
+            let _ = thread.wake.try_send(());
         }
         Ok(())
     }
 }
 
-/// Whoever leaves has said everything, unless the server does not listen.
+/// At exit everything was sent, unless the server does not respond.
 impl Drop for Notifier {
     fn drop(&mut self) {
-        if let Some(Speaker { news, leaving, has_ended }) = self.thread.take() {
-            drop((news, leaving));
-            let _ = has_ended.recv_timeout(PARTING);
+        if let Some(NotifierThread { wake, exit, has_ended }) = self.thread.take() {
+            drop((wake, exit));
+            let _ = has_ended.recv_timeout(EXIT_TIMEOUT);
         }
     }
 }
 
-fn speak(server: &Server, kept: &mut Option<Client>, news: &BTreeSet<String>) {
+fn send(server: &Server, kept: &mut Option<Client>, payloads: &BTreeSet<String>) {
     let client = match Server::still_good(kept.take()) {
         Some(client) => Ok(client),
         None => server.connect_notifier(),
     };
     let Ok(mut client) = client else { return };
-    let mut queued = news.iter().map(|news| client.queue(NEWS, &[Value::Text(Some(news))]));
+    let mut queued =
+        payloads.iter().map(|payload| client.queue(NOTIFY, &[Value::Text(Some(payload))]));
     if queued.all(|queued| queued.is_ok()) && client.run().is_ok() {
         *kept = Some(client);
     }

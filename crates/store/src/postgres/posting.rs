@@ -1,6 +1,6 @@
-//! Letters go to the server in one statement, which inserts what nothing is against: with the lock before it and the
-//! commit behind it, that is one question and one answer. One that is alone takes the lock in its own statement, which
-//! is all of its transaction.
+//! Letters are posted in a single statement, which inserts those that can be sent. With the lock
+//! before it and the commit after it, that is one round trip. A single letter takes the lock in the
+//! same statement, which is its own transaction.
 
 use ikigai_conversation::{SessionId, Time};
 use ikigai_postgres::{Client, Error, Value};
@@ -10,12 +10,13 @@ use crate::mailbox::MAILBOX_LIMIT;
 
 use super::transaction::{CLOCK, Transaction};
 
-/// The values of a letter, and those before the first one.
+/// The number of parameters per letter, and of those before the first letter.
 const WIDTH: usize = 3;
 const BEFORE: usize = 4;
 
 impl Transaction<'_> {
-    /// Queues letters of a session, and the key of the commit with them: it tells later which were posted.
+    /// Queues letters of a session together with the key of the commit, which later tells which
+    /// were posted.
     pub(crate) fn post(&self, key: &str, session: &SessionId, letters: &[Letter]) {
         self.queue_lock();
         let session = session.to_string();
@@ -32,15 +33,16 @@ impl Transaction<'_> {
         for (ids, letter) in ids.chunks(2).zip(letters) {
             values.extend(ids.iter().map(|id| text(id)).chain([text(&letter.body)]));
         }
-        // The server has to know few statements: the places that are left are nobody's letters.
+        // Few distinct statements can be prepared, so the number of places is rounded up. Unused
+        // places are NULL.
         let places = letters.len().next_power_of_two();
         values.resize(BEFORE + places * WIDTH, Value::Text(None));
         self.queue_now(&statement(places), &values);
     }
 }
 
-/// Posts one letter in a transaction of its own, and says what stands under the key of the commit; nothing if there is
-/// no such session.
+/// Posts one letter in its own transaction, and returns the value under the key of the commit;
+/// `None` if there is no such session.
 pub(super) fn post_alone(
     client: &mut Client,
     key: &str,
@@ -57,9 +59,9 @@ pub(super) fn post_alone(
     Ok(posted.map(String::from))
 }
 
-/// Locks the session and does the same as [`statement`]. The lock may have to be waited for, and what was committed
-/// meanwhile is not in sight of the rest: so the sender is locked and the recipient changed before anything is known
-/// of them, which both show a row as it is by then.
+/// Locks the session and does the same as [`statement`]. The lock may have to be waited for, and
+/// the snapshot does not show commits made meanwhile. So the statement locks the sender and updates
+/// the recipient before it checks them: both operations see the current row.
 fn alone() -> String {
     format!(
         "WITH locked AS MATERIALIZED (
@@ -86,7 +88,8 @@ fn alone() -> String {
     )
 }
 
-/// The ids of the mail of so many letters, from what stands under the key of their commit; nothing if that is not it.
+/// The ids of the mail from the value under the key of a commit of `count` letters; `None` if the
+/// value is malformed.
 pub(super) fn ids_of(posted: &str, count: usize) -> Option<Vec<Option<i64>>> {
     let mut ids = vec![None; count];
     let mut words = posted.split_whitespace();
@@ -97,8 +100,8 @@ pub(super) fn ids_of(posted: &str, count: usize) -> Option<Vec<Option<i64>>> {
     Some(ids)
 }
 
-/// Inserts the letters in so many places whose sender and recipient live, unless the mailbox is full, all under one key;
-/// and says which they are: the number and the id of each.
+/// Inserts the letters whose sender and recipient are alive, unless the mailbox is full, and
+/// records under the key the number and the id of each.
 fn statement(places: usize) -> String {
     let place = |number: usize| {
         let value = |value: usize| format!("?{}", BEFORE + number * WIDTH + value);

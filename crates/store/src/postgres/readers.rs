@@ -1,5 +1,5 @@
-//! A few connections that only read. More readers than these at once wait: a server has so many connections for
-//! everybody.
+//! A few read-only connections. More readers than these have to wait, because a server's
+//! connections are limited.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::unit::{Connection, Unit};
 use super::server::Server;
 use super::transaction::Transaction;
 
-/// With the writer, the notifier and the listener a process has five connections at most.
+/// With the writer, the notifier and the listener a process has at most five connections.
 const READERS: usize = 2;
 
 #[derive(Debug, Clone)]
@@ -60,14 +60,14 @@ impl Readers {
         };
         let view = Transaction::view(&mut client, &self.server, &self.clock);
         let value = read(&Unit::new(Connection::Postgres(&view)));
-        // One that failed in the middle is not used again.
+        // A connection that failed is not used again.
         if view.end().is_ok() {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
         }
         value
     }
 
-    /// Looks whether the database is in order, and says in a few words what was found.
+    /// Checks whether the database is intact, and returns a short description.
     pub(crate) fn check(&self) -> Result<String, StoreError> {
         self.read_now(|unit| {
             let sql = "SELECT current_setting('server_version'), current_setting('fsync'),

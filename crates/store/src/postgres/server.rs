@@ -1,4 +1,4 @@
-//! The server: connecting to it, and what its refusals mean for a person.
+//! The server: connecting to it, and what its errors mean for the user.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
@@ -7,32 +7,33 @@ use ikigai_postgres::{Address, Client, Error};
 
 use crate::error::StoreError;
 
-/// The oldest version with everything that the tables need.
+/// The oldest version with all required features.
 const OLDEST: i64 = 120_000;
-/// How long the server lets a statement wait for somebody else's lock, and run at all, and how long it keeps the
+/// How long a statement may wait for locks, how long it may run, and how long the server keeps the
 /// locks of a process that stopped in the middle of a transaction.
 const LIMITS: &str =
     "set_config('lock_timeout', '30s', ?1 = 1), set_config('statement_timeout', '45s', ?1 = 1),
     set_config('idle_in_transaction_session_timeout', '20s', ?1 = 1)";
-/// For what is a transaction of its own; a longer one says it itself.
+/// For single statements. A longer transaction sets its own limit.
 const ISOLATION: &str = "set_config('default_transaction_isolation', 'read committed', ?1 = 1)";
-/// Every commit is on the disk before it is answered (M1); what is stronger stays.
+/// Every commit is flushed before it is answered (M1). Stronger settings are kept.
 const DURABLE: &str = "CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply')
     THEN current_setting('synchronous_commit') ELSE set_config('synchronous_commit', 'on', ?1 = 1) END";
-/// Longer than the server's own limits: whoever says nothing for so long is gone.
+/// Longer than the server's own limits, so that a client that gets no
+/// answer knows the server is gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
-/// A server, as this process knows it.
+/// A server.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: Address,
-    /// The processes there that answer our writer and our notifier: what they say we know already.
-    speakers: [AtomicI32; 2],
+    /// The backends of our writer and our notifier. Their notifications are ignored.
+    own_backends: [AtomicI32; 2],
 }
 
 impl Server {
     pub(crate) fn new(address: Address) -> Server {
-        Server { address, speakers: Default::default() }
+        Server { address, own_backends: Default::default() }
     }
 
     /// The address without its password.
@@ -40,30 +41,31 @@ impl Server {
         self.address.to_string()
     }
 
-    /// A value of the server's as it may be shown. Its errors come without the password.
+    /// A value from the server for display. Its errors never contain the password.
     pub(crate) fn hide_password(&self, text: &str) -> String {
         self.address.hide_password(text)
     }
 
-    /// The settings of a transaction, as a statement. Behind a pooler they last for one transaction only.
+    /// A statement that makes the settings of a transaction. Behind a pooler they only last for one
+    /// transaction.
     pub(crate) fn settings() -> String {
         format!("SELECT {DURABLE}, {LIMITS}, {ISOLATION}")
     }
 
-    /// A connection that only reads or listens.
+    /// A connection for reading or listening.
     pub(crate) fn connect(&self) -> Result<Client, StoreError> {
         let client = Client::connect(&self.address).map_err(|error| self.error(&error))?;
         client.set_timeout(SILENCE).map_err(|error| self.error(&error))?;
         Ok(client)
     }
 
-    /// A connection that was kept, if it is of any use.
+    /// A kept connection, if it still works.
     pub(crate) fn still_good(kept: Option<Client>) -> Option<Client> {
         let mut client = kept?;
         client.seems_alive().then_some(client)
     }
 
-    /// The connection for the writer: its settings are made and looked at.
+    /// The connection for the writer. Its settings are made and checked.
     pub(crate) fn connect_writer(&self) -> Result<Client, StoreError> {
         let failed = |error: Error| self.error(&error);
         let mut client = self.connect()?;
@@ -75,7 +77,7 @@ impl Server {
         let row =
             reply.rows.first().ok_or_else(|| StoreError::internal("the server says nothing"))?;
         self.require_durable(&row.text(0).map_err(failed)?.unwrap_or_default())?;
-        self.speakers[0].store(client.process(), Ordering::Relaxed);
+        self.own_backends[0].store(client.process(), Ordering::Relaxed);
         let version = row.integer(1).map_err(failed)?.unwrap_or(0);
         if version < OLDEST {
             let reason = format!("it is PostgreSQL {}", version / 10_000);
@@ -99,16 +101,16 @@ impl Server {
         }
     }
 
-    /// Whether a notification is our own. Of one whose sender is not known (0) it is not.
+    /// Whether a notification is our own. If the sender is unknown (0), it is not.
     pub(crate) fn is_own(&self, process: i32) -> bool {
-        let mut speakers = self.speakers.iter().map(|speaker| speaker.load(Ordering::Relaxed));
-        process != 0 && speakers.any(|speaker| speaker == process)
+        let mut own_backends = self.own_backends.iter().map(|own| own.load(Ordering::Relaxed));
+        process != 0 && own_backends.any(|own| own == process)
     }
 
-    /// A connection to say on that something changed.
+    /// A connection for sending notifications.
     pub(crate) fn connect_notifier(&self) -> Result<Client, StoreError> {
         let client = self.connect()?;
-        self.speakers[1].store(client.process(), Ordering::Relaxed);
+        self.own_backends[1].store(client.process(), Ordering::Relaxed);
         Ok(client)
     }
 
@@ -117,7 +119,7 @@ impl Server {
         StoreError::ServerRefuses { server: self.shown(), reason, advice }
     }
 
-    /// What the server's refusal means for the person.
+    /// What the server's error means for the user.
     pub(crate) fn error(&self, error: &Error) -> StoreError {
         let (server, reason) = (self.shown(), error.to_string());
         let busy = |advice| StoreError::ServerBusy {
@@ -149,7 +151,7 @@ impl Server {
                 "53300" => busy("raise max_connections on the server, or put a pooler before it"),
                 "53100" => busy("free some space on the server"),
                 "55P03" | "40P01" | "40001" | "57014" | "26000" | "42P05" => busy("try again"),
-                // A standby: soon it may be the one that takes writes.
+                // A standby, which may soon accept writes.
                 "25006" => StoreError::ServerAway { server, reason },
                 _ if error.is_final() => StoreError::ServerAway { server, reason },
                 code if code.starts_with("53") => busy("try again"),
@@ -163,9 +165,9 @@ impl Server {
 mod tests {
     use super::*;
 
-    /// An encoding or a setting is a text of the server's, too.
+    /// Encodings and settings are texts from the server too.
     #[test]
-    fn what_a_server_says_is_shown_without_the_password() {
+    fn texts_from_the_server_are_shown_without_the_password() {
         let address = Address::parse("postgres://me:geheim@h/w").unwrap();
         let server = Server::new(address);
         let errors = [

@@ -1,4 +1,5 @@
-//! A transaction on the server. Statements of which nothing is asked travel with the next one that is a question.
+//! A transaction on the server. Statements without a result are queued and sent together with the
+//! next query.
 
 use std::cell::RefCell;
 use std::thread;
@@ -14,55 +15,45 @@ use crate::writer::Scope;
 
 use super::server::Server;
 
-/// The inside of a transaction.
+/// A transaction.
 pub(crate) struct Transaction<'a> {
-    server: &'a Server,
+    pub(super) server: &'a Server,
     pub(super) inner: RefCell<Inner<'a>>,
 }
 
 pub(super) struct Inner<'a> {
-    client: &'a mut Client,
-    /// How many statements were queued since the last question.
+    pub(super) client: &'a mut Client,
+    /// How many statements were queued since the last query.
     pub(super) queued: usize,
-    /// What is to be locked before anything else.
+    /// What to lock before the first statement.
     unlocked: Option<Scope>,
-    /// Whether one of them may fail although what was asked before did not. A mark cannot.
+    /// Whether a queued statement may fail although the last query succeeded. Savepoints cannot.
     is_doubtful: bool,
-    /// Which of them asks for the time.
+    /// Which of them queries the time.
     clock_at: Option<usize>,
     pub(super) now: Option<Time>,
-    /// Which of them posts letters, and what the server said to it.
+    /// Which of them posts letters, and the server's result.
     pub(super) posted_at: Option<usize>,
     posted: Option<String>,
     /// Whether the unit has a savepoint: it gets one before its first statement.
     has_savepoint: bool,
-    /// Why the server refuses everything until the savepoint, and whether the connection is lost with it.
-    failed: Option<(StoreError, bool)>,
+    /// Why the server refuses everything until the savepoint, and whether the
+    /// connection is lost too.
+    pub(super) failed: Option<(StoreError, bool)>,
     pub(super) has_written: bool,
-    /// Whether some of what was written is worth telling others.
-    has_news: bool,
+    /// Whether other processes should be notified of what was written.
+    has_changes: bool,
 }
 
-/// What became of a commit.
-pub(crate) enum Committed {
-    Yes,
-    /// It did not happen.
-    No(StoreError),
-    /// It did not happen, and the connection is lost.
-    NotAndLost(StoreError),
-    /// The connection was lost before the answer.
-    Unknown(StoreError),
-}
+/// How long to retry locks that others hold, and the pause between attempts.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+const LOCK_PAUSE: Duration = Duration::from_millis(3);
 
-/// How long locks are tried that others hold, and how often.
-const LOCKING: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(3);
-
-/// The clock of the database. Units that wait for a lock ask for it afterwards.
+/// The clock of the database. Units that wait for a lock read it afterwards.
 pub(super) const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 impl<'a> Transaction<'a> {
-    /// Begins one that writes.
+    /// Starts a transaction that writes.
     pub(crate) fn begin(
         client: &'a mut Client,
         server: &'a Server,
@@ -78,14 +69,14 @@ impl<'a> Transaction<'a> {
         transaction
     }
 
-    /// Begins one that reads one consistent view.
+    /// Starts a transaction that reads one consistent view.
     pub(crate) fn view(
         client: &'a mut Client,
         server: &'a Server,
         clock: &Clock,
     ) -> Transaction<'a> {
         let transaction = Transaction::new(client, server, clock);
-        // Nothing is taken back in it.
+        // Nothing is rolled back in it.
         transaction.inner.borrow_mut().has_savepoint = true;
         transaction.queue_quietly("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &[]);
         transaction
@@ -98,30 +89,30 @@ impl<'a> Transaction<'a> {
             unlocked: None,
             is_doubtful: true,
             clock_at: None,
-            now: clock.turned(),
+            now: clock.manual_time(),
             posted_at: None,
             posted: None,
             has_savepoint: false,
             failed: None,
             has_written: false,
-            has_news: false,
+            has_changes: false,
         };
         Transaction { server, inner: RefCell::new(inner) }
     }
 
-    /// What the units of the transaction are about is locked before their first statement.
+    /// Locks what the units of the transaction are about before their first statement.
     pub(crate) fn lock(&self, scope: &Scope) {
         self.inner.borrow_mut().unlocked = Some(scope.clone());
     }
 
-    /// Takes the lock that is due, and asks for the time behind it.
+    /// Queues a pending lock, followed by a query for the time.
     fn take_lock(&self) {
         if self.queue_lock() {
             self.ask_clock();
         }
     }
 
-    /// Takes the lock and says so, if it is due.
+    /// Queues a pending lock. Returns whether there was one.
     pub(super) fn queue_lock(&self) -> bool {
         let Some(scope) = self.inner.borrow_mut().unlocked.take() else { return false };
         match scope {
@@ -129,10 +120,10 @@ impl<'a> Transaction<'a> {
                 let sql = "SELECT 1 FROM sessions WHERE id = ?1 FOR NO KEY UPDATE";
                 self.queue_now(sql, &[Value::Text(Some(&session.to_string()))]);
             }
-            Scope::Place(place) => {
+            Scope::Location(location) => {
                 let sql = "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(?1, 0))";
-                let place = format!("{}\n{}", place.machine, place.directory);
-                self.queue_now(sql, &[Value::Text(Some(&place))]);
+                let location = format!("{}\n{}", location.machine, location.directory);
+                self.queue_now(sql, &[Value::Text(Some(&location))]);
             }
             Scope::Own => {}
         }
@@ -151,39 +142,39 @@ impl<'a> Transaction<'a> {
         self.inner.borrow_mut().clock_at = Some(at);
     }
 
-    /// The time of this transaction by the database's clock. When the server does not tell, nothing that is
-    /// written with it will be kept.
+    /// The time of this transaction by the database's clock. If the server does not return it,
+    /// nothing that is written with it will be kept.
     pub(crate) fn now(&self) -> Time {
         self.ask_clock();
         if self.inner.borrow().now.is_none() {
-            // What is wrong is said by whatever follows.
+            // The next statement reports the error.
             let _ = self.run();
         }
         self.inner.borrow().now.unwrap_or(Time::from_millis(0))
     }
 
-    /// A unit begins.
+    /// Starts a unit.
     pub(crate) fn begin_unit(&self) -> Result<(), StoreError> {
         self.require_sound()?;
         self.inner.borrow_mut().has_savepoint = false;
         Ok(())
     }
 
-    /// A unit is done.
+    /// Ends a unit.
     pub(crate) fn end_unit(&self) -> Result<(), StoreError> {
         let has_savepoint = self.inner.borrow().has_savepoint;
         if has_savepoint { self.mark("RELEASE unit") } else { self.require_sound() }
     }
 
-    /// What a unit did is taken back; says whether that could be.
-    pub(crate) fn take_back_unit(&self) -> bool {
+    /// Rolls back a unit. Returns whether that was possible.
+    pub(crate) fn roll_back_unit(&self) -> bool {
         let inner = self.inner.borrow();
         let is_untouched = !inner.has_savepoint && inner.failed.is_none();
         drop(inner);
-        is_untouched || self.take_back("unit")
+        is_untouched || self.roll_back_to_savepoint("unit")
     }
 
-    /// Sees to it that what the unit does from here on can be taken back.
+    /// Sets the savepoint of the unit, unless it has one.
     fn set_savepoint(&self) {
         if !self.inner.borrow().has_savepoint {
             self.queue_quietly("SAVEPOINT unit", &[]);
@@ -191,21 +182,25 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Queues a statement that marks a place in the transaction.
+    /// Queues a statement for a savepoint.
     fn mark(&self, sql: &str) -> Result<(), StoreError> {
         self.require_sound()?;
         self.queue_quietly(sql, &[]);
         Ok(())
     }
 
-    /// Queues a statement that changes something. What is queued is sent when it is much.
+    /// Queues a statement that changes something. A long queue is sent.
     pub(crate) fn queue(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
-        self.inner.borrow_mut().has_news = true;
-        self.queue_untold(sql, params)
+        self.inner.borrow_mut().has_changes = true;
+        self.queue_silently(sql, params)
     }
 
-    /// The same for what nobody else waits for.
-    pub(crate) fn queue_untold(&self, sql: &str, params: &[&dyn Param]) -> Result<(), StoreError> {
+    /// The same for a change that others need no notification of.
+    pub(crate) fn queue_silently(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+    ) -> Result<(), StoreError> {
         self.require_sound()?;
         self.will_write();
         self.set_savepoint();
@@ -240,51 +235,53 @@ impl<'a> Transaction<'a> {
         reply.rows.iter().map(|row| read(&Row::Postgres(row))).collect()
     }
 
-    /// What stands under the key of a commit that posted letters.
+    /// The value under the key of a commit that posted letters.
     pub(super) fn posted(&self) -> Option<String> {
         self.inner.borrow().posted.clone()
     }
 
-    /// Whether others should look after the commit.
-    pub(crate) fn has_news(&self) -> bool {
-        self.inner.borrow().has_news
+    /// Whether other processes should be notified after the commit.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.inner.borrow().has_changes
     }
 
     fn will_write(&self) {
         self.inner.borrow_mut().has_written = true;
     }
 
-    /// Waits until everything that was queued is done, if it may fail.
+    /// Waits until all queued statements that may fail have run.
     pub(crate) fn settle(&self) -> Result<(), StoreError> {
         self.require_sound()?;
         let is_doubtful = self.inner.borrow().is_doubtful;
         if is_doubtful { self.run().map(drop) } else { Ok(()) }
     }
 
-    /// Takes locks by a statement that waits for none, again and again until it gets all of them. Whoever waits for
-    /// one lock and holds another may wait for somebody who waits for that one.
+    /// Takes locks with a statement that does not wait, and repeats it until it gets all of them.
+    /// Waiting for one lock while holding another could cause a deadlock.
     pub(crate) fn lock_at_once(&self, sql: &str) -> Result<(), StoreError> {
         let started = Instant::now();
         self.set_savepoint();
         loop {
             self.mark("SAVEPOINT locks")?;
             let Err(refused) = self.ask(sql, &[]) else { return self.mark("RELEASE locks") };
-            if !matches!(refused, StoreError::ServerBusy { .. }) || !self.take_back("locks") {
+            if !matches!(refused, StoreError::ServerBusy { .. })
+                || !self.roll_back_to_savepoint("locks")
+            {
                 return Err(refused);
             }
-            if started.elapsed() > LOCKING {
+            if started.elapsed() > LOCK_TIMEOUT {
                 let reason = "others write to it all the time".to_owned();
                 let server = self.server.shown();
                 return Err(StoreError::ServerBusy { server, reason, advice: "try again" });
             }
-            thread::sleep(PAUSE);
+            thread::sleep(LOCK_PAUSE);
         }
     }
 
-    /// Takes back what was done since a savepoint; says whether that could be.
-    fn take_back(&self, savepoint: &str) -> bool {
-        // What is still queued is sent first; when that fails the server hears nothing of the rest, but then the
-        // second try stands alone.
+    /// Rolls back to a savepoint. Returns whether that was possible.
+    fn roll_back_to_savepoint(&self, savepoint: &str) -> bool {
+        // The queued statements are sent first. If one of them fails, the server ignores the rest,
+        // but then the second attempt is sent alone.
         for _ in 0..2 {
             let mut inner = self.inner.borrow_mut();
             if inner.failed.take().is_some_and(|(_, is_lost)| is_lost) {
@@ -300,66 +297,11 @@ impl<'a> Transaction<'a> {
         false
     }
 
-    /// Forgets the keys of old commits.
-    pub(crate) fn clean_up(&self) {
-        self.queue_quietly(&cleaning(), &[]);
-    }
-
-    /// Ends a transaction that only read. Nobody waits for that.
-    ///
-    /// # Errors
-    /// When something in it failed: then the connection is not to be used again.
-    pub(crate) fn end(&self) -> Result<(), StoreError> {
-        self.require_sound()?;
-        self.queue_quietly("COMMIT", &[]);
-        let mut inner = self.inner.borrow_mut();
-        inner.queued = 0;
-        inner.client.tell().map_err(|error| self.server.error(&error))
-    }
-
-    /// Commits under a key by which it can be found again, unless the units have `finished` with an error.
-    pub(crate) fn commit(&self, key: &str, finished: Result<(), StoreError>) -> Committed {
-        if let Err(error) = finished.and_then(|()| self.require_sound()) {
-            return self.roll_back(error);
-        }
-        let inner = self.inner.borrow();
-        let (has_written, has_key) = (inner.has_written, inner.posted_at.is_some());
-        drop(inner);
-        if has_written && !has_key {
-            let now = Value::Integer(Some(self.now().as_millis()));
-            let sql = "INSERT INTO units (key, outcome, created_at) VALUES (?1, ?2, ?3)";
-            let committed = Value::Integer(Some(super::COMMITTED));
-            self.queue_quietly(sql, &[Value::Text(Some(key)), committed, now]);
-        }
-        // Without anything written, the lock may have left a trace.
-        self.queue_quietly(if has_written { "COMMIT" } else { "ROLLBACK" }, &[]);
-        match self.run() {
-            Ok(_) => Committed::Yes,
-            Err(error) if !self.is_lost() => self.roll_back(error),
-            Err(error) if has_written => Committed::Unknown(error),
-            Err(error) => Committed::NotAndLost(error),
-        }
-    }
-
-    fn roll_back(&self, error: StoreError) -> Committed {
-        if self.is_lost() {
-            return Committed::NotAndLost(error);
-        }
-        for _ in 0..2 {
-            self.inner.borrow_mut().failed = None;
-            self.queue_quietly("ROLLBACK", &[]);
-            if self.run().is_ok() {
-                return Committed::No(error);
-            }
-        }
-        Committed::NotAndLost(error)
-    }
-
-    fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         matches!(self.inner.borrow().failed, Some((_, true)))
     }
 
-    fn require_sound(&self) -> Result<(), StoreError> {
+    pub(super) fn require_sound(&self) -> Result<(), StoreError> {
         match &self.inner.borrow().failed {
             Some((error, _)) => Err(error.clone()),
             None => Ok(()),
@@ -368,10 +310,10 @@ impl<'a> Transaction<'a> {
 
     fn ask(&self, sql: &str, params: &[&dyn Param]) -> Result<Reply, StoreError> {
         self.require_sound()?;
-        // An insert or update that returns something is asked as well.
+        // An insert or update that returns something is a query too.
         if !sql.trim_start().starts_with("SELECT") {
             self.will_write();
-            self.inner.borrow_mut().has_news = true;
+            self.inner.borrow_mut().has_changes = true;
         }
         self.set_savepoint();
         let values: Vec<Value<'_>> = params.iter().map(|param| param.value()).collect();
@@ -379,8 +321,8 @@ impl<'a> Transaction<'a> {
         self.run()?.pop().ok_or_else(|| StoreError::internal("the server says nothing"))
     }
 
-    /// Queues a statement behind the lock; what goes wrong with it is said when everything is run.
-    fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
+    /// Queues a statement after the lock. Errors are reported when the queue is run.
+    pub(super) fn queue_quietly(&self, sql: &str, values: &[Value<'_>]) {
         self.take_lock();
         self.queue_now(sql, values);
     }
@@ -393,7 +335,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn run(&self) -> Result<Vec<Reply>, StoreError> {
+    pub(super) fn run(&self) -> Result<Vec<Reply>, StoreError> {
         self.require_sound()?;
         let mut inner = self.inner.borrow_mut();
         if std::mem::take(&mut inner.queued) == 0 {
@@ -420,14 +362,6 @@ impl<'a> Transaction<'a> {
         }
         Ok(replies)
     }
-}
-
-/// Forgets the keys of old commits. What another process is about to forget is left to it.
-pub(super) fn cleaning() -> String {
-    format!(
-        "DELETE FROM units WHERE key IN (SELECT key FROM units
-            WHERE created_at < {CLOCK} - 3600000 LIMIT 2000 FOR UPDATE SKIP LOCKED)"
-    )
 }
 
 impl Inner<'_> {

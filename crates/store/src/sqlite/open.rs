@@ -1,4 +1,4 @@
-//! Opening the embedded database: where it may lie, how it is set up, which version it has.
+//! Opening the embedded database: where it may be, its settings, and its version.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, Transaction};
 
 use crate::error::StoreError;
 
-/// The migrations in their order; the number of a database is how many it has seen.
+/// The migrations in their order. The version of a database is how many have been applied.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001.sql"),
     include_str!("../../migrations/sqlite/0002.sql"),
@@ -21,12 +21,12 @@ const MIGRATIONS: &[&str] = &[
 const KNOWN: i64 = MIGRATIONS.len() as i64;
 /// Marks our databases ("ikig"), so that no other program's file is ever changed.
 const APPLICATION: i64 = 0x696b_6967;
-/// Older ones can damage a write-ahead log that several processes use.
+/// Older versions of SQLite can damage a write-ahead log that several processes use.
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// How long a reader, or the migration, waits for another process.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which file was opened, to notice when another takes its place.
+/// Identifies the file that was opened, to notice when it is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     device: u64,
@@ -39,7 +39,7 @@ impl FileIdentity {
         Ok(FileIdentity { device: metadata.dev(), inode: metadata.ino() })
     }
 
-    /// SQLite would go on writing into a file that nobody finds any more.
+    /// SQLite would continue to write to a file that is no longer at its path.
     pub(crate) fn require_same(self, path: &Path) -> Result<(), StoreError> {
         match FileIdentity::of(path) {
             Ok(now) if now == self => Ok(()),
@@ -48,7 +48,7 @@ impl FileIdentity {
     }
 }
 
-/// Opens the database for its writer, making it when it is not there.
+/// Opens the database for its writer, and creates it if it does not exist.
 pub(crate) fn open_writer(
     path: &Path,
     file_system: impl Fn(&Path) -> Option<&'static str>,
@@ -66,32 +66,32 @@ pub(crate) fn open_writer(
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
-    // A short log stays when the last process leaves: emptying it would cost a short command more flushes than
-    // its own commit does. `leave` sees to it that it does not grow.
+    // A short log stays when the last process exits: emptying it would cost a short command more
+    // flushes than its own commit. `close` limits its size.
     connection
         .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(failed)?;
     keep_plans(&connection).map_err(failed)?;
-    // Before anything is set up: that alone would change another program's file.
+    // Before any setting, which would already change another program's file.
     let found = version(&connection.unchecked_transaction().map_err(failed)?, path)?;
     patiently(|| set_up(&connection, path))?;
     if found < KNOWN {
         migrate(&mut connection, path)?;
     }
-    // From here on the writer waits by itself.
+    // From here on the writer waits itself.
     connection.busy_timeout(Duration::ZERO).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
     let identity = FileIdentity::of(path).map_err(|error| open_error(path, &error))?;
     Ok((connection, identity))
 }
 
-/// Closes the writer's connection. The last process to leave empties a log that has grown: whoever comes first
-/// reads all of it, and does not know how much of it was emptied before.
-pub(crate) fn leave(connection: Connection, path: &Path) {
+/// Closes the writer's connection. The last process empties a log that has grown: the next process
+/// reads all of it, and cannot tell how much of it was emptied before.
+pub(crate) fn close(connection: Connection, path: &Path) {
     const SHORT_LOG: u64 = 256 * 1024;
     if fs::metadata(log_of(path)).is_ok_and(|log| log.len() > SHORT_LOG) {
         let keep_log = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-        // Should it fail, the next one does it.
+        // If that fails, the next process does it.
         let _ = connection.set_db_config(keep_log, false);
     }
     drop(connection);
@@ -104,11 +104,11 @@ fn log_of(path: &Path) -> PathBuf {
     PathBuf::from(log)
 }
 
-/// A further connection, only for reading.
+/// Another connection, only for reading.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    // Whoever reads has the database open already.
+    // Readers open after the writer, so the database exists.
     let connection =
         Connection::open_with_flags(path, flags).map_err(|error| match path.exists() {
             true => failed(error),
@@ -119,30 +119,30 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// A statement keeps its plan whatever its values are: to plan it anew for each takes longer than to run it.
+/// A statement keeps its plan for all values: planning again takes longer than running it.
 fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
     let keep_plans = rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
     connection.set_db_config(keep_plans, true).map(drop)
 }
 
-/// Beside a file that is not there or empty SQLite deletes the write-ahead log, and with it all mail that is
-/// nowhere else.
+/// If the file is missing or empty, SQLite deletes the write-ahead log beside it, and with it all
+/// mail that is only there.
 fn require_database_of_log(path: &Path) -> Result<(), StoreError> {
     let is_empty = |path: &Path| fs::metadata(path).map_or(true, |metadata| metadata.len() == 0);
     let log = log_of(path);
-    // In this order: of a database that is being made, the file is there before its log.
+    // In this order: while a database is created, the file exists before its log.
     match !is_empty(&log) && is_empty(path) {
         true => Err(StoreError::LogWithoutDatabase { path: path.to_owned(), log }),
         false => Ok(()),
     }
 }
 
-/// The folder that a path, which is absolute, lies in.
+/// The folder of an absolute path.
 fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
-/// The folder is the user's alone.
+/// Only the user has access to the folder.
 fn create_folder(path: &Path) -> Result<(), StoreError> {
     let folder = folder_of(path);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -155,9 +155,9 @@ fn create_folder(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// The file is the user's alone; SQLite gives its helper files the same mode.
+/// Only the user has access to the file. SQLite gives its other files the same mode.
 fn create_file(path: &Path) -> Result<(), StoreError> {
-    // SQLite takes a file of one byte for empty.
+    // SQLite considers a file of one byte empty.
     if let Ok(metadata) = fs::metadata(path)
         && (!metadata.is_file() || metadata.len() == 1)
     {
@@ -183,8 +183,8 @@ fn open_error(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Open { path: path.to_owned(), reason }
 }
 
-/// Two processes that both turn the write-ahead log on stand in each other's way, and SQLite then tells one
-/// of them at once, without waiting.
+/// If two processes turn on the write-ahead log at once, SQLite reports an error to one of them
+/// without waiting.
 fn patiently(mut attempt: impl FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
     let started = Instant::now();
     loop {
@@ -202,7 +202,7 @@ fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let mode: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
         .map_err(failed)?;
-    // FULL: every commit is flushed before it is answered (M1).
+    // FULL: every commit is flushed before its caller is answered (M1).
     connection.pragma_update(None, "synchronous", "full").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     let synchronous: i64 =
@@ -215,13 +215,13 @@ fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Brings the tables up to date, in one transaction.
+/// Migrates the tables in one transaction.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
-    // Another process may have been quicker.
+    // Another process may have been faster.
     let found = version(&transaction, path)?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
         transaction.execute_batch(migration).map_err(failed)?;
@@ -231,8 +231,9 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     transaction.commit().map_err(failed)
 }
 
-/// How many migrations a database has seen. One of another program, or of a newer version, is refused. All
-/// is read from one view, or a database that is being made would look like another program's.
+/// How many migrations have been applied. Refuses a database of another program or a newer version.
+/// All is read from one view: otherwise a database that is being created would look like another
+/// program's.
 fn version(view: &Transaction<'_>, path: &Path) -> Result<i64, StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
     let pragma = |name| view.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -256,7 +257,7 @@ fn version(view: &Transaction<'_>, path: &Path) -> Result<i64, StoreError> {
     Ok(found)
 }
 
-/// Reads the whole database, and says how it is.
+/// Reads the whole database, and returns its state.
 pub(crate) fn check(path: &Path) -> Result<String, StoreError> {
     let failed = |error: rusqlite::Error| StoreError::from_sqlite(&error, path);
     let connection = open_reader(path)?;
@@ -278,12 +279,13 @@ pub(crate) fn check(path: &Path) -> Result<String, StoreError> {
     ))
 }
 
-/// The name of a network file system, on which a write-ahead log does not work; `None` for a local one.
+/// The name of a network file system, which does not support write-ahead
+/// logs; `None` for a local one.
 pub(crate) fn network_file_system(folder: &Path) -> Option<&'static str> {
     #[cfg(target_os = "linux")]
     {
         let kind = rustix::fs::statfs(folder).ok()?.f_type;
-        // The numbers of linux/magic.h.
+        // From linux/magic.h.
         match kind as u32 {
             0x6969 => Some("nfs"),
             0x517b | 0xff53_4d42 | 0xfe53_4d42 => Some("smb"),
@@ -304,9 +306,9 @@ pub(crate) fn network_file_system(folder: &Path) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// The connection that the writer gets: what it is set to is what every commit is kept by.
+    /// The writer's connection: its settings apply to every commit.
     #[test]
-    fn a_statement_is_planned_once_whatever_its_values_are() {
+    fn a_statement_is_planned_once_for_all_values() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let (writer, _) = open_writer(&path, |_| None).unwrap();
@@ -327,7 +329,7 @@ mod tests {
     fn m1_the_writers_own_connection_flushes_every_commit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
-        // Both when it is made and when it is there.
+        // Both when it is created and when it exists.
         for _ in 0..2 {
             let (connection, _) = open_writer(&path, |_| None).unwrap();
             let pragma = |name: &str| -> String {

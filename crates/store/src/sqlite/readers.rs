@@ -1,4 +1,4 @@
-//! A small pool of connections that only read. Readers never wait for the writer, nor it for them.
+//! A small pool of read-only connections. Readers and the writer never wait for each other.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::unit::{Connection as UnitConnection, Unit};
 use super::Transaction;
 use super::open::open_reader;
 
-/// Connections that are kept open for the next reader. More readers than this at once open their own.
+/// How many connections are kept for the next readers. More readers at once open their own.
 const KEPT: usize = 4;
 
 #[derive(Debug, Clone)]

@@ -1,16 +1,16 @@
 //! The registry: limits, forks by reference, kills.
 
 use ikigai_conversation::{AgentId, Body, Message, MessageId, NewMessage};
-use ikigai_store::{AgentLimits, Context, NewFork, Next, State};
-use ikigai_testkit::{TestAgent, TestStore, new_fork, place};
+use ikigai_store::{AgentLimits, ForkContext, NewFork, Next, State};
+use ikigai_testkit::{TestAgent, TestStore, location, new_fork};
 
-use crate::support::{ROOM, agent, check_books, fork_by_hand, kill_by_hand};
+use crate::support::{ROOM, agent, check_database, fork_by_hand, kill_by_hand};
 
-/// A child that a person makes of an agent that is not in a turn.
+/// A child that the user forks from an agent outside a turn.
 async fn fork(
     store: &TestStore,
     parent: &TestAgent,
-    context: Context,
+    context: ForkContext,
     prompt: Option<&str>,
     limits: AgentLimits,
 ) -> Result<TestAgent, String> {
@@ -36,24 +36,28 @@ async fn texts(store: &TestStore, agent: &TestAgent) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_session_has_so_many_living_agents_and_levels() {
+async fn living_agents_and_levels_are_limited() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let limits = AgentLimits { agents: 3, depth: 2 };
-    let child = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap();
-    let deeper = fork(&store, &child, Context::Fresh, None, limits).await.unwrap_err();
+    let child = fork(&store, &agents[0], ForkContext::Fresh, None, limits).await.unwrap();
+    let deeper = fork(&store, &child, ForkContext::Fresh, None, limits).await.unwrap_err();
     assert_eq!(deeper, "Maximum agent depth (2) exceeded");
-    store.add_agent(session, None, place(), limits).await.unwrap();
+    store.add_agent(session, None, location(), limits).await.unwrap();
     let updated = store.sessions().await.unwrap()[0].updated_at;
     store.advance(std::time::Duration::from_secs(1));
-    let one_more = store.add_agent(session, None, place(), limits).await.unwrap_err();
+    let one_more = store.add_agent(session, None, location(), limits).await.unwrap_err();
     assert_eq!(one_more.to_string(), "Maximum agents (3) reached");
-    let one_more = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap_err();
+    let one_more = fork(&store, &agents[0], ForkContext::Fresh, None, limits).await.unwrap_err();
     assert_eq!(one_more, "Maximum agents (3) reached");
-    assert_eq!(store.sessions().await.unwrap()[0].updated_at, updated, "all of it was taken back");
+    assert_eq!(
+        store.sessions().await.unwrap()[0].updated_at,
+        updated,
+        "everything was rolled back"
+    );
     // The dead make room, and their numbers are not used again.
     kill(&store, &agents[0], "0/0/").await.unwrap();
-    let next = fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap();
+    let next = fork(&store, &agents[0], ForkContext::Fresh, None, limits).await.unwrap();
     assert_eq!(next.id, agent("0/1/"));
 }
 
@@ -62,8 +66,8 @@ async fn a_child_with_a_prompt_waits_for_the_model_from_its_first_commit() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let limits = ROOM;
-    fork(&store, &agents[0], Context::Fresh, Some("do it\nnow"), limits).await.unwrap();
-    fork(&store, &agents[0], Context::Fresh, None, limits).await.unwrap();
+    fork(&store, &agents[0], ForkContext::Fresh, Some("do it\nnow"), limits).await.unwrap();
+    fork(&store, &agents[0], ForkContext::Fresh, None, limits).await.unwrap();
     let children: Vec<_> = store.agents(session).await.unwrap().split_off(1);
     let found: Vec<_> =
         children.iter().map(|child| (child.id.to_string(), child.state, &*child.task)).collect();
@@ -79,17 +83,17 @@ async fn a_full_fork_sees_the_conversation_up_to_its_fork_and_a_fresh_one_nothin
     let [parent, silent] = &agents[..] else { panic!() };
     say(&store, parent, "one").await;
     say(&store, parent, "two").await;
-    let full = fork(&store, parent, Context::Full, Some("task"), ROOM).await.unwrap();
-    let fresh = fork(&store, parent, Context::Fresh, Some("task"), ROOM).await.unwrap();
-    let none = fork(&store, silent, Context::Full, Some("task"), ROOM).await.unwrap();
+    let full = fork(&store, parent, ForkContext::Full, Some("task"), ROOM).await.unwrap();
+    let fresh = fork(&store, parent, ForkContext::Fresh, Some("task"), ROOM).await.unwrap();
+    let none = fork(&store, silent, ForkContext::Full, Some("task"), ROOM).await.unwrap();
     say(&store, parent, "three").await;
     assert_eq!(texts(&store, &full).await, ["one", "two", "task"]);
     assert_eq!(texts(&store, &fresh).await, ["task"]);
     assert_eq!(texts(&store, &none).await, ["task"]);
-    // By reference: its own log is its own.
+    // By reference: its own log only has its own messages.
     let own = store.own_log(full.session(), full.id.clone(), None).await.unwrap();
     assert_eq!(own.len(), 2, "the fork and the prompt");
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -102,7 +106,7 @@ async fn a_chain_of_forks_reads_as_one_conversation() {
         parent.sleep(&store).await.unwrap();
         say(&store, parent, &format!("kept {level}")).await;
         let task = format!("task {level}");
-        let child = fork(&store, parent, Context::Full, Some(&task), ROOM).await.unwrap();
+        let child = fork(&store, parent, ForkContext::Full, Some(&task), ROOM).await.unwrap();
         say(&store, parent, &format!("later {level}")).await;
         chain.push(child);
     }
@@ -111,17 +115,17 @@ async fn a_chain_of_forks_reads_as_one_conversation() {
     assert_eq!(texts(&store, last).await, expected);
     let log = store.whole_log(last.session(), last.id.clone()).await.unwrap();
     assert!(log.is_sorted_by_key(|message| message.id));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
-async fn what_the_parent_does_later_does_not_touch_the_child() {
+async fn later_messages_of_the_parent_do_not_affect_the_child() {
     let store = super::store();
     let (_, agents) = store.session_of(1).await;
     let parent = &agents[0];
     let mark = parent.mark(&store).await;
     say(&store, parent, "seen by the child").await;
-    let child = fork(&store, parent, Context::Full, Some("task"), ROOM).await.unwrap();
+    let child = fork(&store, parent, ForkContext::Full, Some("task"), ROOM).await.unwrap();
     let session = child.session();
     let before = store.whole_log(session, child.id.clone()).await.unwrap();
     parent.rewind(&store, mark).await.unwrap();
@@ -129,23 +133,23 @@ async fn what_the_parent_does_later_does_not_touch_the_child() {
     say(&store, parent, "another way").await;
     assert_eq!(store.whole_log(session, child.id.clone()).await.unwrap(), before);
     // Not even its death does.
-    let other = store.add_agent(session, None, place(), ROOM).await.unwrap();
+    let other = store.add_agent(session, None, location(), ROOM).await.unwrap();
     let other = TestAgent::claim(&store, session, other).await.unwrap();
     kill(&store, &other, "0/").await.unwrap();
     assert_eq!(store.whole_log(session, child.id).await.unwrap(), before);
 }
 
 #[tokio::test]
-async fn a_kill_takes_the_descendants_children_first_and_nobody_else() {
+async fn a_kill_ends_the_descendants_children_first_and_no_others() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     let root = &agents[0];
     let mut children = Vec::new();
     for _ in 0..12 {
-        children.push(fork(&store, root, Context::Fresh, None, ROOM).await.unwrap());
+        children.push(fork(&store, root, ForkContext::Fresh, None, ROOM).await.unwrap());
     }
-    let grandchild = fork(&store, &children[1], Context::Fresh, None, ROOM).await.unwrap();
-    let deepest = fork(&store, &grandchild, Context::Fresh, None, ROOM).await.unwrap();
+    let grandchild = fork(&store, &children[1], ForkContext::Fresh, None, ROOM).await.unwrap();
+    let deepest = fork(&store, &grandchild, ForkContext::Fresh, None, ROOM).await.unwrap();
     let dead = kill(&store, root, "0/1/").await.unwrap();
     assert_eq!(dead, [deepest.id, grandchild.id, agent("0/1/")]);
     let all = store.agents(session).await.unwrap();

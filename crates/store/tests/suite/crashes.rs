@@ -1,4 +1,5 @@
-//! M8: whatever process is killed whenever, every accepted message is there once, and every mark is true.
+//! M8: whichever process is killed at any moment, every accepted message exists once, and every
+//! mark is true.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -9,16 +10,16 @@ use std::time::Duration;
 use ikigai_testkit::Random;
 use ikigai_testkit::driver::{Fault, Plan, Point};
 
-use crate::support::{Running, check_books, child, driver_process, free_agents, verdict};
+use crate::support::{Running, check_database, child, driver_process, free_agents, verdict};
 
-/// Agents that write to each other, each in a process of its own.
+/// Agents that write to each other, each in its own process.
 const WRITERS: u32 = 3;
-/// Kills between two looks of the checker, and between two databases: its work grows with the logs.
+/// Kills between two runs of the checker, and between two databases: its work grows with the logs.
 const BETWEEN_CHECKS: u32 = 30;
 const PER_DATABASE: u32 = 300;
 
 #[tokio::test]
-async fn m8_kill_9_at_any_moment_loses_and_doubles_nothing() {
+async fn m8_kill_9_at_any_moment_loses_and_duplicates_nothing() {
     let cycles = std::env::var("STORE_CRASH_CYCLES").map_or(102, |cycles| cycles.parse().unwrap());
     let mut random = Random::new(8);
     let mut left: u32 = cycles;
@@ -29,7 +30,7 @@ async fn m8_kill_9_at_any_moment_loses_and_doubles_nothing() {
     }
 }
 
-/// Kills that many writers of one database, one after the other takes its agent up again.
+/// Kills that many writers of one database. Each time another process takes over the agent.
 async fn crash_one_database(random: &mut Random, kills: u32) {
     let store = super::store();
     let session = free_agents(&store, WRITERS).await;
@@ -48,21 +49,21 @@ async fn crash_one_database(random: &mut Random, kills: u32) {
     for kill in 1..=kills {
         let at = usize::try_from(random.below(WRITERS.into())).unwrap();
         let (agent, writer) = writers.swap_remove(at);
-        // Where it chose to die, or wherever it is now.
+        // At the point it chose, or at any point now.
         let status = if random.below(3) > 0 { writer.end() } else { writer.kill() };
         assert_eq!(status.signal(), Some(9), "agent {agent}/ ended by itself: {status}");
         writers.push((agent, start(agent, random)));
         if kill % BETWEEN_CHECKS == 0 {
-            // Others go on writing meanwhile.
-            check_books(store.database(), std::slice::from_ref(&acknowledged));
+            // Others continue to write meanwhile.
+            check_database(store.database(), std::slice::from_ref(&acknowledged));
         }
     }
     writers.into_iter().for_each(|(_, writer)| drop(writer));
-    check_books(store.database(), &[acknowledged]);
+    check_database(store.database(), &[acknowledged]);
     assert!(store.number("SELECT count(*) FROM mail") > i64::from(kills) / 2);
 }
 
-/// Runs one writer that dies in its fourth step, and then another that repairs its log.
+/// Runs a writer that dies in its fourth step, and then another that repairs its log.
 async fn crash_once(fault: Fault, point: Point) -> Vec<String> {
     let store = super::store();
     let session = free_agents(&store, 2).await;
@@ -78,7 +79,7 @@ async fn crash_once(fault: Fault, point: Point) -> Vec<String> {
 #[tokio::test]
 async fn m8_the_checker_notices_a_commit_torn_in_two() {
     let faults = crash_once(Fault::Torn, Point::Submitted).await;
-    // The fourth mail was sent by nobody; of the three before the logs tell, but the rows do not.
+    // The fourth mail has no sender. Of the three before, the logs are right but the rows are not.
     assert!(
         faults.contains(&"mail 4: exists, and no log says that it was sent".to_owned()),
         "{faults:?}"
@@ -90,7 +91,7 @@ async fn m8_the_checker_notices_a_commit_torn_in_two() {
 }
 
 #[tokio::test]
-async fn m8_each_point_of_death_leaves_the_books_in_order() {
+async fn m8_each_point_of_death_leaves_a_consistent_database() {
     for point in [Point::Opened, Point::Submitted, Point::Closed] {
         let store = super::store();
         let session = free_agents(&store, 2).await;
@@ -100,11 +101,11 @@ async fn m8_each_point_of_death_leaves_the_books_in_order() {
             (plan.seed, plan.death) = (seed, Some((3, point)));
             assert_eq!(driver_process(&plan, &acknowledged).end().signal(), Some(9));
         }
-        check_books(store.database(), &[acknowledged]);
+        check_database(store.database(), &[acknowledged]);
     }
 }
 
-/// A process that is suspended with an open call, while another takes its agent over, writes, and ends.
+/// A process is suspended with an open call, while another takes over its agent, writes, and ends.
 async fn resume_after_takeover(fault: Fault) -> (Option<i32>, Vec<String>) {
     let store = super::store();
     let session = free_agents(&store, 2).await;
@@ -115,7 +116,8 @@ async fn resume_after_takeover(fault: Fault) -> (Option<i32>, Vec<String>) {
     let mut suspended = Running::start(driver.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let mut lines = BufReader::new(suspended.0.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "paused"));
-    // By the clock of this one, the lease has run out; while the first process lives, nothing else would do.
+    // By this process's clock, the lease has expired. While the first process lives, it could not
+    // be taken over otherwise.
     let mut heir = Plan::new(store.database(), session, 2, 0);
     assert_eq!(driver_process(&heir, &acknowledged).end().code(), Some(4));
     heir.ahead = Duration::from_secs(60);

@@ -1,8 +1,10 @@
-//! M5: all orders of sending, looking, sleeping, killing and waking are tried, one transaction at a time.
+//! M5: tries all orders of sending, looking, going idle, killing and
+//! waking, one transaction at a time.
 //!
-//! Each method of the store is one transaction, so every run of several processes is some order of their
-//! transactions. A sender signals an agent that it finds asleep, and nobody else does: an agent that looks
-//! and then sleeps in two steps can miss mail that came in between, for which nobody signalled.
+//! Each method of the store is one transaction, so every run of several
+//! processes is some order of their transactions. A sender signals an agent
+//! that it finds idle, and nothing else does: an agent that looks and then goes
+//! idle in two steps can miss mail that arrived in between without a signal.
 
 use ikigai_conversation::{NewMessage, SessionId};
 use ikigai_store::{Next, Outcome, Sleep, StoreError};
@@ -10,25 +12,25 @@ use ikigai_testkit::{Raw, TestAgent, TestStore, send_to};
 
 use crate::support::{kill_by_hand, to_wake};
 
-/// How the receiver goes to sleep.
+/// How the receiver goes idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sleeper {
-    /// By the conditional transaction of the store.
+    /// With the conditional transaction of the store.
     Conditional,
     /// By looking for mail in one transaction and going idle in another.
     LookThenSleep,
 }
 
-/// Where the receiver is in its program.
+/// The state of the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Receiver {
     /// In a turn that is about to end.
     EndOfTurn,
     /// It has looked, and found mail or not. Only for [`Sleeper::LookThenSleep`].
     Looked(bool),
-    /// It is to be told of mail.
+    /// It is about to be notified of mail.
     ToBeTold,
-    /// It was told, and looks into its inbox.
+    /// It was notified, and looks into its inbox.
     ToLook,
     Asleep,
     Gone,
@@ -50,9 +52,9 @@ struct World<'a> {
     other: TestAgent,
     sleeper: Sleeper,
     at: Receiver,
-    /// A sender saw the receiver asleep and signalled.
+    /// A sender saw the idle receiver and signalled.
     wake_pending: bool,
-    /// What each has left to do.
+    /// The remaining steps of each.
     turns: u32,
     sends: [u32; 2],
     kills: u32,
@@ -122,7 +124,7 @@ impl<'a> World<'a> {
             (Receiver::EndOfTurn, Sleeper::LookThenSleep) => Ok(Receiver::Looked(self.has_news())),
             (Receiver::Looked(true), _) => Ok(Receiver::ToBeTold),
             (Receiver::Looked(false), _) => {
-                // Sets the state and asks nothing.
+                // Sets the state without a condition.
                 let id = &self.receiver.id;
                 self.raw.script(&format!(
                     "UPDATE agents SET state = 'idle' WHERE id = '{id}' AND state <> 'dead'"
@@ -152,7 +154,7 @@ impl<'a> World<'a> {
 
     async fn send(&mut self, sender: usize) {
         self.sends[sender] -= 1;
-        let step = send_to(&self.receiver.id, "person");
+        let step = send_to(&self.receiver.id, "user");
         let sent =
             self.store.perform(self.session, self.other.id.clone(), step, None).await.unwrap();
         assert_eq!(matches!(sent, Outcome::Dead(_)), self.kills == 0);
@@ -169,7 +171,7 @@ impl<'a> World<'a> {
         ))
     }
 
-    /// Asked of the rows, in words of its own: there is mail that nobody has told the receiver of.
+    /// Queries the rows directly: there is mail that has not been announced to the receiver.
     fn has_news(&self) -> bool {
         let news = self.raw.number(&format!(
             "SELECT count(*) FROM mail m JOIN agents a ON a.key = m.recipient
@@ -180,14 +182,14 @@ impl<'a> World<'a> {
         news > 0
     }
 
-    /// Asleep, with mail that would wake it.
+    /// Idle, with mail that would wake it.
     fn sleeps_on_mail(&self) -> bool {
         self.state() == "idle" && self.has_news()
     }
 }
 
-/// Tries all orders; returns how many there were and the first in which the receiver sleeps on mail and
-/// nobody will wake it.
+/// Tries all orders. Returns how many there were, and the first in which the receiver stays idle
+/// although there is mail.
 async fn explore(sleeper: Sleeper) -> (usize, Option<Vec<Move>>) {
     let store = super::fast_store();
     let raw = store.raw();
@@ -205,7 +207,7 @@ async fn explore(sleeper: Sleeper) -> (usize, Option<Vec<Move>>) {
             if world.sleeps_on_mail() && !world.wake_pending {
                 return (tried, Some(made));
             }
-            // Should the signal be lost, the sweep sees exactly this (M6).
+            // If the signal is lost, the sweep sees exactly this (M6).
             let found = to_wake(&store, world.session).await;
             assert_eq!(found.contains(&world.receiver.id), world.sleeps_on_mail(), "{made:?}");
         }
@@ -223,19 +225,19 @@ async fn explore(sleeper: Sleeper) -> (usize, Option<Vec<Move>>) {
 }
 
 #[tokio::test]
-async fn m5_in_no_order_does_an_agent_sleep_on_mail_that_nobody_will_tell_it_of() {
+async fn m5_in_no_order_does_an_agent_stay_idle_with_mail() {
     let (tried, missed) = explore(Sleeper::Conditional).await;
     assert_eq!(missed, None);
     assert!(tried > 500, "only {tried} orders");
 }
 
 #[tokio::test]
-async fn m5_looking_and_then_sleeping_in_two_transactions_misses_mail() {
+async fn m5_looking_and_then_going_idle_in_two_transactions_misses_mail() {
     let (_, missed) = explore(Sleeper::LookThenSleep).await;
     use Move::{Receive, Send};
     assert!(missed.as_deref().is_some_and(|made| made.starts_with(&[Receive])), "{missed:?}");
     let missed = missed.unwrap();
-    // It looked, the mail came, and it slept.
+    // It looked, the mail arrived, and it went idle.
     assert_eq!(missed.last(), Some(&Receive), "{missed:?}");
     assert!(missed.contains(&Send) || missed.contains(&Move::SendToo), "{missed:?}");
 }

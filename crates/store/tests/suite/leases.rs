@@ -1,18 +1,18 @@
-//! Leases: who may run an agent, and that nobody else changes anything.
+//! Leases: which process may run an agent, and that no other process changes anything.
 
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ikigai_conversation::{MessageId, NewMessage};
-use ikigai_store::{Context, Ending, Lease, Next, Outcome, Process, Step, StoreError};
+use ikigai_store::{Ending, ForkContext, Lease, Next, Outcome, Process, Step, StoreError};
 use ikigai_testkit::{TestAgent, TestStore, by_id, new_fork, send_to, wait_for};
 
 use crate::support::{Running, agent, free_agents, kill_by_hand};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// A process of another machine: nobody here can see whether it lives.
+/// A process of another machine: whether it is alive cannot be seen here.
 fn stranger() -> Process {
     let current = Process::current();
     Process { machine: "elsewhere".to_owned(), host: "far".to_owned(), pid: 123, ..current }
@@ -63,7 +63,7 @@ async fn a_lease_runs_out_after_15_seconds_unless_it_is_renewed() {
     assert!(matches!(claim().await, Err(StoreError::LeaseHeld { .. })));
     store.advance(MILLISECOND);
     assert_eq!(store.holder(session, agent("0/")).await.unwrap(), None);
-    // Run out, but nobody wanted it: who has it may go on.
+    // Expired, but not claimed by another process: the holder may continue.
     store.renew(lease.clone()).await.unwrap();
     store.advance(Lease::DURATION);
     claim().await.unwrap();
@@ -82,7 +82,7 @@ async fn a_released_lease_is_free_at_once_and_writes_no_more() {
     store.release(mine.lease.clone()).await.unwrap();
     let before = rows(&store);
     let refused = mine.append(&store, NewMessage::user("hi"), Next::Request).await.unwrap_err();
-    assert_eq!(refused.to_string(), "Agent 0/ was taken over by another process (nobody)");
+    assert_eq!(refused.to_string(), "Agent 0/ was taken over by another process (released since)");
     store.release(mine.lease).await.unwrap();
     assert_eq!(rows(&store), before);
     assert_eq!(store.holder(session, agent("0/")).await.unwrap(), None);
@@ -103,9 +103,9 @@ async fn the_lease_of_a_dead_process_is_taken_over_at_once() {
     store.claim(session, agent("0/"), Process::current()).await.unwrap();
 }
 
-/// A killed process whose parent does not ask for its end keeps its number. It was taken for alive once.
+/// A killed process keeps its number until its parent reaps it. It was once considered alive.
 #[tokio::test]
-async fn a_process_that_nobody_buried_is_dead() {
+async fn a_process_that_was_not_reaped_is_dead() {
     let (mut child, process) = idle_process();
     assert!(!Process::current().sees_dead(&process));
     child.0.kill().unwrap();
@@ -122,12 +122,12 @@ fn another_process_with_the_same_number_is_not_the_holder() {
     assert!(!current.sees_dead(&current));
     assert!(current.sees_dead(&Process { start: current.start + 1, ..current.clone() }));
     assert!(current.sees_dead(&Process { boot: "another".to_owned(), ..current.clone() }));
-    assert!(!current.sees_dead(&stranger()), "of another machine nobody here knows");
+    assert!(!current.sees_dead(&stranger()), "it cannot be seen from here");
     let (boot, host) = ("another".to_owned(), "a copy of this machine".to_owned());
     assert!(!current.sees_dead(&Process { boot, host, ..current.clone() }));
 }
 
-/// Every way to write, with a lease that is not the current one.
+/// Every way to write, with an outdated lease.
 async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -> Vec<StoreError> {
     let (lease, id) = (stale.lease.clone(), stale.id.clone());
     let hi = || NewMessage::user("hi");
@@ -137,7 +137,7 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
     errors.extend(store.append(lease.clone(), id.clone(), vec![hi()], Next::Tool).await.err());
     let budget = ikigai_testkit::PLENTY;
     let input = ikigai_testkit::said("hi", budget);
-    errors.extend(store.append_from_person(lease.clone(), id.clone(), input).await.err());
+    errors.extend(store.append_user_input(lease.clone(), id.clone(), input).await.err());
     errors.extend(store.queue_input(lease.clone(), id.clone(), "hi".to_owned()).await.err());
     let model = "test/model".to_owned();
     errors.extend(store.append_queued(lease.clone(), id.clone(), budget, model).await.err());
@@ -146,7 +146,7 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
     let steps = [
         step(),
         Step::Read(1),
-        Step::Fork(new_fork(Context::Full, Some("task"))),
+        Step::Fork(new_fork(ForkContext::Full, Some("task"))),
         Step::Kill(by_id(&agent("1/"))),
         Step::Wait(wait()),
         Step::AbandonWait,
@@ -156,7 +156,7 @@ async fn write_everything(store: &TestStore, stale: &TestAgent, to: MessageId) -
         errors.extend(closed.await.err());
     }
     errors.extend(stale.rewind(store, to).await.err());
-    errors.extend(store.begin_wait(lease.clone(), id.clone(), wait()).await.err());
+    errors.extend(store.start_wait(lease.clone(), id.clone(), wait()).await.err());
     let kill = Step::Kill(by_id(&agent("1/")));
     errors.extend(store.act(lease.clone(), id.clone(), kill, budget).await.err());
     for ending in [Ending::Answered, Ending::Interrupted, Ending::Failed("no".to_owned())] {

@@ -1,4 +1,4 @@
-//! A log that is cut off anywhere loads, and a model can be sent what it shows.
+//! A log that ends anywhere can be loaded, and its view is valid for a model.
 
 use ikigai_conversation::{
     Body, Log, Message, NewMessage, ResponseId, ToolCall, ToolCallId, Usage,
@@ -6,7 +6,7 @@ use ikigai_conversation::{
 use ikigai_store::Next;
 use ikigai_testkit::{Random, TestAgent, TestStore, fault_of_view};
 
-/// A conversation of all kinds, with calls that share a response, and ids that servers repeat.
+/// A conversation with all kinds of messages, calls that share a response, and repeated ids.
 async fn write_log(store: &TestStore, agent: &TestAgent, random: &mut Random) -> Vec<Message> {
     let mut log: Vec<Message> = Vec::new();
     let mut open: Vec<ToolCall> = Vec::new();
@@ -54,7 +54,7 @@ async fn a_log_cut_at_any_message_loads_and_its_view_is_valid() {
     for seed in 0..30 {
         let (session, agents) = store.session_of(1).await;
         let mut written = write_log(&store, &agents[0], &mut Random::new(seed)).await;
-        // From its end, so that each cut is what a crash would have left.
+        // From the end, so that each cut is what a crash would have left.
         loop {
             let own = store.own_log(session, agents[0].id.clone(), None).await.unwrap();
             assert_eq!(own, written, "seed {seed}");

@@ -1,13 +1,13 @@
-//! M7: the ids of mail and messages are the order of commits, for all processes.
+//! M7: the ids of mail and messages are in the order of commits, for all processes.
 
 use std::collections::HashSet;
 
 use ikigai_testkit::Raw;
 use ikigai_testkit::driver::Plan;
 
-use crate::support::{Running, check_books, driver_process, free_agents};
+use crate::support::{Running, check_database, driver_process, free_agents};
 
-/// Ids that appeared behind one that had been seen before: `looks` are the ids that each look found.
+/// Ids that appeared after a larger one had been seen. `looks` are the ids that each look found.
 fn latecomers(looks: &[Vec<i64>]) -> Vec<i64> {
     let mut newest = 0;
     let mut seen: HashSet<i64> = HashSet::new();
@@ -25,7 +25,7 @@ fn ids(raw: &Raw, table: &str) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn m7_no_smaller_id_appears_behind_a_larger_one_with_4_writers() {
+async fn m7_no_smaller_id_appears_after_a_larger_one_with_4_writers() {
     let store = super::store();
     let session = free_agents(&store, 4).await;
     let acknowledged = store.folder().join("acknowledged");
@@ -50,10 +50,10 @@ async fn m7_no_smaller_id_appears_behind_a_larger_one_with_4_writers() {
     assert_eq!((latecomers(&mail), latecomers(&messages)), (Vec::new(), Vec::new()));
     let different = mail.windows(2).filter(|looks| looks[0] != looks[1]).count();
     assert!(different > 10, "only {different} looks saw something new");
-    check_books(store.database(), &[acknowledged]);
+    check_database(store.database(), &[acknowledged]);
 }
 
 #[test]
-fn m7_a_latecomer_would_be_seen() {
+fn m7_a_late_smaller_id_would_be_noticed() {
     assert_eq!(latecomers(&[vec![1], vec![1, 3], vec![1, 2, 3], vec![1, 2, 3, 4]]), [2]);
 }

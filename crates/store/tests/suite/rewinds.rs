@@ -1,13 +1,13 @@
-//! M10: going back makes mail unread and untold again, in the same commit.
+//! M10: rewinding makes mail unread and unannounced again, in the same commit.
 
 use ikigai_conversation::NewMessage;
-use ikigai_store::{Context, Next, Step};
+use ikigai_store::{ForkContext, Next, Step};
 use ikigai_testkit::{TestAgent, TestStore, new_fork};
 
 use super::mail::marks;
-use crate::support::{check_books, fork_by_hand};
+use crate::support::{check_database, fork_by_hand};
 
-/// Two agents and a mail from the first to the second, which the second is told of and reads.
+/// Two agents, and a mail from the first to the second, which is announced and read.
 async fn story(store: &TestStore) -> (Vec<TestAgent>, ikigai_conversation::MailId) {
     let (_, mut agents) = store.session_of(2).await;
     let to = agents[1].id.clone();
@@ -26,11 +26,11 @@ async fn m10_past_a_read_it_is_unread_and_untold() {
     assert_eq!(marks(&store)[0], (marks(&store)[0].0, None, None, true));
     let told = reader.announce(&store).await.unwrap().expect("it wakes again");
     assert_eq!(marks(&store)[0].1, Some(told.id.value()));
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
-async fn m10_past_a_read_it_is_untold_also_when_the_notification_stays() {
+async fn m10_past_a_read_it_is_untold_even_if_the_notification_stays() {
     let store = super::store();
     let (mut agents, mail) = story(&store).await;
     let reader = &mut agents[1];
@@ -40,7 +40,7 @@ async fn m10_past_a_read_it_is_untold_also_when_the_notification_stays() {
     reader.rewind(&store, mark).await.unwrap();
     assert_eq!((marks(&store)[0].1, marks(&store)[0].3), (None, true));
     assert!(reader.announce(&store).await.unwrap().is_some());
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn m10_past_a_notification_it_is_untold() {
     reader.rewind(&store, mark).await.unwrap();
     assert_eq!(marks(&store)[0].1, None);
     assert!(reader.announce(&store).await.unwrap().is_some());
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -64,14 +64,14 @@ async fn m10_past_a_list_it_is_untold() {
     let reader = &mut agents[1];
     let mark = reader.mark(&store).await;
     reader.look(&store).await;
-    assert!(reader.announce(&store).await.unwrap().is_none(), "a list tells");
+    assert!(reader.announce(&store).await.unwrap().is_none(), "a list announces");
     reader.rewind(&store, mark).await.unwrap();
     assert!(reader.announce(&store).await.unwrap().is_some());
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
-async fn m10_what_lies_before_the_target_stays_read() {
+async fn m10_mail_read_before_the_target_stays_read() {
     let store = super::store();
     let (mut agents, mail) = story(&store).await;
     let reader = &mut agents[1];
@@ -81,11 +81,11 @@ async fn m10_what_lies_before_the_target_stays_read() {
     reader.look(&store).await;
     reader.rewind(&store, mark).await.unwrap();
     assert_eq!(marks(&store), before);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
-async fn m10_nested_rewinds_each_take_back_their_own() {
+async fn m10_nested_rewinds_each_undo_their_own_part() {
     let store = super::store();
     let (mut agents, first) = story(&store).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
@@ -100,15 +100,15 @@ async fn m10_nested_rewinds_each_take_back_their_own() {
     reader.read(&store, second).await;
     reader.rewind(&store, outer).await.unwrap();
     assert_eq!(unread(&store), [true, true]);
-    check_books(store.database(), &[]);
-    // Into the part that was taken back: the agent is rather told twice than never.
+    check_database(store.database(), &[]);
+    // Into the hidden part: announcing mail twice is better than never.
     reader.rewind(&store, inner).await.unwrap();
     assert_eq!(unread(&store), [true, true]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
-async fn m10_what_a_person_read_stays_read() {
+async fn m10_what_the_user_read_stays_read() {
     let store = super::store();
     let (mut agents, first) = story(&store).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
@@ -117,34 +117,35 @@ async fn m10_what_a_person_read_stays_read() {
     let person_reads = |mail: ikigai_conversation::MailId| {
         store.perform(reader.session(), reader.id.clone(), Step::Read(mail.value()), None)
     };
-    // The person before the model, and after it: the second was forgotten once.
+    // The user before the model, and after it: the latter was once forgotten.
     person_reads(first).await.unwrap();
     let mut model = reader.clone();
     model.read(&store, first).await;
     model.read(&store, second).await;
     person_reads(second).await.unwrap();
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
     model.rewind(&store, mark).await.unwrap();
     let after = marks(&store);
     assert_eq!(
         after.iter().map(|mark| (mark.1, mark.2, mark.3)).collect::<Vec<_>>(),
         [(None, None, false), (None, None, false)]
     );
-    assert!(model.announce(&store).await.unwrap().is_none(), "read mail wakes nobody");
-    check_books(store.database(), &[]);
+    assert!(model.announce(&store).await.unwrap().is_none(), "read mail does not wake");
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
-async fn m10_a_rewind_that_hides_nothing_takes_nothing_back() {
+async fn m10_a_rewind_that_hides_nothing_changes_no_mail() {
     let store = super::store();
     let (mut agents, _) = story(&store).await;
     let [sender, parent] = &mut agents[..] else { panic!() };
     let inherited = parent.mark(&store).await;
-    let mut child = fork_by_hand(&store, parent, new_fork(Context::Full, None)).await.unwrap();
+    let mut child = fork_by_hand(&store, parent, new_fork(ForkContext::Full, None)).await.unwrap();
     let mail = sender.send(&store, &child.id, "for the child").await;
     child.read(&store, mail).await;
     let before = marks(&store);
-    // The log passes over a rewind past its agent's start, so the marks must stay as well.
+    // A rewind to before the agent's start has no effect on its view, so it
+    // must not change marks either.
     let refused = child.rewind(&store, inherited).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -152,5 +153,5 @@ async fn m10_a_rewind_that_hides_nothing_takes_nothing_back() {
     );
     assert_eq!(marks(&store), before);
     child.append(&store, NewMessage::user("go on"), Next::Request).await.unwrap();
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }

@@ -1,4 +1,4 @@
-//! The folders that agents of a session can write: another one under the same path is refused.
+//! The folders that agents of a session can write: another folder at the same path is refused.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ async fn keep(store: &TestStore, session: SessionId, by: Process, root: RootFold
 async fn a_folder_is_known_by_its_inode_and_within_one_boot_by_its_device() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
-    // Numbers that no signed integer holds, and a path that no index of a server holds.
+    // Numbers beyond signed integers, and a path beyond the limit of an index on a server.
     let long = format!("/{}", "long/".repeat(800));
     for path in ["/w", &long] {
         let kept = |device, inode| folder(path, u64::MAX - device, u64::MAX - inode);
@@ -44,7 +44,7 @@ async fn a_folder_is_known_by_its_inode_and_within_one_boot_by_its_device() {
         assert!(!keep(&store, session, here(), kept(2, 1)).await);
         assert!(!keep(&store, session, after_restart(), kept(1, 2)).await);
         assert!(keep(&store, session, after_restart(), kept(2, 1)).await);
-        // From now on it is known by the device that it has since then.
+        // From now on it is known by its device since that boot.
         assert!(!keep(&store, session, after_restart(), kept(1, 1)).await);
         assert!(keep(&store, session, after_restart(), kept(2, 1)).await);
     }
@@ -52,7 +52,7 @@ async fn a_folder_is_known_by_its_inode_and_within_one_boot_by_its_device() {
 }
 
 #[tokio::test]
-async fn where_one_boot_is_not_told_from_another_only_the_inode_counts() {
+async fn without_a_boot_id_only_the_inode_counts() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let nameless = || Process { boot: String::new(), ..here() };
@@ -62,7 +62,7 @@ async fn where_one_boot_is_not_told_from_another_only_the_inode_counts() {
 }
 
 #[tokio::test]
-async fn numbers_that_do_not_last_are_not_compared_but_do_not_pass_for_a_known_folder() {
+async fn unstable_numbers_are_not_recorded_and_do_not_match_a_known_folder() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let unnumbered = |path: &str| RootFolder { device: None, inode: None, ..folder(path, 0, 0) };
@@ -77,12 +77,12 @@ async fn numbers_that_do_not_last_are_not_compared_but_do_not_pass_for_a_known_f
 }
 
 #[tokio::test]
-async fn another_machine_another_session_and_another_path_know_nothing_of_it() {
+async fn other_machines_sessions_and_paths_are_independent() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     assert!(keep(&store, session, here(), folder("/w", 1, 1)).await);
     let elsewhere = Process { machine: "elsewhere".to_owned(), ..here() };
-    // Containers that were made from one image may share the id of a machine.
+    // Containers made from one image may share a machine id.
     let twin = Process { host: "twin".to_owned(), ..here() };
     assert!(keep(&store, session, elsewhere.clone(), folder("/w", 2, 2)).await);
     assert!(keep(&store, session, twin.clone(), folder("/w", 3, 3)).await);
@@ -120,7 +120,7 @@ async fn a_refusal_keeps_nothing_and_a_check_never_does() {
 }
 
 #[tokio::test]
-async fn of_one_path_that_is_named_twice_one_folder_is_kept() {
+async fn a_path_that_is_named_twice_is_recorded_once() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let roots = vec![folder("/w", 1, 1), folder("/w", 1, 1)];

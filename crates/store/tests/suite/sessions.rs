@@ -1,10 +1,10 @@
-//! Removing a session: never under somebody's feet, and then all of it.
+//! Removing a session: never while a process runs it, and then completely.
 
 use std::time::Duration;
 
 use ikigai_conversation::{NewMessage, SessionId};
 use ikigai_store::{Lease, Next, Outcome, Process, RootFolder};
-use ikigai_testkit::{Kind, place, send_to};
+use ikigai_testkit::{Kind, location, send_to};
 use uuid::Uuid;
 
 use crate::support::agent;
@@ -23,7 +23,7 @@ async fn a_session_that_a_live_process_runs_is_not_removed() {
     let text = format!("Agent 0/ is run by another process ({})", Process::current());
     assert_eq!(refused.to_string(), text);
     assert_eq!(store.number("SELECT count(*) FROM mail"), 1);
-    // Given back by one, run out for the other.
+    // Released by one process, expired for the other.
     store.release(agents[0].lease.clone()).await.unwrap();
     assert!(store.remove_session(session, stranger.clone()).await.is_err());
     store.advance(Lease::DURATION);
@@ -37,11 +37,11 @@ async fn removing_frees_everything_and_no_id_is_used_again() {
     let kept = store.session_with(ikigai_testkit::PLENTY).await;
     let to = agents[1].id.clone();
     let mail = agents[0].send(&store, &to, "hello").await;
-    let fork = ikigai_testkit::new_fork(ikigai_store::Context::Full, Some("task"));
+    let fork = ikigai_testkit::new_fork(ikigai_store::ForkContext::Full, Some("task"));
     let child = agents[0].fork(&store, fork).await.unwrap();
     let wait = ikigai_testkit::wait_for(&[&child.id]);
     let (lease, id) = (agents[0].lease.clone(), agents[0].id.clone());
-    store.begin_wait(lease.clone(), id.clone(), wait).await.unwrap().unwrap();
+    store.start_wait(lease.clone(), id.clone(), wait).await.unwrap().unwrap();
     let render = |_: &Outcome| NewMessage::mark(None);
     let step = send_to(&to, "once");
     store.close_call(lease, id, step, render, Next::Request).await.unwrap();
@@ -68,20 +68,20 @@ async fn removing_frees_everything_and_no_id_is_used_again() {
 }
 
 #[tokio::test]
-async fn a_session_is_found_by_machine_and_directory_and_made_once() {
+async fn a_session_is_found_by_machine_and_directory_and_created_once() {
     let store = super::store();
     let budget = ikigai_testkit::PLENTY;
     let new = || SessionId::new(Uuid::now_v7());
-    let first = store.session_at(place(), new(), budget).await.unwrap();
-    assert_eq!(store.session_at(place(), new(), budget).await.unwrap(), first);
-    let elsewhere = ikigai_store::Place { machine: "another".to_owned(), ..place() };
+    let first = store.session_at(location(), new(), budget).await.unwrap();
+    assert_eq!(store.session_at(location(), new(), budget).await.unwrap(), first);
+    let elsewhere = ikigai_store::Location { machine: "another".to_owned(), ..location() };
     let other = store.session_at(elsewhere, new(), budget).await.unwrap();
     assert_ne!(other, first);
     store.advance(Duration::from_secs(1));
-    let newer = store.create_session(place(), new(), budget).await.unwrap();
-    assert_eq!(store.newest_session(place()).await.unwrap(), Some(newer));
+    let newer = store.create_session(location(), new(), budget).await.unwrap();
+    assert_eq!(store.latest_session(location()).await.unwrap(), Some(newer));
     store.advance(Duration::from_secs(1));
-    let step = send_to(&agent("0/"), "person");
+    let step = send_to(&agent("0/"), "user");
     store.perform(first, agent("0/"), step, None).await.unwrap();
-    assert_eq!(store.newest_session(place()).await.unwrap(), Some(first), "the last written to");
+    assert_eq!(store.latest_session(location()).await.unwrap(), Some(first), "the last written to");
 }

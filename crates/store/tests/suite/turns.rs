@@ -1,15 +1,15 @@
-//! What a turn starts with: a session of its own, input that waited, a budget of requests.
+//! The start of a turn: a new session, queued input, a budget of requests.
 
 use ikigai_conversation::{AgentId, Body, Kind, NewMessage, SessionId};
 use ikigai_store::{AgentLimits, Budget, Input, Next, Process, Requests, State, StoreError};
-use ikigai_testkit::{PLENTY, TestAgent, place, said};
+use ikigai_testkit::{PLENTY, TestAgent, location, said};
 use uuid::Uuid;
 
 fn kinds(messages: &[ikigai_conversation::Message]) -> Vec<Kind> {
     messages.iter().map(|message| message.body.kind()).collect()
 }
 
-/// A process of another machine, of which nobody here knows whether it lives.
+/// A process of another machine: whether it is alive cannot be seen here.
 fn neighbour() -> Process {
     Process { machine: "another".to_owned(), ..Process::current() }
 }
@@ -17,13 +17,13 @@ fn neighbour() -> Process {
 const ROOM: AgentLimits = AgentLimits { agents: 20, depth: 4 };
 
 #[tokio::test]
-async fn a_session_begins_with_its_agent_its_lease_and_its_first_messages() {
+async fn a_session_starts_with_its_agent_its_lease_and_its_first_messages() {
     let store = super::store();
     let id = SessionId::new(Uuid::now_v7());
     let messages = vec![NewMessage::system("be good"), NewMessage::user("first line\nsecond")];
     let input = Input { messages, budget: PLENTY, model: "a/b".to_owned() };
     let (lease, recorded) =
-        store.begin_session(place(), id, Process::current(), Vec::new(), input).await.unwrap();
+        store.start_session(location(), id, Process::current(), Vec::new(), input).await.unwrap();
     assert_eq!(kinds(&recorded.messages), [Kind::System, Kind::User]);
     assert_eq!(recorded.requests, Requests::Granted);
     assert_eq!((lease.session(), lease.top()), (&id, &AgentId::top_level(0)));
@@ -39,10 +39,10 @@ async fn a_session_begins_with_its_agent_its_lease_and_its_first_messages() {
 }
 
 #[tokio::test]
-async fn the_lowest_free_agent_is_taken_else_a_new_one_is_made() {
+async fn the_first_free_agent_is_claimed_or_a_new_one_created() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
-    let claim = |process| store.claim_free(session, place(), process, ROOM);
+    let claim = |process| store.claim_free(session, location(), process, ROOM);
     let first = claim(Process::current()).await.unwrap();
     assert_eq!(first.top(), &AgentId::top_level(0));
     let second = claim(neighbour()).await.unwrap();
@@ -53,24 +53,25 @@ async fn the_lowest_free_agent_is_taken_else_a_new_one_is_made() {
 }
 
 #[tokio::test]
-async fn a_full_session_makes_no_further_agent() {
+async fn a_full_session_creates_no_agent() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let limits = AgentLimits { agents: 1, depth: 4 };
-    store.claim_free(session, place(), neighbour(), limits).await.unwrap();
-    let refused = store.claim_free(session, place(), Process::current(), limits).await.unwrap_err();
+    store.claim_free(session, location(), neighbour(), limits).await.unwrap();
+    let refused =
+        store.claim_free(session, location(), Process::current(), limits).await.unwrap_err();
     assert_eq!(refused.to_string(), "Maximum agents (1) reached");
     assert_eq!(store.agents(session).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn requests_are_granted_until_the_budget_is_used_up_and_a_person_fills_it() {
+async fn requests_are_granted_until_the_budget_is_used_up_and_the_user_refills_it() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
     let two = Budget { wakes: 5, requests: 2 };
-    let say = || store.append_from_person(lease.clone(), id.clone(), said("go", two));
+    let say = || store.append_user_input(lease.clone(), id.clone(), said("go", two));
     let ask =
         || store.append(lease.clone(), id.clone(), vec![NewMessage::mark(None)], Next::Request);
 
@@ -100,7 +101,7 @@ async fn running_a_tool_takes_no_request() {
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
     let one = Budget { wakes: 5, requests: 1 };
-    store.append_from_person(lease.clone(), id.clone(), said("go", one)).await.unwrap();
+    store.append_user_input(lease.clone(), id.clone(), said("go", one)).await.unwrap();
     let call = vec![NewMessage::mark(None)];
     let recorded = store.append(lease, id, call, Next::Tool).await.unwrap();
     assert_eq!(recorded.requests, Requests::Granted);
@@ -108,7 +109,7 @@ async fn running_a_tool_takes_no_request() {
 }
 
 #[tokio::test]
-async fn what_waits_goes_into_the_log_once_and_in_order() {
+async fn queued_input_is_appended_once_and_in_order() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
@@ -127,7 +128,7 @@ async fn what_waits_goes_into_the_log_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn the_queue_has_an_end() {
+async fn the_queue_is_limited() {
     let store = super::store();
     let session = store.session_with(PLENTY).await;
     let agent = TestAgent::claim(&store, session, AgentId::top_level(0)).await.unwrap();
@@ -137,23 +138,23 @@ async fn the_queue_has_an_end() {
     }
     let refused = queue().await.unwrap_err();
     assert!(
-        matches!(&refused, StoreError::Limit(text) if text == "Too many messages wait for agent 0/ (1000)")
+        matches!(&refused, StoreError::Limit(text) if text == "Too many queued messages for agent 0/ (1000)")
     );
 }
 
 #[tokio::test]
-async fn the_end_of_a_log_is_its_newest_messages_in_their_order() {
+async fn the_end_of_a_log_is_its_latest_messages_in_order() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     for number in 0..3 {
         for agent in &mut agents {
             let said = said(&format!("{number}"), PLENTY);
             let (lease, id) = (agent.lease.clone(), agent.id.clone());
-            store.append_from_person(lease, id, said).await.unwrap();
+            store.append_user_input(lease, id, said).await.unwrap();
         }
     }
     for (most, expected) in [(0, vec![]), (2, vec!["1", "2"]), (9, vec!["0", "1", "2"])] {
-        let newest = store.newest_messages(session, agents[0].id.clone(), most).await.unwrap();
+        let newest = store.latest_messages(session, agents[0].id.clone(), most).await.unwrap();
         let texts: Vec<&str> = newest.iter().map(|message| message.content.as_str()).collect();
         assert_eq!(texts, expected, "{most}");
     }

@@ -1,4 +1,4 @@
-//! What is kept of changes to files, for whom they were made, and how they are taken back.
+//! What is kept of changes to files, which message caused them, and how they are undone.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use ikigai_conversation::{
     AgentId, Body, MessageId, NewMessage, ResponseId, SessionId, ToolCallId,
 };
 use ikigai_store::{
-    Begun, Change, ChangedBy, Content, Context, Direction, Kept, Next, Outcome, Place, Process,
-    Settled, Sight, Step, StoreError, Touched, Undo,
+    Change, ChangeOutcome, ChangedBy, Content, Direction, FileAccess, ForkContext, Location, Next,
+    Outcome, Process, SeenFile, Step, StoreError, StoredContent, Undo, UndoStart,
 };
 use ikigai_testkit::{PLENTY, Random, TestAgent, TestStore, new_fork, said, send_to};
 
@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use crate::support::agent;
 
-fn change(path: &str, before: Kept) -> Touched {
-    Touched::Changed(Change {
+fn change(path: &str, before: StoredContent) -> FileAccess {
+    FileAccess::Changed(Change {
         path: PathBuf::from(path),
         before,
         looks: format!("{path} looks"),
@@ -38,7 +38,7 @@ fn result() -> NewMessage {
 async fn touch(
     store: &TestStore,
     agent: &TestAgent,
-    touched: Touched,
+    touched: FileAccess,
 ) -> Result<MessageId, StoreError> {
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
     let recorded = store.append_result(lease, id, result(), Some(touched), Next::Tool).await?;
@@ -46,15 +46,15 @@ async fn touch(
 }
 
 async fn write(store: &TestStore, agent: &TestAgent, path: &str) -> MessageId {
-    touch(store, agent, change(path, Kept::Absent)).await.unwrap()
+    touch(store, agent, change(path, StoredContent::Absent)).await.unwrap()
 }
 
 async fn say(store: &TestStore, agent: &TestAgent, text: &str) {
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
-    store.append_from_person(lease, id, said(text, PLENTY)).await.unwrap();
+    store.append_user_input(lease, id, said(text, PLENTY)).await.unwrap();
 }
 
-async fn fork(store: &TestStore, parent: &TestAgent, context: Context) -> TestAgent {
+async fn fork(store: &TestStore, parent: &TestAgent, context: ForkContext) -> TestAgent {
     let step = Step::Fork(new_fork(context, Some("work")));
     let forked = store.perform(parent.session(), parent.id.clone(), step, None).await;
     match forked.unwrap() {
@@ -63,12 +63,12 @@ async fn fork(store: &TestStore, parent: &TestAgent, context: Context) -> TestAg
     }
 }
 
-/// What can be taken back: the titles with the files.
+/// What can be undone: the titles with the files.
 async fn undoable(store: &TestStore, session: SessionId) -> Vec<(String, Vec<String>)> {
     let name = |path: PathBuf| path.to_str().unwrap().to_owned();
     let list = store.undoable(session).await.unwrap();
     let entry =
-        |entry: ikigai_store::Undoable| (entry.title, entry.files.into_iter().map(name).collect());
+        |entry: ikigai_store::UndoEntry| (entry.title, entry.files.into_iter().map(name).collect());
     list.into_iter().map(entry).collect()
 }
 
@@ -83,43 +83,43 @@ async fn sleep_all(store: &TestStore, agents: &[&TestAgent]) {
 }
 
 #[track_caller]
-fn begun(begun: Begun) -> Undo {
+fn begun(begun: UndoStart) -> Undo {
     match begun {
-        Begun::Undo(undo) => undo,
+        UndoStart::Undo(undo) => undo,
         other => panic!("{other:?}"),
     }
 }
 
-async fn begin(store: &TestStore, session: SessionId, direction: Direction) -> Begun {
-    store.begin_undo(session, direction, Process::current()).await.unwrap()
+async fn begin(store: &TestStore, session: SessionId, direction: Direction) -> UndoStart {
+    store.start_undo(session, direction, Process::current()).await.unwrap()
 }
 
-async fn settle_all(store: &TestStore, undo: &Undo, settled: Settled) {
+async fn settle_all(store: &TestStore, undo: &Undo, settled: ChangeOutcome) {
     for id in &undo.changes {
         store.settle(undo, *id, settled).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_result_and_the_change_it_tells_of_are_one_commit() {
+async fn a_result_and_its_change_are_one_commit() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "go").await;
-    let content = Kept::Content(Content { bytes: vec![0, 255, 10], mode: 0o4755 });
+    let content = StoredContent::Content(Content { bytes: vec![0, 255, 10], mode: 0o4755 });
     let message = touch(&store, &agents[0], change("/w/a", content.clone())).await.unwrap();
     assert_eq!(store.number("SELECT message FROM changes"), message.value());
     assert_eq!(store.number("SELECT message FROM sights"), message.value());
     agents[0].sleep(&store).await.unwrap();
     let undo = begun(begin(&store, session, Direction::Undo).await);
     let kept = store.change(undo.changes[0]).await.unwrap();
-    let Touched::Changed(expected) = change("/w/a", content) else { unreachable!() };
+    let FileAccess::Changed(expected) = change("/w/a", content) else { unreachable!() };
     assert_eq!((kept.change, kept.after), (expected, None));
-    // Whoever has lost the agent writes neither.
+    // A process that has lost the agent writes neither.
     let newer = TestAgent::claim(&store, session, agent("0/")).await.unwrap();
     let count = "SELECT (SELECT count(*) FROM messages) * 1000000
         + (SELECT count(*) FROM changes) * 1000 + (SELECT count(*) FROM sights)";
     let before = store.number(count);
-    let lost = touch(&store, &agents[0], change("/w/b", Kept::Absent)).await;
+    let lost = touch(&store, &agents[0], change("/w/b", StoredContent::Absent)).await;
     assert!(matches!(lost, Err(StoreError::LeaseLost { .. })), "{lost:?}");
     assert_eq!(store.number(count), before);
     write(&store, &newer, "/w/b").await;
@@ -127,20 +127,20 @@ async fn a_result_and_the_change_it_tells_of_are_one_commit() {
 }
 
 #[tokio::test]
-async fn what_forks_and_mail_pass_on_belongs_to_the_message_that_set_it_going() {
+async fn forks_and_mail_pass_on_the_message_that_caused_them() {
     let store = super::store();
     let (session, mut agents) = store.session_of(3).await;
     say(&store, &agents[0], "first").await;
     write(&store, &agents[0], "/w/a").await;
-    let child = fork(&store, &agents[0], Context::Fresh).await;
-    let grandchild = fork(&store, &child, Context::Fresh).await;
+    let child = fork(&store, &agents[0], ForkContext::Fresh).await;
+    let grandchild = fork(&store, &child, ForkContext::Fresh).await;
     agents[0].send(&store, &agent("1/"), "please").await;
-    // The next message of the person does not draw what is at work already.
+    // The user's next message does not affect agents that are already at work.
     say(&store, &agents[0], "\n  second\nmore").await;
     write(&store, &grandchild, "/w/b").await;
     agents[1].announce(&store).await.unwrap().unwrap();
     write(&store, &agents[1], "/w/c").await;
-    // And mail passes it on once more.
+    // And mail passes it on again.
     agents[1].send(&store, &agent("2/"), "you too").await;
     agents[2].announce(&store).await.unwrap().unwrap();
     write(&store, &agents[2], "/w/d").await;
@@ -151,7 +151,7 @@ async fn what_forks_and_mail_pass_on_belongs_to_the_message_that_set_it_going() 
 }
 
 #[tokio::test]
-async fn mail_from_the_persons_hand_sets_something_going_of_its_own() {
+async fn mail_from_the_user_is_a_cause() {
     let store = super::store();
     let (session, agents) = store.session_of(2).await;
     say(&store, &agents[0], "first").await;
@@ -170,7 +170,7 @@ async fn mail_from_the_persons_hand_sets_something_going_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_undo_that_broke_off_goes_on_and_a_redo_takes_it_back() {
+async fn an_interrupted_undo_continues_and_can_be_redone() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     for (text, paths) in [("first", ["/w/a", "/w/b"]), ("second", ["/w/b", "/w/c"])] {
@@ -180,61 +180,61 @@ async fn an_undo_that_broke_off_goes_on_and_a_redo_takes_it_back() {
         }
     }
     sleep_all(&store, &[&agents[0]]).await;
-    assert_eq!(begin(&store, session, Direction::Redo).await, Begun::Nothing);
+    assert_eq!(begin(&store, session, Direction::Redo).await, UndoStart::Nothing);
     let undo = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!((&*undo.title, undo.changes.len()), ("second", 2));
-    // The newest first.
+    // The latest first.
     let newest = store.change(undo.changes[0]).await.unwrap();
     assert_eq!(newest.change.path, PathBuf::from("/w/c"));
-    let taken = Kept::Content(Content { bytes: b"taken".to_vec(), mode: 0o600 });
+    let taken = StoredContent::Content(Content { bytes: b"taken".to_vec(), mode: 0o600 });
     store.keep_after(undo.changes[0], taken.clone()).await.unwrap();
-    store.settle(&undo, undo.changes[0], Settled::Undone).await.unwrap();
+    store.settle(&undo, undo.changes[0], ChangeOutcome::Undone).await.unwrap();
     let again = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(again.changes, undo.changes[1..]);
-    store.settle(&again, again.changes[0], Settled::Left).await.unwrap();
+    store.settle(&again, again.changes[0], ChangeOutcome::Left).await.unwrap();
     assert_eq!(undoable(&store, session).await, [entry("first", &["/w/a", "/w/b"])]);
     let redo = begun(begin(&store, session, Direction::Redo).await);
     assert_eq!(redo.changes, undo.changes[..1]);
     assert_eq!(store.change(redo.changes[0]).await.unwrap().after, Some(taken));
-    settle_all(&store, &redo, Settled::Redone).await;
+    settle_all(&store, &redo, ChangeOutcome::Redone).await;
     store.end_redo(&redo).await.unwrap();
-    assert_eq!(begin(&store, session, Direction::Redo).await, Begun::Nothing);
-    // All of it again, also what was left.
+    assert_eq!(begin(&store, session, Direction::Redo).await, UndoStart::Nothing);
+    // All of it, including what was left.
     let whole = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(whole.changes, undo.changes);
-    settle_all(&store, &whole, Settled::Undone).await;
+    settle_all(&store, &whole, ChangeOutcome::Undone).await;
     let first = begun(begin(&store, session, Direction::Undo).await);
     assert_eq!(&*first.title, "first");
-    settle_all(&store, &first, Settled::Undone).await;
-    assert_eq!(begin(&store, session, Direction::Undo).await, Begun::Nothing);
-    // What was taken back last is made again first.
+    settle_all(&store, &first, ChangeOutcome::Undone).await;
+    assert_eq!(begin(&store, session, Direction::Undo).await, UndoStart::Nothing);
+    // What was undone last is redone first.
     assert_eq!(&*begun(begin(&store, session, Direction::Redo).await).title, "first");
 }
 
 #[tokio::test]
-async fn nothing_is_taken_back_while_a_live_process_works() {
+async fn nothing_is_undone_while_a_live_process_works() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "go").await;
     write(&store, &agents[0], "/w/a").await;
-    let child = fork(&store, &agents[0], Context::Fresh).await;
+    let child = fork(&store, &agents[0], ForkContext::Fresh).await;
     agents[0].sleep(&store).await.unwrap();
     // The child is at work under the lease of its top-level agent.
     let refused = begin(&store, session, Direction::Undo).await;
-    assert_eq!(refused, Begun::AtWork(child.id.clone()));
-    // A process that is gone works no more, whatever the registry says.
+    assert_eq!(refused, UndoStart::AtWork(child.id.clone()));
+    // A process that is gone does not work, whatever the registry says.
     store.advance(Duration::from_secs(16));
     begun(begin(&store, session, Direction::Undo).await);
 }
 
 #[tokio::test]
-async fn who_has_changed_a_file_is_told_to_the_others() {
+async fn agents_can_see_which_agent_changed_a_file() {
     let store = super::store();
     let (session, agents) = store.session_of(2).await;
     write(&store, &agents[0], "/w/a").await;
     store.advance(Duration::from_secs(40));
     let who = |id: &str, looks: &str| {
-        let sight = Sight { path: PathBuf::from("/w/a"), looks: looks.to_owned() };
+        let sight = SeenFile { path: PathBuf::from("/w/a"), looks: looks.to_owned() };
         store.changed_by(session, agent(id), sight)
     };
     let ChangedBy { agent: by, at, now } = who("1/", "/w/a looks").await.unwrap().unwrap();
@@ -244,17 +244,17 @@ async fn who_has_changed_a_file_is_told_to_the_others() {
 }
 
 #[tokio::test]
-async fn what_an_agent_has_seen_is_remembered_and_a_full_fork_knows_it_too() {
+async fn seen_files_are_remembered_and_inherited_by_a_full_fork() {
     let store = super::store();
     let (session, agents) = store.session_of(2).await;
     let sight =
-        |path: &str, looks: &str| Sight { path: PathBuf::from(path), looks: looks.to_owned() };
-    let saw = |path, looks| Touched::Saw(sight(path, looks));
+        |path: &str, looks: &str| SeenFile { path: PathBuf::from(path), looks: looks.to_owned() };
+    let saw = |path, looks| FileAccess::Saw(sight(path, looks));
     touch(&store, &agents[0], saw("/w/a", "old")).await.unwrap();
     touch(&store, &agents[0], saw("/w/a", "new")).await.unwrap();
-    let full = fork(&store, &agents[0], Context::Full).await;
-    let fresh = fork(&store, &agents[0], Context::Fresh).await;
-    // After the fork: no business of the child.
+    let full = fork(&store, &agents[0], ForkContext::Full).await;
+    let fresh = fork(&store, &agents[0], ForkContext::Fresh).await;
+    // After the fork, so the child does not inherit it.
     write(&store, &agents[0], "/w/b").await;
     touch(&store, &full, saw("/w/c", "own")).await.unwrap();
     let known = |id: AgentId| {
@@ -272,21 +272,21 @@ async fn what_an_agent_has_seen_is_remembered_and_a_full_fork_knows_it_too() {
     assert_eq!(known(agents[1].id.clone()).await, []);
 }
 
-/// As long as a system takes them, and of letters that no database can write shorter.
+/// The longest path that a system accepts, made of incompressible characters.
 #[tokio::test]
-async fn a_path_of_4000_letters_is_a_path_like_any_other() {
+async fn a_path_of_4000_characters_works() {
     let store = super::store();
     let mut random = Random::new(7);
     let letters: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
     let path: String = (0..4_000).map(|_| *random.one_of(&letters)).collect();
-    let long = Place { machine: "m".to_owned(), directory: format!("/{path}") };
+    let long = Location { machine: "m".to_owned(), directory: format!("/{path}") };
     let new = SessionId::new(Uuid::now_v7());
     assert_eq!(store.session_at(long.clone(), new, PLENTY).await.unwrap(), new);
-    assert_eq!(store.newest_session(long).await.unwrap(), Some(new));
+    assert_eq!(store.latest_session(long).await.unwrap(), Some(new));
     let (session, agents) = store.session_of(2).await;
-    let sight = |looks: &str| Sight { path: PathBuf::from(&path), looks: looks.to_owned() };
-    touch(&store, &agents[0], Touched::Saw(sight("old"))).await.unwrap();
-    touch(&store, &agents[0], Touched::Saw(sight("new"))).await.unwrap();
+    let sight = |looks: &str| SeenFile { path: PathBuf::from(&path), looks: looks.to_owned() };
+    touch(&store, &agents[0], FileAccess::Saw(sight("old"))).await.unwrap();
+    touch(&store, &agents[0], FileAccess::Saw(sight("new"))).await.unwrap();
     assert_eq!(store.sights(session, agent("0/")).await.unwrap(), [sight("new")]);
     write(&store, &agents[0], &path).await;
     let looks = format!("{path} looks");
@@ -295,7 +295,7 @@ async fn a_path_of_4000_letters_is_a_path_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_leaves_nothing_of_files() {
+async fn a_deleted_session_leaves_no_rows_about_files() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     say(&store, &agents[0], "go").await;
@@ -303,7 +303,7 @@ async fn a_deleted_session_leaves_nothing_of_files() {
     agents[0].send(&store, &agent("1/"), "mail").await;
     sleep_all(&store, &[&agents[0], &agents[1]]).await;
     let undo = begun(begin(&store, session, Direction::Undo).await);
-    settle_all(&store, &undo, Settled::Undone).await;
+    settle_all(&store, &undo, ChangeOutcome::Undone).await;
     for agent in agents {
         store.release(agent.lease).await.unwrap();
     }
@@ -313,9 +313,9 @@ async fn a_deleted_session_leaves_nothing_of_files() {
     }
 }
 
-/// A database of the version before: its agents have no cause, and work on all the same.
+/// A database of the previous version: its agents have no cause, and still work.
 #[tokio::test]
-async fn an_agent_from_before_there_were_causes_gets_one_when_it_needs_it() {
+async fn an_agent_from_a_version_without_causes_gets_one_when_needed() {
     let store = super::store();
     let (session, agents) = store.session_of(1).await;
     say(&store, &agents[0], "an old task").await;

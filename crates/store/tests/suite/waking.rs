@@ -1,4 +1,4 @@
-//! M4, M6: each mail is announced once, and found whatever signal was lost; wakes are budgeted.
+//! M4, M6: each mail is announced once, and found even if signals are lost. Wakes are budgeted.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use ikigai_testkit::driver::Plan;
 use ikigai_testkit::{PLENTY, TestAgent, TestStore, said, send_to};
 
 use super::mail::marks;
-use crate::support::{PATIENCE, agent, check_books, child, free_agents, to_wake};
+use crate::support::{PATIENCE, agent, check_database, child, free_agents, to_wake};
 
 fn announced(message: &Message) -> Vec<i64> {
     match &message.body {
@@ -26,7 +26,7 @@ async fn end_turn(store: &TestStore, agent: &TestAgent, ending: Ending) -> Sleep
 
 async fn person_says(store: &TestStore, agent: &TestAgent, budget: Budget) {
     let (lease, id) = (agent.lease.clone(), agent.id.clone());
-    store.append_from_person(lease, id, said("go on", budget)).await.unwrap();
+    store.append_user_input(lease, id, said("go on", budget)).await.unwrap();
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn m4_each_mail_is_announced_once_and_only_what_is_new() {
     let told: Vec<_> = marks(&store).iter().map(|mark| mark.1).collect();
     let expected = [vec![Some(first.id.value()); 7], vec![Some(second.id.value())]].concat();
     assert_eq!(told, expected);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -76,14 +76,14 @@ async fn m4_what_the_agent_saw_first_is_not_announced() {
     reader.read(&store, read).await;
     assert!(reader.announce(&store).await.unwrap().is_none());
     assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::Asleep);
-    // What only a person listed is still news for the model; what a person read is not.
-    sender.send(&store, &reader.id, "listed by a person").await;
-    let by_person = sender.send(&store, &reader.id, "read by a person").await;
-    for step in [ikigai_testkit::everything(), Step::Read(by_person.value())] {
+    // Mail that only the user listed is still new for the model. Mail that the user read is not.
+    sender.send(&store, &reader.id, "listed by the user").await;
+    let by_user = sender.send(&store, &reader.id, "read by the user").await;
+    for step in [ikigai_testkit::everything(), Step::Read(by_user.value())] {
         store.perform(session, reader.id.clone(), step, None).await.unwrap();
     }
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [3]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn m4_pending_from_the_notification_until_the_agent_looks() {
 }
 
 #[tokio::test]
-async fn m5_an_agent_with_new_mail_does_not_fall_asleep() {
+async fn m5_an_agent_with_new_mail_does_not_go_idle() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
@@ -130,11 +130,11 @@ async fn m5_an_agent_with_new_mail_does_not_fall_asleep() {
 }
 
 #[tokio::test]
-async fn m6_without_any_signal_one_query_finds_who_is_to_be_woken() {
+async fn m6_without_any_signal_one_query_finds_the_agents_to_wake() {
     let store = super::store();
     let session = free_agents(&store, 3).await;
     let mut plan = Plan::new(store.database(), session, 3, 0);
-    // A driver with a fault does nothing but send, which is all that is wanted here.
+    // A driver with a fault only sends, which is all that is needed here.
     (plan.fault, plan.steps, plan.seed) = (ikigai_testkit::driver::Fault::Torn, 12, 3);
     assert!(child("driver", &plan.arguments()).status().unwrap().success());
     let waiting = "SELECT count(DISTINCT recipient) FROM mail WHERE recipient <> sender";
@@ -142,7 +142,7 @@ async fn m6_without_any_signal_one_query_finds_who_is_to_be_woken() {
     let mut found = to_wake(&store, session).await;
     found.retain(|id| *id != agent("0/"));
     assert_eq!(found, [agent("1/"), agent("2/")]);
-    // The driver ended in the middle of its turn, so its own agent is not asleep.
+    // The driver ended in the middle of its turn, so its own agent is not idle.
     let one = TestAgent::claim(&store, session, agent("1/")).await.unwrap();
     one.announce(&store).await.unwrap().unwrap();
     let mut found = to_wake(&store, session).await;
@@ -155,7 +155,7 @@ async fn m6_the_commit_of_another_process_is_noticed() {
     let store = super::store();
     let session = free_agents(&store, 2).await;
     let mut changes = store.changes(session).unwrap();
-    // What this process did itself may be told first.
+    // The changes of this process may be reported first.
     changes.wait(Duration::ZERO).await.unwrap();
     let plan = Plan::new(store.database(), session, 2, 0);
     let noticed = tokio::spawn(async move { changes.wait(10 * PATIENCE).await });
@@ -172,7 +172,7 @@ async fn m6_a_change_is_not_forgotten_when_a_wait_is_dropped() {
     changes.wait(Duration::ZERO).await.unwrap();
     let other = store.open_again();
     for _ in 0..3 {
-        let step = send_to(&agent("1/"), "person");
+        let step = send_to(&agent("1/"), "user");
         other.perform(session, agent("0/"), step, None).await.unwrap();
         {
             let mut dropped = Box::pin(changes.wait(10 * PATIENCE));
@@ -186,7 +186,7 @@ async fn m6_a_change_is_not_forgotten_when_a_wait_is_dropped() {
 }
 
 #[tokio::test]
-async fn that_mail_is_held_is_said_once_until_a_person_speaks() {
+async fn held_mail_is_reported_once_until_the_user_speaks() {
     let store = super::store();
     let (_, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
@@ -205,7 +205,7 @@ async fn that_mail_is_held_is_said_once_until_a_person_speaks() {
 }
 
 #[tokio::test]
-async fn wakes_run_out_then_mail_is_held_until_a_person_speaks() {
+async fn wakes_run_out_then_mail_is_held_until_the_user_speaks() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
@@ -220,20 +220,20 @@ async fn wakes_run_out_then_mail_is_held_until_a_person_speaks() {
     }
     assert!(to_wake(&store, session).await.is_empty());
     assert_eq!(store.agents(session).await.unwrap()[1].unread, 3, "held, not lost");
-    // From inside an agent's command it is no person that writes.
-    let step = send_to(&sender.id, "person, not really");
+    // Inside an agent's command the sender is not the user.
+    let step = send_to(&sender.id, "user, not really");
     store.perform(session, sender.id.clone(), step, None).await.unwrap();
     assert!(to_wake(&store, session).await.is_empty());
-    // A person's mail to anybody frees it, and so would a message.
-    let step = send_to(&sender.id, "person");
+    // Mail from the user to any agent releases it, and so would a message.
+    let step = send_to(&sender.id, "user");
     store.perform(session, sender.id.clone(), step, Some(two)).await.unwrap();
     assert_eq!(to_wake(&store, session).await, [agent("1/")]);
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [3]);
-    check_books(store.database(), &[]);
+    check_database(store.database(), &[]);
 }
 
 #[tokio::test]
-async fn mail_is_held_after_a_turn_that_broke_off_until_the_person_speaks_to_that_agent() {
+async fn mail_is_held_after_an_interrupted_turn_until_the_user_speaks_to_that_agent() {
     let store = super::store();
     let (session, mut agents) = store.session_of(2).await;
     let [sender, reader] = &mut agents[..] else { panic!() };
@@ -242,7 +242,7 @@ async fn mail_is_held_after_a_turn_that_broke_off_until_the_person_speaks_to_tha
     assert!(to_wake(&store, session).await.is_empty());
     assert!(reader.announce(&store).await.unwrap().is_none());
     person_says(&store, sender, PLENTY).await;
-    assert!(to_wake(&store, session).await.is_empty(), "that was somebody else");
+    assert!(to_wake(&store, session).await.is_empty(), "that was another agent");
     person_says(&store, reader, PLENTY).await;
     assert_eq!(end_turn(&store, reader, Ending::Answered).await, Sleep::MailWaits);
     assert_eq!(announced(&reader.announce(&store).await.unwrap().unwrap()), [1]);

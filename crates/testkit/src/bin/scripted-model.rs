@@ -1,4 +1,4 @@
-//! The scripted model server by hand and for benches: see `ikigai_testkit::ModelServer`.
+//! The scripted model server as a program: see `ikigai_testkit::ModelServer`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The checker by hand: see `ikigai_testkit::checker`.
+//! The checker as a program: see `ikigai_testkit::checker`.
 
 use std::process::ExitCode;
 

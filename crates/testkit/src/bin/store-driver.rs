@@ -1,4 +1,4 @@
-//! The driver by hand: see `ikigai_testkit::driver`.
+//! The driver as a program: see `ikigai_testkit::driver`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! A PostgreSQL server for one test run: prints its address, and ends when its standard input does.
+//! A PostgreSQL server for one test run. Prints its address, and ends when
+//! its standard input closes.
 
 use std::io::{Read, Write};
 
@@ -7,7 +8,7 @@ use ikigai_testkit::PostgresServer;
 fn main() {
     let server = PostgresServer::start();
     let mut out = std::io::stdout();
-    // Nobody may want to know it.
+    // The reader of the address may be gone.
     let _ = writeln!(out, "{}", server.address("postgres")).and_then(|()| out.flush());
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }

@@ -1,21 +1,21 @@
-//! A model's answer, and how it becomes the body of a response.
+//! A model's answer, and its body in each format.
 
 use std::ops::Range;
 
-use super::captured::Captured;
+use super::captured::CapturedRequest;
 use super::{anthropic, chat};
 
-/// What the model says, in no format.
+/// The content of an answer, in no format.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
-    /// Piece by piece.
+    /// The text in pieces.
     pub(super) text: Vec<String>,
     pub(super) calls: Vec<Call>,
-    /// In the words of the chat format; where none is given, what fits.
+    /// The finish reason in the chat format; by default the one that fits.
     pub(super) finish: Option<String>,
     /// Tokens sent and received.
     pub(super) usage: (u64, u64),
-    /// What goes wrong after all this.
+    /// A fault after all this.
     pub(super) error: Option<String>,
     pub(super) is_whole: bool,
 }
@@ -31,7 +31,7 @@ impl Default for Answer {
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
-    /// Piece by piece.
+    /// The arguments in pieces.
     pub(super) arguments: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Call {
 }
 
 impl Answer {
-    /// Word by word; one word in two halves, so that there is always a middle.
+    /// Splits a text into words, and one of the words in half, so that there is always a middle.
     pub(super) fn of_text(text: &str) -> Answer {
         let mut pieces: Vec<String> = text.split_inclusive(' ').map(str::to_owned).collect();
         if pieces.len() == 1 {
@@ -60,7 +60,7 @@ impl Answer {
         self.finish.as_deref().unwrap_or(fitting)
     }
 
-    pub(super) fn render(&self, format: Format, captured: &Captured) -> Rendered {
+    pub(super) fn render(&self, format: Format, captured: &CapturedRequest) -> Rendered {
         let request = captured.json();
         let is_whole = self.is_whole || request["stream"] != true;
         match (format, is_whole) {
@@ -75,7 +75,7 @@ impl Answer {
     }
 }
 
-/// The format a request is in.
+/// The format of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Chat,
@@ -98,11 +98,11 @@ pub(super) struct Rendered {
     /// Sent in chunks, one per piece; otherwise with its length.
     pub(super) is_chunked: bool,
     pub(super) pieces: Vec<Vec<u8>>,
-    /// Bytes in all pieces.
+    /// The length of all pieces.
     pub(super) length: usize,
-    /// Where the last piece of text is in the body.
+    /// The position of the last piece of text in the body.
     pub(super) last_text: Option<Range<usize>>,
-    /// Where the last piece of arguments is in the body.
+    /// The position of the last piece of arguments in the body.
     pub(super) last_arguments: Option<Range<usize>>,
 }
 
@@ -129,7 +129,7 @@ impl Rendered {
         Rendered { content_type: Some("text/event-stream"), ..Rendered::stream(Vec::new()) }
     }
 
-    /// Adds an event and returns where it is.
+    /// Adds an event and returns its position.
     pub(super) fn push(&mut self, event: String) -> Range<usize> {
         let start = self.length;
         self.length += event.len();

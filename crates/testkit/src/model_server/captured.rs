@@ -1,4 +1,4 @@
-//! What a client asked, and questions about it that hold in every format.
+//! Captured requests, and methods that work for all formats.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,32 +8,32 @@ use serde_json::value::RawValue;
 
 use super::answer::Format;
 
-/// A request as it came.
+/// A captured request.
 #[derive(Debug, Clone)]
-pub struct Captured {
-    /// `POST`.
+pub struct CapturedRequest {
+    /// Such as `POST`.
     pub method: String,
-    /// With its query, `/v1/chat/completions`.
+    /// With its query, such as `/v1/chat/completions`.
     pub path: String,
-    /// Names in lower case.
+    /// Names are in lower case.
     pub headers: Vec<(String, String)>,
-    /// Byte by byte, without the coding of its transfer.
+    /// The body, without its transfer encoding.
     pub body: Vec<u8>,
 }
 
-impl Captured {
-    /// The first header of this name, given in lower case.
+impl CapturedRequest {
+    /// The first header with this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let (_, value) = self.headers.iter().find(|(header, _)| header == name)?;
         Some(value)
     }
 
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The conversation, in the format it was sent in.
+    /// The messages, in the request's format.
     pub fn messages(&self) -> Vec<Value> {
         match self.json()["messages"].take() {
             Value::Array(messages) => messages,
@@ -41,7 +41,7 @@ impl Captured {
         }
     }
 
-    /// The result that is sent back for this call; a string if it is no JSON.
+    /// The result of this call; a string if it is not JSON.
     #[track_caller]
     pub fn tool_output(&self, id: &str) -> Value {
         let messages = self.messages();
@@ -50,14 +50,14 @@ impl Captured {
         serde_json::from_str(&output).unwrap_or(Value::String(output))
     }
 
-    /// How many results are sent back since a person last said something.
+    /// The number of results since the last user message.
     pub fn results_since_user(&self) -> usize {
         let messages = self.messages();
         let last_said = messages.iter().rposition(|message| user_text(message).is_some());
         messages.iter().skip(last_said.map_or(0, |place| place + 1)).flat_map(outputs).count()
     }
 
-    /// The tools on offer, in order.
+    /// The offered tools, in order.
     pub fn tool_names(&self) -> Vec<String> {
         let body = self.json();
         let tools = body["tools"].as_array().into_iter().flatten();
@@ -80,12 +80,13 @@ impl Captured {
         }
     }
 
-    /// What the last message of a person says.
+    /// The last user message.
     pub fn last_user_text(&self) -> Option<String> {
         self.messages().iter().rev().find_map(user_text)
     }
 
-    /// Who asks: the last identity that the program has written. A full fork's request has its parent's, too.
+    /// The agent: the last identity in the conversation. The request of a full fork also contains
+    /// its parent's.
     pub fn agent(&self) -> Option<String> {
         let texts = self.messages();
         let lines = texts.iter().filter_map(user_text).flat_map(|text| {
@@ -96,7 +97,7 @@ impl Captured {
         identity.split([',', ']']).next().map(str::to_owned)
     }
 
-    /// Whether the model may call tools, in the format it was sent in; null if nothing is said.
+    /// The field `tool_choice`, in the request's format; null if it is missing.
     pub fn tool_choice(&self) -> Value {
         self.json()["tool_choice"].take()
     }
@@ -112,17 +113,17 @@ impl Captured {
         let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(&self.body).unwrap();
         let messages: Vec<&RawValue> = serde_json::from_str(fields["messages"].get()).unwrap();
         let last = messages.last().expect("a request has messages").get();
-        // The last message borrows from the body, so its address says where it ends.
+        // The last message borrows from the body, so its address gives its position.
         let start = last.as_ptr().addr() - self.body.as_ptr().addr();
         &self.body[..start + last.len()]
     }
 }
 
-/// Fails unless the newer request begins with the older one up to the end of its last message, byte by
-/// byte: then a provider's cache holds. Anthropic's messages may go on with further blocks
-/// of the same role, so there it is the end of the last block.
+/// Fails unless the newer request starts with the older one up to the end of its last message, byte
+/// by byte, as a provider's cache requires. Anthropic's messages may get more blocks of the same
+/// role, so there it is the end of the last block.
 #[track_caller]
-pub fn assert_prefix(older: &Captured, newer: &Captured) {
+pub fn assert_prefix(older: &CapturedRequest, newer: &CapturedRequest) {
     let mut prefix = older.up_to_last_message();
     if Format::of_path(&older.path) == Format::Anthropic {
         prefix = prefix.strip_suffix(b"]}").unwrap_or(prefix);
@@ -142,7 +143,7 @@ pub fn assert_prefix(older: &Captured, newer: &Captured) {
     );
 }
 
-/// The calls that a message answers, with the texts of their results.
+/// The calls that a message answers, with their results.
 fn outputs(message: &Value) -> Vec<(String, String)> {
     if message["role"] == "tool" {
         return output(message, "tool_call_id").into_iter().collect();
@@ -160,7 +161,7 @@ fn user_text(message: &Value) -> Option<String> {
     (message["role"] == "user").then(|| text_of(&message["content"])).flatten()
 }
 
-/// The text of a content, which is a string or a list with texts in it.
+/// The text of a content, which is a string or a list of parts.
 fn text_of(content: &Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text.clone()),

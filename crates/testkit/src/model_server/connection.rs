@@ -1,4 +1,4 @@
-//! One connection: requests come in, replies go out, or what goes wrong happens.
+//! One connection: reads requests, sends replies, and produces faults.
 
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,10 +12,10 @@ use super::answer::Rendered;
 use super::http::read_request;
 use super::reply::{Act, Point, Reply};
 
-/// Serves requests until the client leaves or a reply ends the connection.
+/// Serves requests until the client disconnects or a reply ends the connection.
 pub(super) fn serve(stream: &TcpStream, shared: &Shared) {
     let _hang_up = HangUp(stream);
-    // Small pieces go out at once, as they do at a real server.
+    // Small pieces are sent at once, as by a real server.
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream);
     while let Ok(Some(captured)) = read_request(&mut reader) {
@@ -23,14 +23,14 @@ pub(super) fn serve(stream: &TcpStream, shared: &Shared) {
         let out = BufWriter::with_capacity(1 << 16, stream);
         let mut sender = Sender { stream, out, shared, reply: &reply };
         if sender.send(&reply.render(&captured)).is_err() {
-            // What was not to be sent must not go out when the writer is dropped.
+            // Unsent data must not be sent when the writer is dropped.
             drop(sender.out.into_parts());
             break;
         }
     }
 }
 
-/// Ends the connection, also when a script panics. The server holds a copy of the socket, so that dropping
+/// Ends the connection, even if a script panics. The server holds a copy of the socket, so dropping
 /// one closes nothing.
 struct HangUp<'a>(&'a TcpStream);
 
@@ -40,7 +40,7 @@ impl Drop for HangUp<'_> {
     }
 }
 
-/// Sends one reply. An error ends the connection, wanted or not.
+/// Sends one reply. An error ends the connection, intended or not.
 struct Sender<'a> {
     stream: &'a TcpStream,
     out: BufWriter<&'a TcpStream>,
@@ -132,7 +132,7 @@ impl Sender<'_> {
         match act {
             Act::Close => Err(ErrorKind::ConnectionAborted.into()),
             Act::Reset => {
-                // Resets at once, where closing would have to wait for every copy of the socket.
+                // Resets at once. Closing would require closing every copy of the socket.
                 connect_unspec(self.stream)?;
                 Err(ErrorKind::ConnectionReset.into())
             }
@@ -150,13 +150,13 @@ impl Sender<'_> {
     }
 }
 
-/// Whatever the client still says is no answer to what it waits for.
+/// Reads until the client disconnects. Other data does not matter.
 fn wait_for_departure(mut stream: &TcpStream) {
     let mut ignored = [0; 1024];
     while matches!(stream.read(&mut ignored), Ok(length) if length > 0) {}
 }
 
-/// The place in the body; none for what happens before it.
+/// The position in the body; `None` for points before it.
 fn place(point: Point, body: &Rendered) -> Option<usize> {
     match point {
         Point::Head => None,

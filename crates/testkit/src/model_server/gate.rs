@@ -1,4 +1,4 @@
-//! A gate that a test opens, so that it decides when the server goes on.
+//! A gate that a test opens to let the server continue.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -9,19 +9,19 @@ use super::LIMIT;
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    /// A closed one.
+    /// A closed gate.
     pub fn new() -> Gate {
         Gate::default()
     }
 
-    /// Opens it for good.
+    /// Opens it permanently.
     pub fn open(&self) {
         let (is_open, changed) = &*self.0;
         *is_open.lock().unwrap() = true;
         changed.notify_all();
     }
 
-    /// Blocks until it is open. A gate that a failed test never opens keeps nobody for ever.
+    /// Blocks until it is open. A failed test may never open it, so there is a time limit.
     pub(super) fn pass(&self) {
         let (is_open, changed) = &*self.0;
         let is_open = is_open.lock().unwrap();

@@ -1,15 +1,15 @@
-//! As much of HTTP/1.1 as a client of a model server speaks.
+//! The part of HTTP/1.1 that clients of a model server use.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-use super::captured::Captured;
+use super::captured::CapturedRequest;
 
-/// A request's head is some hundred bytes; a body is a long conversation at most.
+/// The head of a request has some hundred bytes, and the body at most a long conversation.
 const HEAD_LIMIT: u64 = 64 << 10;
 const BODY_LIMIT: usize = 64 << 20;
 
-/// The next request of a connection; none when the client is done with it.
-pub(super) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Captured>> {
+/// The next request of a connection; `None` at its end.
+pub(super) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<CapturedRequest>> {
     let mut head = reader.by_ref().take(HEAD_LIMIT);
     let first = read_line(&mut head)?;
     if first.is_empty() {
@@ -25,12 +25,12 @@ pub(super) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Captu
         let Some((name, value)) = line.split_once(':') else { break };
         headers.push((name.to_lowercase(), value.trim().to_owned()));
     }
-    let mut captured = Captured { method, path, headers, body: Vec::new() };
+    let mut captured = CapturedRequest { method, path, headers, body: Vec::new() };
     captured.body = read_body(&captured, reader)?;
     Ok(Some(captured))
 }
 
-fn read_body(captured: &Captured, reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
+fn read_body(captured: &CapturedRequest, reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     if captured.header("transfer-encoding").is_some_and(|coding| coding.contains("chunked")) {
         return read_chunks(reader);
     }
@@ -47,7 +47,7 @@ fn read_chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
         let digits = line.split(';').next().unwrap_or_default().trim();
         let length = usize::from_str_radix(digits, 16).map_err(io::Error::other)?;
         read_exactly(reader, length, &mut body)?;
-        // Behind a chunk; behind the last one it ends the trailers, of which clients here send none.
+        // After a chunk; after the last one it ends the trailers, which clients here do not send.
         read_line(reader)?;
         if length == 0 {
             return Ok(body);
@@ -64,7 +64,7 @@ fn read_exactly(reader: &mut impl BufRead, length: usize, body: &mut Vec<u8>) ->
     if body.len() < whole { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
 
-/// Without its end; empty at the end of the connection, too.
+/// A line without its end; empty at the end of the connection too.
 fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     reader.read_line(&mut line)?;

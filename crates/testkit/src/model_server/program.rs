@@ -1,4 +1,4 @@
-//! The server as a program of its own: see its [`USAGE`].
+//! The server as a program: see its [`USAGE`].
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ The address is printed when requests are taken.
 pub fn main(arguments: &[String]) -> ExitCode {
     match start(arguments) {
         Ok(server) => {
-            // Whoever closed the output knows the port already.
+            // If the output is closed, the reader knows the port already.
             let _ = writeln!(io::stdout(), "{}", server.url());
             loop {
                 thread::park();

@@ -1,20 +1,20 @@
-//! What the server does with one request.
+//! Replies of the server.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Call, Format, Rendered};
-use super::captured::Captured;
+use super::captured::CapturedRequest;
 use super::gate::Gate;
 
-/// A reply, to be refined by its methods.
+/// A reply. Its methods change it.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     content: Content,
-    /// Bytes of the body in one chunk of the transfer; one event where none is given.
+    /// The number of bytes per chunk; by default one event.
     chunk: Option<usize>,
     pub(super) pause: Duration,
     pub(super) gate: Option<Gate>,
@@ -25,9 +25,9 @@ pub struct Reply {
 
 #[derive(Debug, Clone)]
 enum Content {
-    /// A model's answer, in the format that is asked for.
+    /// A model's answer, in the format of the request.
     Answer(Answer),
-    /// An error, likewise.
+    /// An error, in the format of the request.
     Error(String),
     /// Any bytes, sent with their length.
     Bytes(Vec<u8>),
@@ -35,12 +35,12 @@ enum Content {
     Stream(Vec<u8>),
 }
 
-/// Where in a reply something happens.
+/// A point in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
     /// Before the status line.
     Head,
-    /// After so many bytes of the body; all of them where there are fewer.
+    /// After this many bytes of the body, or at its end.
     Byte(usize),
     /// In the middle of the last piece of text.
     Text,
@@ -48,7 +48,7 @@ pub enum Point {
     Arguments,
 }
 
-/// What happens there.
+/// What happens at a point.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     Close,
@@ -79,7 +79,7 @@ impl Reply {
         Reply::text_and_calls("", calls)
     }
 
-    /// A text, and then calls.
+    /// A text followed by calls.
     pub fn text_and_calls<'a>(
         text: &str,
         calls: impl IntoIterator<Item = (&'a str, &'a str, Value)>,
@@ -92,12 +92,12 @@ impl Reply {
         Reply::of(Content::Answer(answer))
     }
 
-    /// An error with this status, in the format that is asked for.
+    /// An error with this status, in the format of the request.
     pub fn error(status: u16, message: &str) -> Reply {
         Reply { status, ..Reply::of(Content::Error(message.to_owned())) }
     }
 
-    /// An error with this status and no particular words.
+    /// An error with this status and a default message.
     pub fn status(status: u16) -> Reply {
         Reply::error(status, "scripted")
     }
@@ -113,30 +113,30 @@ impl Reply {
         Reply::raw(status, &[("Content-Type", "application/json")], body.to_string())
     }
 
-    /// A web page, with the status of success.
+    /// A web page with a success status.
     pub fn page(html: &str) -> Reply {
         Reply::raw(200, &[("Content-Type", "text/html; charset=utf-8")], html)
     }
 
-    /// Any bytes as an event stream; possibly none.
+    /// Any bytes as an event stream, which may be empty.
     pub fn sse(body: impl Into<Vec<u8>>) -> Reply {
         Reply::of(Content::Stream(body.into())).header("Content-Type", "text/event-stream")
     }
 
-    /// An event stream with a line of so many bytes, which never ends.
+    /// An event stream with a line of this length that never ends.
     pub fn long_line(bytes: usize) -> Reply {
         let mut body = b"data: ".to_vec();
         body.resize(bytes, b'x');
         Reply::sse(body).in_chunks(1 << 16)
     }
 
-    /// No answer at all, until the client leaves.
+    /// No answer until the client disconnects.
     pub fn silence() -> Reply {
         Reply::text("").stall_at(Point::Head)
     }
 
-    /// A connection that is closed as soon as it is there. In a list it needs no request; where a reply is
-    /// chosen, or the connection was there already, it is closed without an answer.
+    /// Closes the connection as soon as it is accepted. In a list it needs no request. If replies
+    /// are chosen, or the connection already existed, it is closed without an answer.
     pub fn hang_up() -> Reply {
         Reply { hangs_up: true, ..Reply::text("").close_at(Point::Head) }
     }
@@ -155,33 +155,34 @@ impl Reply {
         }
     }
 
-    /// With a header more.
+    /// With another header.
     pub fn header(mut self, name: &str, value: &str) -> Reply {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With the wish to be left alone for so many seconds.
+    /// With a `retry-after` of this many seconds.
     pub fn retry_after(self, seconds: u64) -> Reply {
         self.header("Retry-After", &seconds.to_string())
     }
 
-    /// Ends for this reason, in the chat format's words: `stop`, `length`, `tool_calls`, `content_filter`.
+    /// With this finish reason of the chat format: `stop`, `length`, `tool_calls`,
+    /// `content_filter`.
     pub fn finish(self, reason: &str) -> Reply {
         self.answering(|answer| answer.finish = Some(reason.to_owned()))
     }
 
-    /// Says that it cost so many tokens.
+    /// With these token counts.
     pub fn usage(self, input: u64, output: u64) -> Reply {
         self.answering(|answer| answer.usage = (input, output))
     }
 
-    /// Ends with an error inside the stream instead of its end.
+    /// Ends with an error inside the stream.
     pub fn then_error(self, message: &str) -> Reply {
         self.answering(|answer| answer.error = Some(message.to_owned()))
     }
 
-    /// As one document, although a stream was asked for.
+    /// As one document, even if a stream was requested.
     pub fn whole(self) -> Reply {
         self.answering(|answer| answer.is_whole = true)
     }
@@ -194,7 +195,7 @@ impl Reply {
         self
     }
 
-    /// The body in chunks of so many bytes, which may split lines and characters.
+    /// The body in chunks of this size, which may split lines and characters.
     pub fn in_chunks(mut self, bytes: usize) -> Reply {
         assert!(bytes > 0, "a chunk of no bytes is the end");
         self.chunk = Some(bytes);
@@ -207,34 +208,34 @@ impl Reply {
         self
     }
 
-    /// Only after the gate has been opened.
+    /// Only after the gate was opened.
     pub fn after(mut self, gate: &Gate) -> Reply {
         self.gate = Some(gate.clone());
         self
     }
 
-    /// Opens the gate when it is asked for, before it waits for any itself.
+    /// Opens the gate when it is requested, before it waits for its own gate.
     pub fn opening(mut self, gate: &Gate) -> Reply {
         self.opens = Some(gate.clone());
         self
     }
 
-    /// Up to there, then the connection is closed.
+    /// Up to this point, then the connection is closed.
     pub fn close_at(self, point: Point) -> Reply {
         self.acting(point, Act::Close)
     }
 
-    /// Up to there, then the connection is reset.
+    /// Up to this point, then the connection is reset.
     pub fn reset_at(self, point: Point) -> Reply {
         self.acting(point, Act::Reset)
     }
 
-    /// Up to there, then nothing until the client leaves.
+    /// Up to this point, then nothing until the client disconnects.
     pub fn stall_at(self, point: Point) -> Reply {
         self.acting(point, Act::Stall)
     }
 
-    /// Up to there, then the rest when the gate has been opened.
+    /// Up to this point, then the rest once the gate is open.
     pub fn hold_at(self, point: Point, gate: &Gate) -> Reply {
         self.acting(point, Act::Hold(gate.clone()))
     }
@@ -245,7 +246,7 @@ impl Reply {
     }
 
     /// The body for this request.
-    pub(super) fn render(&self, captured: &Captured) -> Rendered {
+    pub(super) fn render(&self, captured: &CapturedRequest) -> Rendered {
         let format = Format::of_path(&captured.path);
         let rendered = match &self.content {
             Content::Answer(answer) => answer.render(format, captured),
@@ -268,7 +269,7 @@ impl Reply {
     }
 }
 
-/// A string stands for arguments that are no JSON, or broken.
+/// A string is used as it is, for invalid arguments.
 fn raw_arguments(arguments: Value) -> String {
     match arguments {
         Value::String(raw) => raw,

@@ -1,20 +1,20 @@
-//! Scripts that are used by hand and by benches: the same few conversations again and again.
+//! Scripts for manual use and benches: the same few conversations again and again.
 
 use serde_json::{Value, json};
 
-use super::captured::Captured;
+use super::captured::CapturedRequest;
 use super::reply::Reply;
 
-/// A model whose answers follow from the request alone, so that any number of agents may ask it.
+/// A model whose answers only depend on the request, so that any number of agents can use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scenario {
     /// A short text.
     Text,
-    /// So many calls of `bash`, one after another, then a text.
+    /// This many calls of `bash`, one after another, then a text.
     Bash(usize),
-    /// So many calls of `file_read`, one after another, then a text.
+    /// This many calls of `file_read`, one after another, then a text.
     FileRead(usize),
-    /// A text in so many pieces.
+    /// A text in this many pieces.
     Deltas(usize),
 }
 
@@ -30,7 +30,7 @@ impl Scenario {
         }
     }
 
-    pub(super) fn reply(self, captured: &Captured) -> Reply {
+    pub(super) fn reply(self, captured: &CapturedRequest) -> Reply {
         match self {
             Scenario::Text => Reply::text("Hello from the scripted model."),
             Scenario::Bash(calls) => call(captured, calls, "bash", json!({"command": "true"})),
@@ -42,7 +42,7 @@ impl Scenario {
     }
 }
 
-fn call(captured: &Captured, calls: usize, name: &str, arguments: Value) -> Reply {
+fn call(captured: &CapturedRequest, calls: usize, name: &str, arguments: Value) -> Reply {
     let done = captured.results_since_user();
     match done < calls {
         true => Reply::call(&format!("call_{}_{done}", captured.messages().len()), name, arguments),
@@ -50,8 +50,8 @@ fn call(captured: &Captured, calls: usize, name: &str, arguments: Value) -> Repl
     }
 }
 
-/// Replies from a JSON list such as `[{"text": "Hi"}, {"calls": [{"name": "bash", "arguments": {…}}]}]`;
-/// with `status` a reply is an error.
+/// Replies from a JSON list such as `[{"text": "Hi"}, {"calls": [{"name": "bash", "arguments":
+/// {…}}]}]`. With `status` a reply is an error.
 pub(super) fn parse_script(json: &str) -> Result<Vec<Reply>, String> {
     let replies: Vec<Value> = serde_json::from_str(json).map_err(|error| error.to_string())?;
     replies.iter().map(parse_reply).collect()

@@ -3,12 +3,12 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::{Captured, Cast, Gate, ModelServer, Point, Reply, assert_prefix};
+use super::{AgentScripts, CapturedRequest, Gate, ModelServer, Point, Reply, assert_prefix};
 
 const CHAT: &str = "/v1/chat/completions";
 const ANTHROPIC: &str = "/v1/messages";
 
-/// A client that reads what is there, byte by byte.
+/// A client that reads the response byte by byte.
 struct Client(BufReader<TcpStream>);
 
 impl Client {
@@ -64,7 +64,7 @@ impl Client {
     /// Everything up to the end of the connection.
     fn rest(&mut self) -> String {
         let mut rest = Vec::new();
-        // A reset is an end, too.
+        // A reset is an end too.
         let _ = self.0.read_to_end(&mut rest);
         String::from_utf8(rest).unwrap()
     }
@@ -88,7 +88,7 @@ fn joined<'a>(events: &'a [Value], pointer: &str) -> String {
 }
 
 #[test]
-fn a_connection_serves_the_script_in_order_until_its_end() {
+fn a_connection_serves_the_script_in_order() {
     let server = ModelServer::start([Reply::text("one"), Reply::status(429).retry_after(7)]);
     let mut client = Client::of(&server);
     client.post(CHAT, &streamed());
@@ -140,7 +140,7 @@ fn an_answer_comes_in_the_format_of_the_path() {
 }
 
 #[test]
-fn a_reply_ends_where_it_is_told_to() {
+fn a_reply_ends_at_the_chosen_point() {
     let call = Reply::call("c1", "bash", json!({"command": "rm -rf important"}));
     let server = ModelServer::start([
         Reply::hang_up(),
@@ -173,7 +173,7 @@ fn a_reply_ends_where_it_is_told_to() {
 }
 
 #[test]
-fn a_test_sees_a_stall_and_the_client_leave_it() {
+fn a_test_sees_a_stall_and_the_client_disconnect() {
     let server = ModelServer::start([Reply::silence(), Reply::text("ab").stall_at(Point::Text)]);
     for count in [1, 2] {
         let mut client = Client::of(&server);
@@ -185,7 +185,7 @@ fn a_test_sees_a_stall_and_the_client_leave_it() {
 }
 
 #[test]
-fn a_gate_holds_a_reply_back_or_in_the_middle() {
+fn a_gate_delays_a_reply_or_the_rest_of_it() {
     let (before, within) = (Gate::new(), Gate::new());
     let server =
         ModelServer::start([Reply::text("a b").after(&before).hold_at(Point::Text, &within)]);
@@ -209,13 +209,13 @@ fn a_request_in_chunks_is_read() {
     assert_eq!(server.requests()[0].body, b"{} ");
 }
 
-fn captured(path: &str, body: &Value) -> Captured {
+fn captured(path: &str, body: &Value) -> CapturedRequest {
     let (method, path) = ("POST".to_owned(), path.to_owned());
-    Captured { method, path, headers: Vec::new(), body: body.to_string().into_bytes() }
+    CapturedRequest { method, path, headers: Vec::new(), body: body.to_string().into_bytes() }
 }
 
 #[test]
-fn a_request_answers_questions_in_both_formats() {
+fn a_captured_request_can_be_inspected_in_both_formats() {
     let chat = captured(
         CHAT,
         &json!({
@@ -272,8 +272,8 @@ fn a_request_that_only_adds_messages_keeps_the_prefix() {
 }
 
 #[test]
-fn a_cast_plays_every_agent_by_its_own_script() {
-    let server = Cast::new()
+fn every_agent_has_its_own_script() {
+    let server = AgentScripts::new()
         .role("0/", [Reply::text("parent")])
         .choosing("0/0/", |_| Reply::text("child"))
         .start();
@@ -288,11 +288,11 @@ fn a_cast_plays_every_agent_by_its_own_script() {
     let (status, body) = ask(&[parent, child]);
     assert_eq!((&*status, body.contains("child")), ("200", true));
     assert!(ask(&[parent, "a tale: [You are agent 7/]"]).1.contains("parent"));
-    // What is not in the script fails, and says so.
+    // A request beyond the script fails, and says so.
     for (texts, error) in [
         ([parent].as_slice(), "agent 0/ has no line left"),
         (&["[You are agent 1/]\n\ngo"], "agent 1/ has no role"),
-        (&["go"], "nobody says who it is"),
+        (&["go"], "the request has no identity"),
     ] {
         let (status, body) = ask(texts);
         assert_eq!((&*status, body.contains(error)), ("400", true), "{body}");

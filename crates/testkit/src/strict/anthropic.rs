@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::rules::{Verdict, distinct, ensure, fields, list, name, object, text, visible};
 
-/// Judges the body of a request.
+/// Checks the body of a request.
 ///
 /// # Errors
-/// What the API would refuse it for.
+/// Why the API would refuse it.
 pub fn check(body: &Value) -> Result<(), String> {
     let optional = ["stream", "cache_control", "system", "tools", "tool_choice", "thinking"];
     let fields = fields(body, "the request", &["model", "max_tokens", "messages"], &optional)?;
@@ -40,11 +40,11 @@ fn check_tools(tools: &[Value]) -> Verdict {
     distinct(tools.iter().filter_map(|tool| tool["name"].as_str()), "tool")
 }
 
-/// How many marks of the cache a value holds.
+/// How many cache marks a value contains.
 fn marks(value: &Value) -> Verdict<usize> {
     let inner: Vec<&Value> = match value {
         Value::Array(list) => list.iter().collect(),
-        // What a model or a tool wrote is not the API's business.
+        // Text from a model or a tool may contain anything.
         Value::Object(fields) => {
             let own = fields.iter().filter(|(name, _)| *name != "input" && *name != "input_schema");
             own.map(|(_, value)| value).collect()
@@ -85,7 +85,7 @@ fn check_messages(messages: &[Value]) -> Verdict {
     ensure(messages.len() % 2 == 1, || "the last message is not the user's".to_owned())
 }
 
-/// The results of all open calls come first, one each, and none else.
+/// The results of all open calls come first, one for each.
 fn check_user(content: &[Value], what: &str, open: &[&str]) -> Verdict {
     let is_result = |block: &&Value| block["type"] == "tool_result";
     let results: Vec<&Value> = content.iter().take_while(is_result).collect();
@@ -106,7 +106,7 @@ fn check_user(content: &[Value], what: &str, open: &[&str]) -> Verdict {
     Ok(())
 }
 
-/// Gives back the ids of its calls.
+/// Checks the parts of an answer, and returns the ids of its calls.
 fn check_assistant<'a>(
     content: &'a [Value],
     what: &str,
@@ -169,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn a_good_request_is_taken() {
+    fn a_valid_request_is_accepted() {
         let messages = json!([said("hi"), called(&["a", "b"]), resulted(&["a", "b"])]);
         assert_eq!(check(&request(&messages)), Ok(()));
     }
 
     #[test]
-    fn what_the_api_refuses_is_refused() {
+    fn invalid_requests_are_refused() {
         let answer = json!({"role": "assistant", "content": [{"type": "text", "text": "x"}]});
         let thought = json!({"role": "assistant", "content": [
             {"type": "thinking", "thinking": "", "signature": "s"}]});

@@ -1,4 +1,5 @@
-//! The rules of OpenAI's Chat Completions, put together from the servers that insist on one or the other.
+//! The rules of OpenAI's Chat Completions, collected from the servers that
+//! insist on one or another.
 
 use std::collections::HashSet;
 
@@ -6,10 +7,10 @@ use serde_json::{Map, Value};
 
 type Object = Map<String, Value>;
 
-/// Whether a server would take the request.
+/// Checks whether a server would accept the request.
 ///
 /// # Errors
-/// The rule that it breaks, and where.
+/// The broken rule, and where.
 pub fn check(body: &Value) -> Result<(), String> {
     let body = object(body, "the body")?;
     only(
@@ -58,9 +59,9 @@ fn check_tools(body: &Object) -> Result<(), String> {
 #[derive(Default)]
 struct Conversation<'a> {
     last_role: Option<&'a str>,
-    /// Every id that a call has had.
+    /// The ids of all calls.
     ids: HashSet<&'a str>,
-    /// Calls whose results come next, the next one last.
+    /// Calls whose results must come next, the next one last.
     open: Vec<&'a str>,
 }
 
@@ -103,7 +104,7 @@ impl<'a> Conversation<'a> {
     fn system(&self, message: &Object, place: &str) -> Result<(), String> {
         match self.last_role {
             None => only(message, &["role", "content"], place),
-            Some(_) => Err(format!("{place}: the prompt is not at the beginning")),
+            Some(_) => Err(format!("{place}: the prompt is not at the start")),
         }
     }
 
@@ -111,7 +112,7 @@ impl<'a> Conversation<'a> {
         match self.last_role {
             Some("user" | "tool") => {}
             Some("assistant") => return Err(format!("{place}: two answers in a row")),
-            Some(_) | None => return Err(format!("{place}: an answer to nobody")),
+            Some(_) | None => return Err(format!("{place}: an answer without a user message")),
         }
         let Some(calls) = message.get("tool_calls") else {
             return only(message, &["role", "content"], place);
@@ -163,7 +164,7 @@ fn object<'a>(value: &'a Value, place: &str) -> Result<&'a Object, String> {
     value.as_object().ok_or_else(|| format!("{place} is no object"))
 }
 
-/// A list with something in it.
+/// A list that is not empty.
 fn array<'a>(value: Option<&'a Value>, place: &str) -> Result<&'a [Value], String> {
     match value {
         Some(Value::Array(list)) if !list.is_empty() => Ok(list),
@@ -171,7 +172,7 @@ fn array<'a>(value: Option<&'a Value>, place: &str) -> Result<&'a [Value], Strin
     }
 }
 
-/// A text in which something can be seen.
+/// A text that is not blank.
 fn filled<'a>(object: &'a Object, field: &str, place: &str) -> Result<&'a str, String> {
     match object.get(field).and_then(Value::as_str) {
         Some(text) if !text.trim().is_empty() => Ok(text),
@@ -187,7 +188,7 @@ fn only(object: &Object, fields: &[&str], place: &str) -> Result<(), String> {
     }
 }
 
-/// What stands in something of the only type there is.
+/// The value of the only type that an object may have.
 fn function_of<'a>(typed: &'a Object, fields: &[&str], place: &str) -> Result<&'a Object, String> {
     only(typed, fields, place)?;
     match (typed.get("type").and_then(Value::as_str), typed.get("function")) {
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_rules_is_taken() {
+    fn valid_requests_are_accepted() {
         let system = json!({"role": "system", "content": "p"});
         let messages =
             vec![system, user(), calls(&["a", "b"]), result("a"), result("b"), answer(), user()];
@@ -260,8 +261,8 @@ mod tests {
             (vec![], "messages: there is no list, or it is empty"),
             (vec![system.clone()], "the last message is nothing to answer"),
             (vec![user(), answer()], "the last message is nothing to answer"),
-            (vec![user(), system.clone()], "message 1: the prompt is not at the beginning"),
-            (vec![system, answer(), user()], "message 1: an answer to nobody"),
+            (vec![user(), system.clone()], "message 1: the prompt is not at the start"),
+            (vec![system, answer(), user()], "message 1: an answer without a user message"),
             (vec![user(), answer(), answer(), user()], "message 2: two answers in a row"),
             (vec![user(), calls(&["a"]), user()], "message 2: call a has no result before it"),
             (vec![user(), calls(&["a", "b"]), result("a")], "call b has no result"),

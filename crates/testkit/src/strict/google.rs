@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::rules::{Verdict, distinct, ensure, fields, list, name, object, text, visible};
 
-/// Judges the body of a request.
+/// Checks the body of a request.
 ///
 /// # Errors
-/// What the API would refuse it for.
+/// Why the API would refuse it.
 pub fn check(body: &Value) -> Result<(), String> {
     let optional = ["systemInstruction", "tools", "toolConfig"];
     let all = fields(body, "the request", &["contents"], &optional)?;
@@ -41,7 +41,7 @@ fn check_tools(tools: &[Value]) -> Verdict {
 
 fn check_contents(contents: &[Value]) -> Verdict {
     let mut ids = HashSet::new();
-    // The calls of the content before, by id and name.
+    // The calls of the previous content, by id and name.
     let mut open: Vec<(&str, &str)> = Vec::new();
     for (position, content) in contents.iter().enumerate() {
         let what = format!("contents.{position}");
@@ -83,7 +83,7 @@ fn check_results(parts: &[Value], what: &str, due: &[(&str, &str)]) -> Verdict {
     Ok(())
 }
 
-/// Gives back its calls, by id and name.
+/// Checks the parts of an answer, and returns its calls by id and name.
 fn check_answer<'a>(
     parts: &'a [Value],
     what: &str,
@@ -133,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn a_good_request_is_taken() {
+    fn a_valid_request_is_accepted() {
         let contents = json!([said(), called("a"), resulted("a", &json!({})), said()]);
         assert_eq!(check(&json!({"contents": contents})), Ok(()));
     }
 
     #[test]
-    fn what_the_api_refuses_is_refused() {
+    fn invalid_requests_are_refused() {
         let answer = json!({"role": "model", "parts": [{"text": "x"}]});
         let blank = json!({"role": "user", "parts": [{"text": " "}]});
         for contents in [

@@ -1,4 +1,4 @@
-//! OpenAI's Responses, without anything stored at the server.
+//! OpenAI's Responses, with nothing stored on the server.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::rules::{Verdict, distinct, ensure, fields, list, name, object, text, visible};
 
-/// Judges the body of a request.
+/// Checks the body of a request.
 ///
 /// # Errors
-/// What the API would refuse it for.
+/// Why the API would refuse it.
 pub fn check(body: &Value) -> Result<(), String> {
     let optional = ["include", "instructions", "tools", "tool_choice"];
     let required = ["model", "store", "stream", "input"];
@@ -83,7 +83,7 @@ fn check_message(item: &Value, what: &str) -> Verdict {
     Ok(())
 }
 
-/// What the model said or called after it must follow.
+/// Text or a call of the model must follow it.
 fn check_reasoning(item: &Value, next: Option<&Value>, what: &str) -> Verdict {
     fields(item, what, &["type", "id", "summary", "encrypted_content"], &[])?;
     visible(&item["id"], what)?;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_request_is_taken() {
+    fn a_valid_request_is_accepted() {
         let reasoning =
             json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "e"});
         let input = json!([said(), reasoning, called("{}"), resulted("a"), said()]);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_refuses_is_refused() {
+    fn invalid_requests_are_refused() {
         let reasoning =
             json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "e"});
         for input in [

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What is wrong with a request.
+/// Why a request is invalid.
 pub(super) type Verdict<T = ()> = Result<T, String>;
 
 pub(super) fn ensure(holds: bool, fault: impl FnOnce() -> String) -> Verdict {
@@ -13,7 +13,7 @@ pub(super) fn object<'a>(value: &'a Value, what: &str) -> Verdict<&'a Map<String
     value.as_object().ok_or_else(|| format!("{what} is no object: {value}"))
 }
 
-/// An object with these fields and no other: all of `required`, any of `optional`.
+/// An object with exactly these fields: all of `required`, any of `optional`.
 pub(super) fn fields<'a>(
     value: &'a Value,
     what: &str,
@@ -41,7 +41,7 @@ pub(super) fn text<'a>(value: &'a Value, what: &str) -> Verdict<&'a str> {
     value.as_str().ok_or_else(|| format!("{what} is no text: {value}"))
 }
 
-/// A text of which something can be seen.
+/// A text that is not blank.
 pub(super) fn visible<'a>(value: &'a Value, what: &str) -> Verdict<&'a str> {
     let text = text(value, what)?;
     ensure(!text.trim().is_empty(), || format!("{what} is blank: {text:?}"))?;
@@ -57,7 +57,7 @@ pub(super) fn name<'a>(value: &'a Value, what: &str) -> Verdict<&'a str> {
     Ok(name)
 }
 
-/// Names of tools, each with its own.
+/// The names of tools, which must be unique.
 pub(super) fn distinct<'a>(names: impl IntoIterator<Item = &'a str>, what: &str) -> Verdict {
     let mut seen = std::collections::HashSet::new();
     names

@@ -1,4 +1,4 @@
-//! A running command: its output, and its life line to the watchdog.
+//! A running command: its output, and its control socket to the watchdog.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,17 +13,17 @@ use tokio_util::sync::CancellationToken;
 use crate::notes::Notes;
 use crate::watchdog::{END, STATUS_LIMIT, Status, decode_note};
 
-/// A command at work. Dropping it ends the command.
+/// A running command. Dropping it ends the command.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     pub(crate) output: CommandOutput,
     pub(crate) control: Control,
     pub(super) closing: CancellationToken,
 }
 
-impl Running {
-    /// Lets what the command left in the background go on until the program ends. Its output goes
-    /// nowhere, but it is taken, so that the background process is not ended by a broken pipe.
+impl RunningCommand {
+    /// Lets background processes continue until the program ends. Their output is read and
+    /// discarded, so that they do not fail with a broken pipe.
     pub(crate) fn leave(mut self) {
         let closing = self.closing.clone();
         tokio::spawn(closing.run_until_cancelled_owned(async move {
@@ -36,7 +36,7 @@ impl Running {
     }
 }
 
-/// What a command prints, both streams in one.
+/// The output of a command, stdout and stderr combined.
 #[derive(Debug)]
 pub(crate) struct CommandOutput(Option<pipe::Receiver>);
 
@@ -45,10 +45,10 @@ impl CommandOutput {
         CommandOutput(Some(pipe))
     }
 
-    /// The next piece, appended to `buffer`; 0 at the end, and never again after that.
+    /// Appends the next chunk to `buffer`. Returns 0 once at the end, and stays pending afterwards.
     ///
     /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
+    /// No data is lost if the future is dropped.
     pub(crate) async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let Some(pipe) = &mut self.0 else {
             return std::future::pending().await;
@@ -60,9 +60,9 @@ impl CommandOutput {
         Ok(count)
     }
 
-    /// What lies in the pipe at this moment, appended to `buffer` as far as that has room.
+    /// Appends what the pipe holds right now, limited by the spare capacity of `buffer`.
     pub(crate) fn read_ready(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
-        // Not by way of the runtime, which only knows what it saw when it last looked.
+        // Not through the runtime, which only knows the state of its last poll.
         while let Some(pipe) = &self.0
             && buffer.len() < buffer.capacity()
         {
@@ -76,17 +76,17 @@ impl CommandOutput {
         Ok(())
     }
 
-    /// Whether all has been read: nobody holds the other end any more.
+    /// Whether the output has ended: all writers have closed the pipe.
     pub(crate) fn is_drained(&self) -> bool {
         self.0.is_none()
     }
 }
 
-/// A command's life line to the watchdog.
+/// The control socket of a command. The watchdog ends the command when it closes.
 #[derive(Debug)]
 pub(crate) struct Control {
     socket: UnixStream,
-    /// What has come of the next line.
+    /// The result of reading a line.
     received: Vec<u8>,
     agent: OsString,
     notes: Notes,
@@ -97,16 +97,16 @@ impl Control {
         Control { socket, received: Vec::new(), agent, notes }
     }
 
-    /// Waits for the command's own end.
+    /// Waits for the command to end.
     ///
     /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
+    /// No data is lost if the future is dropped.
     pub(crate) async fn status(&mut self) -> io::Result<Status> {
         loop {
             while let Some(line) = self.take_line() {
                 match decode_note(&line) {
                     Some(note) => self.notes.add(&self.agent, note),
-                    // A line that is neither comes from no watchdog of ours.
+                    // Our watchdog sends no other lines.
                     None => match Status::decode(&line) {
                         Some(status) => return Ok(status),
                         None => return Err(io::ErrorKind::InvalidData.into()),
@@ -119,7 +119,7 @@ impl Control {
         }
     }
 
-    /// Reads on, within the longest line that there is.
+    /// Reads more, up to the maximum length of a line.
     async fn receive(&mut self) -> io::Result<usize> {
         let room = STATUS_LIMIT - self.received.len();
         let mut socket = (&mut self.socket).take(room as u64);
@@ -131,16 +131,16 @@ impl Control {
         Some(self.received.drain(..=end).collect())
     }
 
-    /// Asks the watchdog to end the command and all that it started. The status follows.
+    /// Asks the watchdog to end the command with all its processes. The status follows.
     pub(crate) async fn end(&mut self) -> io::Result<()> {
         match self.socket.write_all(&[END]).await {
-            // It is gone already, and its status lies in the socket.
+            // It has ended already, and its status is in the socket.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             told => told,
         }
     }
 
-    /// Waits until the watchdog closes its end: nothing is left of the command's group.
+    /// Waits until the watchdog closes its end: the command's group is gone.
     async fn closed(&mut self) {
         loop {
             while let Some(line) = self.take_line() {

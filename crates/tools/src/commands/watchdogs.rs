@@ -1,4 +1,5 @@
-//! The watchdog processes of a program: started when they are needed, and given the ends of commands.
+//! The watchdog processes of a program: started on demand, and given each command's file
+//! descriptors.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
@@ -15,40 +16,41 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::watchdog::{GRACE, READY, Request, Watch};
+use crate::watchdog::{Approved, GRACE, READY, Request, Watch};
 use crate::words::{Variables, is_loaders};
 
 /// The watchdogs of a program.
 #[derive(Debug)]
 pub(super) struct Watchdogs {
-    /// The program and argument that start one: this same program, told to be one.
+    /// The program and argument that start one: this same executable.
     program: PathBuf,
     argument: OsString,
-    /// What a watchdog has in its environment.
+    /// The environment of the watchdogs.
     environment: Variables,
     links: Mutex<Links>,
 }
 
-/// Which commands without a network share a loopback.
+/// Which commands without network share a loopback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loopback {
     /// Those of one agent.
     PerAgent,
-    /// None: the system does not let the watchdog make networks.
+    /// None: the system does not permit the watchdog to create networks.
     PerCommand,
 }
 
-/// The watchdogs that were started.
+/// The running watchdogs.
 #[derive(Debug, Default)]
 struct Links {
     plain: Option<Link>,
-    /// The one that makes private networks, for commands in bubblewrap.
+    /// The one that creates private networks, for commands in bubblewrap.
     namespaces: Option<Link>,
-    /// Whether it cannot: then they have the plain one, and each command a network of its own.
+    /// Whether that does not work: then those commands use the plain one, each with its own
+    /// network.
     has_no_namespaces: bool,
 }
 
-/// The watchdog, and the socket on which it takes commands.
+/// A watchdog, and the socket that it takes commands from.
 #[derive(Debug)]
 struct Link {
     socket: StdUnixStream,
@@ -57,7 +59,7 @@ struct Link {
 
 impl Watchdogs {
     pub(super) fn new(program: &Path, argument: &OsStr, environment: &Variables) -> Watchdogs {
-        // A library of the working tree would be run in it, outside of all walls.
+        // It would load a library from the working tree outside the sandbox.
         let harmless = environment.iter().filter(|(name, _)| !is_loaders(name));
         Watchdogs {
             program: program.to_owned(),
@@ -67,7 +69,7 @@ impl Watchdogs {
         }
     }
 
-    /// Gives the watchdog a command's ends of its pipe and its control socket.
+    /// Sends a command's output pipe and control socket to the watchdog.
     pub(super) async fn hand_over(&self, watch: Watch, fds: &[OwnedFd; 2]) -> io::Result<()> {
         let mut links = self.links.lock().await;
         if watch == Watch::Namespaces && !links.has_no_namespaces {
@@ -83,12 +85,13 @@ impl Watchdogs {
         if send_to(links.plain.as_ref(), fds) {
             return Ok(());
         }
-        // There is none yet, or somebody killed it.
+        // It is not running yet, or was killed.
         let started = links.plain.insert(self.start_watchdog(Watch::All)?);
         send_fds(&started.socket, fds)
     }
 
-    /// The watchdog that makes private networks, once it has said that it can; `None` when it cannot.
+    /// The watchdog that creates private networks, once it has reported ready; `None` if that does
+    /// not work.
     async fn start_with_namespaces(&self) -> io::Result<Option<Link>> {
         /// Far more than it takes.
         const PATIENCE: Duration = Duration::from_secs(10);
@@ -100,7 +103,7 @@ impl Watchdogs {
             Ok(Ok(READY)) => {}
             Ok(_) | Err(_) => return Ok(None),
         }
-        // Both share what was set: commands are handed over by a call that waits.
+        // Both handles share this flag, and commands are sent with a blocking call.
         link.socket.set_nonblocking(false)?;
         Ok(Some(link))
     }
@@ -128,14 +131,14 @@ impl Watchdogs {
         }
     }
 
-    pub(super) async fn expecting(&self, path: &Path) -> Expecting {
+    pub(super) async fn approve_write(&self, path: &Path) -> ApprovedWrite {
         let mut sockets = Vec::new();
         let links = self.links.lock().await;
         for link in [&links.plain, &links.namespaces].into_iter().flatten() {
-            // A watchdog that cannot be told is gone, and so are its commands.
+            // If the watchdog cannot be reached, it is gone with its commands.
             sockets.extend(expect(link, path).await.ok());
         }
-        Expecting { _sockets: sockets }
+        ApprovedWrite { sockets }
     }
 
     pub(super) async fn close(&self) {
@@ -143,7 +146,8 @@ impl Watchdogs {
         let ending = [plain, namespaces].map(async |link| {
             let Some(Link { socket, mut process }) = link else { return };
             drop(socket);
-            // It gives its grace twice: to the commands, then to what had left their groups.
+            // It waits up to two grace periods: for the commands, then for processes that left
+            // their groups.
             let patience = 2 * GRACE + Duration::from_secs(1);
             let _ = tokio::time::timeout(patience, process.wait()).await;
         });
@@ -152,13 +156,23 @@ impl Watchdogs {
     }
 }
 
-/// A path that is written with approval, as long as this is there.
+/// A path being written with approval, until this is dropped.
 #[derive(Debug)]
-pub struct Expecting {
-    _sockets: Vec<UnixStream>,
+pub struct ApprovedWrite {
+    sockets: Vec<UnixStream>,
 }
 
-/// Tells a watchdog of a path, and waits until it has taken notice.
+impl ApprovedWrite {
+    /// Says what was written. Without this nothing was: what is found there then is not approved.
+    pub async fn wrote(mut self, approved: &Approved) {
+        for socket in &mut self.sockets {
+            // If the watchdog cannot be reached, it is gone with its commands.
+            let _ = socket.write_all(approved.encode().as_bytes()).await;
+        }
+    }
+}
+
+/// Announces a path to a watchdog and waits for the acknowledgement.
 async fn expect(link: &Link, path: &Path) -> io::Result<UnixStream> {
     let (mut socket, watchdogs_end) = UnixStream::pair()?;
     let (_, unused) = std::io::pipe()?;
@@ -170,19 +184,19 @@ async fn expect(link: &Link, path: &Path) -> io::Result<UnixStream> {
         agent: OsString::new(),
         expected: path.into(),
         quarantine: OsString::new(),
-        enclosure: None,
+        sandbox: None,
     };
     socket.write_all(&request.encode()).await?;
     socket.read_u8().await?;
     Ok(socket)
 }
 
-/// Whether there is such a watchdog, and it took them.
+/// Whether there is such a watchdog and it received them.
 fn send_to(link: Option<&Link>, fds: &[OwnedFd; 2]) -> bool {
     link.is_some_and(|link| send_fds(&link.socket, fds).is_ok())
 }
 
-/// One byte that carries the two file descriptors.
+/// Sends one byte that carries the two file descriptors.
 fn send_fds(socket: &StdUnixStream, fds: &[OwnedFd; 2]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);

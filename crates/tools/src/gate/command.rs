@@ -1,7 +1,8 @@
-//! Judging a command by the rules: strictly where they grant something, generously where they forbid it.
+//! Judges a command by the rules: strictly for rules that grant, leniently for rules that forbid.
 //!
-//! A command in the small language of `strict.rs` is judged part by part, each by the first rule that is about it.
-//! For any other command no rule that grants exists, and those that forbid are taken as widely as they may be meant.
+//! A command in the small language of `strict.rs` is judged part by part, each by the first rule
+//! that matches. For any other command, granting rules are ignored, and forbidding rules match
+//! whatever the command might mean.
 
 use super::rule::{Decision, Rule, render_rules};
 use super::runners::{Run, base, may_read_commands, name, runs, runs_arguments};
@@ -10,40 +11,40 @@ use super::shell::split;
 use super::strict::{self, BUILTINS, is_listed};
 use super::words::{Word, loose_words, quoted};
 
-/// What the rules say of a command.
+/// The result of the rules for a command.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum Judgement {
     Deny(String),
-    /// With the rule that would make it needless.
+    /// With the rule that would make the question unnecessary.
     Ask {
         why: String,
         rule: Option<String>,
     },
-    /// Nothing is forbidden, and every part is granted this much: `Allow` where no rule grants more. With the rule
-    /// that would grant what is wanted.
+    /// Nothing is forbidden, and every part is granted this much: `Allow` if no rule grants more.
+    /// With the rule that would grant what is wanted.
     Granted {
         level: Decision,
         rule: Option<String>,
     },
 }
 
-/// No command without a rule about it is granted more than to run in the sandbox.
-const NO_RULE: Said = Said::Granted { level: Decision::Allow, rule: None };
+/// Without a matching rule, a command may only run in the sandbox.
+const NO_RULE: Judgement = Judgement::Granted { level: Decision::Allow, rule: None };
 
-/// Longer commands need no reading: bash does not take them.
+/// Bash does not accept longer commands.
 const LONGEST: usize = 128 * 1024;
-/// A rule with a longer pattern is nothing that a user would read.
+/// A rule with a longer pattern would be unreadable.
 const LONGEST_PATTERN: usize = 1_000;
-/// Nor are more rules than this.
+/// More rules than this would be unreadable as well.
 const MOST_RULES: usize = 8;
 
-/// So deep are commands looked at that are run by others. What is deeper needs approval.
+/// How deep commands run by other commands are examined. Anything deeper needs approval.
 const DEEPEST: usize = 8;
 
-/// What the rules say of `command`. `wanted` is what a further rule would have to say.
-pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
+/// What the rules say about `command`. `wanted` is the decision that a suggested rule, about `tool`, would contain.
+pub(super) fn judge(rules: &[&Rule], tool: &str, command: &str, wanted: Decision) -> Judgement {
     if command.len() > LONGEST {
-        return Said::ask("the command is too long".to_owned());
+        return Judgement::ask("the command is too long".to_owned());
     }
     let forbidding: Vec<&Rule> =
         rules.iter().copied().filter(|rule| !rule.decision.grants()).collect();
@@ -56,7 +57,7 @@ pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
                 input,
             };
             let parts: Vec<Part> = parts.map(part).collect();
-            let said = judge_strictly(rules, &parts, wanted);
+            let said = judge_strictly(rules, tool, &parts, wanted);
             said.worse(judge_input(&forbidding, &parts, command))
         }
         None if forbidding.is_empty() => NO_RULE,
@@ -64,16 +65,16 @@ pub(super) fn judge(rules: &[&Rule], command: &str, wanted: Decision) -> Said {
     }
 }
 
-fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
+fn judge_strictly(rules: &[&Rule], tool: &str, parts: &[Part], wanted: Decision) -> Judgement {
     let (mut asked, mut lacking, mut least) = (None, Vec::new(), Decision::Trust);
     for part in parts {
         match judge_part(rules, part, 0) {
-            denied @ Said::Deny(_) => return denied,
-            Said::Ask { why, .. } => {
+            denied @ Judgement::Deny(_) => return denied,
+            Judgement::Ask { why, .. } => {
                 asked = asked.or(Some(why));
                 lacking.push(part);
             }
-            Said::Granted { level, .. } => {
+            Judgement::Granted { level, .. } => {
                 least = least.min(level);
                 if level < wanted {
                     lacking.push(part);
@@ -81,16 +82,16 @@ fn judge_strictly(rules: &[&Rule], parts: &[Part], wanted: Decision) -> Said {
             }
         }
     }
-    let rule = granting(rules, &lacking, wanted);
+    let rule = granting(rules, tool, &lacking, wanted);
     match asked {
-        Some(why) => Said::Ask { why, rule },
-        None => Said::Granted { level: least, rule },
+        Some(why) => Judgement::Ask { why, rule },
+        None => Judgement::Granted { level: least, rule },
     }
 }
 
-/// A command is forbidden by what its parts seem to be and, where there may be others, by any of its words in a row.
-/// It is asked for where something is run that is not written there.
-fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize) -> Said {
+/// A command is forbidden if one of its parts may match, or, where there may be other parts, any
+/// sequence of its words. It needs approval if it runs something that is not written out.
+fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize) -> Judgement {
     let words = &loose_words(command);
     let doubt = match script.parts.iter().any(evaluates_argument) {
         true => Doubt::Words("an argument is evaluated by the shell"),
@@ -100,7 +101,7 @@ fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize
         Doubt::Words(why) => return judge_words(rules, words, why),
         Doubt::Parts => {
             if let Some(rule) = named_by(rules, words) {
-                return Said::by(rule);
+                return Judgement::by(rule);
             }
         }
         Doubt::Nothing => {}
@@ -114,50 +115,50 @@ fn judge_generously(rules: &[&Rule], script: Script, command: &str, depth: usize
     said.worse(judge_input(rules, &parts, command))
 }
 
-/// What is said of a command in which a part may read what it runs from another one.
-fn judge_input(forbidding: &[&Rule], parts: &[Part], command: &str) -> Option<Said> {
+/// The result for a command in which one part may read what it runs from another.
+fn judge_input(forbidding: &[&Rule], parts: &[Part], command: &str) -> Option<Judgement> {
     if !parts.iter().any(may_read_commands) {
         return None;
     }
     let rules: Vec<&Rule> = forbidding.iter().copied().filter(|rule| !rule.matches_all()).collect();
-    named_by(&rules, &loose_words(command)).map(Said::by)
+    named_by(&rules, &loose_words(command)).map(Judgement::by)
 }
 
-impl Said {
+impl Judgement {
     /// For what no rule can grant.
-    fn ask(why: String) -> Said {
-        Said::Ask { why, rule: None }
+    fn ask(why: String) -> Judgement {
+        Judgement::Ask { why, rule: None }
     }
 
-    fn by(rule: &Rule) -> Said {
+    fn by(rule: &Rule) -> Judgement {
         match rule.decision {
-            Decision::Deny => Said::Deny(rule.sentence()),
-            Decision::Ask => Said::ask(rule.sentence()),
+            Decision::Deny => Judgement::Deny(rule.sentence()),
+            Decision::Ask => Judgement::ask(rule.sentence()),
             level @ (Decision::Allow | Decision::Network | Decision::Trust) => {
-                Said::Granted { level, rule: None }
+                Judgement::Granted { level, rule: None }
             }
         }
     }
 
-    /// This, unless the other one forbids as much. Of two questions the other one counts: it may have no rule.
-    fn worse(self, other: Option<Said>) -> Said {
+    /// The stricter of the two. Of two questions the other one wins, since it may have no rule.
+    fn worse(self, other: Option<Judgement>) -> Judgement {
         match (self, other) {
-            (Said::Deny(why), _) | (_, Some(Said::Deny(why))) => Said::Deny(why),
-            (_, Some(ask @ Said::Ask { .. })) | (ask @ Said::Ask { .. }, _) => ask,
+            (Judgement::Deny(why), _) | (_, Some(Judgement::Deny(why))) => Judgement::Deny(why),
+            (_, Some(ask @ Judgement::Ask { .. })) | (ask @ Judgement::Ask { .. }, _) => ask,
             (said, _) => said,
         }
     }
 }
 
-/// What the first rule says that is about a part, or another one about what the part may run.
-fn judge_part(rules: &[&Rule], part: &Part, depth: usize) -> Said {
+/// The result of the first rule that matches a part, or of another one for what the part may run.
+fn judge_part(rules: &[&Rule], part: &Part, depth: usize) -> Judgement {
     let rule = rules.iter().find(|rule| rule.matches_words(&part.words));
-    rule.map_or(NO_RULE, |rule| Said::by(rule)).worse(judge_within(rules, part, depth))
+    rule.map_or(NO_RULE, |rule| Judgement::by(rule)).worse(judge_within(rules, part, depth))
 }
 
-/// What is said of that which a part may run besides itself: by its words, wherever they stand, and by what is known
-/// of its program. Rules about all commands have been asked about the part itself.
-fn judge_within(rules: &[&Rule], part: &Part, depth: usize) -> Option<Said> {
+/// The result for what a part may run besides itself, judging by its words anywhere and by what is
+/// known about its program. Rules for all commands were already applied to the part itself.
+fn judge_within(rules: &[&Rule], part: &Part, depth: usize) -> Option<Judgement> {
     let is_about_some = |rule: &&Rule| !rule.decision.grants() && !rule.matches_all();
     let rules: Vec<&Rule> = rules.iter().copied().filter(is_about_some).collect();
     if rules.is_empty() || !runs_arguments(part) {
@@ -165,21 +166,21 @@ fn judge_within(rules: &[&Rule], part: &Part, depth: usize) -> Option<Said> {
     }
     let texts = part.words[1..].iter().filter_map(Word::known);
     let words: Vec<Word> = texts.flat_map(behind_options).flat_map(loose_words).collect();
-    let named = named_by(&rules, &words).map_or(NO_RULE, Said::by);
+    let named = named_by(&rules, &words).map_or(NO_RULE, Judgement::by);
     let runs = runs(part).into_iter().map(|run| judge_run(&rules, run, depth + 1));
     Some(runs.fold(named, |worst, said| worst.worse(Some(said))))
 }
 
-/// A word, and the text that may be joined to an option in it: `-c'git push'`, `-qc'git push'`.
+/// A word, and the texts that may be attached to an option in it: `-c'git push'`, `-qc'git push'`.
 fn behind_options(word: &str) -> impl Iterator<Item = &str> {
-    /// More options than these are not joined to each other.
+    /// More combined options are not usual.
     const MOST: usize = 3;
     let options = word.strip_prefix('-').unwrap_or_default();
     let joined = options.char_indices().skip(1).take(MOST).map(|(at, _)| &options[at..]);
     std::iter::once(word).chain(joined)
 }
 
-fn judge_run(rules: &[&Rule], run: Run, depth: usize) -> Said {
+fn judge_run(rules: &[&Rule], run: Run, depth: usize) -> Judgement {
     match run {
         _ if depth > DEEPEST => uncertain("it has too many commands within each other"),
         Run::Unknown(why) => uncertain(why),
@@ -191,20 +192,21 @@ fn judge_run(rules: &[&Rule], run: Run, depth: usize) -> Said {
     }
 }
 
-/// What could be anything might be what a rule forbids.
-fn judge_words(forbidding: &[&Rule], words: &[Word], doubt: &str) -> Said {
+/// Something unknown might be what a rule forbids.
+fn judge_words(forbidding: &[&Rule], words: &[Word], doubt: &str) -> Judgement {
     match named_by(forbidding, words) {
-        Some(rule) => Said::by(rule),
+        Some(rule) => Judgement::by(rule),
         None if forbidding.is_empty() => NO_RULE,
         None => uncertain(doubt),
     }
 }
 
-fn uncertain(doubt: &str) -> Said {
-    Said::ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
+fn uncertain(doubt: &str) -> Judgement {
+    Judgement::ask(format!("it cannot be told whether a rule forbids the command: {doubt}"))
 }
 
-/// A rule that forbids what some of these words in a row may be, also by the program's whole path.
+/// A forbidding rule that may match some sequence of these words, also with the program given by
+/// its full path.
 fn named_by<'r>(forbidding: &[&'r Rule], words: &[Word]) -> Option<&'r Rule> {
     let by_name = words.iter().map(|word| match word {
         Word::Known(text) => Word::Known(base(text).to_owned()),
@@ -214,13 +216,13 @@ fn named_by<'r>(forbidding: &[&'r Rule], words: &[Word]) -> Option<&'r Rule> {
     let matches = |rule: &&Rule| {
         rule.words.could_match_within(words) || rule.words.could_match_within(&by_name)
     };
-    // In another order a question about one word would hide that another one is denied.
+    // Deny comes first: otherwise a question about one word would hide that another is denied.
     [Decision::Deny, Decision::Ask].into_iter().find_map(|decision| {
         forbidding.iter().copied().filter(|rule| rule.decision == decision).find(matches)
     })
 }
 
-/// `test -v 'a[$(command)]'` runs the command, in whatever quotes.
+/// `test -v 'a[$(command)]'` runs the command, however it is quoted.
 fn evaluates_argument(part: &Part) -> bool {
     let is_text =
         |word: Option<&Word>| matches!(word, Some(Word::Known(text)) if !text.starts_with('-'));
@@ -236,11 +238,13 @@ fn evaluates_argument(part: &Part) -> bool {
         })
 }
 
-/// The rules that would grant these parts and nothing else. There are none where others forbid what a part runs.
-fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String> {
+/// The rules that would grant exactly these parts. There are none if other rules forbid what a part runs.
+fn granting(rules: &[&Rule], tool: &str, parts: &[&Part], wanted: Decision) -> Option<String> {
     let pattern = |part: &&Part| -> Option<String> {
-        let is_free =
-            !matches!(judge_within(rules, part, 0), Some(Said::Deny(_) | Said::Ask { .. }));
+        let is_free = !matches!(
+            judge_within(rules, part, 0),
+            Some(Judgement::Deny(_) | Judgement::Ask { .. })
+        );
         let words = part.words.iter().map(quoted).collect::<Option<Vec<String>>>()?;
         let pattern = is_free.then(|| words.join(" "));
         pattern.filter(|pattern| pattern.len() <= LONGEST_PATTERN)
@@ -248,5 +252,5 @@ fn granting(rules: &[&Rule], parts: &[&Part], wanted: Decision) -> Option<String
     let mut patterns = parts.iter().map(pattern).collect::<Option<Vec<String>>>()?;
     patterns.dedup();
     let is_readable = (1..=MOST_RULES).contains(&patterns.len());
-    is_readable.then(|| render_rules("bash", &patterns, wanted))
+    is_readable.then(|| render_rules(tool, &patterns, wanted))
 }

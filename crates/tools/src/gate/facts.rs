@@ -3,13 +3,14 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::context::Context;
+use crate::effect::Effect;
 use crate::file_error::FileError;
 use crate::place::real_path;
 use crate::protected::is_guarded_at;
 
-/// What a call is about.
+/// What is known of one effect of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Facts {
+pub enum Fact {
     /// A command.
     Command {
         /// The whole of it.
@@ -21,18 +22,39 @@ pub enum Facts {
     },
     /// A file or a folder.
     File(FileFacts),
-    /// Neither: a step on the database.
-    Other,
+    /// A host that is reached.
+    Host(String),
+    /// A step on the database.
+    Database,
+    /// Nothing is known.
+    Unknown,
 }
 
-impl Facts {
-    /// The facts of the same command, if it asked to leave the sandbox.
-    #[must_use]
-    pub fn leaving_sandbox(mut self) -> Facts {
-        if let Facts::Command { leaves_sandbox, .. } = &mut self {
-            *leaves_sandbox = true;
+impl Fact {
+    /// The facts of the same call, if its commands asked to leave the sandbox.
+    pub fn leaving_sandbox(mut facts: Vec<Fact>) -> Vec<Fact> {
+        for fact in &mut facts {
+            if let Fact::Command { leaves_sandbox, .. } = fact {
+                *leaves_sandbox = true;
+            }
         }
-        self
+        facts
+    }
+
+    /// Looks where a path leads, and what the sandbox has already. Without a tree everything counts as outside.
+    pub(crate) fn of(effect: &Effect, context: &Context) -> Fact {
+        match effect {
+            Effect::Command { command, leaves_sandbox, wants_network } => {
+                let (command, leaves_sandbox) = (command.clone(), *leaves_sandbox);
+                let wants_network = *wants_network && !leaves_sandbox && !context.has_network();
+                Fact::Command { command, leaves_sandbox, wants_network }
+            }
+            Effect::Read(named) => Fact::File(FileFacts::of(Access::Read, named, context)),
+            Effect::Write(named) => Fact::File(FileFacts::of(Access::Write, named, context)),
+            Effect::Host(name) => Fact::Host(name.clone()),
+            Effect::Database => Fact::Database,
+            Effect::Unknown => Fact::Unknown,
+        }
     }
 }
 
@@ -75,32 +97,9 @@ pub enum Whereabouts {
     Outside,
 }
 
-/// What a call says it is about, before anybody has looked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Subject {
-    Command { command: String, leaves_sandbox: bool, wants_network: bool },
-    File { access: Access, named: String },
-}
-
-impl Subject {
-    pub(crate) fn reads(path: &str) -> Subject {
-        Subject::File { access: Access::Read, named: path.to_owned() }
-    }
-
-    pub(crate) fn writes(path: &str) -> Subject {
-        Subject::File { access: Access::Write, named: path.to_owned() }
-    }
-
-    /// Looks where a path leads, and what the sandbox has already. Without a tree everything counts as outside.
-    pub(crate) fn look(&self, context: &Context) -> Facts {
-        let (access, named) = match self {
-            Subject::Command { command, leaves_sandbox, wants_network } => {
-                let (command, leaves_sandbox) = (command.clone(), *leaves_sandbox);
-                let wants_network = *wants_network && !leaves_sandbox && !context.has_network();
-                return Facts::Command { command, leaves_sandbox, wants_network };
-            }
-            Subject::File { access, named } => (*access, named.clone()),
-        };
+impl FileFacts {
+    fn of(access: Access, named: &str, context: &Context) -> FileFacts {
+        let named = named.to_owned();
         let (directory, tree) = (context.directory(), context.tree());
         let full = directory.join(&named);
         let path = without_dots(&full);
@@ -124,7 +123,7 @@ impl Subject {
             Some(Err(_)) => (None, Whereabouts::Inside),
         };
         let directory = directory.to_owned();
-        Facts::File(FileFacts { access, named, path, real, whereabouts, directory })
+        FileFacts { access, named, path, real, whereabouts, directory }
     }
 }
 

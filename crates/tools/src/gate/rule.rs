@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use globset::GlobSet;
+use ikigai_conversation::EffectKind;
 
 use super::facts::FileFacts;
 use super::words::{Word, WordPattern};
@@ -67,20 +68,27 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule about the calls of `tool`. For `bash` the pattern is one of words, for a tool that uses files
-    /// one of paths: `*` stays within a folder, `**` crosses folders, and a relative one begins at the working
-    /// directory.
+    /// A rule about the calls of `tool`, which may have these effects. They say what the pattern is one of, so that no
+    /// tool has to be known here: where commands are run it is one of words, else one of paths and of hosts. In a path `*`
+    /// stays within a folder, `**` crosses folders, and a relative one begins at the working directory. About what has
+    /// neither command, path nor host only `*` speaks.
     ///
     /// # Errors
-    /// Why the pattern cannot be one of paths, no command ever matches it, or the decision is not for this tool.
-    pub fn new(tool: &str, pattern: &str, decision: Decision) -> Result<Rule, String> {
-        if decision == Decision::Network && tool != "bash" {
-            return Err("only bash can be granted the network, write allow or trust".to_owned());
+    /// Why the pattern cannot be one of these, no command ever matches it, or the decision is not for this tool.
+    pub fn new(
+        tool: &str,
+        effects: &[EffectKind],
+        pattern: &str,
+        decision: Decision,
+    ) -> Result<Rule, String> {
+        let runs_commands = effects.contains(&EffectKind::Command);
+        if decision == Decision::Network && !runs_commands {
+            return Err("only commands can be granted the network, write allow or trust".to_owned());
         }
-        let paths = match (tool, WordPattern::futility(pattern)) {
-            ("bash", Some(why)) => return Err(why.to_owned()),
-            ("bash", None) => None,
-            _ => Some(shell_pattern(pattern.trim_start_matches("./"))?),
+        let paths = match (runs_commands, WordPattern::futility(pattern)) {
+            (true, Some(why)) => return Err(why.to_owned()),
+            (true, None) => None,
+            (false, _) => Some(shell_pattern(pattern.trim_start_matches("./"))?),
         };
         let words = WordPattern::parse(pattern);
         Ok(Rule { tool: tool.to_owned(), pattern: pattern.to_owned(), decision, words, paths })
@@ -95,6 +103,17 @@ impl Rule {
     /// Whether it matches whatever a call is about.
     pub(super) fn matches_all(&self) -> bool {
         matches!(self.pattern.trim(), "*" | "**")
+    }
+
+    /// For the name of a host: itself, or with `*.` before it all names beneath it.
+    pub(super) fn matches_host(&self, host: &str) -> bool {
+        let (pattern, host) = (self.pattern.trim().to_ascii_lowercase(), host.to_ascii_lowercase());
+        match pattern.strip_prefix("*.") {
+            Some(domain) => {
+                host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            None => self.matches_all() || pattern == host,
+        }
     }
 
     /// For a part of a command. A rule that grants is only asked about words that are known for certain.
@@ -139,9 +158,10 @@ impl Rule {
 /// rules of this form.
 pub(super) fn render_rules(tool: &str, patterns: &[String], decision: Decision) -> String {
     let decision = decision.word();
+    let tool = toml_string(tool);
     let rule = |pattern: &String| {
         let pattern = toml_string(pattern);
-        format!("[[rules]]\ntool = \"{tool}\"\nmatch = {pattern}\ndecision = \"{decision}\"")
+        format!("[[rules]]\ntool = {tool}\nmatch = {pattern}\ndecision = \"{decision}\"")
     };
     patterns.iter().map(rule).collect::<Vec<_>>().join("\n")
 }

@@ -1,6 +1,6 @@
-//! What a part of a command runs besides itself: the rest of its words, a text, or what it reads.
+//! What a part of a command runs besides itself: the rest of its words, a text, or its input.
 //!
-//! Only for rules that forbid something. What is not known here counts as an ordinary program, as a script does.
+//! This is only for forbidding rules. Unknown programs count as ordinary ones, as do scripts.
 
 mod wrappers;
 
@@ -9,7 +9,7 @@ use super::strict::is_listed;
 use super::words::Word;
 use wrappers::{WRAPPERS, run_of_wrapper, takes_next};
 
-/// Something that is run by a part.
+/// Something that a part runs.
 #[derive(Debug, PartialEq)]
 pub(super) enum Run {
     Part(Part),
@@ -23,30 +23,30 @@ const WORDS: &str = "it runs what is not written out";
 const INPUT: &str = "a shell reads commands that are not written out";
 const NAMES: &str = "it gives a command another name";
 
-/// Shells: they run a text, a script, or what they read.
+/// Shells: they run a text, a script, or their input.
 const SHELLS: &str = "ash bash csh dash ksh mksh rbash sh tcsh zsh";
 
-/// Their options of more than one letter. Bash takes them with one dash, too.
+/// Their long options. Bash accepts them with one dash as well.
 const LONG_OPTIONS: &str = "debugger dump-po-strings dump-strings login noediting noprofile norc posix pretty-print \
     restricted verbose";
 
-/// Others that run what their arguments say, in ways of their own.
+/// Other programs that run their arguments, each in its own way.
 const OTHERS: &str = ". alias at batch bind bwrap capsh chroot chrt compgen complete dbus-run-session declare doas \
     entr eval export fakeroot faketime fc find fish flock gosu hash history i386 jobs linux32 linux64 local ltrace \
     mapfile newgrp nsenter numactl parallel pkexec proot readarray readonly run-parts runuser rush screen script \
     setarch setpriv sg source ssh start-stop-daemon strace su sudo systemd-run taskset tmux trap typeset \
     unbuffer unshare valgrind watch x86_64 xvfb-run";
 
-/// Those of them that start a shell if they are given no command, and those that do so by an option.
+/// Those that start a shell if given no command, and those that do so with an option.
 const SHELL_STARTERS: &str =
     "at batch chroot fish newgrp nsenter runuser rush script sg su unshare";
 const SHELL_STARTERS_BY_OPTION: &str = "doas sudo";
 
-/// Programs besides shells that run what they read: their commands may stand in another part.
+/// Programs besides shells that run their input: the commands may be in another part.
 const READERS: &str = ". at batch busybox chroot doas fish newgrp nsenter parallel runuser rush script sg source su \
     sudo toybox unshare xargs";
 
-/// Whether a part runs what its arguments say.
+/// Whether a part runs its arguments.
 pub(super) fn runs_arguments(part: &Part) -> bool {
     let is_exec = |word: &Word| match word {
         Word::Known(text) => is_exec(text),
@@ -73,7 +73,7 @@ pub(super) fn may_read_commands(part: &Part) -> bool {
     runs_arguments(part) && part.words.iter().any(is_reader)
 }
 
-/// What a part runs. Each of it is smaller than the part itself, or stands in its input.
+/// What a part runs. Each result is smaller than the part, or is in its input.
 pub(super) fn runs(part: &Part) -> Vec<Run> {
     let Some(name) = name(part).filter(|_| runs_arguments(part)) else {
         return Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn runs(part: &Part) -> Vec<Run> {
     }
 }
 
-/// Bash evaluates the value of a list that is declared, even one in quotes.
+/// Bash evaluates array values in a declaration, even quoted ones.
 fn runs_of_declaring(arguments: &[Word]) -> Vec<Run> {
     let values = arguments.iter().filter_map(Word::known);
     values
@@ -106,7 +106,7 @@ fn runs_of_declaring(arguments: &[Word]) -> Vec<Run> {
         .collect()
 }
 
-/// Behind options come a text or a script; without these a shell reads its input.
+/// After the options comes a text or a script; otherwise a shell reads its input.
 fn run_of_shell(part: &Part) -> Option<Run> {
     let mut words = part.words[1..].iter();
     let (mut has_text, mut reads_input, mut has_options) = (false, false, true);
@@ -150,13 +150,13 @@ fn is_known_file(word: Option<&Word>) -> bool {
     word.and_then(Word::known).is_some_and(|path| !is_stream(path))
 }
 
-/// A file that is no script, but what another program writes.
+/// A path that is not a script but the output of another program.
 fn is_stream(path: &str) -> bool {
     let is_in = ["/dev/", "/proc/"].iter().any(|folder| path.starts_with(folder));
     is_in || base(path) == "stdin" || path.split('/').any(|name| name == "fd")
 }
 
-/// A word with this text in it is not known.
+/// Makes words unknown that contain this text.
 fn replace(words: &mut [Word], replaced: &str) {
     for word in words {
         if word.known().is_some_and(|text| text.contains(replaced)) {
@@ -169,7 +169,7 @@ fn is_exec(text: &str) -> bool {
     text.starts_with("-exec") || text.starts_with("-ok")
 }
 
-/// What stands between `-exec` and its end. A word elsewhere that is not known may be a whole `-exec`.
+/// The words between `-exec` and its end. An unknown word elsewhere may be a whole `-exec`.
 fn runs_of_find(part: &Part) -> Vec<Run> {
     let mut runs = Vec::new();
     let mut rest = part.words[1..].iter();
@@ -186,7 +186,7 @@ fn runs_of_find(part: &Part) -> Vec<Run> {
                         Some(_) | None => words.push(word.clone()),
                     }
                 }
-                // One of two is then a value, and which of them is not known here.
+                // One of the two is a value, and it is not known which.
                 let has_another = words.iter().filter_map(Word::known).any(is_exec);
                 replace(&mut words, "{}");
                 runs.push(match has_another {
@@ -200,7 +200,8 @@ fn runs_of_find(part: &Part) -> Vec<Run> {
     runs
 }
 
-/// A text for a shell, with what is read in the place of `{}` or behind it. Without one, all of it is read.
+/// Runs a text for a shell, with input in place of `{}` or at the end. Without a text, all of it is
+/// input.
 fn run_of_parallel(arguments: &[Word]) -> Run {
     const VALUES: &str = "-a -C -d -D -E -j -l -L -n -N -P -s -S";
     let Some(texts) = known(arguments) else {
@@ -231,7 +232,7 @@ fn run_of_eval(arguments: &[Word]) -> Run {
     }
 }
 
-/// The text that `trap` keeps for later.
+/// The text that `trap` stores for later.
 fn first_operand(arguments: &[Word]) -> Option<Run> {
     let is_operand = |word: &&Word| !word.known().is_some_and(|text| text.starts_with('-'));
     let operand = arguments.iter().find(is_operand)?;
@@ -245,7 +246,7 @@ fn run_of_source(arguments: &[Word]) -> Option<Run> {
     texts.into_iter().any(is_stream).then_some(Run::Unknown(INPUT))
 }
 
-/// `alias x=git` and `hash -p /usr/bin/git x`: then `x` is no longer what it seems.
+/// After `alias x=git` or `hash -p /usr/bin/git x`, `x` is not what it seems.
 fn run_of_renaming(name: &str, arguments: &[Word]) -> Option<Run> {
     let renames = |text: &str| match name {
         "alias" => text.contains('='),
@@ -255,7 +256,8 @@ fn run_of_renaming(name: &str, arguments: &[Word]) -> Option<Run> {
     arguments.iter().any(renames).then_some(Run::Unknown(NAMES))
 }
 
-/// Their words may be commands, options or texts: they have to be known, and nothing that a shell would expand.
+/// Their words may be commands, options or texts, so they must be known and contain nothing that a
+/// shell would expand.
 fn runs_of_other(part: &Part, name: &str) -> Vec<Run> {
     let is_certain =
         |word: &Word| word.known().is_some_and(|text| !text.contains(['$', '`', '\\']));
@@ -275,7 +277,7 @@ fn runs_of_other(part: &Part, name: &str) -> Vec<Run> {
     match &part.input {
         Input::Written(text) if starts_shell => vec![Run::Text(text.to_string())],
         Input::Unwritten if starts_shell => vec![Run::Unknown(INPUT)],
-        // Without anything to read it has been given a command.
+        // If its input is inherited, it was given a command.
         Input::Inherited | Input::Document(_) | Input::Written(_) | Input::Unwritten => Vec::new(),
     }
 }
@@ -288,12 +290,12 @@ fn asks_for_shell(word: &Word) -> bool {
     })
 }
 
-/// The program that starts other programs: `/lib64/ld-linux-x86-64.so.2`
+/// The dynamic loader, which can start programs: `/lib64/ld-linux-x86-64.so.2`
 fn is_loader(name: &str) -> bool {
     name.starts_with("ld") && name.contains(".so")
 }
 
-/// The texts of words, if all of them are known.
+/// The texts of the words, if all are known.
 fn known(words: &[Word]) -> Option<Vec<&str>> {
     words.iter().map(Word::known).collect()
 }

@@ -1,24 +1,24 @@
-//! What a command consists of, as far as that can be told from its text.
+//! The structure of a command, as far as its text shows it.
 
 use std::rc::Rc;
 
 use super::words::Word;
 
-/// What a command consists of.
+/// The structure of a command.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Script {
     /// The simple commands, in order, each with its name and arguments.
     pub(super) parts: Vec<Part>,
-    /// How much of what is run the parts show.
+    /// How much of what runs is covered by the parts.
     pub(super) doubt: Doubt,
 }
 
 /// A simple command.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Part {
-    /// Its name and arguments; none where it only sets a variable or opens a file.
+    /// Its name and arguments; empty if it only sets a variable or opens a file.
     pub(super) words: Vec<Word>,
-    /// What it reads.
+    /// Its standard input.
     pub(super) input: Input,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Part {
 pub(super) const WRITERS: [&str; 3] = ["cat", "echo", "printf"];
 
 impl Part {
-    /// What it writes, as the input of the part behind a pipe.
+    /// Its output, as input of the next part in a pipe.
     pub(super) fn output(&self) -> Input {
         let Some(words) = self.words.iter().map(Word::known).collect::<Option<Vec<&str>>>() else {
             return Input::Unwritten;
@@ -41,58 +41,59 @@ impl Part {
             ["printf", "%s" | "%s\\n", text] => (*text).to_owned(),
             _ => return Input::Unwritten,
         };
-        // Some of these commands, or some shells, replace what begins with it.
+        // Some of these commands, or some shells, interpret backslashes.
         if text.contains('\\') { Input::Unwritten } else { Input::Written(text.into()) }
     }
 }
 
-/// What the standard input of a part is.
+/// The standard input of a part.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) enum Input {
-    /// That of what is around it.
+    /// The same as that of its surroundings.
     #[default]
     Inherited,
-    /// This text, which stands in the command. Any number of parts may pass it on.
+    /// This text from the command, which any number of parts may pass on.
     Written(Rc<str>),
-    /// The here-document of this number. None is left when the whole command has been read.
+    /// The here-document with this number. Replaced once the whole command has been read.
     Document(usize),
     /// Something that is not written out.
     Unwritten,
 }
 
-/// Variables that bash evaluates, that name a file which it runs, or that give a command another name.
+/// Variables that bash evaluates, that name a file it runs, or that give a command another name.
 const EVALUATED: [&str; 8] =
     ["BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"];
 
-/// Whether a word names a variable, or sets one, by which bash runs something. One of them is a function.
+/// Whether a word names or sets a variable through which bash runs something. One of these is a
+/// function.
 pub(super) fn is_evaluated_variable(word: &str) -> bool {
     let name = word.split_once(['=', '+', '[']).map_or(word, |(name, _)| name);
     EVALUATED.contains(&name) || name.starts_with("BASH_FUNC_")
 }
 
-/// How certain it is that a script has no other parts than those that were found.
+/// Whether a script may have other parts than those found.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) enum Doubt {
     /// There are no others.
     #[default]
     Nothing,
-    /// There may be others, made of words that are written in the command.
+    /// There may be others, consisting of words in the command.
     Parts,
-    /// Something may be run that is not even written there, for this reason.
+    /// Something may run that is not even written there, for this reason.
     Words(&'static str),
 }
 
-/// Words that begin something other than a simple command.
+/// Words that start something other than a simple command.
 pub(super) const KEYWORDS: [&str; 23] = [
     "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac",
     "in", "select", "function", "time", "coproc", "{", "}", "!", "[[", "]]", "((",
 ];
 
-/// Those of them behind which no command begins.
+/// Those that no command follows.
 pub(super) const NO_COMMAND: [&str; 10] =
     ["for", "case", "select", "function", "[[", "((", "fi", "done", "esac", "}"];
 
-/// A part without the keywords before it; `None` when that is no command.
+/// A part without leading keywords; `None` if it is not a command.
 pub(super) fn without_keywords(mut part: Part) -> Option<Part> {
     let words = &mut part.words;
     if words.is_empty() {
@@ -107,13 +108,14 @@ pub(super) fn without_keywords(mut part: Part) -> Option<Part> {
     (!words.is_empty()).then_some(part)
 }
 
-/// `for x do …`: what follows is on the same line, and is a command.
+/// `for x do …`: a command follows on the same line.
 pub(super) fn is_loop_without_list(part: &Part) -> bool {
     let is_loop = part.words.first().is_some_and(|word| is_one_of(word, &["for", "select"]));
     is_loop && part.words.get(2).is_some_and(|word| !is_one_of(word, &["in"]))
 }
 
-/// Whether the name of the command is still to come behind such a word: a keyword, or an option of `time`.
+/// Whether the name of the command is still to come after this word: a keyword, or an option of
+/// `time`.
 pub(super) fn comes_before_name(number: usize, word: &Word) -> bool {
     is_one_of(word, &KEYWORDS) || (number > 0 && is_one_of(word, &["-p", "--"]))
 }

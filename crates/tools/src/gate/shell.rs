@@ -1,10 +1,11 @@
-//! Taking any command apart into the simple commands that bash would run, for rules that forbid some.
+//! Splits any command into the simple commands that bash would run, for forbidding rules.
 //!
-//! This is no shell: it reads what is usual, and says how sure it is. Nothing is granted on its word (`strict.rs`
-//! reads for that), so a mistake here costs a needless question, or a denial that a script could evade as well.
+//! This is not a shell: it understands common syntax and reports how certain it is. No grant
+//! depends on it (`strict.rs` is for that), so a mistake here costs an unnecessary question, or a
+//! denial that a script could evade anyway.
 //!
-//! As in bash a backslash before a line break vanishes with it before anything else is read, except in single
-//! quotes, in comments and in here-documents with a quoted end: see [`Reader::next`].
+//! As in bash, a backslash before a line break is removed before anything else is read, except in
+//! single quotes, comments and here-documents with a quoted delimiter: see [`Reader::next`].
 
 mod documents;
 mod expansions;
@@ -20,7 +21,7 @@ use super::script::{
 use super::words::Word;
 use documents::Document;
 
-/// Takes `command` apart.
+/// Splits `command` into its parts.
 pub(super) fn split(command: &str) -> Script {
     split_at(0, command)
 }
@@ -36,30 +37,30 @@ fn split_at(depth: usize, command: &str) -> Script {
 }
 
 struct Reader<'a> {
-    /// In how many other commands this one stands.
+    /// How many commands this one is nested in.
     depth: usize,
     rest: Peekable<Chars<'a>>,
     script: Script,
     part: Part,
-    /// Whether there is a part, although it may have no word yet.
+    /// Whether there is a part, even if it has no word yet.
     has_part: bool,
-    /// The word that is being read.
+    /// The word being read.
     word: Option<Draft>,
-    /// Whether the next word is what a redirection leads to.
+    /// Whether the next word is the target of a redirection.
     is_redirected: bool,
-    /// Whether that word is itself what is read.
+    /// Whether that word itself is the input (`<<<`).
     is_here_string: bool,
-    /// What the next part reads, if it says nothing else.
+    /// The default input of the next part.
     next_input: Input,
     /// Whether the next word is the name of a command, or a keyword before it.
     is_named_next: bool,
-    /// How many parentheses are open.
+    /// The number of open parentheses.
     open: usize,
-    /// In how many `case`s this is, where patterns may come, each with a parenthesis behind it.
+    /// The number of open `case`s, in which patterns may come that end with a parenthesis.
     cases: usize,
-    /// The documents that begin on the next line.
+    /// The here-documents that start on the next line.
     documents: Vec<Document>,
-    /// What stands in the documents, by their numbers; nothing where that is not known.
+    /// The contents of here-documents by number; `None` if not known.
     texts: Vec<Option<Rc<str>>>,
 }
 
@@ -67,12 +68,12 @@ struct Reader<'a> {
 struct Draft {
     text: String,
     is_unknown: bool,
-    /// Whether all of it stood there as it is, without quotes and expansions.
+    /// Whether it was written without quotes and expansions.
     is_plain: bool,
 }
 
 impl Draft {
-    /// A part of it is only known when the command runs.
+    /// Marks part of it as known only at run time.
     fn expand(&mut self) {
         self.is_unknown = true;
         self.is_plain = false;
@@ -99,7 +100,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next character behind a line that is continued.
+    /// The next character after line continuations.
     fn next(&mut self) -> Option<char> {
         self.skip_continuations();
         self.rest.next()
@@ -132,7 +133,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same for what could be anything.
+    /// The same if the other parts could be anything.
     fn hidden(&mut self, why: &'static str) {
         if !matches!(self.script.doubt, Doubt::Words(_)) {
             self.script.doubt = Doubt::Words(why);
@@ -162,7 +163,7 @@ impl<'a> Reader<'a> {
             '\\' => self.escape(),
             '$' => self.expand(),
             '`' => self.back_ticks(),
-            // The command of that name.
+            // The command `[`.
             '[' if self.word.is_none() && self.peek() == Some(' ') => {
                 self.draft().text.push('[');
             }
@@ -174,7 +175,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is between pipes reads what the part before it writes.
+    /// A part after a pipe reads the output of the part before.
     fn pipe(&mut self) {
         let count = self.script.parts.len();
         self.end_part();
@@ -184,7 +185,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `{}` at the end of a word is no list of words.
+    /// A `{}` at the end of a word is not a brace expansion.
     fn is_literal_braces(&self) -> bool {
         let mut behind = self.rest.clone();
         behind.next() == Some('}') && behind.next().is_none_or(|c| " \t\n;".contains(c))
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
 
     fn parenthesis(&mut self, c: char) {
         self.doubt();
-        // What is in a group may read something else.
+        // Parts in a group may read something else.
         self.next_input = Input::Inherited;
         match (c, self.open) {
             ('(', open) => {
@@ -202,7 +203,7 @@ impl<'a> Reader<'a> {
                 }
                 self.open = open + 1;
             }
-            // A pattern is no command.
+            // A pattern is not a command.
             (_, 0) if self.cases > 0 => {
                 (self.part, self.word, self.has_part) = (Part::default(), None, false);
             }
@@ -211,7 +212,7 @@ impl<'a> Reader<'a> {
         self.end_part();
     }
 
-    /// A character by which a word becomes other words.
+    /// A character that expands a word to other words.
     fn unknown(&mut self, c: char) {
         let draft = self.draft();
         draft.text.push(c);
@@ -223,7 +224,7 @@ impl<'a> Reader<'a> {
     }
 
     fn redirect(&mut self, c: char) {
-        // A number just before it says what is redirected, and is no word.
+        // A number right before it is a file descriptor, not a word.
         let is_number =
             |draft: &Draft| draft.is_plain && draft.text.chars().all(|c| c.is_ascii_digit());
         let number = self.word.take_if(|draft| is_number(draft)).map(|draft| draft.text);
@@ -273,7 +274,7 @@ impl<'a> Reader<'a> {
             }
             if draft.is_plain && KEYWORDS.contains(&draft.text.as_str()) {
                 self.keyword(&draft.text);
-                // Among them are signs that make other words unknown.
+                // Some of them are characters that would make other words unknown.
                 draft.is_unknown = false;
             }
             if draft.is_unknown {
@@ -292,7 +293,7 @@ impl<'a> Reader<'a> {
     fn keyword(&mut self, keyword: &str) {
         self.doubt();
         match keyword {
-            // What belongs to these is found in more places than are looked at here.
+            // The parts of these can be in more places than this reader examines.
             "function" | "coproc" => self.hidden("it has a keyword of the shell"),
             "case" if self.depth > 0 || self.open > 0 => {
                 self.hidden("it has a keyword of the shell");
@@ -318,7 +319,7 @@ impl<'a> Reader<'a> {
         }
         let piped = std::mem::take(&mut self.next_input);
         if part.input == Input::Inherited && piped != Input::Inherited {
-            // A redirection behind a group or a loop counts for what is in it.
+            // A redirection after a group or loop applies to what is inside.
             let is_group = part.words.first().is_some_and(|word| is_one_of(word, &KEYWORDS));
             part.input = if is_group { Input::Unwritten } else { piped };
         }
@@ -330,8 +331,8 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// `NAME=…`, `NAME+=…` or `NAME[…]=…` before the name of a command. Quotes would make it a name, but it is
-/// safer not to know that.
+/// `NAME=…`, `NAME+=…` or `NAME[…]=…` before the name of a command. With quotes it would be a name,
+/// but ignoring that is safer.
 fn is_assignment(draft: &Draft) -> bool {
     let name: String = draft.text.chars().take_while(|c| is_of_name(*c)).collect();
     let behind = &draft.text[name.len()..];
@@ -405,7 +406,7 @@ mod tests {
             let is_b = |part: &Part| part.words == [Word::Known("b".to_owned())];
             assert!(parts.iter().any(is_b), "{command:?}: {parts:?}");
         }
-        // A document ends where bash sees its end, and no later.
+        // A document ends where bash ends it, and no later.
         for command in ["a <<X\nX\\\n\nb", "a <<X\n\\\\\nX\nb", "a <<'X'\n\\\nX\nb"] {
             assert_eq!(
                 split(command).parts.iter().map(show).collect::<Vec<_>>(),

@@ -1,12 +1,13 @@
-//! The part of the shell language in which a rule can grant something.
+//! The subset of the shell language in which rules can grant something.
 //!
-//! A grant is only as good as the reading of the command that it is given to: whatever bash reads differently
-//! runs without a question, outside the sandbox if the rule says `trust`. Bash is not a language that can be read
-//! almost right. It removes a backslash before a line break even between `$` and `(`, it expands words after it has
-//! split them, it evaluates the subscript of an array in what looks like a name, and what counts as a blank or a
-//! letter depends on the locale. A reader that knew all of this would be another bash.
+//! A grant is only as reliable as the parser of the command: whatever bash reads differently runs
+//! without a question, and outside the sandbox if the rule says `trust`. Bash cannot be parsed
+//! almost correctly. It removes a backslash before a line break even between `$` and `(`, expands
+//! words after splitting them, evaluates array subscripts in what looks like a name, and lets the
+//! locale decide what is a blank or a letter. A parser that handled all of this would be another
+//! bash.
 //!
-//! So this reader knows a language in which none of it occurs, and refuses everything else:
+//! So this parser knows a language in which none of that occurs, and rejects everything else:
 //!
 //! ```text
 //! command = part { ( "&&" | "||" | ";" | "|" ) part } [ ";" ]
@@ -17,27 +18,28 @@
 //! text    = printable ASCII
 //! ```
 //!
-//! The name of a part has no `=`, is no keyword, and is none of bash's own commands that evaluate their arguments or
-//! change what later parts mean. Line breaks and other control characters have no place, not even in quotes, nor has
-//! anything beyond ASCII: then no encoding of the locale can see a character where there are two.
+//! The name of a part contains no `=`, is not a keyword, and is not one of bash's builtins that
+//! evaluate their arguments or change the meaning of later parts. Line breaks and other control
+//! characters are rejected even in quotes, and so is everything outside ASCII: then no locale
+//! encoding can see one character where there are two.
 //!
-//! Being small costs little. What is not in this language is not refused, it is judged as if no rule granted
-//! anything: in mode work it runs in the sandbox, and what wants more than that needs approval. A differential test
-//! (`tests/gate_fuzz.rs`) compares what is read here with what a real bash runs.
+//! The small language costs little. A command outside of it is not refused, but judged as if no
+//! rule granted anything: in mode work it runs in the sandbox, and more needs approval. A
+//! differential test (`tests/gate_fuzz.rs`) compares this parser with a real bash.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use super::script::KEYWORDS;
 
-/// Commands of bash itself after which words may mean something else, or which evaluate them. Those that are not
-/// here do neither, or are only dangerous with certain arguments (see [`is_program`]).
+/// Builtins that change the meaning of later words or evaluate their arguments. Others do neither,
+/// or are only dangerous with certain arguments (see [`is_program`]).
 pub(super) const BUILTINS: &str = ". [ alias bg bind break builtin caller command compgen complete compopt continue declare \
     dirs disown enable eval exec exit export fc fg getopts hash history jobs let local logout \
     mapfile popd printf pushd read readarray readonly return set shift shopt source suspend times \
     trap typeset ulimit umask unalias unset wait";
 
-/// The parts of a command, each as its words; `None` for a command that is not in the language.
+/// The parts of a command, each as a list of words; `None` if the command is not in the language.
 pub(super) fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     let mut rest = command.chars().peekable();
     let mut parts = Vec::new();
@@ -87,7 +89,7 @@ fn word(rest: &mut Peekable<Chars<'_>>) -> Option<String> {
     Some(word)
 }
 
-/// Takes the text up to the quote that ends it.
+/// Reads the text up to the closing quote.
 fn text(rest: &mut Peekable<Chars<'_>>, quote: char, word: &mut String) -> Option<()> {
     loop {
         match rest.next()? {
@@ -99,8 +101,8 @@ fn text(rest: &mut Peekable<Chars<'_>>, quote: char, word: &mut String) -> Optio
     }
 }
 
-/// Whether the words are the name of a program and its arguments, for bash as well. A quoted keyword is a name,
-/// but nothing is lost without it. A name with a percent sign resumes a job.
+/// Whether the words are a program's name and arguments for bash as well. A quoted keyword is a
+/// name, but excluding it costs nothing. A name with a percent sign resumes a job.
 fn is_program(words: &[String]) -> bool {
     let Some((name, arguments)) = words.split_first() else {
         return false;
@@ -113,7 +115,7 @@ fn is_program(words: &[String]) -> bool {
     !is_special && !name.is_empty() && !name.contains('=') && !name.starts_with('%')
 }
 
-/// Whether a list of names, separated by blanks, has this one.
+/// Whether a space-separated list contains a name.
 pub(super) fn is_listed(list: &str, name: &str) -> bool {
     list.split(' ').any(|listed| listed == name)
 }
@@ -194,7 +196,7 @@ mod tests {
             "a; . b",
             "'[' a ']'",
             "printf -v PATH b",
-            // Sets PATH to 0, so that programs come from the folder of that name.
+            // This sets PATH to 0, so programs come from the folder with that name.
             "printf '%n' PATH; b",
             "test -v 'a[$(b)]'",
             "a >b",

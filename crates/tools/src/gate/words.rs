@@ -1,15 +1,15 @@
-//! Patterns of rules for commands: words, as a shell splits them.
+//! Patterns of rules for commands, split into words as by a shell.
 //!
-//! A word that is only `*` stands for any number of words, also none. In other words `*` stands for any
-//! characters, `?` for one, `[a-z]` and `[!a-z]` for one of a set or not; quotes and a backslash take the
-//! special meaning away.
+//! A word that is just `*` stands for any number of words, including none. In other words, `*`
+//! stands for any characters, `?` for one, `[a-z]` and `[!a-z]` for one character in or not in a
+//! set. Quotes and backslashes remove the special meaning.
 //!
-//! A rule that grants has to match for certain. One that forbids also matches what might be meant.
+//! A granting rule must match for certain. A forbidding rule also matches what might be meant.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A pattern that a whole command matches or not.
+/// A pattern that matches a whole command or not.
 #[derive(Debug, Clone)]
 pub(super) struct WordPattern(Vec<Item>);
 
@@ -32,7 +32,7 @@ enum Piece {
 pub(super) enum Word {
     /// Exactly this text.
     Known(String),
-    /// Any number of words, known only when the command runs.
+    /// Any number of words, known only at run time.
     Unknown,
 }
 
@@ -47,7 +47,7 @@ impl Word {
 }
 
 impl WordPattern {
-    /// Why no command can ever match, if that is so.
+    /// Why no command can ever match, if so.
     pub(super) fn futility(pattern: &str) -> Option<&'static str> {
         if pattern.trim().is_empty() {
             return Some("it is empty, write * for any command");
@@ -71,16 +71,17 @@ impl WordPattern {
         }
     }
 
-    /// Whether the words match for certain, whatever the unknown ones turn out to be.
+    /// Whether the words match for certain, whatever the unknown ones are.
     pub(super) fn matches(&self, words: &[Word]) -> bool {
         self.run(words, |item, word| match (item, word) {
-            (Item::AnyWords, _) => Step::Stay,
-            (Item::Word(pieces), Word::Known(text)) if matches_text(pieces, text) => Step::Both,
-            (Item::Word(_), _) => Step::Fail,
+            (Item::AnyWords, _) => WordStep::Stay,
+            (Item::Word(pieces), Word::Known(text)) if matches_text(pieces, text) => WordStep::Both,
+            (Item::Word(_), _) => WordStep::Fail,
         })
     }
 
-    /// Whether the words could match, or are meant: who forbids `git push*` means what follows, too.
+    /// Whether the words might match as intended: a rule against `git push*` also means what
+    /// follows.
     pub(super) fn could_match(&self, words: &[Word]) -> bool {
         let mut meant = self.clone();
         if let Some(Item::Word(last)) = self.0.last()
@@ -89,25 +90,25 @@ impl WordPattern {
             meant.0.push(Item::AnyWords);
         }
         meant.run(words, |item, word| match (item, word) {
-            (Item::AnyWords, _) => Step::Stay,
-            (Item::Word(_), Word::Unknown) => Step::Linger,
+            (Item::AnyWords, _) => WordStep::Stay,
+            (Item::Word(_), Word::Unknown) => WordStep::Linger,
             (Item::Word(pieces), Word::Known(text)) => match matches_text(pieces, text) {
-                true => Step::Both,
-                false => Step::Fail,
+                true => WordStep::Both,
+                false => WordStep::Fail,
             },
         })
     }
 
-    /// Whether some words in a row could match.
+    /// Whether some sequence of the words could match.
     pub(super) fn could_match_within(&self, words: &[Word]) -> bool {
         let around = || std::iter::once(Item::AnyWords);
         let items = around().chain(self.0.iter().cloned()).chain(around()).collect();
         WordPattern(items).could_match(words)
     }
 
-    /// Follows all ways of matching at once: in `reached`, `n` stands for n items that are matched. Takes
-    /// time in proportion to words and items, however many stars there are.
-    fn run(&self, words: &[Word], step: impl Fn(&Item, &Word) -> Step) -> bool {
+    /// Follows all ways to match at once: in `reached`, index `n` stands for n matched items. The
+    /// time is proportional to words times items, however many stars there are.
+    fn run(&self, words: &[Word], step: impl Fn(&Item, &Word) -> WordStep) -> bool {
         let mut reached = vec![false; self.0.len() + 1];
         reached[0] = true;
         self.skip_stars(&mut reached);
@@ -115,18 +116,18 @@ impl WordPattern {
             let mut next = vec![false; self.0.len() + 1];
             for (at, item) in self.0.iter().enumerate().filter(|(at, _)| reached[*at]) {
                 match step(item, word) {
-                    Step::Stay => next[at] = true,
-                    Step::Both => next[at + 1] = true,
+                    WordStep::Stay => next[at] = true,
+                    WordStep::Both => next[at + 1] = true,
                     // The unknown word is this item and any that follow, or no word at all.
-                    Step::Linger => next[at..].fill(true),
-                    Step::Fail => {}
+                    WordStep::Linger => next[at..].fill(true),
+                    WordStep::Fail => {}
                 }
             }
-            // Behind the last item only an unknown word is left, which may be none.
+            // After the last item only an unknown word may remain, which may be none.
             let is_unknown = *word == Word::Unknown;
             if reached[self.0.len()]
                 && is_unknown
-                && matches!(step(&Item::Word(Vec::new()), word), Step::Linger)
+                && matches!(step(&Item::Word(Vec::new()), word), WordStep::Linger)
             {
                 next[self.0.len()] = true;
             }
@@ -146,17 +147,17 @@ impl WordPattern {
 }
 
 /// What a word of the command does to an item of the pattern.
-enum Step {
-    /// The item takes the word and goes on.
+enum WordStep {
+    /// The item consumes the word and stays.
     Stay,
-    /// The item is the word.
+    /// The item matches the word.
     Both,
     /// The word may stand for this item and others.
     Linger,
     Fail,
 }
 
-/// Whether there is something between commands in it, and not as a mere character.
+/// Whether the pattern contains an unquoted separator of commands.
 fn has_several_parts(pattern: &str) -> bool {
     let mut rest = pattern.chars().peekable();
     let mut quote = None;
@@ -193,12 +194,12 @@ fn parse_word(rest: &mut Peekable<Chars<'_>>) -> Vec<Piece> {
     pieces
 }
 
-/// What follows a `[`; one that is never closed stands for itself.
+/// Parses what follows a `[`; an unclosed one is literal.
 fn parse_set(rest: &mut Peekable<Chars<'_>>) -> Piece {
     let inside: String = rest.clone().take_while(|c| !c.is_whitespace()).collect();
     let negated = inside.starts_with(['!', '^']);
     let body = &inside[usize::from(negated)..];
-    // At the first place a bracket stands for itself.
+    // In first position a bracket is literal.
     let Some(end) = body.char_indices().skip(1).find(|(_, c)| *c == ']').map(|(at, _)| at) else {
         return Piece::Char('[');
     };
@@ -214,7 +215,7 @@ fn parse_set(rest: &mut Peekable<Chars<'_>>) -> Piece {
     Piece::Set { negated, ranges }
 }
 
-/// The usual way back: only the last star is ever tried again.
+/// Standard backtracking: only the last star is ever retried.
 fn matches_text(pieces: &[Piece], text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut piece) = (0, 0);
@@ -249,7 +250,7 @@ fn matches_char(piece: &Piece, c: char) -> bool {
     }
 }
 
-/// A word as a pattern that matches only it; there is none for one that is not known.
+/// A pattern that matches only this word; `None` for an unknown one.
 pub(super) fn quoted(word: &Word) -> Option<String> {
     let Word::Known(text) = word else { return None };
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
@@ -259,8 +260,8 @@ pub(super) fn quoted(word: &Word) -> Option<String> {
     })
 }
 
-/// Everything in a command that might be a word of it, wherever it stands: for those who would rather be too
-/// careful. Where a line is continued, and where it only seems so, depends on what is around it; both count.
+/// Everything in a command that might be one of its words, wherever it is: for callers that prefer
+/// false positives. Whether a line is continued depends on the context, so both readings count.
 pub(super) fn loose_words(command: &str) -> Vec<Word> {
     const CONTINUED: &str = "\\\n";
     let mut words = loose_words_of(&command.replace(CONTINUED, ""));

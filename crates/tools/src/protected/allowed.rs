@@ -1,5 +1,5 @@
-//! Which of git's settings a command may make or change: those that make git neither run nor trust anything. The list
-//! says what is allowed, so a key that is not known here is not.
+//! The git settings that a command may create or change: those that make git neither run nor trust
+//! anything. This is an allowlist, so unknown keys are refused.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::git_config::{Settings, split};
 
-/// Keys of two parts with any value.
+/// Two-part keys that may have any value.
 const PLAIN: [&str; 94] = [
     "author.email",
     "author.name",
@@ -106,44 +106,48 @@ const PLAIN: [&str; 94] = [
     "user.email",
     "user.name",
 ];
-/// Sections whose keys of two parts are about what is shown, or how a command behaves.
+/// Sections in which two-part keys only affect output or the behavior of a command.
 const PLAIN_SECTIONS: [&str; 8] =
     ["advice", "color", "column", "rebase", "rerere", "status", "stash", "tag"];
-/// Of these sections what is not plain: it names a program or a key.
+/// Exceptions in these sections, which name a program or a key.
 const NOT_PLAIN: [&str; 3] = ["rebase.instructionformat", "tag.gpgsign", "tag.forcesignannotated"];
-/// Keys that may only be switched off.
+/// Keys that may only be turned off.
 const ONLY_OFF: [&str; 3] = ["commit.gpgsign", "tag.forcesignannotated", "tag.gpgsign"];
 
-/// The last part of keys of three parts with any value.
+/// The last part of three-part keys that may have any value.
 const PLAIN_OF_REMOTE: [&str; 6] =
     ["fetch", "followremotehead", "prune", "prunetags", "skipfetchall", "tagopt"];
-/// Those that only a repository may have which is new, as a clone is: they say to which server git speaks without being
-/// asked, or what is sent there.
+/// Allowed only in a new repository, such as a clone: they decide which server git contacts by
+/// itself, or what is sent there.
 const ONLY_NEW_OF_REMOTE: [&str; 3] = ["mirror", "partialclonefilter", "promisor"];
 const PLAIN_OF_BRANCH: [&str; 4] = ["description", "merge", "rebase", "vscode-merge-base"];
 const PLAIN_OF_SUBMODULE: [&str; 6] =
     ["active", "branch", "fetchrecursesubmodules", "ignore", "path", "shallow"];
 const UPDATES: [&[u8]; 4] = [b"checkout", b"merge", b"none", b"rebase"];
-/// What git itself speaks to; everything else is spoken to by a program that the address names.
+/// Schemes that git handles itself; others run a program that the URL names.
 const SCHEMES: [&str; 4] = ["git", "http", "https", "ssh"];
 
-/// Whether a path that stands in a setting leads into a root without links; relative ones are relative to the folder.
-pub(super) trait Inside {
+/// Checks where a path in a setting leads. Relative paths are relative to `folder`.
+pub(super) trait PathBounds {
+    /// Whether it leads into a root without links.
     fn leads_inside(&self, folder: &Path, path: &Path) -> bool;
+
+    /// Whether it leads to a working tree of the repository in the folder, and not to where git would write settings.
+    fn leads_to_working_tree(&self, repository: &Path, path: &Path) -> bool;
 }
 
-/// As many keys are named as somebody reads.
+/// More keys would not be read.
 const MOST_REASONS: usize = 5;
 
-/// Where the settings are.
-pub(super) struct Place<'a> {
-    pub(super) inside: &'a dyn Inside,
-    /// The folder of the repository.
+/// The location of the settings.
+pub(super) struct ConfigLocation<'a> {
+    pub(super) bounds: &'a dyn PathBounds,
+    /// The git directory.
     pub(super) repository: &'a Path,
 }
 
-impl Place<'_> {
-    /// The keys that may not be changed so, with the reasons.
+impl ConfigLocation<'_> {
+    /// Returns the keys that may not be changed this way, with reasons.
     pub(super) fn judge(&self, before: &Settings, now: &Settings) -> Result<(), String> {
         let mut reasons: Vec<String> = Vec::new();
         let keys: BTreeSet<&Vec<u8>> = before.0.keys().chain(now.0.keys()).collect();
@@ -154,7 +158,7 @@ impl Place<'_> {
             }
             let rule = rule(key);
             let is_moved = match rule {
-                // Not removed either: another command could add it again.
+                // Removing it is refused as well: another command could then add a new one.
                 Rule::Address => !was.is_empty(),
                 Rule::RemoteName => !was.is_empty() && !is.is_empty(),
                 Rule::OnlyNew | Rule::OnlyNewRemoteName => !before.0.is_empty(),
@@ -168,7 +172,7 @@ impl Place<'_> {
             let is_fine = |value: &Option<Vec<u8>>| {
                 was.contains(value) || self.allows(&rule, value.as_deref())
             };
-            // What is not allowed may not be removed either: it may have kept git from something.
+            // Removing a disallowed key is refused as well: it may have restricted git.
             let is_allowed = !matches!(rule, Rule::Never) && is.iter().all(is_fine);
             if !is_allowed {
                 reasons.push(format!("it sets {}, which git may run or trust", shown(key)));
@@ -195,10 +199,11 @@ impl Place<'_> {
                 value.is_some_and(|address| self.allows_address(address))
             }
             Rule::Folder => {
-                // Only git's own submodules need one; elsewhere a folder could become a link later.
+                // Only git's own submodules need this; elsewhere the folder could become a link
+                // later.
                 let is_submodule = self.repository.iter().any(|name| name == "modules");
                 let folder = Path::new(OsStr::from_bytes(text));
-                is_submodule && self.inside.leads_inside(self.repository, folder)
+                is_submodule && self.bounds.leads_to_working_tree(self.repository, folder)
             }
             Rule::Never => false,
         }
@@ -227,14 +232,14 @@ impl Place<'_> {
         }
     }
 
-    /// Git works from the folder around `.git`, or from a bare repository itself.
+    /// Git resolves paths from the parent of `.git`, or from a bare repository itself.
     fn is_local_inside(&self, path: &str) -> bool {
         let is_bare = self.repository.file_name() != Some(OsStr::new(".git"));
         let folder = match self.repository.parent() {
             Some(parent) if !is_bare => parent,
             _ => self.repository,
         };
-        self.inside.leads_inside(folder, Path::new(path))
+        self.bounds.leads_inside(folder, Path::new(path))
     }
 }
 
@@ -285,14 +290,14 @@ fn rule_of_two(key: &str, section: &[u8]) -> Rule {
     }
 }
 
-/// Whether the remote of a `pushurl` had an address before.
+/// Whether the remote of a `pushurl` had a URL before.
 fn has_remote(before: &Settings, key: &[u8]) -> bool {
     let stem = key.strip_suffix(b"pushurl").unwrap_or(key);
     let url = [stem, b"url"].concat();
     !before.values(&url).is_empty() || !before.values(key).is_empty()
 }
 
-/// A name that git cannot take for an address or an option.
+/// Whether git cannot mistake a name for a URL or an option.
 fn is_remote_name(name: &[u8]) -> bool {
     let Ok(name) = str::from_utf8(name) else { return false };
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '+' | '@');
@@ -313,12 +318,12 @@ mod tests {
     use std::path::{Component, Path, PathBuf};
 
     use super::super::git_config::Settings;
-    use super::{Inside, Place};
+    use super::{ConfigLocation, PathBounds};
 
-    /// Everything beneath `/root`, without a look.
+    /// Accepts everything under `/root` by its name alone.
     struct Lexical;
 
-    impl Inside for Lexical {
+    impl PathBounds for Lexical {
         fn leads_inside(&self, folder: &Path, path: &Path) -> bool {
             let mut to = PathBuf::new();
             for component in folder.join(path).components() {
@@ -329,11 +334,16 @@ mod tests {
             }
             to.starts_with("/root")
         }
+
+        fn leads_to_working_tree(&self, repository: &Path, path: &Path) -> bool {
+            self.leads_inside(repository, path)
+        }
     }
 
     fn judge(before: &str, now: &str) -> Result<(), String> {
         let parse = |text: &str| Settings::parse(text.as_bytes()).unwrap();
-        let place = Place { inside: &Lexical, repository: Path::new("/root/project/.git") };
+        let place =
+            ConfigLocation { bounds: &Lexical, repository: Path::new("/root/project/.git") };
         place.judge(&parse(before), &parse(now))
     }
 

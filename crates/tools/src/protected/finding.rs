@@ -1,4 +1,4 @@
-//! What a command has done to protected paths and may not have.
+//! Finds changes of protected paths that need approval.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,20 +7,20 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::allowed::{Inside, Place};
-use super::beneath::{Content, LARGEST_KEPT, Look, Root, Version, read_file};
+use super::allowed::{ConfigLocation, PathBounds};
 use super::git_config::Settings;
 use super::index::{leads_astray, shared_indexes};
-use super::names::folded;
+use super::names::{folded, is_guarded_at};
+use super::safe_files::{Content, FileStat, LARGEST_KEPT, Root, Version, read_file};
 use super::snapshot::{Entry, Role, Snapshot, lexical};
 
-/// A million files have an index of some 100 MB.
+/// The index of a million files takes some 100 MB.
 const LARGEST_INDEX: u64 = 256 * 1024 * 1024;
 
-/// One protected path that is not as it was, in a way that needs approval.
+/// A change of a protected path that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The root that it is in.
+    /// The root that contains it.
     pub root: PathBuf,
     /// The absolute path.
     pub path: PathBuf,
@@ -35,28 +35,28 @@ pub struct Finding {
 pub enum Change {
     /// It did not exist before.
     New,
-    /// It is not the same as before.
+    /// It differs from before.
     Changed,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
 }
 
-/// One root at the moment of a check.
-pub(super) struct Current<'a> {
+/// A root at the time of a check.
+pub(super) struct CurrentRoot<'a> {
     pub(super) root: &'a Root,
     pub(super) now: &'a Snapshot,
 }
 
-/// All roots at the moment of a check.
-pub(super) struct Roots<'a>(pub(super) Vec<Current<'a>>);
+/// All roots at the time of a check.
+pub(super) struct Roots<'a>(pub(super) Vec<CurrentRoot<'a>>);
 
 impl Roots<'_> {
-    /// Compares one root with how it was; `at` is its number. Adds up to `most` findings.
+    /// Compares the root with index `at` to an earlier snapshot. Returns at most `most` findings.
     pub(super) fn compare(&self, at: usize, before: &Snapshot, most: usize) -> Vec<Finding> {
-        let Current { root, now } = self.0[at];
+        let CurrentRoot { root, now } = self.0[at];
         let mut findings: Vec<Finding> = Vec::new();
         let paths: BTreeSet<&PathBuf> = before.entries.keys().chain(now.entries.keys()).collect();
-        // What is at the top first, so that no number of repositories keeps a check from it.
+        // Paths at the top come first, so that no number of repositories can crowd them out.
         let is_top = |path: &PathBuf| {
             let entry = now.entries.get(path).or_else(|| before.entries.get(path));
             entry.is_some_and(|entry| entry.role == Role::Top)
@@ -67,12 +67,12 @@ impl Roots<'_> {
                 break;
             }
             let absolute = root.path.join(path);
-            // What is in a folder goes where the folder goes.
+            // The contents of a folder are moved along with it.
             if findings.last().is_some_and(|finding| absolute.starts_with(&finding.path)) {
                 continue;
             }
             let (was, is) = (before.entries.get(path), now.entries.get(path));
-            let compared = Compared { roots: self, root, now, path, absolute: &absolute };
+            let compared = Comparison { roots: self, root, now, path, absolute: &absolute };
             if let Err((change, reason)) = compared.judge(was, is) {
                 findings.push(Finding { root: root.path.clone(), path: absolute, change, reason });
             }
@@ -81,9 +81,10 @@ impl Roots<'_> {
         findings
     }
 
-    /// Folders around a repository that are a link now: whoever follows it comes to another repository.
+    /// Parent folders of repositories that were replaced with a link, which would lead to another
+    /// repository.
     fn replaced_folders(&self, at: usize, before: &Snapshot, most: usize) -> Vec<Finding> {
-        let Current { root, now } = self.0[at];
+        let CurrentRoot { root, now } = self.0[at];
         let gone = before.repositories.difference(&now.repositories);
         let link = |repository: &PathBuf| {
             let mut folders: Vec<&Path> = repository.ancestors().collect();
@@ -101,8 +102,8 @@ impl Roots<'_> {
         links.into_iter().map(finding).collect()
     }
 
-    /// The root in which an absolute path lies that has no links, and the path in there.
-    fn find(&self, path: &Path) -> Option<(&Current<'_>, PathBuf)> {
+    /// The root of an absolute path that contains no links, and the path relative to it.
+    fn find(&self, path: &Path) -> Option<(&CurrentRoot<'_>, PathBuf)> {
         let (current, inside) = self.0.iter().find_map(|current| {
             let inside = path.strip_prefix(&current.root.path).ok()?;
             Some((current, inside.to_owned()))
@@ -111,22 +112,20 @@ impl Roots<'_> {
             return Some((current, inside));
         }
         let parent = current.root.parent(&inside);
-        let is_without_links = match parent.and_then(|(folder, name)| Look::at(folder, name)) {
-            Ok(look) => !look.kind().is_symlink(),
+        let is_without_links = match parent.and_then(|(folder, name)| FileStat::at(folder, name)) {
+            Ok(stat) => !stat.kind().is_symlink(),
             Err(error) => error == rustix::io::Errno::NOENT,
         };
         is_without_links.then_some((current, inside))
     }
 
-    /// Whether a repository was found at an absolute path.
+    /// Whether there is a repository at an absolute path.
     fn is_repository(&self, path: &Path) -> bool {
         self.find(path).is_some_and(|(current, inside)| current.now.repositories.contains(&inside))
     }
-}
 
-impl Roots<'_> {
-    /// Whether a worktree or a submodule has its place at an absolute path. Git writes the `.git` file that leads there
-    /// before all the rest.
+    /// Whether an absolute path is the location of a worktree's or submodule's repository. Git
+    /// writes the `.git` file that points there first.
     fn is_of_repository(&self, path: &Path) -> bool {
         let is_place = |folder: &Path| {
             let name = folder.file_name();
@@ -137,14 +136,30 @@ impl Roots<'_> {
     }
 }
 
-impl Inside for Roots<'_> {
+impl PathBounds for Roots<'_> {
     fn leads_inside(&self, folder: &Path, path: &Path) -> bool {
         lexical(folder, path).is_some_and(|path| self.find(&path).is_some())
     }
+
+    /// The `.git` file of a submodule leads back to its repository. A folder in a repository is none, even with such a file:
+    /// git would write hooks there.
+    fn leads_to_working_tree(&self, repository: &Path, path: &Path) -> bool {
+        let Some(folder) = lexical(repository, path) else { return false };
+        let Some((current, inside)) = self.find(&folder) else { return false };
+        let is_of_git = inside.iter().any(|name| folded(name) == ".git")
+            || current.now.repositories.contains(&inside)
+            || is_guarded_at(&current.root.path, &inside.join("file"));
+        let dot_git = current.now.entries.get(&inside.join(".git"));
+        let leads_back = dot_git.is_some_and(|entry| match &entry.version.content {
+            Content::Bytes(bytes) => leads_to(&folder, bytes).as_deref() == Some(repository),
+            Content::Link(_) | Content::Folder | Content::Unknown => false,
+        });
+        leads_back && !is_of_git
+    }
 }
 
-/// One path to compare.
-struct Compared<'a> {
+/// A path to compare.
+struct Comparison<'a> {
     roots: &'a Roots<'a>,
     root: &'a Root,
     now: &'a Snapshot,
@@ -155,13 +170,13 @@ struct Compared<'a> {
 
 type Judgement = Result<(), (Change, String)>;
 
-impl Compared<'_> {
+impl Comparison<'_> {
     fn judge(&self, was: Option<&Entry>, is: Option<&Entry>) -> Judgement {
         match (was, is) {
             (None, None) => Ok(()),
             (Some(was), None) => self.judge_deleted(was),
             (Some(was), Some(is)) if was.version.is_same(&is.version) => Ok(()),
-            // Too large to be known, which the user was told.
+            // Too large to be checked, which has been reported to the user.
             (Some(was), Some(is)) if was.version.is_unknown_folder() && is.version.is_folder() => {
                 Ok(())
             }
@@ -177,11 +192,11 @@ impl Compared<'_> {
         let deleted = |reason: &str| Err((Change::Deleted, reason.to_owned()));
         match was.role {
             Role::Top => deleted("it was deleted"),
-            Role::Passage | Role::DotGit | Role::OldRemote => Ok(()),
+            Role::Intermediate | Role::DotGit | Role::OldRemote | Role::OfProgram => Ok(()),
             Role::Index | Role::Conflicts | Role::Counter => Ok(()),
-            // Whoever deletes a whole repository may do so.
+            // Deleting a whole repository is allowed.
             _ if !self.is_in_repository() => Ok(()),
-            Role::Hook if was.version.is_folder() || !was.version.look.is_executable() => Ok(()),
+            Role::Hook if was.version.is_folder() || !was.version.stat.is_executable() => Ok(()),
             Role::Config => {
                 let judged = self.judge_config(Some(&was.version), b"");
                 judged.map_err(|_| (Change::Deleted, "it was deleted".to_owned()))
@@ -202,23 +217,24 @@ impl Compared<'_> {
         let refuse = |reason: &'static str| Err(Cow::Borrowed(reason));
         match is.role {
             Role::Top if was.is_some() => refuse("it was changed"),
-            Role::Top => refuse("it is new, and other programs run or believe it"),
+            Role::Top => refuse("it is new, and other programs run or trust it"),
             _ if is_link => refuse("it is a link"),
-            _ if version.is_unknown_folder() => refuse("there is too much in it to be checked"),
-            Role::Passage => Ok(()),
+            _ if version.is_unknown_folder() => refuse("it contains too much to be checked"),
+            Role::Intermediate => Ok(()),
             Role::Hook if version.is_folder() => Ok(()),
             Role::Hook if was.is_some() => refuse("git runs it, and it was changed"),
-            Role::Hook if version.look.is_executable() => refuse("git runs it"),
+            Role::Hook if version.stat.is_executable() => refuse("git runs it"),
             Role::Hook => Ok(()),
             Role::OldRemote if version.is_folder() => Ok(()),
-            Role::OldRemote => refuse("git takes addresses from it"),
+            Role::OldRemote => refuse("git reads URLs from it"),
+            Role::OfProgram => refuse("other programs run or believe it"),
             Role::DotGit if version.is_folder() => Ok(()),
             Role::DotGit if was.is_some_and(Version::is_folder) => {
                 refuse("it replaced the folder of a repository")
             }
             Role::Index => match self.leads_astray() {
                 Ok(false) => Ok(()),
-                Ok(true) => refuse("it names files outside of the working tree, or in a .git"),
+                Ok(true) => refuse("it names files outside the working tree, or in a .git"),
                 Err(_) => refuse("it cannot be checked"),
             },
             Role::Config
@@ -246,7 +262,7 @@ impl Compared<'_> {
             Role::Config => self.judge_config(was, bytes).map_err(Cow::Owned),
             Role::Attributes => {
                 let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
-                require(is_blank && was.is_none(), "git takes the names of filters from it")
+                require(is_blank && was.is_none(), "git reads the names of filters from it")
             }
             Role::DotGit => {
                 let is_fine = self.leads_to_repository(bytes);
@@ -258,21 +274,26 @@ impl Compared<'_> {
             }
             Role::GitDir => {
                 let is_fine = self.is_normal_git_dir(bytes);
-                require(is_fine, "it leads out of the working tree")
+                require(is_fine, "it leads outside the working tree")
             }
             Role::Conflicts => {
                 let is_fine = !bytes.split(|byte| *byte == 0).any(names_outside);
-                require(is_fine, "it names files outside of the working tree, or in a .git")
+                require(is_fine, "it names files outside the working tree, or in a .git")
             }
             Role::Counter => {
                 let is_fine = bytes.trim_ascii().iter().all(u8::is_ascii_digit);
-                require(is_fine, "it is to be a number, and a prompt may run it")
+                require(is_fine, "it must be a number, since a prompt may run it")
             }
-            Role::Top | Role::Hook | Role::OldRemote | Role::Passage | Role::Index => Ok(()),
+            Role::Top
+            | Role::Hook
+            | Role::OldRemote
+            | Role::OfProgram
+            | Role::Intermediate
+            | Role::Index => Ok(()),
         }
     }
 
-    /// Whether the index, or one that it shares, has names that lead git astray.
+    /// Whether the index, or a shared index it uses, contains names that mislead git.
     fn leads_astray(&self) -> io::Result<bool> {
         let (folder, name) = self.root.parent(self.path)?;
         let config = read_file(&folder, OsStr::new("config"), LARGEST_KEPT).unwrap_or_default();
@@ -305,27 +326,26 @@ impl Compared<'_> {
             }
         };
         let repository = self.absolute.parent().unwrap_or(self.absolute);
-        Place { inside: self.roots, repository }.judge(&before, &now)
+        ConfigLocation { bounds: self.roots, repository }.judge(&before, &now)
     }
 
-    /// `gitdir: PATH` in a `.git` file.
+    /// Whether a `.git` file, which contains `gitdir: PATH`, leads to a repository of the roots.
     fn leads_to_repository(&self, bytes: &[u8]) -> bool {
-        let path = bytes.strip_prefix(b"gitdir: ").and_then(one_line);
-        let target = path.and_then(|path| lexical(self.absolute.parent()?, path));
+        let target = self.absolute.parent().and_then(|folder| leads_to(folder, bytes));
         let is_fine = |target: PathBuf| {
             self.roots.is_repository(&target) || self.roots.is_of_repository(&target)
         };
         target.is_some_and(is_fine)
     }
 
-    /// `../..` in `REPOSITORY/worktrees/NAME/commondir`.
+    /// `REPOSITORY/worktrees/NAME/commondir` contains `../..`.
     fn is_normal_common_dir(&self, bytes: &[u8]) -> bool {
         let Some(expected) = self.repository_of_worktree() else { return false };
         let target = one_line(bytes).and_then(|path| lexical(self.absolute.parent()?, path));
         target.as_deref() == Some(expected) && self.roots.is_repository(expected)
     }
 
-    /// The path of the worktree's `.git` in `REPOSITORY/worktrees/NAME/gitdir`.
+    /// `REPOSITORY/worktrees/NAME/gitdir` contains the path of the worktree's `.git`.
     fn is_normal_git_dir(&self, bytes: &[u8]) -> bool {
         let (Some(folder), Some(path)) = (self.absolute.parent(), one_line(bytes)) else {
             return false;
@@ -341,7 +361,7 @@ impl Compared<'_> {
     }
 }
 
-/// Whether a line of `MERGE_RR` names a file that is not one of the working tree.
+/// Whether a line of `MERGE_RR` names a file outside the working tree.
 fn names_outside(line: &[u8]) -> bool {
     let path = line.iter().position(|byte| *byte == b'\t').map(|at| &line[at + 1..]);
     path.is_some_and(|path| {
@@ -351,7 +371,12 @@ fn names_outside(line: &[u8]) -> bool {
     })
 }
 
-/// A file of one line that is a path.
+/// Where `gitdir: PATH` leads, the content of the `.git` file in a folder.
+fn leads_to(folder: &Path, bytes: &[u8]) -> Option<PathBuf> {
+    lexical(folder, bytes.strip_prefix(b"gitdir: ").and_then(one_line)?)
+}
+
+/// The path in a file of a single line.
 fn one_line(bytes: &[u8]) -> Option<&Path> {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let is_plain = !line.is_empty() && !line.iter().any(u8::is_ascii_control);
@@ -360,11 +385,11 @@ fn one_line(bytes: &[u8]) -> Option<&Path> {
 
 impl Version {
     pub(super) fn is_link(&self) -> bool {
-        self.look.kind().is_symlink()
+        self.stat.kind().is_symlink()
     }
 
     pub(super) fn is_folder(&self) -> bool {
-        self.look.kind().is_dir()
+        self.stat.kind().is_dir()
     }
 
     fn is_unknown_folder(&self) -> bool {

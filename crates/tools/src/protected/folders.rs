@@ -1,11 +1,11 @@
-//! Where repositories are beneath a root, found by looking only at what has changed since the last time.
+//! Finds the repositories of a root, visiting only what has changed since the last time.
 //!
-//! Between two commands a tree of ten thousands of folders stays mostly as it is. Each folder is known by its device,
-//! inode and change time; while these are the same, so are its entries, and it is not listed again. What is left is one
-//! call of the system for each folder.
+//! Between two commands, a tree of tens of thousands of folders mostly stays the same. A folder
+//! with the same device, inode and change time has the same entries and is not listed again. What
+//! remains is one system call for each folder.
 //!
-//! Folders lie in the order of a walk, each before those in it, with the size of what is beneath it. So an update reads
-//! the old list from front to back, and writes the new one the same way.
+//! Folders are stored in walking order, parents before children, with the size of each subtree. So
+//! an update reads the old list and writes the new one from front to back.
 
 mod marks;
 mod walk;
@@ -13,21 +13,22 @@ mod walk;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use super::beneath::{Look, Root};
+use super::safe_files::{FileStat, Root};
+pub(super) use marks::is_shared_index;
 use walk::Walk;
 
-/// As many unreadable folders are named.
+/// More unreadable folders are not named.
 const MOST_NAMED: usize = 5;
-/// In the place of a change time: the folder has to be listed again.
+/// Replaces the change time of a folder that must be listed again.
 const UNSETTLED: i64 = i64::MIN;
 
-/// The folders beneath one root, as they were when they were last looked at.
+/// The folders of a root, as of the last update.
 #[derive(Debug, Default)]
 pub(super) struct Folders {
     nodes: Vec<Node>,
-    /// The names of all of them, one behind the other.
+    /// The concatenated names of all folders.
     names: Vec<u8>,
-    /// A folder that is not looked into, relative to the root.
+    /// A folder to skip, relative to the root.
     skipped: Option<PathBuf>,
 }
 
@@ -35,49 +36,57 @@ pub(super) struct Folders {
 struct Node {
     device: u64,
     inode: u64,
-    /// Nanoseconds.
+    /// In nanoseconds.
     changed: i64,
-    /// Where its name begins in `names`.
+    /// The offset of its name in `names`.
     name: u32,
-    /// How many folders are beneath it, with itself.
+    /// How many folders the subtree has, including itself.
     span: u32,
     name_length: u16,
     flags: u8,
 }
 
-/// What is done about a folder that its owner may not list, and that was not so before.
+/// What to do with folders that their owner cannot list, and could before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Closed {
-    /// It is left as it is: the user has made it so.
-    Left,
-    /// It is opened: a command has made it so. Git finds what is in it by its name, and so do others.
-    Opened,
+pub(super) enum Unreadable {
+    /// Leave them: the user made them so.
+    Leave,
+    /// Open them: a command made them so. Git and others can still find what is inside by name.
+    Open,
 }
 
-/// What a walk has found. All paths are relative to the root.
+/// The result of a walk. All paths are relative to the root.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Folders of repositories: `.git` folders, bare repositories, those of submodules and worktrees.
+pub(super) struct WalkResult {
+    /// Git directories: `.git` folders, bare repositories, and those of submodules and worktrees.
     pub(super) repositories: Vec<PathBuf>,
-    /// Folders with an entry `.git`.
+    /// Folders with a `.git` entry.
     pub(super) with_git: Vec<PathBuf>,
-    /// `modules` and `worktrees` of repositories, folders in these, and all others in a repository that have a link in them.
+    /// `modules` and `worktrees` of repositories, the folders in them, and other folders of a
+    /// repository that contain a link.
     pub(super) nests: Vec<PathBuf>,
-    /// Why not everything was looked at.
+    /// Those of the repositories in which there is an index that others share.
+    pub(super) with_shared_index: Vec<PathBuf>,
+    /// Why some folders were not visited.
     pub(super) incomplete: Vec<String>,
     unreadable: usize,
 }
 
 impl Folders {
-    /// Nothing yet; `skipped` is not looked into.
+    /// An empty list; `skipped` will not be visited.
     pub(super) fn without(skipped: Option<PathBuf>) -> Folders {
         Folders { skipped, ..Folders::default() }
     }
 
-    /// Looks what has changed.
-    pub(super) fn update(&mut self, root: &Root, now: SystemTime, closed: Closed) -> Found {
+    /// Finds out what has changed.
+    pub(super) fn update(
+        &mut self,
+        root: &Root,
+        now: SystemTime,
+        unreadable: Unreadable,
+    ) -> WalkResult {
         let old = std::mem::take(self);
-        let mut walk = Walk::new(root, &old, now, closed);
+        let mut walk = Walk::new(root, &old, now, unreadable);
         walk.run();
         let (new, found) = (walk.new, walk.found);
         *self = new;
@@ -102,13 +111,13 @@ impl Node {
         flags: 0,
     };
 
-    fn of(look: Look) -> Node {
-        let Look { device, inode, .. } = look;
+    fn of(stat: FileStat) -> Node {
+        let FileStat { device, inode, .. } = stat;
         Node { device, inode, ..Node::UNKNOWN }
     }
 }
 
-impl Found {
+impl WalkResult {
     fn add_incomplete(&mut self, reason: &str) {
         let is_new = !self.incomplete.iter().any(|known| known == reason);
         if is_new && self.incomplete.len() < 2 * MOST_NAMED {
@@ -124,10 +133,10 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::time::{Duration, SystemTime};
 
-    use super::super::beneath::Root;
-    use super::{Closed, Folders, Found};
+    use super::super::safe_files::Root;
+    use super::{Folders, Unreadable, WalkResult};
 
-    fn sorted(mut found: Found) -> Found {
+    fn sorted(mut found: WalkResult) -> WalkResult {
         for list in [&mut found.repositories, &mut found.with_git, &mut found.nests] {
             list.sort();
         }
@@ -155,8 +164,8 @@ mod tests {
         fs::write(folder.path().join("a/b/.git/worktrees/w/commondir"), "").unwrap();
         symlink("a", folder.path().join("link")).unwrap();
         let root = Root::open(folder.path()).unwrap();
-        let found = sorted(Folders::default().update(&root, SystemTime::now(), Closed::Left));
-        let expected = Found {
+        let found = sorted(Folders::default().update(&root, SystemTime::now(), Unreadable::Leave));
+        let expected = WalkResult {
             repositories: paths(&[
                 "a/b/.git",
                 "a/b/.git/modules/x/y",
@@ -166,18 +175,18 @@ mod tests {
             ]),
             with_git: paths(&["a/b", "c", "d"]),
             nests: paths(&["a/b/.git/modules", "a/b/.git/modules/x", "a/b/.git/worktrees"]),
-            ..Found::default()
+            ..WalkResult::default()
         };
         assert_eq!(found, expected);
     }
 
-    /// Root reads it all the same.
+    /// Root can read it anyway.
     #[test]
     fn a_root_that_cannot_be_read_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o000)).unwrap();
-        let found = Folders::default().update(&root, SystemTime::now(), Closed::Left);
+        let found = Folders::default().update(&root, SystemTime::now(), Unreadable::Leave);
         let name = folder.path().display();
         let expected = match rustix::process::geteuid().is_root() {
             true => Vec::new(),
@@ -197,7 +206,7 @@ mod tests {
         }
         let root = Root::open(folder.path()).unwrap();
         let mut warm = Folders::default();
-        // As if all that is older had settled.
+        // As if all older changes had settled.
         let later = SystemTime::now() + Duration::from_secs(3600);
         let changes: [&dyn Fn(); 9] = [
             &|| (),
@@ -213,11 +222,11 @@ mod tests {
             },
             &|| fs::create_dir_all(at("5/moved/x/.git/modules/m")).unwrap(),
         ];
-        let mut found_before = Found::default();
+        let mut found_before = WalkResult::default();
         for (number, change) in changes.iter().enumerate() {
             change();
-            let found = sorted(warm.update(&root, later, Closed::Left));
-            let cold = sorted(Folders::default().update(&root, later, Closed::Left));
+            let found = sorted(warm.update(&root, later, Unreadable::Leave));
+            let cold = sorted(Folders::default().update(&root, later, Unreadable::Leave));
             assert_eq!(found, cold, "change {number}");
             assert_eq!(found == found_before, number == 0 || number == 4, "change {number}");
             found_before = found;

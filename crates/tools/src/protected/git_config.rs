@@ -1,14 +1,15 @@
-//! Git's settings as git reads them: sections, quoting, continuation lines and comments. What git would refuse, and a
-//! little more, is refused here too.
+//! Parses git's settings the way git does: sections, quoting, continuation lines and comments. What
+//! git would refuse, and slightly more, is refused.
 
 use std::collections::BTreeMap;
 
-/// The values of each key in their order; a key without `=` has `None`. A key is `section.subsection.name` as git
-/// writes it: section and name in lower case, the subsection as it is.
+/// The values of each key, in order; `None` for a key without `=`. A key is
+/// `section.subsection.name` as git spells it: section and name in lower case, the subsection
+/// unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Settings(pub(super) BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>);
 
-/// The line that cannot be read.
+/// The number of a line that cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BadLine(pub(super) usize);
 
@@ -41,7 +42,7 @@ struct Parser<'a> {
     at: usize,
 }
 
-/// All of these give `None` for what cannot be read.
+/// All methods return `None` for malformed input.
 impl Parser<'_> {
     fn read_into(&mut self, settings: &mut Settings) -> Option<()> {
         let mut section: Option<Vec<u8>> = None;
@@ -63,7 +64,7 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// The next byte, `Some(None)` at the end. A carriage return before a line's end belongs to it.
+    /// The next byte; `Some(None)` at the end. A carriage return before a line feed is part of it.
     fn next(&mut self) -> Option<Option<u8>> {
         let rest = &self.text[self.at..];
         let (byte, length) = match rest {
@@ -72,7 +73,7 @@ impl Parser<'_> {
             [byte, ..] => (*byte, 1),
         };
         self.at += length;
-        // A zero ends a text for git, whatever follows it.
+        // For git, a NUL byte ends the file.
         let is_text = byte >= b' ' && byte != 0x7f || is_space(byte);
         is_text.then_some(Some(byte))
     }
@@ -87,7 +88,7 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// Behind `[`.
+    /// After `[`.
     fn section(&mut self) -> Option<Vec<u8>> {
         let mut name = Vec::new();
         loop {
@@ -104,7 +105,7 @@ impl Parser<'_> {
         (!name.is_empty() && !name.starts_with(b".")).then_some(name)
     }
 
-    /// Behind the name of a section and a first space.
+    /// After the name of a section and a space.
     fn subsection(&mut self, space: u8, name: &mut Vec<u8>) -> Option<()> {
         let mut byte = space;
         while is_space(byte) {
@@ -131,7 +132,7 @@ impl Parser<'_> {
         (self.next()?? == b']').then_some(())
     }
 
-    /// Behind the first letter of a key.
+    /// After the first letter of a key.
     fn variable(&mut self, key: &mut Vec<u8>) -> Option<Option<Vec<u8>>> {
         let mut byte = self.next()?;
         while let Some(letter) = byte.filter(|byte| is_key(*byte)) {
@@ -150,7 +151,7 @@ impl Parser<'_> {
 
     fn value(&mut self) -> Option<Vec<u8>> {
         let mut value = Vec::new();
-        // How long it is without the spaces at its end.
+        // The length without trailing spaces.
         let mut trimmed = 0;
         let mut is_quoted = false;
         loop {
@@ -200,7 +201,7 @@ mod tests {
 
     use super::{BadLine, Settings, split};
 
-    /// What git reads in a file, as `git config --list -z` prints it.
+    /// The settings that git reads from a file, as printed by `git config --list -z`.
     fn git_reads(text: &[u8]) -> Option<Vec<u8>> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config");
@@ -211,7 +212,7 @@ mod tests {
         output.status.success().then_some(output.stdout)
     }
 
-    /// The same of what is read here; other keys may come in between two values of one.
+    /// The same from our parser, except that values of one key are consecutive.
     fn lines(settings: Settings) -> Vec<Vec<u8>> {
         let values = settings.0.into_iter().flat_map(|(key, values)| {
             let line = move |value: Option<Vec<u8>>| match value {
@@ -265,7 +266,7 @@ mod tests {
             "]",
             "[",
         ];
-        // A generator of Knuth's, so that every run tries the same.
+        // Knuth's generator, so that every run tries the same input.
         let mut state = 42_u64;
         let mut next = || {
             state = state

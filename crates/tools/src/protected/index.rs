@@ -1,29 +1,30 @@
-//! Git's index: the list of files that git writes, compares and adds without a further look at their names. Git itself
-//! puts no name there that leads out of the working tree or into a `.git`; a forged index can have one.
+//! Git's index lists the files that git writes, compares and adds without checking their names
+//! again. Git never adds names that lead outside the working tree or into a `.git`, but a forged
+//! index can contain them.
 
 use super::names::folded;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Bytes of an entry before its hash.
+/// The size of an entry up to its hash.
 const STAT: usize = 40;
-/// The bits of the flags that say how long a name is; all of them for one that is longer.
+/// The bits of the flags with the length of the name; all set for a longer one.
 const LENGTH: u16 = 0xfff;
 const EXTENDED: u16 = 0x4000;
 
-/// Whether an index has a name that git itself would refuse. `hash` is the length of its hashes. Git refuses an
-/// index that cannot be read.
+/// Whether an index contains a name that git would refuse. `hash` is the length of its hashes. Git
+/// refuses a malformed index.
 pub(super) fn leads_astray(index: &[u8], hash: usize) -> bool {
     let Some(header) = index.strip_prefix(b"DIRC") else { return false };
     let (Some(version), Some(count)) = (number(header, 0), number(header, 4)) else { return false };
     let entries = Entries { index, version, hash };
-    // Several threads of git begin where this table says, and not where the entry before ends.
+    // Threads of git start at the offsets in this table, not where the previous entry ends.
     let tables = memchr::memmem::find_iter(index, b"IEOT").flat_map(|at| blocks(index, at));
     let mut blocks = [(12, count)].into_iter().chain(tables);
     blocks.any(|(start, count)| entries.lead_astray(start as usize, count).unwrap_or(false))
 }
 
-/// The files with further entries that an index names, by their hashes.
+/// The names of shared index files that an index refers to.
 pub(super) fn shared_indexes(index: &[u8], hash: usize) -> Vec<String> {
     let name = |at: usize| {
         let bytes = index.get(at + 8..at + 8 + hash)?;
@@ -33,7 +34,7 @@ pub(super) fn shared_indexes(index: &[u8], hash: usize) -> Vec<String> {
     memchr::memmem::find_iter(index, b"link").filter_map(name).take(MOST_SHARED).collect()
 }
 
-/// An index has one of them.
+/// An index has at most one.
 const MOST_SHARED: usize = 100;
 
 struct Entries<'a> {
@@ -43,7 +44,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// `None` where they cannot be read on: git takes none of them then.
+    /// `None` if an entry is malformed: git then rejects them all.
     fn lead_astray(&self, start: usize, count: u32) -> Option<bool> {
         let mut at = start;
         let mut name: Vec<u8> = Vec::new();
@@ -55,7 +56,7 @@ impl Entries<'_> {
         Some(is_astray)
     }
 
-    /// Reads the name of an entry, and says where the next one begins.
+    /// Reads the name of an entry, and returns the offset of the next one.
     fn read(&self, start: usize, name: &mut Vec<u8>) -> Option<usize> {
         let mut at = start.checked_add(STAT + self.hash)?;
         let flags = u16::from_be_bytes(self.index.get(at..at + 2)?.try_into().ok()?);
@@ -78,15 +79,18 @@ impl Entries<'_> {
         name.extend_from_slice(rest.get(..length)?);
         match self.version {
             4 => Some(at + length + 1),
-            // Filled up with one to eight bytes, so that the entry ends at a multiple of eight.
+            // Padded with one to eight NUL bytes to a multiple of eight.
             _ => Some(start + (at - start + length + 8) / 8 * 8),
         }
     }
 }
 
-/// Whether git's own check refuses a name.
+/// Whether git's own check refuses a name. One that is empty stands for a name in a shared index.
 fn is_refused(name: &[u8]) -> bool {
-    // Of a folder that stands for all in it, the name ends so.
+    if name.is_empty() {
+        return false;
+    }
+    // The entry of a sparse directory ends with a slash.
     let name = name.strip_suffix(b"/").unwrap_or(name);
     name.split(|byte| *byte == b'/').any(|part| {
         matches!(part, b"" | b"." | b"..")
@@ -94,7 +98,7 @@ fn is_refused(name: &[u8]) -> bool {
     })
 }
 
-/// Where blocks of entries begin, and how many each has.
+/// The offsets of blocks of entries, and their sizes.
 fn blocks(index: &[u8], at: usize) -> Vec<(u32, u32)> {
     let Some(table) = index.get(at + 4..) else { return Vec::new() };
     let size = number(table, 0).unwrap_or(0) as usize;
@@ -107,7 +111,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// A number of git's variable length, and where it ends.
+/// Decodes git's variable-length integer; returns it with the offset after it.
 fn variable(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let mut byte = *bytes.get(at)?;
     let mut value = usize::from(byte & 0x7f);
@@ -133,7 +137,7 @@ mod tests {
         assert!(git.status.success(), "{}", String::from_utf8_lossy(&git.stderr));
     }
 
-    /// Names of the same length, one of which is then exchanged.
+    /// Names of equal length, so that one can be patched.
     fn forged(version: &str, format: &str, name: &str, by: &str) -> (bool, bool) {
         let folder = tempfile::tempdir().unwrap();
         git(folder.path(), &["init", "-q", "--object-format", format]);

@@ -1,4 +1,5 @@
-//! Moving files and folders between open folders without following a link, within one file system and across.
+//! Moves files and folders between open folders without following links, on one file system and
+//! across.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,17 +13,17 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::beneath::{Look, TO_ENTER, TO_LIST, entries_of, open_beneath};
+use super::safe_files::{FileStat, TO_ENTER, TO_LIST, entries_of, open_inside};
 
-/// Bits of a mode that are kept; a copy is never setuid.
+/// Mode bits that are preserved; a copy is never setuid.
 pub(super) const PLAIN_MODE: u32 = 0o777;
 
-/// What is copied at most when something is moved across file systems. Protected things are far smaller.
+/// Limits of a copy across file systems. Protected files are far smaller.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 const MOST_FILES: usize = 5_000;
 const MOST_DEPTH: usize = 32;
 
-/// Renames, unless something is there already.
+/// Renames unless the target exists.
 pub(super) fn rename_free(
     from: impl AsFd,
     name: &OsStr,
@@ -37,14 +38,14 @@ pub(super) fn rename_free(
             renamed => return renamed,
         }
     }
-    match Look::at(&to, new_name) {
+    match FileStat::at(&to, new_name) {
         Err(Errno::NOENT) => renameat(from, name, to, new_name),
         Err(error) => Err(error),
         Ok(_) => Err(Errno::EXIST),
     }
 }
 
-/// Moves to where nothing is yet, across file systems by a copy.
+/// Moves to a path that does not exist yet, by copying across file systems.
 pub(super) fn relocate(
     from: &OwnedFd,
     name: &OsStr,
@@ -60,12 +61,13 @@ pub(super) fn relocate(
     }
 }
 
-/// Copies a file, a link, or a folder with all in it, to where nothing is yet. Half a copy is removed again.
+/// Copies a file, a link or a folder tree to a path that does not exist yet. A partial copy is
+/// removed.
 pub(super) fn copy(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new_name: &OsStr) -> io::Result<()> {
-    if Look::at(to, new_name).is_ok() {
+    if FileStat::at(to, new_name).is_ok() {
         return Err(Errno::EXIST.into());
     }
-    let mut copying = Copying { bytes: MOST_BYTES, files: MOST_FILES };
+    let mut copying = CopyBudget { bytes: MOST_BYTES, files: MOST_FILES };
     let copied = copying.copy(from, name, to, new_name, 0);
     if copied.is_err() {
         let _ = remove(to, new_name);
@@ -73,13 +75,13 @@ pub(super) fn copy(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new_name: &OsStr)
     copied
 }
 
-/// What may still be copied.
-struct Copying {
+/// The remaining limits of a copy.
+struct CopyBudget {
     bytes: u64,
     files: usize,
 }
 
-impl Copying {
+impl CopyBudget {
     fn copy(
         &mut self,
         from: &OwnedFd,
@@ -90,8 +92,8 @@ impl Copying {
     ) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         self.files = self.files.checked_sub(1).ok_or_else(too_large)?;
-        let look = Look::at(from, name)?;
-        match look.kind() {
+        let stat = FileStat::at(from, name)?;
+        match stat.kind() {
             FileType::RegularFile => self.copy_file(from, name, to, new_name),
             FileType::Symlink => {
                 let target = readlinkat(from, name, Vec::new())?;
@@ -101,14 +103,14 @@ impl Copying {
             FileType::Directory => {
                 mkdirat(to, new_name, Mode::RWXU)?;
                 let inner = openat(to, new_name, TO_ENTER, Mode::empty())?;
-                let folder = open_beneath(from, Path::new(name), TO_ENTER)?;
-                let entries = entries_of(open_beneath(from, Path::new(name), TO_LIST)?, self.files);
+                let folder = open_inside(from, Path::new(name), TO_ENTER)?;
+                let entries = entries_of(open_inside(from, Path::new(name), TO_LIST)?, self.files);
                 for entry in entries?.ok_or_else(too_large)? {
                     self.copy(&folder, &entry.name, &inner, &entry.name, depth + 1)?;
                 }
-                Ok(chmodat(&inner, ".", plain_mode(look.mode), AtFlags::empty())?)
+                Ok(chmodat(&inner, ".", plain_mode(stat.mode), AtFlags::empty())?)
             }
-            // Of a pipe or a socket nothing can be kept.
+            // Pipes and sockets have no content.
             _ => Ok(()),
         }
     }
@@ -123,7 +125,7 @@ impl Copying {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut source = File::from(openat(from, name, flags | OFlags::CLOEXEC, Mode::empty())?)
             .take(self.bytes + 1);
-        let mode = Look::of_open(source.get_ref())?.mode;
+        let mode = FileStat::of_open(source.get_ref())?.mode;
         let mut copy = create(to, new_name)?;
         let copied = io::copy(&mut source, &mut copy)?;
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
@@ -132,7 +134,7 @@ impl Copying {
     }
 }
 
-/// Writes a new file with a content and a mode.
+/// Writes a new file with the given content and mode.
 pub(super) fn write(to: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> io::Result<()> {
     let mut file = create(to, name)?;
     file.write_all(content)?;
@@ -150,7 +152,7 @@ pub(super) fn plain_mode(mode: u32) -> Mode {
     Mode::from_raw_mode((mode & PLAIN_MODE).try_into().unwrap_or_default())
 }
 
-/// Removes a file, a link, or a folder with all in it, up to the limits of a copy.
+/// Removes a file, a link or a folder tree, up to the limits of a copy.
 pub(super) fn remove(from: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     let mut files = 2 * MOST_FILES;
     remove_up_to(from, name, &mut files, 0)
@@ -167,8 +169,8 @@ fn remove_up_to(
         Err(Errno::ISDIR | Errno::PERM) if depth <= MOST_DEPTH => {}
         unlinked => return unlinked,
     }
-    let folder = open_beneath(from, Path::new(name), TO_ENTER)?;
-    let entries = entries_of(open_beneath(from, Path::new(name), TO_LIST)?, *files)?;
+    let folder = open_inside(from, Path::new(name), TO_ENTER)?;
+    let entries = entries_of(open_inside(from, Path::new(name), TO_LIST)?, *files)?;
     for entry in entries.ok_or(Errno::TOOBIG)? {
         remove_up_to(&folder, &entry.name, files, depth + 1)?;
     }

@@ -1,11 +1,11 @@
-//! The names of protected paths: what other programs, above all git, editors, shells and agents, run or believe later
-//! and outside the sandbox.
+//! The names of protected paths, which other programs (mainly git, editors, shells and agents)
+//! later run or trust outside the sandbox.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Component, Path};
 
-/// Files that shells run when they start, whatever folder they are in.
+/// Startup files of shells, protected in every folder.
 pub(crate) const START_UP: [&str; 19] = [
     ".bash_aliases",
     ".bash_login",
@@ -28,14 +28,18 @@ pub(crate) const START_UP: [&str; 19] = [
     "config.fish",
 ];
 
-/// Git's settings in the folder of a repository. `branches` and `remotes` are not here: they are mostly empty, and only
-/// what is in them counts.
-pub(crate) const OF_GIT: [&str; 6] =
-    ["hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes"];
+/// Settings in a git directory. `branches` and `remotes` are not listed: usually they are empty,
+/// and only their contents matter.
+pub(crate) const OF_GIT: [&str; 7] =
+    ["hooks", "config", "config.worktree", "commondir", "gitdir", "info/attributes", OF_LAZYGIT];
 
-/// What is protected at the top of every root, beside the start-up files of shells: what a program runs or believes as soon
-/// as a user starts it in that folder. Each name costs a look before and after every command, and a mount where it exists.
-pub(crate) const TOP: [&str; 91] = [
+/// In a git directory: lazygit runs the pager and the commands that it names.
+pub(super) const OF_LAZYGIT: &str = "lazygit.yml";
+
+/// Protected at the top of every root, in addition to the startup files of shells: what a program
+/// runs or trusts as soon as the user starts it in that folder. Each name costs a lookup before and
+/// after every command, and a mount if it exists.
+pub(crate) const TOP: [&str; 105] = [
     // Agents: instructions, and settings that name programs to run.
     ".agents",
     ".aider.conf.yml",
@@ -67,6 +71,7 @@ pub(crate) const TOP: [&str; 91] = [
     ".mcp.json",
     ".opencode",
     ".openhands",
+    ".pi",
     ".qwen",
     ".roo",
     ".roomodes",
@@ -100,30 +105,46 @@ pub(crate) const TOP: [&str; 91] = [
     ".lvimrc",
     ".nvim.lua",
     ".nvimrc",
+    ".theia",
+    ".vim/coc-settings.json",
     ".vimrc",
     ".vscode",
     ".zed",
-    // Shells, tool managers and build tools. A `.tool-versions` may say `path:DIR`, and asdf then runs what is in there.
-    ".cargo/config",
+    // Shells of languages: scripts that they run when they start.
+    ".Renviron",
     ".Rprofile",
+    ".ghci",
+    ".iex.exs",
+    ".irbrc",
+    ".ocamlinit",
+    ".octaverc",
+    ".pdbrc",
+    ".pryrc",
+    // Shells, tool managers and build tools. With `path:DIR` in `.tool-versions`, asdf runs what is
+    // in that folder.
+    ".cargo/config",
     ".cargo/config.toml",
     ".config/fish",
     ".config/mise",
     ".config/mise.local.toml",
     ".config/mise.toml",
-    ".ghci",
+    ".config/miserc.toml",
+    ".lazygit.yml",
+    // It says where git-lfs sends files.
+    ".lfsconfig",
     ".mise",
     ".mise.local.toml",
     ".mise.toml",
-    ".pdbrc",
+    ".miserc.toml",
     ".tool-versions",
+    ".yarnrc",
     ".yarnrc.yml",
     "mise.local.toml",
     "mise.toml",
     "mise/conf.d",
     "mise/config.local.toml",
     "mise/config.toml",
-    // Settings of repositories. The rest of `.hg` and `.jj` is data that commands have to write.
+    // Repository settings. The rest of `.hg` and `.jj` is data that commands need to write.
     ".gitmodules",
     ".hg/hgrc",
     ".hg/hgrc-not-shared",
@@ -133,13 +154,13 @@ pub(crate) const TOP: [&str; 91] = [
     ".sl/config",
 ];
 
-/// Ordinary data of git, in which a name says nothing.
+/// Ordinary data of git, in which names have no meaning.
 const DATA_OF_GIT: [&str; 3] = ["logs", "objects", "refs"];
 
-/// Whether a path, relative to a root and without links, is protected, as far as names tell.
+/// Whether a path, relative to a root and without links, is protected by its name.
 ///
-/// Repositories may lie in one another, so `.git` counts at any depth; a `.git` that is a file names the
-/// folder of a repository, and counts too.
+/// Repositories can be nested, so `.git` counts at any depth. A `.git` file names a git directory
+/// and counts as well.
 pub(crate) fn is_guarded(path: &Path) -> bool {
     let names = names_of(path);
     let Some(last) = names.last() else {
@@ -155,13 +176,13 @@ pub(crate) fn is_guarded(path: &Path) -> bool {
         || is_at_top(&names)
 }
 
-/// The same, also in a repository without a `.git`: whether a folder is one can only be seen by a look at it.
+/// The same, including repositories without a `.git`, which are only recognized by their contents.
 pub(crate) fn is_guarded_at(root: &Path, inside: &Path) -> bool {
     is_guarded(inside) || is_setting_at(root, inside)
 }
 
-/// Whether an absolute path is not protected by its name, but is now one of git's settings, or would make settings of
-/// what is around it. When it was written, that may have been otherwise.
+/// Whether an absolute path is not protected by its name, but now is one of git's settings, or
+/// would turn its surroundings into a repository. This may have changed since it was written.
 pub(crate) fn has_become_setting(path: &Path) -> bool {
     let root = Path::new("/");
     path.strip_prefix(root).is_ok_and(|inside| !is_guarded(inside) && is_setting_at(root, inside))
@@ -175,8 +196,8 @@ fn is_setting_at(root: &Path, inside: &Path) -> bool {
     })
 }
 
-/// Whether git takes a folder for a repository only when there is something at a path in it: then what is there already
-/// becomes settings.
+/// Whether writing a path would turn a folder into a repository, and thus existing files into
+/// settings.
 fn makes_repository(folder: &Path, names: &[String]) -> bool {
     let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
     let is_written = |name: &str| names.first().is_some_and(|first| first == name);
@@ -184,19 +205,30 @@ fn makes_repository(folder: &Path, names: &[String]) -> bool {
     !is_repository(folder) && will_be("HEAD") && (will_be("objects") || will_be("commondir"))
 }
 
-/// Whether a path, relative to the folder of a repository, is one of git's settings.
+/// Whether a path, relative to a git directory, is one of git's settings.
 fn is_setting(names: &[String]) -> bool {
     let Some((first, rest)) = names.split_first() else {
         return false;
     };
     match first.as_str() {
-        "hooks" | "commondir" | "gitdir" | "branches" | "remotes" => true,
+        "hooks" | "commondir" | "gitdir" | "branches" | "remotes" | OF_LAZYGIT => true,
         "info" => rest.first().is_some_and(|name| name == "attributes"),
-        // The name of a submodule may have slashes in it.
+        // Data, in which a forged name or number leads git or a prompt astray; only git writes it.
+        "index" | "merge_rr" => rest.is_empty(),
+        "rebase-merge" => is_one_of(rest, ["msgnum", "end"]),
+        "rebase-apply" => is_one_of(rest, ["next", "last"]),
+        // The name of a submodule may contain slashes.
         "modules" | "worktrees" => (0..rest.len()).any(|at| is_setting(&rest[at..])),
         name if DATA_OF_GIT.contains(&name) => false,
-        name => rest.is_empty() && name.starts_with("config"),
+        name => {
+            rest.is_empty()
+                && ["config", "sharedindex."].iter().any(|start| name.starts_with(start))
+        }
     }
+}
+
+fn is_one_of(rest: &[String], names: [&str; 2]) -> bool {
+    rest.first().is_some_and(|first| names.contains(&first.as_str()))
 }
 
 fn is_at_top(names: &[String]) -> bool {
@@ -207,7 +239,7 @@ fn is_at_top(names: &[String]) -> bool {
     })
 }
 
-/// Whether git takes a folder for a repository, a little more widely than git does.
+/// Whether git considers a folder a repository, slightly more lenient than git itself.
 fn is_repository(folder: &Path) -> bool {
     let has = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
     has("HEAD") && (has("objects") || has("commondir"))
@@ -221,7 +253,7 @@ fn names_of(path: &Path) -> Vec<String> {
     path.components().filter_map(name).collect()
 }
 
-/// A name as a file system may compare it that ignores case, and marks that are not seen.
+/// A name folded as by file systems that ignore case and invisible characters.
 pub(super) fn folded(name: &OsStr) -> String {
     let is_seen = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     name.to_string_lossy().chars().filter(is_seen).flat_map(char::to_lowercase).collect()
@@ -246,6 +278,13 @@ mod tests {
             ".git/gitdir",
             ".git/info/attributes",
             ".git/remotes/origin",
+            ".git/lazygit.yml",
+            ".git/index",
+            ".git/sharedindex.7790f60d",
+            ".git/MERGE_RR",
+            ".git/rebase-merge/msgnum",
+            ".git/rebase-apply/last",
+            "sub/.git/modules/a/index",
             ".git/modules/a/hooks/pre-push",
             ".git/modules/a/b/config",
             ".git/modules/refs/config",
@@ -341,6 +380,21 @@ mod tests {
             ".config/mise.toml",
             ".config/mise.local.toml",
             ".tool-versions",
+            ".miserc.toml",
+            ".config/miserc.toml",
+            ".lazygit.yml",
+            ".lfsconfig",
+            ".yarnrc",
+            ".yarnrc.yml",
+            ".irbrc",
+            ".iex.exs",
+            ".pryrc",
+            ".ocamlinit",
+            ".octaverc",
+            ".Renviron",
+            ".vim/coc-settings.json",
+            ".theia/tasks.json",
+            ".pi/extensions/a.ts",
             ".hg/hgrc",
             ".hg/hgrc-not-shared",
             ".hg/sharedpath",
@@ -372,7 +426,6 @@ mod tests {
             "config",
             ".git/info/exclude",
             ".git/HEAD",
-            ".git/index",
             ".git/refs/heads/hooks/config",
             ".git/logs/refs/heads/config",
             ".git/rebase-merge/done",

@@ -1,7 +1,7 @@
-//! The folder to which things are moved that a command was not allowed to make, and the way back.
+//! The quarantine: the folder that unapproved changes are moved to, and the way back.
 //!
-//! Each has a folder of its own there, named by its id: `record` says what it is, `content` is the thing, and `replaced`
-//! is what was in its place when it was put back.
+//! Each has its own folder there, named by its id: `record` describes it, `content` is the moved
+//! file, and `replaced` is what was in its place when it was put back.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,25 +15,25 @@ use rustix::fs::AtFlags;
 use rustix::fs::{CWD, Mode, OFlags, chmodat, mkdirat, openat, renameat, symlinkat, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::{Content, Look, Root, TO_ENTER, Version};
 use super::finding::Finding;
 use super::moving::{copy, plain_mode, relocate, remove, rename_free, write};
-use super::record::{Moved, Record, Restored};
+use super::record::{MoveOutcome, Record, RestoreOutcome};
+use super::safe_files::{Content, FileStat, Root, TO_ENTER, Version};
 use super::snapshot::{Role, Snapshot};
 use crate::place::{Links, open_folder};
 
-/// A record has a path, a reason and little else.
+/// A record consists of a path, a reason and little else.
 const LARGEST_RECORD: u64 = 64 * 1024;
-/// As many records are listed.
+/// The maximum number of records listed.
 const MOST_RECORDS: usize = 1_000;
-/// Ids that are tried; only another process at the same nanosecond takes one.
+/// How many ids are tried; a collision needs another process in the same nanosecond.
 const MOST_IDS: u32 = 1_000;
 
 /// Lists what is in the quarantine folder `from` and was not put back, oldest first, at most 1,000.
 ///
 /// # Errors
 ///
-/// If the folder cannot be listed. What is not a record is left out.
+/// If the folder cannot be listed. Invalid records are skipped.
 pub fn quarantined(from: &Path) -> io::Result<Vec<Record>> {
     if !from.try_exists()? {
         return Ok(Vec::new());
@@ -48,13 +48,13 @@ pub fn quarantined(from: &Path) -> io::Result<Vec<Record>> {
     Ok(records.take(MOST_RECORDS).collect())
 }
 
-/// Puts a thing back in its place after the user has approved it, by the id of its record, and returns its path. What
-/// is in its place now is moved into the quarantine. Guards of running commands have to
-/// [`accept`](super::Guard::accept) the path afterwards.
+/// Puts a file back in its place after the user has approved it, and returns its path. What is
+/// there now is moved into the quarantine. Guards of running commands must then
+/// [`accept`](super::Guard::accept) the path.
 ///
 /// # Errors
 ///
-/// If there is no such record, or the thing cannot be moved; then it stays where it is.
+/// If there is no such record, or the file cannot be moved; it stays where it is then.
 pub fn put_back(from: &Path, id: &str) -> io::Result<PathBuf> {
     let not_found = || io::Error::new(io::ErrorKind::NotFound, format!("no quarantined file {id}"));
     if !is_id(id) {
@@ -67,8 +67,7 @@ pub fn put_back(from: &Path, id: &str) -> io::Result<PathBuf> {
     Ok(record.finding.path)
 }
 
-/// Where the thing is now that was in the place of another one when that was put back, by the id of its record. `None` if
-/// there was none.
+/// The path of what was replaced when the file with this id was put back; `None` if nothing was.
 pub fn replaced(from: &Path, id: &str) -> Option<PathBuf> {
     let path = from.join(id).join("replaced");
     (is_id(id) && path.symlink_metadata().is_ok()).then_some(path)
@@ -89,14 +88,14 @@ struct Slot {
     folder: OwnedFd,
 }
 
-/// What is needed to put a previous version back in place.
+/// Restores earlier versions of paths.
 pub(super) struct Restore<'a> {
     pub(super) root: &'a Root,
     pub(super) good: &'a Snapshot,
 }
 
 impl Quarantine {
-    /// Opens it, and makes it first unless it is there. An error comes with what is to be moved there.
+    /// Opens the folder, creating it if needed. An error is reported for each file to be moved.
     pub(super) fn open(path: &Path) -> Quarantine {
         let open = || {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
@@ -109,7 +108,7 @@ impl Quarantine {
         self.folder.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 
-    /// Moves one thing in and restores what was there before. `None` if there is nothing left to do.
+    /// Moves a finding in and restores the earlier version. `None` if nothing is left to do.
     pub(super) fn take_in(&self, restore: &Restore<'_>, finding: &Finding) -> Option<Record> {
         let path = finding.path.strip_prefix(&restore.root.path).ok()?;
         if restore.is_good(path) {
@@ -118,26 +117,26 @@ impl Quarantine {
         let mut record = Record {
             id: String::new(),
             finding: finding.clone(),
-            moved: Moved::ToQuarantine,
-            restored: Restored::NoPrevious,
+            moved: MoveOutcome::ToQuarantine,
+            restored: RestoreOutcome::NoPrevious,
         };
         let slot = match self.new_slot() {
             Ok(slot) => slot,
-            // Without a place in the quarantine it gets another name, by which no program finds it.
+            // Without access to the quarantine it is renamed, so that no program finds it.
             Err(error) => {
                 let aside = format!(".quarantined-{}", new_id(0));
                 record.moved = set_aside(restore.root, path, &aside, error.to_string());
-                if matches!(record.moved, Moved::Aside(_)) {
+                if matches!(record.moved, MoveOutcome::Aside(_)) {
                     record.restored = restore.restore(path, &new_id(0));
                 }
                 return Some(record);
             }
         };
         record.id.clone_from(&slot.id);
-        // Written before and after, so that nothing is in quarantine without a record.
+        // The record is written before and after, so that nothing is quarantined without one.
         let _ = slot.write_record(&record);
         record.moved = slot.take_in(restore.root, path);
-        if !matches!(record.moved, Moved::Not(_)) {
+        if !matches!(record.moved, MoveOutcome::Not(_)) {
             record.restored = restore.restore(path, &slot.id);
         }
         if !record.can_be_put_back() {
@@ -146,7 +145,7 @@ impl Quarantine {
             return Some(record);
         }
         if let Err(error) = slot.write_record(&record) {
-            record.restored = Restored::Not(error.to_string());
+            record.restored = RestoreOutcome::Not(error.to_string());
         }
         Some(record)
     }
@@ -170,32 +169,33 @@ impl Quarantine {
     }
 }
 
-/// Named by the time, so that later ones sort behind earlier ones.
+/// Based on the time, so ids sort by age.
 fn new_id(number: u32) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}-{:09}", now.as_secs(), now.subsec_nanos().saturating_add(number))
 }
 
-/// Gives a thing another name where it is, which needs no space.
-fn set_aside(root: &Root, path: &Path, name: &str, error: String) -> Moved {
+/// Renames a file in place, which needs no disk space.
+fn set_aside(root: &Root, path: &Path, name: &str, error: String) -> MoveOutcome {
     let renamed = root.parent(path).and_then(|(parent, old)| {
         rename_free(&parent, old, &parent, OsStr::new(name)).map(|()| path.with_file_name(name))
     });
     match renamed {
-        Ok(path) => Moved::Aside(root.path.join(path)),
-        Err(Errno::NOENT) => Moved::Gone,
-        Err(_) => Moved::Not(error),
+        Ok(path) => MoveOutcome::Aside(root.path.join(path)),
+        Err(Errno::NOENT) => MoveOutcome::Gone,
+        Err(_) => MoveOutcome::Not(error),
     }
 }
 
 impl Slot {
-    /// Takes in a copy: whoever has the thing itself open, is in it, or knows it by another name, could still change it.
-    /// First it gets another name, by which no program finds it: that is done in one step, however large it is.
-    fn take_in(&self, root: &Root, path: &Path) -> Moved {
+    /// Takes in a copy, since processes that have the file open, are inside the folder, or know
+    /// another hard link could still change the original. The original is renamed first, so that no
+    /// program finds it: that is atomic whatever its size.
+    fn take_in(&self, root: &Root, path: &Path) -> MoveOutcome {
         let (parent, name) = match root.parent(path) {
             Ok(found) => found,
-            Err(Errno::NOENT) => return Moved::Gone,
-            Err(error) => return Moved::Not(error.to_string()),
+            Err(Errno::NOENT) => return MoveOutcome::Gone,
+            Err(error) => return MoveOutcome::Not(error.to_string()),
         };
         let aside = format!(".quarantined-{}", self.id);
         let aside = OsStr::new(&aside);
@@ -205,18 +205,18 @@ impl Slot {
         }
         let (folder, around) = match renamed {
             Ok(()) => (&root.folder, Path::new("")),
-            Err(Errno::NOENT) => return Moved::Gone,
+            Err(Errno::NOENT) => return MoveOutcome::Gone,
             Err(_) => match rename_free(&parent, name, &parent, aside) {
                 Ok(()) => (&parent, path.parent().unwrap_or(Path::new(""))),
-                Err(error) => return Moved::Not(error.to_string()),
+                Err(error) => return MoveOutcome::Not(error.to_string()),
             },
         };
         if copy(folder, aside, &self.folder, OsStr::new("content")).is_err() {
-            return Moved::Aside(root.path.join(around).join(aside));
+            return MoveOutcome::Aside(root.path.join(around).join(aside));
         }
-        // What is left of it is not found by any program.
+        // No program finds what may be left of it.
         let _ = remove(folder, aside);
-        Moved::ToQuarantine
+        MoveOutcome::ToQuarantine
     }
 
     fn put_back(&self, record: &Record) -> io::Result<()> {
@@ -233,9 +233,13 @@ impl Slot {
             Err(error) => return Err(error),
         };
         let moved = match &record.moved {
-            Moved::ToQuarantine => relocate(&self.folder, OsStr::new("content"), &parent, name),
-            Moved::Gone if record.can_be_put_back() => Ok(()),
-            Moved::Gone | Moved::Aside(_) | Moved::Not(_) => Err(io::ErrorKind::NotFound.into()),
+            MoveOutcome::ToQuarantine => {
+                relocate(&self.folder, OsStr::new("content"), &parent, name)
+            }
+            MoveOutcome::Gone if record.can_be_put_back() => Ok(()),
+            MoveOutcome::Gone | MoveOutcome::Aside(_) | MoveOutcome::Not(_) => {
+                Err(io::ErrorKind::NotFound.into())
+            }
         };
         if moved.is_err() && is_replaced {
             relocate(&self.folder, replaced, &parent, name)?;
@@ -259,7 +263,8 @@ impl Slot {
 }
 
 impl Restore<'_> {
-    /// Whether the path is as it should be, for instance since another guard has seen to it.
+    /// Whether the path is in its expected state, for example because another guard has restored
+    /// it.
     fn is_good(&self, path: &Path) -> bool {
         match (self.root.read(path), self.good.entries.get(path)) {
             (Ok(now), Some(good)) => !now.is_folder() && now.is_same(&good.version),
@@ -268,24 +273,24 @@ impl Restore<'_> {
         }
     }
 
-    /// Restores what was at a path and beneath it.
-    fn restore(&self, path: &Path, id: &str) -> Restored {
-        let mut restored = Restored::NoPrevious;
-        for (path, entry) in self.good.beneath(path) {
+    /// Restores what was at a path and inside it.
+    fn restore(&self, path: &Path, id: &str) -> RestoreOutcome {
+        let mut restored = RestoreOutcome::NoPrevious;
+        for (path, entry) in self.good.entries_under(path) {
             let is_repository = entry.role == Role::DotGit && entry.version.is_folder();
             let written = match is_repository {
                 true => Err(io::Error::other("its repository was moved or deleted")),
                 false => self.write(path, &entry.version, id),
             };
             match written {
-                Ok(()) => restored = Restored::Yes,
-                Err(error) => return Restored::Not(error.to_string()),
+                Ok(()) => restored = RestoreOutcome::Yes,
+                Err(error) => return RestoreOutcome::Not(error.to_string()),
             }
         }
         restored
     }
 
-    /// Replaces a file by one of the same content. Whether that was possible.
+    /// Replaces a file with a copy of itself. Returns whether that worked.
     pub(super) fn write_anew(&self, path: &Path, version: &Version) -> bool {
         self.write(path, version, &new_id(0)).is_ok()
     }
@@ -296,10 +301,10 @@ impl Restore<'_> {
         let new = format!(".restored-{id}");
         let new = OsStr::new(&new);
         let written = match &version.content {
-            Content::Bytes(bytes) => write(&parent, new, bytes, version.look.mode),
+            Content::Bytes(bytes) => write(&parent, new, bytes, version.stat.mode),
             Content::Link(target) => Ok(symlinkat(&target[..], &parent, new)?),
             Content::Folder => {
-                return match mkdirat(&parent, name, plain_mode(version.look.mode)) {
+                return match mkdirat(&parent, name, plain_mode(version.stat.mode)) {
                     Err(Errno::EXIST) => Ok(()),
                     made => Ok(made?),
                 };
@@ -314,7 +319,7 @@ impl Restore<'_> {
     }
 }
 
-/// Opens the folder that a path is in; folders that are missing are created.
+/// Opens the parent folder of a path, creating missing ones.
 fn create_parent(root: &Root, path: &Path) -> Result<OwnedFd, Errno> {
     let mut folder = openat(&root.folder, ".", TO_ENTER, Mode::empty())?;
     for name in path.parent().unwrap_or(Path::new("")) {
@@ -327,8 +332,8 @@ fn create_parent(root: &Root, path: &Path) -> Result<OwnedFd, Errno> {
     Ok(folder)
 }
 
-/// Nothing can be taken out of a folder that may not be written, which a command can see to.
+/// Makes a folder writable again: a command can prevent removing its entries.
 fn allow_writing(folder: &OwnedFd) -> Result<(), Errno> {
-    let mode = Look::of_open(folder)?.mode;
+    let mode = FileStat::of_open(folder)?.mode;
     chmodat(folder, ".", plain_mode(mode) | Mode::RWXU, AtFlags::empty())
 }

@@ -1,4 +1,4 @@
-//! What was done about a finding, as a sentence and as a file that another process can read.
+//! What was done about a finding, as a sentence and as a file for other processes.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -8,89 +8,91 @@ use super::finding::{Change, Finding};
 
 /// The first line of a record.
 const HEADER: &str = "ikigai quarantine 1";
-/// As much of a path or reason as a sentence shows.
+/// Longer paths and reasons are cut in sentences.
 const LONGEST_SHOWN: usize = 300;
 
-/// What was done about one [`Finding`]. Its [`Display`] is one sentence for the user and the agent.
+/// What was done about a [`Finding`]. Its [`Display`] is one sentence for the user and the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Names the record in its quarantine folder; later ones sort behind earlier ones. Empty if there is nothing to put
+    /// Identifies the record in its quarantine folder; ids sort by age. Empty if nothing can be put
     /// back.
     pub id: String,
-    /// What was found.
+    /// The finding.
     pub finding: Finding,
-    /// Where the found thing is now.
-    pub moved: Moved,
-    /// Whether the previous version is in place again.
-    pub restored: Restored,
+    /// Where the file is now.
+    pub moved: MoveOutcome,
+    /// Whether the earlier version was restored.
+    pub restored: RestoreOutcome,
 }
 
-/// Where a found thing is now.
+/// Where a quarantined file is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Moved {
+pub enum MoveOutcome {
     /// In the quarantine.
     ToQuarantine,
-    /// It could not be moved there, and has this absolute path now.
+    /// It could not be moved there and was renamed to this absolute path.
     Aside(PathBuf),
     /// It was gone already.
     Gone,
-    /// It is still where it was, for this reason.
+    /// It is still in place, for this reason.
     Not(String),
 }
 
-/// Whether the previous version is in place again.
+/// Whether the earlier version was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Restored {
-    /// It is.
+pub enum RestoreOutcome {
+    /// It was.
     Yes,
     /// There was none.
     NoPrevious,
-    /// It could not be, for this reason.
+    /// It could not be restored, for this reason.
     Not(String),
 }
 
 impl Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = shown(&self.finding.path.to_string_lossy());
-        let is_moved = matches!(self.moved, Moved::ToQuarantine | Moved::Aside(_));
+        let is_moved = matches!(self.moved, MoveOutcome::ToQuarantine | MoveOutcome::Aside(_));
         match &self.moved {
-            Moved::ToQuarantine => write!(f, "Moved {path} to quarantine {}", self.id)?,
-            Moved::Aside(to) => {
+            MoveOutcome::ToQuarantine => write!(f, "Moved {path} to quarantine {}", self.id)?,
+            MoveOutcome::Aside(to) => {
                 write!(f, "Renamed {path} to {}", shown(&to.to_string_lossy()))?;
             }
-            Moved::Gone => {}
-            Moved::Not(reason) => write!(f, "Could not quarantine {path} ({})", shown(reason))?,
+            MoveOutcome::Gone => {}
+            MoveOutcome::Not(reason) => {
+                write!(f, "Could not quarantine {path} ({})", shown(reason))?;
+            }
         }
         match (&self.restored, is_moved) {
-            (Restored::Yes, true) => f.write_str(" and restored its previous version")?,
-            (Restored::Yes, false) => write!(f, "Restored {path}")?,
-            (Restored::Not(reason), true) => {
+            (RestoreOutcome::Yes, true) => f.write_str(" and restored its previous version")?,
+            (RestoreOutcome::Yes, false) => write!(f, "Restored {path}")?,
+            (RestoreOutcome::Not(reason), true) => {
                 write!(f, ", but could not restore its previous version ({})", shown(reason))?;
             }
-            (Restored::Not(reason), false) if self.moved == Moved::Gone => {
+            (RestoreOutcome::Not(reason), false) if self.moved == MoveOutcome::Gone => {
                 write!(f, "Could not restore {path} ({})", shown(reason))?;
             }
-            (Restored::NoPrevious, false) if self.moved == Moved::Gone => {
+            (RestoreOutcome::NoPrevious, false) if self.moved == MoveOutcome::Gone => {
                 write!(f, "{path} is gone again")?;
             }
-            (Restored::NoPrevious | Restored::Not(_), _) => {}
+            (RestoreOutcome::NoPrevious | RestoreOutcome::Not(_), _) => {}
         }
         write!(f, ", because {}", shown(&self.finding.reason))
     }
 }
 
 impl Record {
-    /// What was deleted and restored can be deleted again. What has another name in the tree is left to the user: a
-    /// command may have changed it since.
+    /// A deletion that was reverted can be repeated. A renamed file in the tree is left to the
+    /// user: a command may have changed it since.
     pub(super) fn can_be_put_back(&self) -> bool {
         match self.moved {
-            Moved::ToQuarantine => true,
-            Moved::Gone => self.restored == Restored::Yes,
-            Moved::Aside(_) | Moved::Not(_) => false,
+            MoveOutcome::ToQuarantine => true,
+            MoveOutcome::Gone => self.restored == RestoreOutcome::Yes,
+            MoveOutcome::Aside(_) | MoveOutcome::Not(_) => false,
         }
     }
 
-    /// One line per field; values have neither spaces nor line ends.
+    /// One line per field; values contain neither spaces nor line ends.
     pub(super) fn encode(&self) -> String {
         let Finding { root, path, change, reason } = &self.finding;
         let change = match change {
@@ -99,15 +101,15 @@ impl Record {
             Change::Deleted => "deleted",
         };
         let (moved, moved_detail) = match &self.moved {
-            Moved::ToQuarantine => ("quarantine", escaped(b"")),
-            Moved::Aside(path) => ("aside", escaped_path(path)),
-            Moved::Gone => ("gone", escaped(b"")),
-            Moved::Not(reason) => ("not", escaped(reason.as_bytes())),
+            MoveOutcome::ToQuarantine => ("quarantine", escaped(b"")),
+            MoveOutcome::Aside(path) => ("aside", escaped_path(path)),
+            MoveOutcome::Gone => ("gone", escaped(b"")),
+            MoveOutcome::Not(reason) => ("not", escaped(reason.as_bytes())),
         };
         let (restored, restored_detail) = match &self.restored {
-            Restored::Yes => ("yes", escaped(b"")),
-            Restored::NoPrevious => ("none", escaped(b"")),
-            Restored::Not(reason) => ("not", escaped(reason.as_bytes())),
+            RestoreOutcome::Yes => ("yes", escaped(b"")),
+            RestoreOutcome::NoPrevious => ("none", escaped(b"")),
+            RestoreOutcome::Not(reason) => ("not", escaped(reason.as_bytes())),
         };
         format!(
             "{HEADER}\nroot {}\npath {}\nchange {change}\nreason {}\nmoved {moved} {moved_detail}\n\
@@ -134,16 +136,16 @@ impl Record {
         };
         let reason = unescaped_text(field("reason")?)?;
         let moved = match field("moved")?.split_once(' ')? {
-            ("quarantine", _) => Moved::ToQuarantine,
-            ("aside", path) => Moved::Aside(unescaped_path(path)?),
-            ("gone", _) => Moved::Gone,
-            ("not", reason) => Moved::Not(unescaped_text(reason)?),
+            ("quarantine", _) => MoveOutcome::ToQuarantine,
+            ("aside", path) => MoveOutcome::Aside(unescaped_path(path)?),
+            ("gone", _) => MoveOutcome::Gone,
+            ("not", reason) => MoveOutcome::Not(unescaped_text(reason)?),
             _ => return None,
         };
         let restored = match field("restored")?.split_once(' ')? {
-            ("yes", _) => Restored::Yes,
-            ("none", _) => Restored::NoPrevious,
-            ("not", reason) => Restored::Not(unescaped_text(reason)?),
+            ("yes", _) => RestoreOutcome::Yes,
+            ("none", _) => RestoreOutcome::NoPrevious,
+            ("not", reason) => RestoreOutcome::Not(unescaped_text(reason)?),
             _ => return None,
         };
         let finding = Finding { root, path, change, reason };
@@ -151,7 +153,7 @@ impl Record {
     }
 }
 
-/// A text from a hostile tree, made safe for a terminal and cut.
+/// Escapes a text from a hostile tree for the terminal, and cuts it.
 fn shown(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars() {
@@ -209,9 +211,9 @@ fn unescaped_path(text: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, Finding, Moved, Record, Restored};
+    use super::{Change, Finding, MoveOutcome, Record, RestoreOutcome};
 
-    fn record(path: &str, moved: Moved, restored: Restored) -> Record {
+    fn record(path: &str, moved: MoveOutcome, restored: RestoreOutcome) -> Record {
         let reason = "it sets a.b\u{202e}%\n".to_owned();
         let finding =
             Finding { root: "/r x".into(), path: path.into(), change: Change::Changed, reason };
@@ -222,12 +224,14 @@ mod tests {
     fn a_record_is_the_same_after_writing_and_reading() {
         let not = || "no, 100%\n".to_owned();
         for moved in [
-            Moved::ToQuarantine,
-            Moved::Aside("/r x/\u{1b}[1m".into()),
-            Moved::Gone,
-            Moved::Not(not()),
+            MoveOutcome::ToQuarantine,
+            MoveOutcome::Aside("/r x/\u{1b}[1m".into()),
+            MoveOutcome::Gone,
+            MoveOutcome::Not(not()),
         ] {
-            for restored in [Restored::Yes, Restored::NoPrevious, Restored::Not(not())] {
+            for restored in
+                [RestoreOutcome::Yes, RestoreOutcome::NoPrevious, RestoreOutcome::Not(not())]
+            {
                 let record = record("/r x/a\nb", moved.clone(), restored);
                 assert_eq!(Record::decode("1", &record.encode()), Some(record));
             }
@@ -239,24 +243,24 @@ mod tests {
     fn a_sentence_says_what_was_done_and_has_no_control_characters() {
         for (moved, restored, expected) in [
             (
-                Moved::ToQuarantine,
-                Restored::Yes,
+                MoveOutcome::ToQuarantine,
+                RestoreOutcome::Yes,
                 "Moved /r/\\u{1b}a to quarantine 1 and restored its previous version, because",
             ),
             (
-                Moved::ToQuarantine,
-                Restored::NoPrevious,
+                MoveOutcome::ToQuarantine,
+                RestoreOutcome::NoPrevious,
                 "Moved /r/\\u{1b}a to quarantine 1, because",
             ),
-            (Moved::Gone, Restored::Yes, "Restored /r/\\u{1b}a, because"),
+            (MoveOutcome::Gone, RestoreOutcome::Yes, "Restored /r/\\u{1b}a, because"),
             (
-                Moved::Not("busy".into()),
-                Restored::NoPrevious,
+                MoveOutcome::Not("busy".into()),
+                RestoreOutcome::NoPrevious,
                 "Could not quarantine /r/\\u{1b}a (busy), because",
             ),
             (
-                Moved::Aside("/r/b".into()),
-                Restored::Not("gone".into()),
+                MoveOutcome::Aside("/r/b".into()),
+                RestoreOutcome::Not("gone".into()),
                 "Renamed /r/\\u{1b}a to /r/b, but could not restore its previous version (gone), \
                  because",
             ),

@@ -1,4 +1,4 @@
-//! The protected paths beneath a root as they are at one moment.
+//! A snapshot of the protected paths of a root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -9,31 +9,34 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::beneath::{
-    Content, Root, TO_ENTER, TO_LIST, Version, entries_of, for_each_entry, is_absent, open_beneath,
+use super::folders::{WalkResult, is_shared_index};
+use super::names::{OF_LAZYGIT, START_UP, TOP};
+use super::safe_files::{
+    Content, FileStat, Root, TO_ENTER, TO_LIST, Version, entries_of, for_each_entry, is_absent,
+    open_inside,
 };
-use super::folders::Found;
-use super::names::{START_UP, TOP};
 
-/// A tree with more repositories is not a project. Each takes some 15 calls of the system.
+/// No project has more. Each costs some 15 system calls.
 const MOST_REPOSITORIES: usize = 10_000;
-/// All protected paths of a root; they take some 20 MB then.
+/// Protected paths of a root, which take some 20 MB.
 const MOST_ENTRIES: usize = 50_000;
-/// Files in one protected folder, such as `.vscode`. With more it is not checked.
+/// Files in one protected folder, such as `.vscode`. Larger folders are not checked.
 const MOST_IN_FOLDER: usize = 2_000;
-/// Deeper folders in a protected one are not checked.
+/// Deeper folders inside a protected one are not checked.
 const MOST_DEPTH: usize = 16;
-/// Contents of all protected files of a root.
+/// The contents of all protected files of a root.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
-/// Links in a folder of submodules. There should be none; those beyond are found when these are gone.
+/// Links in a folder of submodules. There should be none; the rest is found once these are gone.
 const MOST_LINKS: usize = 100;
+/// Indexes that others share, in a repository: git keeps those of two weeks.
+const MOST_SHARED: usize = 1_000;
 /// Reasons why a snapshot is incomplete.
 const MOST_REASONS: usize = 20;
 
 /// Why a path is protected, which decides what a command may do there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// At the top of a root, or in a folder there.
+    /// At the top of a root, or inside such a folder.
     Top,
     /// `config` and `config.worktree`.
     Config,
@@ -41,20 +44,22 @@ pub(super) enum Role {
     Hook,
     /// `info/attributes`.
     Attributes,
-    /// In `branches` or `remotes`, git's settings of old.
+    /// In `branches` or `remotes`, git's legacy settings.
     OldRemote,
     CommonDir,
     GitDir,
-    /// `index`; it is read only when it has changed.
+    /// Settings of another program in the folder of a repository.
+    OfProgram,
+    /// `index`; read only after a change.
     Index,
-    /// `MERGE_RR`: files that git reads when a merge is concluded.
+    /// `MERGE_RR`: files that git reads when it concludes a merge.
     Conflicts,
-    /// Where a rebase stands, which a prompt shows.
+    /// The progress of a rebase, which shell prompts display.
     Counter,
-    /// `.git` itself, whatever it is.
+    /// `.git` itself, of any type.
     DotGit,
-    /// A folder on the way to others that are protected: it must not become a link.
-    Passage,
+    /// A folder that leads to protected paths; it must not become a link.
+    Intermediate,
 }
 
 #[derive(Debug, Clone)]
@@ -68,15 +73,15 @@ pub(super) struct Entry {
 pub(super) struct Snapshot {
     pub(super) entries: BTreeMap<PathBuf, Entry>,
     pub(super) repositories: BTreeSet<PathBuf>,
-    /// Why not everything was looked at.
+    /// Why some paths were not read.
     pub(super) incomplete: Vec<String>,
     bytes: usize,
 }
 
 impl Snapshot {
-    /// Looks at all protected paths. Where there are too many repositories, those of `known` come first: no command can
-    /// hide the user's behind others.
-    pub(super) fn take(root: &Root, mut found: Found, known: &Snapshot) -> Snapshot {
+    /// Reads all protected paths. If there are too many repositories, those in `known` come first,
+    /// so that no command can hide the user's among others.
+    pub(super) fn take(root: &Root, mut found: WalkResult, known: &Snapshot) -> Snapshot {
         let mut snapshot = Snapshot { incomplete: found.incomplete, ..Snapshot::default() };
         for name in TOP.iter().chain(&START_UP) {
             snapshot.add_top(&root.folder, Path::new(""), name);
@@ -92,6 +97,9 @@ impl Snapshot {
         if repositories.next().is_some() {
             snapshot.note(format!("there are more than {MOST_REPOSITORIES} repositories"));
         }
+        for repository in &found.with_shared_index {
+            snapshot.add_shared_indexes(root, repository);
+        }
         for folder in found.with_git {
             snapshot.add(root, &folder.join(".git"), Role::DotGit);
         }
@@ -101,14 +109,14 @@ impl Snapshot {
         snapshot
     }
 
-    /// Looks at those that only count since a protected link leads to them.
+    /// Reads paths that are only protected because a protected link leads to them.
     pub(super) fn add_linked(&mut self, root: &Root, linked: &BTreeMap<PathBuf, Role>) {
         for (path, role) in linked {
             self.add(root, path, *role);
         }
     }
 
-    /// Takes over what another snapshot has at a path and beneath it, and the folders that the path is in.
+    /// Copies a path and its contents from another snapshot, and the folders that contain it.
     pub(super) fn copy_from(&mut self, other: &Snapshot, path: &Path) {
         for folder in path.ancestors().skip(1) {
             if let Some(entry) = other.entries.get(folder).filter(|entry| entry.version.is_folder())
@@ -117,19 +125,20 @@ impl Snapshot {
             }
         }
         self.entries.retain(|known, _| !known.starts_with(path));
-        let entries = other.beneath(path).map(|(path, entry)| (path.clone(), entry.clone()));
+        let entries = other.entries_under(path).map(|(path, entry)| (path.clone(), entry.clone()));
         self.entries.extend(entries);
         let repositories = other.repositories.iter().filter(|known| known.starts_with(path));
         self.repositories.extend(repositories.cloned());
     }
 
-    /// What protected links lead to inside the root, which is as good as protected: it is believed as much.
+    /// The targets of protected links inside the root. They are trusted just as much, so they are
+    /// protected as well.
     pub(super) fn linked(&self, root: &Root) -> BTreeMap<PathBuf, Role> {
         let target = |(path, entry): (&PathBuf, &Entry)| {
             let Content::Link(target) = &entry.version.content else { return None };
             let name = path.file_name()?;
             let role = match entry.role {
-                Role::Passage if name == "hooks" => Role::Hook,
+                Role::Intermediate if name == "hooks" => Role::Hook,
                 Role::Top | Role::Config | Role::Hook | Role::Attributes => entry.role,
                 _ => return None,
             };
@@ -142,8 +151,8 @@ impl Snapshot {
         self.entries.iter().filter_map(target).collect()
     }
 
-    /// The entries at a path and beneath it.
-    pub(super) fn beneath<'a>(
+    /// The entries at a path and inside it.
+    pub(super) fn entries_under<'a>(
         &'a self,
         path: &'a Path,
     ) -> impl Iterator<Item = (&'a PathBuf, &'a Entry)> {
@@ -151,10 +160,10 @@ impl Snapshot {
         from.take_while(move |(found, _)| found.starts_with(path))
     }
 
-    /// Adds what is at the rest of a path, and the folders on the way to it.
+    /// Adds what is at the rest of a path, and the folders that lead there.
     fn add_top(&mut self, folder: &OwnedFd, around: &Path, path: &str) {
         if let Some((name, rest)) = path.split_once('/') {
-            if let Some(inner) = self.add_at(folder, around, name, Role::Passage) {
+            if let Some(inner) = self.add_at(folder, around, name, Role::Intermediate) {
                 self.add_top(&inner, &around.join(name), rest);
             }
         } else if let Some(inner) = self.add_at(folder, around, path, Role::Top) {
@@ -162,7 +171,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether it was still there.
+    /// Returns whether the repository still exists.
     fn add_repository(&mut self, root: &Root, repository: &Path) -> bool {
         let folder = match root.folder(repository, TO_ENTER) {
             Ok(folder) => folder,
@@ -178,18 +187,19 @@ impl Snapshot {
             ("gitdir", Role::GitDir),
             ("MERGE_RR", Role::Conflicts),
             ("index", Role::Index),
-            ("modules", Role::Passage),
-            ("worktrees", Role::Passage),
+            (OF_LAZYGIT, Role::OfProgram),
+            ("modules", Role::Intermediate),
+            ("worktrees", Role::Intermediate),
         ] {
             self.add_at(&folder, repository, name, role);
         }
-        if let Some(info) = self.add_at(&folder, repository, "info", Role::Passage) {
+        if let Some(info) = self.add_at(&folder, repository, "info", Role::Intermediate) {
             self.add_at(&info, &repository.join("info"), "attributes", Role::Attributes);
         }
         for (name, counters) in
             [("rebase-merge", ["msgnum", "end"]), ("rebase-apply", ["next", "last"])]
         {
-            if let Some(rebase) = self.add_at(&folder, repository, name, Role::Passage) {
+            if let Some(rebase) = self.add_at(&folder, repository, name, Role::Intermediate) {
                 for counter in counters {
                     self.add_at(&rebase, &repository.join(name), counter, Role::Counter);
                 }
@@ -198,14 +208,37 @@ impl Snapshot {
         for (name, role) in
             [("hooks", Role::Hook), ("branches", Role::OldRemote), ("remotes", Role::OldRemote)]
         {
-            if let Some(inner) = self.add_at(&folder, repository, name, Role::Passage) {
+            if let Some(inner) = self.add_at(&folder, repository, name, Role::Intermediate) {
                 self.add_tree(&inner, &repository.join(name), role, 0);
             }
         }
         true
     }
 
-    /// A link in the place of a submodule's repository would lead git elsewhere.
+    /// What an index shares with others is a part of it: it has changed when that has.
+    fn add_shared_indexes(&mut self, root: &Root, repository: &Path) {
+        let Some(index) = self.entries.get_mut(&repository.join("index")) else { return };
+        let looked = root.folder(repository, TO_LIST).and_then(|folder| {
+            let mut names = Vec::new();
+            for_each_entry(folder, |name, _| {
+                if is_shared_index(name) && names.len() < MOST_SHARED {
+                    names.push(name.to_owned());
+                }
+            })?;
+            let folder = root.folder(repository, TO_ENTER)?;
+            for name in names {
+                let shared = FileStat::at(&folder, OsStr::from_bytes(&name))?;
+                index.version.stat.size = index.version.stat.size.wrapping_add(shared.size);
+                index.version.stat.changed = index.version.stat.changed.max(shared.changed);
+            }
+            Ok(())
+        });
+        if let Err(error) = looked {
+            self.note_error(repository, error);
+        }
+    }
+
+    /// A link in place of a submodule's repository would lead git elsewhere.
     fn add_links(&mut self, root: &Root, nest: &Path) {
         let mut links = Vec::new();
         let listed = root.folder(nest, TO_LIST).and_then(|folder| {
@@ -218,10 +251,10 @@ impl Snapshot {
         if let Err(error) = listed {
             self.note_error(nest, error);
         }
-        // Of some it is known already what they stand for.
+        // Some were already added with a specific role.
         links.retain(|link| !self.entries.contains_key(link));
         for link in links {
-            self.add(root, &link, Role::Passage);
+            self.add(root, &link, Role::Intermediate);
         }
     }
 
@@ -238,7 +271,7 @@ impl Snapshot {
         }
     }
 
-    /// Adds what is at a name, and opens it if it is a folder.
+    /// Adds an entry, and opens it if it is a folder.
     fn add_at(
         &mut self,
         folder: &OwnedFd,
@@ -249,7 +282,7 @@ impl Snapshot {
         let name = name.as_ref();
         let path = around.join(name);
         let read = match role {
-            Role::Index => Version::look(folder, name),
+            Role::Index => Version::stat(folder, name),
             _ => Version::read(folder, name),
         };
         let mut version = match read {
@@ -271,11 +304,11 @@ impl Snapshot {
         }
         let is_folder = version.content == Content::Folder;
         self.entries.insert(path, Entry { role, version });
-        is_folder.then(|| open_beneath(folder, Path::new(name), TO_ENTER).ok()).flatten()
+        is_folder.then(|| open_inside(folder, Path::new(name), TO_ENTER).ok()).flatten()
     }
 
     fn add_tree(&mut self, folder: &OwnedFd, path: &Path, role: Role, depth: usize) {
-        let listed = open_beneath(folder, Path::new(""), TO_LIST);
+        let listed = open_inside(folder, Path::new(""), TO_LIST);
         let listed = listed.and_then(|folder| entries_of(folder, MOST_IN_FOLDER));
         let entries = match listed {
             Ok(Some(entries)) if depth < MOST_DEPTH => entries,
@@ -318,8 +351,9 @@ impl Snapshot {
     }
 }
 
-/// Joins a path to a folder and resolves `..`, which may only stand in front: behind a name that is a link it would
-/// lead elsewhere. `None` for other paths, and for those that lead above the top of `folder`.
+/// Joins a path to a folder and resolves leading `..` components. After a name they could lead
+/// elsewhere, since that may be a link. `None` for such paths, and for those that leave the top of
+/// `folder`.
 pub(super) fn lexical(folder: &Path, path: &Path) -> Option<PathBuf> {
     let mut joined = folder.to_owned();
     let mut is_down = false;

@@ -10,11 +10,12 @@ use std::thread;
 use tempfile::TempDir;
 
 use super::{
-    Change, Finding, Guard, Moved, ProtectedPaths, Record, Restored, put_back, quarantined,
+    Change, Finding, Guard, MoveOutcome, ProtectedPaths, Record, RestoreOutcome, put_back,
+    quarantined,
 };
 
-/// A root with a repository `.git` and its worktree `linked`, a nested one `sub/.git`, and a bare one; and a quarantine
-/// beside the root.
+/// A root with a repository `.git` and its worktree `linked`, a nested one `sub/.git`, and a bare
+/// one; and a quarantine next to the root.
 struct World {
     folder: TempDir,
     root: PathBuf,
@@ -32,7 +33,7 @@ impl World {
         }
         let world = World { folder, root, quarantine, paths: ProtectedPaths::new() };
         world.sh("git init -q -b main . && git init -q -b main sub && git init -q --bare bare");
-        // What is no setting is not restored.
+        // Only settings are restored.
         world.sh("rm -f {.git,sub/.git,bare}/{hooks/*.sample,info/exclude}");
         world.sh("echo 1 > a && git add a && git commit -qm 1 && git worktree add -q linked");
         world.sh("cd sub && echo 1 > a && git add a && git commit -qm 1");
@@ -43,7 +44,7 @@ impl World {
         self.paths.guard(std::slice::from_ref(&self.root), &self.quarantine).unwrap()
     }
 
-    /// Runs a script in the root as an agent with a plain configuration of git.
+    /// Runs a script in the root as an agent with a plain git configuration.
     #[track_caller]
     #[expect(clippy::disallowed_methods, reason = "the real git is tried")]
     fn sh(&self, script: &str) {
@@ -76,7 +77,7 @@ fn paths(world: &World, findings: &[Finding]) -> Vec<String> {
     findings.iter().map(relative).map(|path| path.to_str().unwrap().to_owned()).collect()
 }
 
-/// Every file of a tree with its mode and content, and where links lead.
+/// Every file of a tree with its mode and content, and the targets of links.
 fn contents(path: &Path) -> Vec<(PathBuf, u32, String)> {
     let mut all = Vec::new();
     let mut left = vec![path.to_owned()];
@@ -153,6 +154,19 @@ fn what_git_or_others_would_run_or_believe_is_quarantined_and_restored() {
             ".git/config.worktree",
         ),
         ("printf '[core' > .git/config", ".git/config"),
+        (
+            "mkdir modules && git init -q --bare modules/x && git config -f modules/x/config core.worktree ../../.git/hooks",
+            "modules/x/config",
+        ),
+        (
+            "mkdir modules && git init -q --bare modules/x && git config -f modules/x/config core.worktree ../../.git/hooks && echo 'gitdir: ../../modules/x' > .git/hooks/.git",
+            "modules/x/config",
+        ),
+        (
+            "mkdir modules && git init -q --bare modules/x && git config -f modules/x/config core.worktree ../..",
+            "modules/x/config",
+        ),
+        ("echo 'git: {paging: {pager: ./x}}' > sub/.git/lazygit.yml", "sub/.git/lazygit.yml"),
         ("head -c 2000000 /dev/zero | tr '\\0' '\\n' >> .git/config", ".git/config"),
         ("mv .git/config c && ln -s ../c .git/config", ".git/config"),
         ("git init -q new && git -C new config core.fsmonitor ./x", "new/.git/config"),
@@ -207,7 +221,7 @@ fn what_git_or_others_would_run_or_believe_is_quarantined_and_restored() {
         assert_eq!(paths(&world, &found), [path], "{script}: {found:?}");
         let records = guard.quarantine(&found, &world.quarantine);
         assert_eq!(records.len(), 1, "{script}");
-        assert_eq!(records[0].moved, Moved::ToQuarantine, "{script}");
+        assert_eq!(records[0].moved, MoveOutcome::ToQuarantine, "{script}");
         assert_eq!(contents(&world.path(path)), before, "{script}");
         assert_eq!(guard.check().findings, [], "{script}");
         assert_eq!(quarantined(&world.quarantine).unwrap(), records, "{script}");
@@ -239,8 +253,8 @@ fn what_was_there_before_and_is_dangerous_stays_but_may_not_be_changed() {
     assert_eq!(paths(&world, &found), expected);
     let records = guard.quarantine(&found, &world.quarantine);
     let done: Vec<_> = records.iter().map(|record| (&record.moved, &record.restored)).collect();
-    let (moved, gone) = (&Moved::ToQuarantine, &Moved::Gone);
-    let (yes, none) = (&Restored::Yes, &Restored::NoPrevious);
+    let (moved, gone) = (&MoveOutcome::ToQuarantine, &MoveOutcome::Gone);
+    let (yes, none) = (&RestoreOutcome::Yes, &RestoreOutcome::NoPrevious);
     let expected =
         [(moved, yes), (moved, none), (gone, yes), (moved, yes), (moved, yes), (gone, yes)];
     assert_eq!(done, expected);
@@ -252,7 +266,7 @@ fn what_was_there_before_and_is_dangerous_stays_but_may_not_be_changed() {
         all.into_iter().filter(|(path, ..)| is_setting(path)).collect::<Vec<_>>()
     };
     let (mut before, mut after) = (settings(before), settings(contents(&world.root)));
-    // Git leaves the empty section of a branch behind, which is harmless and stays.
+    // Git leaves an empty section of a branch behind, which is harmless and stays.
     let is_config = |entry: &(PathBuf, u32, String)| entry.0 == world.path(".git/config");
     before.retain(|entry| !is_config(entry));
     after.retain(|entry| !is_config(entry));
@@ -268,7 +282,10 @@ fn a_repository_that_is_replaced_by_a_file_or_a_link_is_found() {
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".git"]);
     let records = guard.quarantine(&found, &world.quarantine);
-    assert_eq!(records[0].restored, Restored::Not("its repository was moved or deleted".into()));
+    assert_eq!(
+        records[0].restored,
+        RestoreOutcome::Not("its repository was moved or deleted".into())
+    );
     world.sh("mv g .git");
     assert_eq!(guard.check().findings, []);
     world.sh("mv sub \"$OUTSIDE/elsewhere\" && ln -s \"$OUTSIDE/elsewhere\" sub");
@@ -391,7 +408,7 @@ fn a_link_in_the_way_is_not_followed_when_something_is_moved_or_restored() {
     fs::rename(world.path(".vscode"), world.path("v")).unwrap();
     symlink(&outside, world.path(".vscode")).unwrap();
     let records = guard.quarantine(&found, &world.quarantine);
-    assert!(matches!(records[0].moved, Moved::Not(_)), "{records:?}");
+    assert!(matches!(records[0].moved, MoveOutcome::Not(_)), "{records:?}");
     assert_eq!(fs::read_to_string(outside.join("d/a")).unwrap(), "1\n");
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".vscode"]);
@@ -426,7 +443,7 @@ fn a_folder_that_changes_into_a_link_all_the_time_leads_nowhere() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    // The other thread itself may write through its link.
+    // The other thread may write through its own link.
     let _ = fs::remove_file(outside.join("d/b"));
     assert_eq!(contents(&outside), before);
     let found = guard.check().findings;
@@ -444,7 +461,7 @@ fn what_cannot_be_restored_is_reported_once() {
     let found = guard.check().findings;
     let records = guard.quarantine(&found, &world.quarantine);
     let reason = "it was not kept";
-    assert_eq!(records[0].restored, Restored::Not(reason.to_owned()));
+    assert_eq!(records[0].restored, RestoreOutcome::Not(reason.to_owned()));
     let sentence =
         format!("Could not restore {} ({reason}), because it was deleted", found[0].path.display());
     assert_eq!(records[0].to_string(), sentence);
@@ -459,7 +476,7 @@ fn what_is_in_a_folder_without_write_permission_is_moved() {
     world.sh("mkdir -p sub/.git/hooks && cd sub/.git/hooks && echo x > update && chmod +x update && chmod 500 .");
     let found = guard.check().findings;
     let records = guard.quarantine(&found, &world.quarantine);
-    assert_eq!(records[0].moved, Moved::ToQuarantine);
+    assert_eq!(records[0].moved, MoveOutcome::ToQuarantine);
     assert_eq!(guard.check().findings, []);
 }
 
@@ -480,11 +497,14 @@ fn a_quarantine_on_another_file_system_gets_a_copy_unless_that_is_too_large() {
     let records = guard.quarantine(&found, elsewhere.path());
     assert_eq!(guard.check().findings, []);
     if device(elsewhere.path()) != device(&world.root) {
-        let Moved::Aside(aside) = &records[0].moved else { panic!("{records:?}") };
+        let MoveOutcome::Aside(aside) = &records[0].moved else { panic!("{records:?}") };
         assert_eq!(records[0].id, "", "a command may have changed it before it is put back");
         fs::rename(aside, world.path(".cursor")).unwrap();
     }
-    assert!(records[1..].iter().all(|record| record.moved == Moved::ToQuarantine), "{records:?}");
+    assert!(
+        records[1..].iter().all(|record| record.moved == MoveOutcome::ToQuarantine),
+        "{records:?}"
+    );
     for record in quarantined(elsewhere.path()).unwrap() {
         let is_pipe = record.finding.path.ends_with(".idea");
         assert_eq!(put_back(elsewhere.path(), &record.id).is_ok(), !is_pipe, "{record}");
@@ -573,7 +593,7 @@ fn a_folder_that_a_command_closes_is_opened_and_checked() {
     assert_eq!(check.incomplete, [] as [String; 0]);
 }
 
-/// Root reads it all the same.
+/// Root can read it anyway.
 #[test]
 fn a_tree_whose_top_a_command_closes_is_opened_and_checked() {
     for mode in ["0311", "0600", "0200", "0000"] {
@@ -654,9 +674,42 @@ fn an_index_that_leads_out_of_the_tree_is_found() {
     world.sh("sed -i 's,XX/home,../home,' .git/index");
     let found = guard.check().findings;
     assert_eq!(paths(&world, &found), [".git/index"]);
-    assert!(found[0].reason.starts_with("it names files outside of the working tree"));
+    assert!(found[0].reason.starts_with("it names files outside the working tree"));
     guard.quarantine(&found, &world.quarantine);
     assert!(!world.path(".git/index").exists());
+}
+
+/// Git reads it together with the index that names it, which need not change.
+#[test]
+fn a_shared_index_that_leads_out_of_the_tree_is_found() {
+    let world = World::new();
+    world.sh("mkdir XX && touch XX/home && git add XX/home && git update-index --split-index");
+    let guard = world.guard();
+    world.sh(
+        "touch more && git add more && touch a && git status && git update-index --split-index",
+    );
+    assert_eq!(guard.check().findings, []);
+    drop(guard);
+    let guard = world.guard();
+    assert_eq!(guard.check().findings, []);
+    world.sh("sed -i 's,XX/home,../home,' .git/sharedindex.*");
+    assert_eq!(paths(&world, &guard.check().findings), [".git/index"]);
+}
+
+/// The working tree of a submodule is where its `.git` file is.
+#[test]
+fn a_submodule_keeps_its_working_tree() {
+    let world = World::new();
+    world.sh("cd sub && git submodule --quiet add \"$PWD\" inner && git commit -qm 2");
+    let guard = world.guard();
+    world.sh("git -C sub/.git/modules/inner config core.worktree \"$PWD/sub/inner\"");
+    assert_eq!(guard.check().findings, []);
+    for elsewhere in ["../../hooks", "../../../.git", "../../../../.git/hooks", "../../../.."] {
+        world.sh(&format!("git config -f sub/.git/modules/inner/config core.worktree {elsewhere}"));
+        let found = guard.check().findings;
+        assert_eq!(paths(&world, &found), ["sub/.git/modules/inner/config"], "{elsewhere}");
+        guard.quarantine(&found, &world.quarantine);
+    }
 }
 
 #[test]
@@ -672,7 +725,7 @@ fn the_state_of_a_merge_or_a_rebase_is_no_way_out() {
     assert_eq!(paths(&world, &found), [".git/MERGE_RR", ".git/rebase-merge/msgnum"]);
 }
 
-/// By another name a later command could change it, even where its path can only be read.
+/// Through another hard link, a later command could change it even if its path is read-only.
 #[test]
 fn a_protected_file_is_parted_from_a_second_name() {
     let world = World::new();
@@ -684,7 +737,7 @@ fn a_protected_file_is_parted_from_a_second_name() {
     let text = fs::read_to_string(world.path("sub/.git/config")).unwrap();
     assert!(!text.contains("evil"), "{text}");
     drop(guard);
-    // One that was there before is the user's.
+    // One that existed before is the user's.
     world.sh("rm keep && ln sub/.git/config keep");
     let guard = world.guard();
     world.sh("printf '[core]\\n\\tfsmonitor = evil\\n' >> keep");
@@ -692,7 +745,7 @@ fn a_protected_file_is_parted_from_a_second_name() {
     assert!(guard.has_other_names(&found[0]));
 }
 
-/// Who had it open, or knew another name of it, could change what the user is asked about.
+/// A process with the file open or another hard link could change what the user is asked about.
 #[test]
 fn what_is_in_quarantine_is_a_copy() {
     let world = World::new();
@@ -713,7 +766,7 @@ fn all_keys_that_need_approval_are_named() {
     assert!(reason.contains("core.excludesfile") && reason.contains("core.fsmonitor"), "{reason}");
 }
 
-/// The second guard has begun while the first one's command had changed it.
+/// The second guard starts after the first command has changed it.
 #[test]
 fn what_another_process_restores_is_not_replaced_by_what_its_command_had_put_there() {
     let world = World::new();
@@ -737,7 +790,7 @@ fn without_a_quarantine_a_thing_gets_another_name() {
     let found = guard.check().findings;
     fs::write(world.folder.path().join("file"), "").unwrap();
     let records = guard.quarantine(&found, &world.folder.path().join("file/quarantine"));
-    let Moved::Aside(aside) = &records[0].moved else { panic!("{records:?}") };
+    let MoveOutcome::Aside(aside) = &records[0].moved else { panic!("{records:?}") };
     assert!(aside.exists() && !world.path("AGENTS.md").exists());
     assert_eq!(guard.check().findings, []);
 }

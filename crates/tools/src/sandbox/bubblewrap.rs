@@ -1,4 +1,4 @@
-//! Enclosing a command by bubblewrap: the arguments that build its view of the machine.
+//! The bubblewrap sandbox: the arguments that make `bwrap` build a command's view of the machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,21 +9,20 @@ use std::path::Path;
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, Scope};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
-use super::places::{Cover, Opened, Place, Places};
+use super::access_map::{AccessMap, Cover, OpenRoots, PathAccess};
 use super::root::open_without_links;
-use super::{Kind, Root, Sandbox, guarded, seccomp, sockets};
+use super::{Kind, Root, Sandbox, read_only, seccomp, sockets};
 use crate::words::Variables;
 
-/// Looked for in these places only. In a folder of `PATH` that a command can write, the next `bwrap`
-/// could be the command's own.
+/// The only paths searched. A `bwrap` found in `PATH` could have been planted by a command.
 const PROGRAMS: [&str; 4] =
     ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
 
-/// Its own namespaces, no capabilities, and all of the system to be read.
+/// Separate namespaces, no capabilities, and the whole system readable.
 ///
-/// Not `--die-with-parent`: what a command leaves in the background may go on when `bwrap` has ended, and
-/// the watchdog ends it in time. Not `--new-session` either: it would lead out of the process group by which
-/// the watchdog does that, and the session has no terminal into which one could type.
+/// Not `--die-with-parent`: background processes may outlive `bwrap`; the watchdog ends them in
+/// time. Not `--new-session`: it would leave the process group by which the watchdog does that, and
+/// the session has no terminal whose input could be faked.
 const BASE: [&str; 15] = [
     "--unshare-user-try",
     "--unshare-pid",
@@ -44,82 +43,89 @@ const BASE: [&str; 15] = [
 
 /// A call of `bwrap`.
 #[derive(Debug)]
-pub(crate) struct Bubblewrap {
+pub(crate) struct BwrapCall {
     pub(crate) arguments: Vec<OsString>,
-    /// What the arguments name by number; to be open in `bwrap`.
+    /// File descriptors that the arguments refer to by number; they must stay open in `bwrap`.
     pub(crate) fds: Vec<OwnedFd>,
-    /// What has to stay covered as long as the command runs.
+    /// Paths that must stay covered while the command runs.
     pub(crate) covers: Vec<Cover>,
 }
 
-/// A command that is to be enclosed.
+/// A command to run under bubblewrap.
 #[derive(Debug)]
-pub(crate) struct Inside {
+pub(crate) struct SandboxedCommand {
     pub(crate) sandbox: Sandbox,
     pub(crate) directory: OsString,
-    /// Variables that `bwrap` gives to the command, and may not have itself. Those of the dynamic loader could
-    /// name a library in the working tree, and that would be run before there are any walls.
+    /// Variables that `bwrap` sets for the command but must not have itself. Those of the dynamic
+    /// loader could name a library in the working tree, which would then be loaded outside the
+    /// sandbox.
     pub(crate) loader: Variables,
-    pub(crate) loopback: Loopback,
+    pub(crate) namespace: NetworkNamespace,
     pub(crate) binds: Binds,
 }
 
-/// Where a command without a network gets its loopback from.
+/// Where a command without network access gets its loopback from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loopback {
-    /// The calling thread is in a network namespace that has no other interface.
-    Entered,
-    /// `bwrap` makes one for this command alone.
-    Own,
+pub(crate) enum NetworkNamespace {
+    /// The calling thread is in a network namespace that has nothing but a loopback.
+    Joined,
+    /// `bwrap` creates a namespace for this command alone.
+    New,
 }
 
-/// How `bwrap` is told what to mount.
+/// How mounts are passed to `bwrap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Binds {
-    /// By open files: what was checked is what is mounted.
+    /// As open file descriptors, so what was checked is what is mounted.
     ByDescriptor,
-    /// By paths, in versions before 0.10 without the later fix.
+    /// As paths, for versions before 0.10 without the backported option.
     ByPath,
 }
 
-/// Makes the call that leads to a command. It is to be followed by the command's words, and to be made by this
-/// thread, which is good for nothing else after that. What `bwrap` tells of the command goes to `report`.
-pub(crate) fn enclose(inside: &Inside, report: OwnedFd) -> io::Result<Bubblewrap> {
-    let Inside { sandbox, directory, loader, loopback, binds } = inside;
-    let mut view = View { arguments: BASE.map(OsString::from).into(), fds: Vec::new() };
-    view.arguments.push(directory.into());
-    match (sandbox.network, loopback) {
+/// Builds the call of `bwrap`, to be completed with the command's arguments. Must run on the thread
+/// that then starts it, and that thread must do nothing else afterwards. The status of `bwrap` goes
+/// to `report`.
+pub(crate) fn bwrap_call(sandboxed: &SandboxedCommand, report: OwnedFd) -> io::Result<BwrapCall> {
+    let SandboxedCommand { sandbox, directory, loader, namespace, binds } = sandboxed;
+    let mut call = BwrapCall {
+        arguments: BASE.map(OsString::from).into(),
+        fds: Vec::new(),
+        covers: Vec::new(),
+    };
+    call.arguments.push(directory.into());
+    match (sandbox.network, namespace) {
         (true, _) if sandbox.unix_sockets => close_abstract_sockets()?,
-        (true, _) | (false, Loopback::Entered) => {}
-        (false, Loopback::Own) => view.arguments.push("--unshare-net".into()),
+        (true, _) | (false, NetworkNamespace::Joined) => {}
+        (false, NetworkNamespace::New) => call.arguments.push("--unshare-net".into()),
     }
-    let (mut places, opened) = Places::of(sandbox)?;
+    let (mut access_map, opened) = AccessMap::of(sandbox)?;
     if sandbox.unix_sockets {
-        sockets::hide(&mut places)?;
+        sockets::hide(&mut access_map)?;
     }
     let is_protected = |root: &&Root| !sandbox.unprotected.iter().any(|path| path == root.path());
-    guarded::guard(&mut places, sandbox.write.iter().filter(is_protected));
-    places.pin_around();
-    let covers = places.covers(sandbox);
-    view.show(&places, opened, *binds)?;
-    // To root the settings of the kernel are files like any other, and some of them lead to a program that it runs.
-    view.add("--remount-ro", &["/proc"]);
+    read_only::protect(&mut access_map, sandbox.write.iter().filter(is_protected));
+    access_map.pin_parents();
+    call.covers = access_map.covers(sandbox);
+    call.show(&access_map, opened, *binds)?;
+    // For root, kernel settings are ordinary files, and some of them name a program for the kernel
+    // to run.
+    call.add("--remount-ro", &["/proc"]);
     for (name, value) in loader {
-        view.add("--setenv", &[name, value]);
+        call.add("--setenv", &[name, value]);
     }
-    view.add_fd("--seccomp", filter(sandbox)?, None);
-    view.add_fd("--json-status-fd", report, None);
-    view.arguments.push("--".into());
-    Ok(Bubblewrap { arguments: view.arguments, fds: view.fds, covers })
+    call.add_fd("--seccomp", filter(sandbox)?, None);
+    call.add_fd("--json-status-fd", report, None);
+    call.arguments.push("--".into());
+    Ok(call)
 }
 
-/// The file of `bwrap`.
+/// The path of `bwrap`.
 pub(crate) fn program() -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| Path::new(program).is_file())
 }
 
-/// Sockets without a path belong to the network. Where that is shared they are closed by a rule, as far as
-/// the kernel has it. A rule about nothing else does not keep `bwrap` from mounting.
+/// Abstract sockets belong to the network namespace. Where that is shared, landlock blocks them if
+/// the kernel can. A ruleset without any file rules does not keep `bwrap` from mounting.
 fn close_abstract_sockets() -> io::Result<()> {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -137,46 +143,46 @@ fn filter(sandbox: &Sandbox) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-struct View {
-    arguments: Vec<OsString>,
-    fds: Vec<OwnedFd>,
-}
-
-impl View {
-    fn show(&mut self, places: &Places, mut opened: Opened, binds: Binds) -> io::Result<()> {
+impl BwrapCall {
+    fn show(
+        &mut self,
+        access_map: &AccessMap,
+        mut opened: OpenRoots,
+        binds: Binds,
+    ) -> io::Result<()> {
         let mut covers = Vec::new();
-        for (path, place) in places.iter() {
-            match place {
-                Place::Write | Place::Read => {
-                    // What others swap for a link meanwhile is not followed.
+        for (path, access) in access_map.iter() {
+            match access {
+                PathAccess::Write | PathAccess::Read => {
+                    // Do not follow a link that was swapped in meanwhile.
                     let source =
                         opened.remove(path).map_or_else(|| open_without_links(path), Ok)?;
-                    self.bind(place, path, source, binds);
+                    self.bind(access, path, source, binds);
                 }
-                Place::Hidden if path.is_dir() => {
+                PathAccess::Hidden if path.is_dir() => {
                     self.add("--tmpfs", &[path]);
                     covers.push(path);
                 }
-                // An empty file, since programs that cannot read their settings often give up.
-                Place::Hidden if path.is_file() => {
+                // An empty file: many programs fail if they cannot read their settings.
+                PathAccess::Hidden if path.is_file() => {
                     let nothing =
                         open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
                     self.add_fd("--ro-bind-data", nothing, Some(path));
                 }
-                Place::Hidden => self.add("--ro-bind", &[Path::new("/dev/null"), path]),
+                PathAccess::Hidden => self.add("--ro-bind", &[Path::new("/dev/null"), path]),
             }
         }
-        // Last, since the mounts inside of them needed a place to be.
+        // Remounted last, since the mounts inside needed their mount points first.
         for path in covers {
             self.add("--remount-ro", &[path]);
         }
         Ok(())
     }
 
-    fn bind(&mut self, place: Place, path: &Path, source: OwnedFd, binds: Binds) {
-        let (by_path, by_descriptor) = match place {
-            Place::Write => ("--bind", "--bind-fd"),
-            Place::Read | Place::Hidden => ("--ro-bind", "--ro-bind-fd"),
+    fn bind(&mut self, access: PathAccess, path: &Path, source: OwnedFd, binds: Binds) {
+        let (by_path, by_descriptor) = match access {
+            PathAccess::Write => ("--bind", "--bind-fd"),
+            PathAccess::Read | PathAccess::Hidden => ("--ro-bind", "--ro-bind-fd"),
         };
         match binds {
             Binds::ByPath => self.add(by_path, &[path, path]),

@@ -1,4 +1,4 @@
-//! A line for the model when a command probably failed for want of something outside the sandbox.
+//! A hint for the model when the sandbox is the likely reason why a command failed.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ const SHARED_MEMORY: &str = r#"[ikigai sandbox: no shared memory and no semaphor
 const SECRETS: &str = r#"[ikigai sandbox: places of secrets cannot be read from here and may look empty; call bash with "sandbox": false to ask for it]"#;
 const SETTINGS: &str = r#"[ikigai sandbox: git's settings and hooks, .ikigai, AGENTS.md and start-up files cannot be changed from here; call bash with "sandbox": false to ask for it]"#;
 const PLACES: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written; call bash with "sandbox": false to ask for more]"#;
-/// Landlock refuses also what bubblewrap shows as empty.
+/// Landlock denies access where bubblewrap shows an empty folder.
 const PLACES_AND_SECRETS: &str = r#"[ikigai sandbox: only the working tree and $TMPDIR can be written, places of secrets cannot be read, nor the folders around them be listed; call bash with "sandbox": false to ask for more]"#;
 
-/// What programs say when a kind of socket is refused. With bubblewrap these are Unix sockets.
+/// Errors for a refused socket family. Under bubblewrap these are Unix sockets.
 const NO_FAMILY: [&str; 2] = ["ddress family not supported", "EAFNOSUPPORT"];
 
-/// What programs say when there is no network.
+/// Errors for a missing network.
 const NO_NETWORK: [&str; 17] = [
     "Could not resolve host",
     "could not resolve host",
@@ -44,51 +44,52 @@ const NO_NETWORK: [&str; 17] = [
     "No matching distribution found",
 ];
 
-/// What they say when nobody listens, which matters on localhost only: elsewhere it cannot be known from in here.
-const NOBODY_LISTENS: [&str; 2] = ["onnection refused", "ECONNREFUSED"];
+/// Errors when nothing is listening. They only count for localhost: whether a remote server listens
+/// cannot be known here.
+const NO_LISTENER: [&str; 2] = ["onnection refused", "ECONNREFUSED"];
 
-/// By which exit codes programs that were told to be quiet say either.
+/// Exit codes for the same errors from programs in quiet mode.
 const NO_NETWORK_QUIETLY: [(&str, i32); 4] = [("curl", 5), ("curl", 6), ("curl", 7), ("wget", 4)];
 
-const AT_HOME: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+const LOCALHOST_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Most programs say it with a capital, those in Go without.
+/// Most programs capitalize these, Go programs do not.
 const REFUSED: [&str; 5] =
     ["ead-only file system", "ermission denied", "peration not permitted", "EROFS", "EACCES"];
 
-/// What is named when memory that processes share is refused.
+/// Appear in the output when shared memory is refused.
 const SHARED: [&str; 4] = ["SemLock", "shared_memory", "/dev/shm", "shm_open"];
 
-/// What is said of a place that looks empty.
+/// Errors for a path that looks empty.
 const MISSING: [&str; 2] = ["No such file", "ENOENT"];
 
-/// What bash ends with when a file is not executable, as most are that nobody made so.
+/// The exit code of bash for a file that is not executable, usually because its mode was never set.
 const NOT_EXECUTABLE: i32 = 126;
 
-/// What is said of a part of the tree that is a mount of its own and can only be read.
-const FAST: [&str; 3] = ["Read-only file system", "Device or resource busy", "EBUSY"];
+/// Errors for a read-only mount inside the tree.
+const READ_ONLY_ERRORS: [&str; 3] = ["Read-only file system", "Device or resource busy", "EBUSY"];
 
-/// What is named in the same line when it is such a part (see `guarded.rs`).
-const GUARDED: [&str; 8] =
+/// Names on the same line that identify such a mount (see `read_only.rs`).
+const READ_ONLY_NAMES: [&str; 8] =
     [".git/", "'.git'", "config file", ".ikigai", "AGENTS.md", "rc:", "rc'", "profile"];
 
-/// How the home directory is named in a command.
+/// Ways to spell the home directory in a command.
 const HOME: [&str; 3] = ["~/", "$HOME/", "${HOME}/"];
 
-/// Commands that only look, and may print nothing where there is nothing to see.
+/// Commands that only inspect, and may print nothing if there is nothing to see.
 const LOOKING: [&str; 6] = ["ls", "cat", "find", "head", "tail", "test"];
 
-/// A command that has ended.
+/// A finished command.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended<'a> {
+pub(crate) struct EndedCommand<'a> {
     pub(crate) command: &'a str,
     pub(crate) exit_code: i32,
     pub(crate) output: &'a str,
 }
 
-/// The line to add to the output.
-pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: Ended<'_>) -> Option<&'static str> {
-    let Ended { command, exit_code, output } = ended;
+/// The line to append to the output.
+pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: EndedCommand<'_>) -> Option<&'static str> {
+    let EndedCommand { command, exit_code, output } = ended;
     if output.trim().is_empty() && is_look(command) && names_secret(sandbox, command) {
         return Some(SECRETS);
     }
@@ -103,7 +104,7 @@ pub(crate) fn hint(sandbox: &Sandbox, kind: Kind, ended: Ended<'_>) -> Option<&'
     {
         return Some(line);
     }
-    if output.lines().any(|line| says(line, &FAST) && says(line, &GUARDED)) {
+    if output.lines().any(|line| says(line, &READ_ONLY_ERRORS) && says(line, &READ_ONLY_NAMES)) {
         return Some(SETTINGS);
     }
     let is_refused = |line: &str| says(line, &REFUSED) || says(line, &MISSING);
@@ -126,18 +127,18 @@ fn sockets(sandbox: &Sandbox, kind: Kind, line: &str) -> Option<&'static str> {
     hint.filter(|_| says(line, &NO_FAMILY))
 }
 
-fn network(kind: Kind, ended: Ended<'_>) -> Option<&'static str> {
-    let Ended { command, exit_code, output } = ended;
-    let at_home = match kind {
+fn network(kind: Kind, ended: EndedCommand<'_>) -> Option<&'static str> {
+    let EndedCommand { command, exit_code, output } = ended;
+    let localhost = match kind {
         Kind::Bubblewrap => LOCALHOST,
         Kind::Landlock => NO_SOCKETS,
     };
     let quietly = |(name, code): &(&str, i32)| exit_code == *code && command.contains(name);
     if output.trim().is_empty() && NO_NETWORK_QUIETLY.iter().any(quietly) {
-        return Some(if says(command, &AT_HOME) { at_home } else { NETWORK });
+        return Some(if says(command, &LOCALHOST_NAMES) { localhost } else { NETWORK });
     }
-    output.lines().find_map(|line| match says(line, &AT_HOME) {
-        true => (says(line, &NO_NETWORK) || says(line, &NOBODY_LISTENS)).then_some(at_home),
+    output.lines().find_map(|line| match says(line, &LOCALHOST_NAMES) {
+        true => (says(line, &NO_NETWORK) || says(line, &NO_LISTENER)).then_some(localhost),
         false => says(line, &NO_NETWORK).then_some(NETWORK),
     })
 }
@@ -146,7 +147,7 @@ fn is_look(command: &str) -> bool {
     command.split_whitespace().next().is_some_and(|program| LOOKING.contains(&program))
 }
 
-/// Whether a text has the path of a hidden place in it, from the root or from the home directory.
+/// Whether a text contains the path of a hidden folder, absolute or relative to the home directory.
 fn names_secret(sandbox: &Sandbox, text: &str) -> bool {
     let Sandbox { write, read, hidden, .. } = sandbox;
     let home = home_of(hidden);
@@ -161,7 +162,7 @@ fn names(text: &str, home: Option<&Path>, place: &Path) -> bool {
     ways.chain([place.to_owned()]).any(|path| has_path(text, &path.to_string_lossy()))
 }
 
-/// Whether a path stands in a text, and is not only the beginning of another name.
+/// Whether a text contains a path that is not just the prefix of a longer name.
 fn has_path(text: &str, path: &str) -> bool {
     let goes_on = |rest: &str| {
         let next = rest.chars().next();
@@ -177,8 +178,8 @@ fn says(text: &str, words: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        Ended, Kind, LOCALHOST, NETWORK, NO_SOCKETS, NO_UNIX_SOCKETS, PLACES, PLACES_AND_SECRETS,
-        SECRETS, SETTINGS, SHARED_MEMORY, Sandbox, UNIX_SOCKETS, hint,
+        EndedCommand, Kind, LOCALHOST, NETWORK, NO_SOCKETS, NO_UNIX_SOCKETS, PLACES,
+        PLACES_AND_SECRETS, SECRETS, SETTINGS, SHARED_MEMORY, Sandbox, UNIX_SOCKETS, hint,
     };
     use crate::sandbox::{Identity, Root};
 
@@ -194,7 +195,7 @@ mod tests {
 
     #[track_caller]
     fn check(command: &str, exit_code: i32, output: &str, expected: Option<&str>) {
-        let ended = Ended { command, exit_code, output };
+        let ended = EndedCommand { command, exit_code, output };
         let line = hint(&sandbox(), Kind::Bubblewrap, ended);
         assert_eq!(line, expected, "{command}: {output:?}");
     }
@@ -230,7 +231,7 @@ mod tests {
     fn with_a_network_nothing_is_said_of_it() {
         let sandbox = Sandbox { network: true, ..Sandbox::default() };
         let said = |output: &str| {
-            hint(&sandbox, Kind::Bubblewrap, Ended { command: "make", exit_code: 1, output })
+            hint(&sandbox, Kind::Bubblewrap, EndedCommand { command: "make", exit_code: 1, output })
         };
         assert_eq!(said("curl: (6) Could not resolve host: example.org"), None);
         assert_eq!(said("Error: connect ECONNREFUSED 127.0.0.1:5432"), None);
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn with_landlock_there_is_no_localhost_and_more_is_refused() {
         let said = |output: &str| {
-            hint(&sandbox(), Kind::Landlock, Ended { command: "make", exit_code: 1, output })
+            hint(&sandbox(), Kind::Landlock, EndedCommand { command: "make", exit_code: 1, output })
         };
         assert_eq!(said("Error: connect ECONNREFUSED 127.0.0.1:5432"), Some(NO_SOCKETS));
         assert_eq!(said("ls: '/': Permission denied"), Some(PLACES_AND_SECRETS));
@@ -257,7 +258,7 @@ mod tests {
                 "dial unix /x: socket: address family not supported by protocol",
                 "Error: listen EAFNOSUPPORT /x",
             ] {
-                let ended = Ended { command: "make", exit_code: 1, output };
+                let ended = EndedCommand { command: "make", exit_code: 1, output };
                 assert_eq!(hint(&sandbox, kind, ended), expected, "{kind}: {output}");
             }
         };

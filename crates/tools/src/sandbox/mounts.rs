@@ -1,22 +1,22 @@
-//! Other names of a place: what is mounted a second time can be read by another path.
+//! Aliases of a path: what is mounted a second time is readable through another path.
 
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// A mount, as the system lists it.
+/// An entry of `mountinfo`.
 struct Mount {
     device: String,
-    /// What of the file system is mounted.
+    /// Which part of the file system is mounted.
     root: PathBuf,
-    /// Where.
+    /// The mount point.
     point: PathBuf,
 }
 
-/// The paths by which the same places, or parts of them, can be reached through other mounts.
+/// All paths by which the same files, or some of them, can be reached through other mounts.
 pub fn other_names(places: &[PathBuf]) -> Vec<PathBuf> {
-    // Only Linux has this list.
+    // Only Linux has this file.
     names_in(&fs::read("/proc/self/mountinfo").unwrap_or_default(), places)
 }
 
@@ -24,7 +24,7 @@ fn names_in(list: &[u8], places: &[PathBuf]) -> Vec<PathBuf> {
     let mounts: Vec<Mount> = list.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect();
     let mut names: Vec<PathBuf> = Vec::new();
     for place in places {
-        // Of several at one point the last one is seen.
+        // If several mounts share a mount point, the last one is visible.
         let around = mounts.iter().filter(|mount| place.starts_with(&mount.point));
         let Some(own) = around.max_by_key(|mount| mount.point.components().count()) else {
             continue;
@@ -40,7 +40,7 @@ fn names_in(list: &[u8], places: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 impl Mount {
-    /// `36 35 98:0 /root /point rw - ext4 …`
+    /// Parses `36 35 98:0 /root /point rw - ext4 …`.
     fn parse(line: &[u8]) -> Option<Mount> {
         let mut fields = line.split(|byte| *byte == b' ').skip(2);
         let device = String::from_utf8(fields.next()?.to_vec()).ok()?;
@@ -48,7 +48,8 @@ impl Mount {
         Some(Mount { device, root: path()?, point: path()? })
     }
 
-    /// By which path something in its file system can be reached through this mount, or a part of it.
+    /// The path by which a file of the mounted file system, or a part of it, can be reached through
+    /// this mount.
     fn name_of(&self, real: &Path) -> Option<PathBuf> {
         match real.strip_prefix(&self.root) {
             Ok(inside) if inside.as_os_str().is_empty() => Some(self.point.clone()),
@@ -58,7 +59,7 @@ impl Mount {
     }
 }
 
-/// Blanks and their like are written as three octal digits.
+/// Spaces and similar characters are escaped as three octal digits.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

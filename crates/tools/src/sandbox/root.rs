@@ -1,8 +1,9 @@
-//! A folder that commands may use, known by what it was when the session opened.
+//! A folder that commands may use, identified as of the start of the session.
 //!
-//! A path says nothing about tomorrow: a command that may write around a folder can put a link in its place, and
-//! the next command would be let into whatever that leads to. So a root is opened once. From then on it is the folder
-//! with this device and inode, and a path that leads to another one is an error.
+//! A path alone is not enough: a command that can write to the parent folder can replace the folder
+//! with a link, and the next command would get access to the link's target. So a root is opened
+//! once. From then on it means the folder with this device and inode, and any other folder at the
+//! path is an error.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,31 +14,33 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags};
 
-/// A folder, or a file, that was opened when the session opened.
+/// A folder or file, opened when the session started.
 #[derive(Debug, Clone)]
 pub struct Root {
     path: PathBuf,
     identity: Identity,
     is_folder: bool,
-    /// While it is open no other folder gets its inode. The watchdog has none: the program's keeps it for both.
+    /// Kept open so that the inode number cannot be reused. The watchdog has no copy and relies on
+    /// the main process.
     held: Option<Arc<OwnedFd>>,
 }
 
-/// What tells a folder from every other one of this machine.
+/// Identifies a folder on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// The device that it is on.
+    /// The device number.
     pub device: u64,
-    /// Its number there.
+    /// The inode number.
     pub inode: u64,
 }
 
-/// What a later process can tell a folder by. A part is `None` if it can change while the folder stays.
+/// Identifies a folder across processes. A part is `None` if it may change while the folder stays
+/// the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastingIdentity {
-    /// The device; comparable only until the machine is started again.
+    /// The device number; comparable only until the next reboot.
     pub device: Option<u64>,
-    /// The number on it.
+    /// The inode number.
     pub inode: Option<u64>,
 }
 
@@ -52,25 +55,27 @@ impl LastingIdentity {
     }
 }
 
-/// How long the numbers of a file system mean the same.
+/// How long the inode and device numbers of a file system stay valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Numbering {
-    /// As long as the folder is there, and until the machine is started again also the device.
+    /// The inode as long as the folder exists, the device until the next reboot.
     Lasting,
-    /// The same, but the device is another one after every mount: an automounter or the start of a container is enough.
+    /// The inode stays, but the device changes with every mount, as with an automounter or
+    /// container start.
     LastingOnDevice,
-    /// Files are numbered anew with every mount, or whenever the kernel has forgotten them.
+    /// Inodes change with every mount, or whenever the kernel evicts them.
     Passing,
 }
 
 impl Numbering {
-    /// By the numbers of linux/magic.h. What is not listed keeps its numbers on a disk or in memory.
+    /// By the constants in linux/magic.h. File systems not listed keep their numbers on disk or in
+    /// memory.
     #[cfg(target_os = "linux")]
     fn of_file_system(kind: u32) -> Numbering {
         match kind {
             // NFS, AFS, Ceph, overlayfs, eCryptfs.
             0x6969 | 0x5346_414f | 0x00c3_6400 | 0x794c_7630 | 0xf15f => Numbering::LastingOnDevice,
-            // FUSE (and virtiofs), 9P, SMB, the folders that VirtualBox shares, FAT, exFAT.
+            // FUSE (also virtiofs), 9P, SMB, VirtualBox shared folders, FAT, exFAT.
             0x6573_5546 | 0x0102_1997 | 0x517b | 0xff53_4d42 | 0xfe53_4d42 | 0x786f_4256
             | 0x4d44 | 0x2011_bab0 => Numbering::Passing,
             _ => Numbering::Lasting,
@@ -101,32 +106,32 @@ impl PartialEq for Root {
 impl Eq for Root {}
 
 impl Root {
-    /// Opens what `path` leads to, links followed.
+    /// Opens `path`, following links.
     ///
     /// # Errors
-    /// When it is not there, or cannot be opened.
+    /// If it does not exist or cannot be opened.
     pub fn open(path: &Path) -> io::Result<Root> {
         let path = path.canonicalize()?;
         let (held, identity, is_folder) = open_itself(&path)?;
         Ok(Root { path, identity, is_folder, held: Some(Arc::new(held)) })
     }
 
-    /// A root that was opened by another process, which keeps it open.
+    /// A root that another process has opened and keeps open.
     pub(crate) fn known(path: PathBuf, identity: Identity, is_folder: bool) -> Root {
         Root { path, identity, is_folder, held: None }
     }
 
-    /// Its path without links, as it was when it was opened.
+    /// The path without links, as of opening.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it is known by.
+    /// Its device and inode.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// What a later process can tell it by. Nothing tells a file: it may be replaced.
+    /// Its identity for later processes. A file has none, since it may be replaced.
     pub fn lasting_identity(&self) -> LastingIdentity {
         let held = self.held.as_ref().filter(|_| self.is_folder);
         let numbering = held.map_or(Numbering::Passing, |held| Numbering::of(held));
@@ -137,12 +142,13 @@ impl Root {
         self.is_folder
     }
 
-    /// Opens it once more, and makes sure that it is the same.
+    /// Opens it again and checks that it is the same.
     ///
-    /// A file may have been replaced: programs save their files that way. Only its path has to be the same then, and no link.
+    /// A file may have been replaced, as many programs do when saving. It only has to be at the
+    /// same path, and not a link.
     ///
     /// # Errors
-    /// When it was moved, replaced or removed.
+    /// If it was moved, replaced or removed.
     pub(crate) fn reopen(&self) -> io::Result<OwnedFd> {
         match open_itself(&self.path) {
             Ok((opened, identity, is_folder))
@@ -158,7 +164,7 @@ impl Root {
     }
 }
 
-/// What stands at a path without links, and whether that is a folder.
+/// Opens a path without following links, and returns whether it is a folder.
 fn open_itself(path: &Path) -> io::Result<(OwnedFd, Identity, bool)> {
     let opened = open_without_links(path)?;
     let found = File::from(opened.try_clone()?).metadata()?;
@@ -166,7 +172,7 @@ fn open_itself(path: &Path) -> io::Result<(OwnedFd, Identity, bool)> {
     Ok((opened, identity, found.is_dir()))
 }
 
-/// Opens a path only to name what is there. A link on the way is an error.
+/// Opens a path as a mere reference (`O_PATH`). Fails if any component is a link.
 pub(super) fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
     let found = fs::symlink_metadata(path)?;
     if found.is_symlink() {
@@ -177,7 +183,7 @@ pub(super) fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
         use rustix::fs::{ResolveFlags, openat2};
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-            // Older than Linux 5.6: then only the last name is known to be no link.
+            // Before Linux 5.6 only the last component is checked.
             Err(rustix::io::Errno::NOSYS) => {
                 Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?)
             }

@@ -1,10 +1,10 @@
-//! Which system calls a command may not make.
+//! The system calls that a command may not make.
 //!
-//! What is listed here is what everyday programs do without, and what either leads around the other walls
-//! or has a history of holes in the kernel. Everything else is allowed: a list of what is allowed would
-//! break programs with every new kernel.
+//! The list contains calls that ordinary programs do not need and that either bypass other parts of
+//! the sandbox or have a history of kernel vulnerabilities. All others are allowed: an allowlist
+//! would break programs with every new kernel.
 //!
-//! The calls of other architectures end the process; those of x32 are all refused.
+//! Calls of other architectures kill the process; those of x32 are all refused.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,17 +18,17 @@ use super::{Kind, Sandbox};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Steps of such a program.
+/// Opcodes of BPF programs.
 const LOAD_WORD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
-/// Where a filter sees the number of a call.
+/// The offset of the system call number in the filter's input.
 const NUMBER: u32 = 0;
 
-/// Calls that are refused with any arguments.
+/// Refused whatever the arguments are.
 const REFUSED: [i64; 36] = [
-    // New ground under the walls: namespaces and mounts.
+    // Namespaces and mounts, which could replace the sandbox.
     libc::SYS_setns,
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -41,13 +41,13 @@ const REFUSED: [i64; 36] = [
     libc::SYS_fsmount,
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
-    // A file by its number instead of its path.
+    // Opens a file by handle instead of path.
     libc::SYS_open_by_handle_at,
-    // Keys of the session.
+    // The session's keyring.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Wide doors into the kernel.
+    // Large attack surface in the kernel.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -57,7 +57,7 @@ const REFUSED: [i64; 36] = [
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_syslog,
-    // The machine as a whole.
+    // Affects the whole machine.
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
@@ -71,11 +71,20 @@ const REFUSED: [i64; 36] = [
     libc::SYS_pidfd_getfd,
 ];
 
-/// Refused where other processes of the user are in sight.
+/// Refused where other processes of the user are visible.
 const TRACING: [i64; 4] =
     [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_kcmp];
 
-/// Memory, semaphores and queues that processes share by a number or a name. Refused where they are those of all processes.
+/// The first process in a sandbox is of bubblewrap. The watchdog believes that it does nothing but wait for others, and that
+/// it stays in its group, so no command may take it over. What else is in sight is the command's own: debuggers and leak
+/// checkers trace that.
+const FIRST_PROCESS: u64 = 1;
+/// Calls that trace a process or write its memory, and the index of the argument that has its number.
+const TRACING_BY_NUMBER: [(i64, u8); 3] =
+    [(libc::SYS_ptrace, 1), (libc::SYS_process_vm_readv, 0), (libc::SYS_process_vm_writev, 0)];
+
+/// Shared memory, semaphores and message queues, addressed by number or name. Refused where they
+/// are shared with processes outside.
 const SHARED: [i64; 14] = [
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
@@ -93,8 +102,8 @@ const SHARED: [i64; 14] = [
     libc::SYS_msgctl,
 ];
 
-/// As if the kernel were older: programs have another way then. The flags of `clone3` and the mode of `openat2` lie in
-/// memory, where a filter cannot look.
+/// Fail as on an older kernel, so that programs fall back. The flags of `clone3` and the mode of
+/// `openat2` are in memory, which a filter cannot read.
 const UNKNOWN: [i64; 5] = [
     libc::SYS_clone3,
     libc::SYS_openat2,
@@ -103,19 +112,20 @@ const UNKNOWN: [i64; 5] = [
     libc::SYS_io_uring_register,
 ];
 
-/// Typing into a terminal, and into a console. The type of libc's constants differs between its kinds.
+/// Injecting terminal input, and console control. The types of libc's constants differ between C
+/// libraries.
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541C;
 
-/// Making, snapshotting, removing and changing subvolumes of btrfs, by type and number. Landlock knows nothing of them,
-/// and what is in one that can only be read cannot be moved away.
+/// Creating, snapshotting, deleting and changing btrfs subvolumes, by ioctl type and number.
+/// Landlock ignores them, and the contents of a read-only subvolume cannot be moved away.
 const SUBVOLUMES: [u64; 8] = [0x9401, 0x940e, 0x940f, 0x9417, 0x9418, 0x941a, 0x943f, 0x9425];
 
-/// The same number on every architecture; the crate does not know it on all of them.
+/// The same on every architecture; the crate lacks it on some.
 const FCHMODAT2: i64 = 452;
 
-/// Calls that set the mode of a file: the index of the argument that has it, and for those that also open what is there,
-/// of the one that says whether they make the file.
+/// Calls that set a file's mode: the index of the mode argument, and for calls that may also open
+/// an existing file, the index of the flags.
 #[cfg(target_arch = "x86_64")]
 const MODES: [(i64, u8, Option<u8>); 9] = [
     (libc::SYS_chmod, 1, None),
@@ -137,7 +147,7 @@ const MODES: [(i64, u8, Option<u8>); 5] = [
     (libc::SYS_mknodat, 2, None),
 ];
 
-/// Which sockets a command can make.
+/// Which sockets a command can create.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sockets {
     network: bool,
@@ -150,14 +160,14 @@ impl Sockets {
     }
 }
 
-/// The program that the kernel runs at every call.
+/// The BPF program that the kernel runs on every system call.
 pub(super) fn filter(kind: Kind, sockets: Sockets) -> io::Result<BpfProgram> {
     let mut whole = without_x32();
     let by_arguments =
         [(libc::EPERM, by_arguments(kind)?), (libc::EAFNOSUPPORT, by_family(kind, sockets)?)];
     for (error, rules) in by_arguments {
         whole.extend(part(error, rules)?);
-        // Behind the last call of a part comes one step that allows: the next part takes its place.
+        // Each part ends with one instruction that allows the call; the next part replaces it.
         whole.pop();
     }
     let of_all = match kind {
@@ -170,8 +180,8 @@ pub(super) fn filter(kind: Kind, sockets: Sockets) -> io::Result<BpfProgram> {
     Ok(whole)
 }
 
-/// Refuses up to 256 calls, whatever their arguments are. One step for each: the kernel goes through all of them for
-/// every number there is before it takes a filter.
+/// Refuses up to 256 calls whatever their arguments are, with one instruction per call: before
+/// accepting a filter, the kernel walks all of it for every system call number.
 fn refuse(error: i32, calls: &[i64]) -> BpfProgram {
     let mut program = vec![step(LOAD_WORD, 0, 0, NUMBER)];
     let calls = calls.iter().enumerate().rev();
@@ -190,12 +200,19 @@ fn part(error: i32, rules: Rules) -> io::Result<BpfProgram> {
     filter.and_then(BpfProgram::try_from).map_err(io::Error::other)
 }
 
-/// Calls that are refused with some arguments.
+/// Refused depending on the arguments.
 fn by_arguments(kind: Kind) -> io::Result<Rules> {
     let mut rules = Rules::new();
-    if kind == Kind::Landlock {
-        // The limits of others; zero is the process itself.
-        rules.insert(libc::SYS_prlimit64, vec![all([(0, SeccompCmpOp::Ne, 0)])?]);
+    match kind {
+        Kind::Bubblewrap => {
+            for (call, process) in TRACING_BY_NUMBER {
+                rules.insert(call, vec![all([(process, SeccompCmpOp::Eq, FIRST_PROCESS)])?]);
+            }
+        }
+        Kind::Landlock => {
+            // The limits of other processes; zero means the caller.
+            rules.insert(libc::SYS_prlimit64, vec![all([(0, SeccompCmpOp::Ne, 0)])?]);
+        }
     }
     let new_user = libc::CLONE_NEWUSER as u64;
     for call in [libc::SYS_clone, libc::SYS_unshare] {
@@ -211,14 +228,14 @@ fn by_arguments(kind: Kind) -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// A file that runs as its owner, or as its group, would give a command's rights to whoever runs it later.
+/// A setuid or setgid file would pass on the command's rights to anyone who runs it later.
 fn setting_user(mode: u8, flags: Option<u8>) -> io::Result<Vec<SeccompRule>> {
     let has = |index, bit: libc::c_int| {
         let bit = u64::from(bit.cast_unsigned());
         (index, SeccompCmpOp::MaskedEq(bit), bit)
     };
     let bits = [libc::S_ISUID, libc::S_ISGID].map(u32::cast_signed);
-    // Without these a call that opens takes no mode, and what stands in its place may be anything.
+    // Without these flags the call takes no mode, and the argument may hold anything.
     let making = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
     let rules = bits.into_iter().flat_map(|bit| match flags {
         None => vec![all([has(mode, bit)])],
@@ -227,9 +244,10 @@ fn setting_user(mode: u8, flags: Option<u8>) -> io::Result<Vec<SeccompRule>> {
     rules.collect()
 }
 
-/// A filter cannot see to whom a Unix socket connects. So there are none, only pairs that are connected from the start,
-/// and none of those that can send to an address. Bubblewrap gives a loopback that nobody else is on; without it there
-/// are no sockets at all. Families that know no namespaces, or that hardly anybody needs, are refused everywhere.
+/// A filter cannot see where a Unix socket connects to. So only connected pairs are allowed, and of
+/// types that cannot send to an address. Bubblewrap provides a private loopback; without it there
+/// are no sockets at all. Families that ignore namespaces, or are rarely needed, are always
+/// refused.
 fn by_family(kind: Kind, sockets: Sockets) -> io::Result<Rules> {
     let mut families = Vec::new();
     if kind == Kind::Bubblewrap || sockets.network {
@@ -254,19 +272,19 @@ fn by_family(kind: Kind, sockets: Sockets) -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// A rule that holds when all comparisons of an argument, by its index, hold.
+/// A rule that matches if all comparisons of arguments (by index) hold.
 fn all(comparisons: impl IntoIterator<Item = (u8, SeccompCmpOp, u64)>) -> io::Result<SeccompRule> {
     let conditions = comparisons.into_iter().map(|(index, comparison, value)| {
-        // The kernel takes these arguments as 32 bits; what stands above them must not matter.
+        // The kernel reads these arguments as 32 bits, so the upper half must not matter.
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, comparison, value)
     });
     let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
     SeccompRule::new(conditions).map_err(io::Error::other)
 }
 
-/// Refuses all calls of x32, the other numbers by which a program of x86-64 can make the same calls: hardly
-/// any system has programs of that kind. Rules for each of them would make the filter twice as long, and
-/// the kernel goes through all of it for every number there is before it takes it.
+/// Refuses all calls of x32, an alternative numbering of x86-64 system calls that hardly any system
+/// uses. Separate rules for them would double the filter, and the kernel walks all of it for every
+/// system call number before accepting it.
 fn without_x32() -> BpfProgram {
     const X32: u32 = 0x4000_0000;
     if !cfg!(target_arch = "x86_64") {
@@ -280,12 +298,12 @@ fn without_x32() -> BpfProgram {
     ]
 }
 
-/// A comparison goes on behind `jt` more steps when it holds, else behind `jf`.
+/// A comparison skips `jt` instructions if it holds, and `jf` otherwise.
 fn step(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// As `bwrap` takes it.
+/// The encoding that `bwrap` expects.
 pub(super) fn bytes(program: &BpfProgram) -> Vec<u8> {
     let instruction = |step: &sock_filter| {
         let [code, number] = [step.code.to_ne_bytes().to_vec(), step.k.to_ne_bytes().to_vec()];
@@ -302,7 +320,7 @@ mod tests {
 
     const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
 
-    /// What the filter makes of a call on this machine, as the kernel would run it.
+    /// The filter's verdict on a call, computed as the kernel would.
     fn verdict(program: &[sock_filter], call: i64, arguments: [u64; 4]) -> u32 {
         let architecture: u32 =
             if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
@@ -349,7 +367,9 @@ mod tests {
                     libc::SYS_socketpair => libc::AF_UNIX,
                     _ => 0,
                 };
-                let found = verdict(&program, call, [family as u64, 1, 0, 0]);
+                // Not the first process.
+                let second = if call == libc::SYS_ptrace { 2 } else { 1 };
+                let found = verdict(&program, call, [family as u64, second, 0, 0]);
                 assert_eq!(found, expected, "{kind}, call {call}");
             }
         }
@@ -360,6 +380,18 @@ mod tests {
         let program = filter(kind, Sockets { network: false, unix }).unwrap();
         let expected = expected.map_or(ALLOWED, refused_with);
         assert_eq!(verdict(&program, call, arguments), expected, "{kind} {call} {arguments:?}");
+    }
+
+    #[test]
+    fn only_the_first_process_in_bubblewrap_is_not_traced() {
+        for (process, expected) in
+            [(1, Some(libc::EPERM)), (1 | 1 << 32, Some(libc::EPERM)), (2, None)]
+        {
+            let check = |call, arguments| check(Kind::Bubblewrap, false, call, arguments, expected);
+            check(libc::SYS_ptrace, [16, process, 0, 0]);
+            check(libc::SYS_process_vm_readv, [process, 0, 0, 0]);
+            check(libc::SYS_process_vm_writev, [process, 0, 0, 0]);
+        }
     }
 
     #[test]
@@ -375,7 +407,7 @@ mod tests {
         check(libc::SYS_ioctl, [0, super::TIOCSTI | above], refused);
         check(libc::SYS_ioctl, [0, super::TIOCLINUX], refused);
         check(libc::SYS_ioctl, [0, 0x5000_9417 | above], refused);
-        // A copy that shares its blocks.
+        // A copy that shares blocks (reflink).
         check(libc::SYS_ioctl, [0, 0x4004_9409], None);
         check(libc::SYS_prlimit64, [7, 0], refused);
         check(libc::SYS_unshare, [0x2_0000, 0], None);

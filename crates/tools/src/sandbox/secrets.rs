@@ -1,10 +1,10 @@
-//! Where people keep secrets.
+//! Where users keep secrets.
 
 use std::path::{Path, PathBuf};
 
-/// Relative to the home directory; the first one is what that is known by.
+/// Relative to the home directory. `home_of` finds that by the first entry.
 const SECRETS: [&str; 125] = [
-    // Keys, and the passwords of programs.
+    // Keys and passwords.
     ".ssh",
     ".gnupg",
     ".password-store",
@@ -34,7 +34,7 @@ const SECRETS: [&str; 125] = [
     ".config/op",
     ".config/sops/age",
     ".vault-token",
-    // Logins of package managers; what they have downloaded can be read.
+    // Credentials of package managers; their downloads stay readable.
     ".npmrc",
     ".pypirc",
     ".config/pypoetry/auth.toml",
@@ -74,7 +74,7 @@ const SECRETS: [&str; 125] = [
     ".databricks/token-cache.json",
     ".kaggle",
     ".config/kaggle",
-    // Logins of other agents and of models.
+    // Credentials of other agents and models.
     ".claude.json",
     ".claude/.credentials.json",
     ".codex/auth.json",
@@ -98,8 +98,8 @@ const SECRETS: [&str; 125] = [
     ".huggingface",
     ".cache/huggingface/token",
     ".cache/huggingface/stored_tokens",
-    // What people typed and wrote. Histories of shells and consoles keep the passwords and tokens that were on a command line, and no build
-    // reads them.
+    // Histories and messages. Shell and console histories contain passwords and tokens from command
+    // lines, and no build reads them.
     ".bash_history",
     ".zsh_history",
     ".zhistory",
@@ -124,7 +124,7 @@ const SECRETS: [&str; 125] = [
     ".electrum",
     ".foundry/keystores",
     ".config/solana",
-    // Browsers, with their cookies and passwords, and the data of all programs in containers of their own.
+    // Browsers with their cookies and passwords, and the data of all sandboxed desktop apps.
     ".mozilla",
     ".thunderbird",
     ".config/google-chrome",
@@ -139,14 +139,13 @@ const SECRETS: [&str; 125] = [
     ".var/app",
 ];
 
-/// The home directory to which hidden places belong.
+/// The home directory that the hidden paths belong to.
 pub(super) fn home_of(hidden: &[PathBuf]) -> Option<&Path> {
-    // They come last, behind what else somebody hides.
+    // These come after any other hidden paths.
     hidden.iter().rfind(|place| place.ends_with(SECRETS[0])).and_then(|place| place.parent())
 }
 
-/// The places below the home directory where secrets are. Those of ikigai itself are for the caller to
-/// add, who knows where they are.
+/// The paths in the home directory that hold secrets. The caller adds those of ikigai itself.
 pub fn secret_places(home: &Path) -> Vec<PathBuf> {
     SECRETS.iter().map(|place| home.join(place)).collect()
 }

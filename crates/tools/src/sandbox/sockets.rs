@@ -1,21 +1,23 @@
-//! The Unix sockets of this machine that have a path, for sandboxes in which sockets are allowed.
+//! Hides the Unix sockets of this machine that have a path, if the sandbox allows sockets.
 //!
-//! A file system that is mounted read-only does not keep anybody from connecting to a socket in it. So
-//! those that listen when a command starts are covered one by one. That is weaker than to allow no sockets: one that
-//! comes up later, was bound by a relative path, was renamed, or belongs to another network namespace is not known.
+//! A read-only mount does not prevent connecting to a socket. So the sockets that listen when a
+//! command starts are covered one by one. That is weaker than allowing no sockets: it misses those
+//! that are created later, were bound by a relative path, were renamed, or belong to another
+//! network namespace.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use super::places::{Place, Places};
+use super::access_map::{AccessMap, PathAccess};
 
-/// More mounts than this would make every command slow. Desktops have a dozen outside of `/run` and `/tmp`.
+/// More mounts would slow down every command. Desktops have about a dozen outside `/run` and
+/// `/tmp`.
 const LIMIT: usize = 1_000;
 
-/// Hides all sockets that lie in what can only be read.
-pub(super) fn hide(places: &mut Places) -> io::Result<()> {
+/// Hides all sockets in readable folders.
+pub(super) fn hide(access_map: &mut AccessMap) -> io::Result<()> {
     let mut count = 0;
     for line in BufReader::new(fs::File::open("/proc/net/unix")?).split(b'\n').skip(1) {
         let line = line?;
@@ -24,9 +26,9 @@ pub(super) fn hide(places: &mut Places) -> io::Result<()> {
             continue;
         };
         if let Ok(path) = path.canonicalize()
-            && places.at(&path) == Place::Read
+            && access_map.access(&path) == PathAccess::Read
         {
-            places.hide(path);
+            access_map.hide(path);
             count += 1;
         }
         if count > LIMIT {

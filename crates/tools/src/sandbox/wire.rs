@@ -1,18 +1,18 @@
-//! How the walls of a command are written down for the watchdog.
+//! How a sandbox is encoded for the watchdog.
 
 use std::path::PathBuf;
 
 use super::{Identity, Kind, Root, Sandbox};
 use crate::words::{push_list, take_list};
 
-/// The walls of one command.
+/// A sandbox with the kind that was chosen for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Enclosure {
+pub(crate) struct ResolvedSandbox {
     pub(crate) kind: Kind,
     pub(crate) sandbox: Sandbox,
 }
 
-impl Enclosure {
+impl ResolvedSandbox {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let Sandbox { write, unprotected, read, hidden, network, unix_sockets, kind: _ } =
             &self.sandbox;
@@ -28,8 +28,8 @@ impl Enclosure {
         bytes
     }
 
-    /// `None` when it is not what `encode` makes.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Enclosure> {
+    /// `None` for bytes that `encode` does not produce.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<ResolvedSandbox> {
         let (&[kind, network, unix_sockets], mut rest) = bytes.split_first_chunk()?;
         let kind = if kind == 0 { Kind::Bubblewrap } else { Kind::Landlock };
         let (write, read) = (take_roots(&mut rest)?, take_roots(&mut rest)?);
@@ -38,7 +38,7 @@ impl Enclosure {
         let (network, unix_sockets) = (network != 0, unix_sockets != 0);
         let sandbox =
             Sandbox { write, unprotected, read, hidden, network, unix_sockets, kind: Some(kind) };
-        rest.is_empty().then_some(Enclosure { kind, sandbox })
+        rest.is_empty().then_some(ResolvedSandbox { kind, sandbox })
     }
 }
 
@@ -66,9 +66,9 @@ fn take_roots(bytes: &mut &[u8]) -> Option<Vec<Root>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Enclosure, Identity, Kind, Root, Sandbox};
+    use super::{Identity, Kind, ResolvedSandbox, Root, Sandbox};
 
-    fn enclosure(kind: Kind) -> Enclosure {
+    fn resolved(kind: Kind) -> ResolvedSandbox {
         let root = |path: &str, inode| {
             Root::known(path.into(), Identity { device: u64::MAX, inode }, inode > 1)
         };
@@ -81,24 +81,24 @@ mod tests {
             unix_sockets: false,
             kind: Some(kind),
         };
-        Enclosure { kind, sandbox }
+        ResolvedSandbox { kind, sandbox }
     }
 
     #[test]
-    fn walls_arrive_as_they_were_sent() {
+    fn a_sandbox_arrives_as_it_was_sent() {
         for kind in Kind::ALL {
-            let sent = enclosure(kind);
-            assert_eq!(Enclosure::decode(&sent.encode()), Some(sent));
+            let sent = resolved(kind);
+            assert_eq!(ResolvedSandbox::decode(&sent.encode()), Some(sent));
         }
     }
 
     #[test]
-    fn walls_that_break_off_are_none() {
-        let whole = enclosure(Kind::Landlock).encode();
+    fn a_truncated_sandbox_is_none() {
+        let whole = resolved(Kind::Landlock).encode();
         for length in 0..whole.len() {
-            assert_eq!(Enclosure::decode(&whole[..length]), None, "{length} bytes");
+            assert_eq!(ResolvedSandbox::decode(&whole[..length]), None, "{length} bytes");
         }
-        assert_eq!(Enclosure::decode(&[whole, vec![0]].concat()), None);
-        assert_eq!(Enclosure::decode(&[0xff; 40]), None);
+        assert_eq!(ResolvedSandbox::decode(&[whole, vec![0]].concat()), None);
+        assert_eq!(ResolvedSandbox::decode(&[0xff; 40]), None);
     }
 }

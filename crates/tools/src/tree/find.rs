@@ -1,4 +1,4 @@
-//! Following a path beneath the roots by hand, one name at a time.
+//! Resolves a path inside the roots manually, one component at a time.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -9,43 +9,43 @@ use std::sync::Arc;
 use rustix::fs::readlinkat;
 use rustix::io::Errno;
 
-use super::{Found, Root};
+use super::{FoundPath, Root};
 use crate::file_error::FileError;
 use crate::place::{LONGEST_CHAIN, Links, Place, is_link, open_folder};
 
-/// Where the path of a file leads. It need not exist, nor need the folders above it.
-pub(super) fn file(roots: &[Root], path: &Path) -> Result<Found, FileError> {
+/// Locates a file. Neither the file nor its parent folders need to exist.
+pub(super) fn file(roots: &[Root], path: &Path) -> Result<FoundPath, FileError> {
     let mut search = Search::new(roots, path);
     while let Some(step) = search.ahead.pop() {
         match search.take(&step)? {
-            Taken::Step => {}
-            Taken::Missing(name) => return search.missing(name),
-            Taken::Last(name) => return search.found(Vec::new(), name),
+            StepOutcome::Moved => {}
+            StepOutcome::Missing(name) => return search.missing(name),
+            StepOutcome::Last(name) => return search.found(Vec::new(), name),
         }
     }
-    // The path ended in a folder, by `..` or a link.
+    // The path ended in a folder, through `..` or a link.
     search.folder()?;
     Err(FileError::IsDirectory)
 }
 
-/// The folder that a path leads to.
+/// Locates a folder.
 pub(super) fn folder(roots: &[Root], path: &Path) -> Result<(Arc<OwnedFd>, PathBuf), FileError> {
     if path.as_os_str().as_bytes().contains(&0) {
         return Err(Errno::NOENT.into());
     }
     let mut search = Search::new(roots, path);
-    // With a step behind it no name is the last, so each has to be that of a folder.
-    search.ahead.insert(0, Step::Here);
+    // With this component at the end, no name is the last one, so each must be a folder.
+    search.ahead.insert(0, PathStep::Here);
     while let Some(step) = search.ahead.pop() {
         let taken = search.take(&step).map_err(|error| match search.ahead.len() {
             0 | 1 => error.of_a_folder(),
-            // Beneath a file there is nothing.
+            // Nothing can be inside a file.
             _ => error,
         });
         match taken? {
-            Taken::Step => {}
-            Taken::Missing(_) => return Err(Errno::NOENT.into()),
-            Taken::Last(_) => return Err(FileError::NotDirectory),
+            StepOutcome::Moved => {}
+            StepOutcome::Missing(_) => return Err(Errno::NOENT.into()),
+            StepOutcome::Last(_) => return Err(FileError::NotDirectory),
         }
     }
     let folder = Arc::clone(search.folder()?);
@@ -54,43 +54,43 @@ pub(super) fn folder(roots: &[Root], path: &Path) -> Result<(Arc<OwnedFd>, PathB
 
 struct Search<'a> {
     roots: &'a [Root],
-    at: At<'a>,
-    /// What is left of the path, the next step last.
-    ahead: Vec<Step>,
+    at: Position<'a>,
+    /// The remaining components, the next one last.
+    ahead: Vec<PathStep>,
     links: usize,
 }
 
-/// Where a search has arrived.
-enum At<'a> {
-    /// At a folder that a root lies beneath. Its path has no links, so that its `..` is known unseen.
+/// The current position of a search.
+enum Position<'a> {
+    /// A parent folder of a root. Its path contains no links, so its `..` is known.
     Above(PathBuf),
-    /// In a root, with the folders that were entered, all held open: the way back.
+    /// Inside a root, with all entered folders held open for the way back.
     Within { root: &'a Root, inside: Vec<(OsString, Arc<OwnedFd>)> },
 }
 
-enum Step {
+enum PathStep {
     Here,
     Up,
     Name(OsString),
 }
 
-enum Taken {
-    Step,
-    /// The last name of the path, and no link.
+enum StepOutcome {
+    Moved,
+    /// The last component of the path, not a link.
     Last(OsString),
-    /// There is no folder of this name.
+    /// No folder with this name exists.
     Missing(OsString),
 }
 
 impl<'a> Search<'a> {
     fn new(roots: &'a [Root], path: &Path) -> Search<'a> {
         let mut search =
-            Search { roots, at: At::Above(PathBuf::new()), ahead: Vec::new(), links: 0 };
+            Search { roots, at: Position::Above(PathBuf::new()), ahead: Vec::new(), links: 0 };
         search.follow(path);
         search
     }
 
-    /// Puts `path` before what is left. An absolute one starts from the top.
+    /// Prepends `path` to the remaining components. An absolute one restarts at the top.
     fn follow(&mut self, path: &Path) {
         if !path.is_absolute() {
             self.ahead.extend(steps(path).into_iter().rev());
@@ -104,143 +104,143 @@ impl<'a> Search<'a> {
         self.stand_above(PathBuf::from("/"));
     }
 
-    /// Moves to a folder whose path has no links, which a root lies beneath or is.
+    /// Moves to a folder whose path contains no links, and which is a root or contains one.
     fn stand_above(&mut self, path: PathBuf) {
         let root = self.roots.iter().find(|root| root.path == path);
         self.at = match root {
-            Some(root) => At::Within { root, inside: Vec::new() },
-            None => At::Above(path),
+            Some(root) => Position::Within { root, inside: Vec::new() },
+            None => Position::Above(path),
         };
     }
 
-    fn take(&mut self, step: &Step) -> Result<Taken, FileError> {
+    fn take(&mut self, step: &PathStep) -> Result<StepOutcome, FileError> {
         match step {
-            Step::Here => Ok(Taken::Step),
-            Step::Up => {
+            PathStep::Here => Ok(StepOutcome::Moved),
+            PathStep::Up => {
                 self.go_up();
-                Ok(Taken::Step)
+                Ok(StepOutcome::Moved)
             }
-            Step::Name(name) => match &self.at {
-                At::Above(path) => self.go_down(path.join(name)),
-                At::Within { .. } if self.ahead.is_empty() => self.take_last(name),
-                At::Within { .. } => self.enter(name),
+            PathStep::Name(name) => match &self.at {
+                Position::Above(path) => self.go_down(path.join(name)),
+                Position::Within { .. } if self.ahead.is_empty() => self.take_last(name),
+                Position::Within { .. } => self.enter(name),
             },
         }
     }
 
     fn go_up(&mut self) {
         let above = match &mut self.at {
-            At::Within { root, inside } => match inside.pop() {
+            Position::Within { root, inside } => match inside.pop() {
                 Some(_) => return,
                 None => root.path.parent().unwrap_or(Path::new("/")).to_owned(),
             },
-            At::Above(path) => path.parent().unwrap_or(Path::new("/")).to_owned(),
+            Position::Above(path) => path.parent().unwrap_or(Path::new("/")).to_owned(),
         };
-        // From the top, since this folder may lie in another root.
+        // From the top, since this folder may be in another root.
         self.ahead.extend(steps(&above).into_iter().rev());
         self.stand_above(PathBuf::from("/"));
     }
 
-    /// A step outside the roots, which is only taken towards one of them.
-    fn go_down(&mut self, path: PathBuf) -> Result<Taken, FileError> {
+    /// A component outside the roots, which must lead towards one of them.
+    fn go_down(&mut self, path: PathBuf) -> Result<StepOutcome, FileError> {
         if !self.roots.iter().any(|root| root.path.starts_with(&path)) {
             return Err(FileError::Outside);
         }
         self.stand_above(path);
-        Ok(Taken::Step)
+        Ok(StepOutcome::Moved)
     }
 
-    fn enter(&mut self, name: &OsStr) -> Result<Taken, FileError> {
+    fn enter(&mut self, name: &OsStr) -> Result<StepOutcome, FileError> {
         match open_folder(self.folder()?, Path::new(name), Links::Refuse) {
             Ok(folder) => {
-                if let At::Within { inside, .. } = &mut self.at {
+                if let Position::Within { inside, .. } = &mut self.at {
                     inside.push((name.to_owned(), Arc::new(folder)));
                 }
-                Ok(Taken::Step)
+                Ok(StepOutcome::Moved)
             }
-            Err(Errno::NOENT) => Ok(Taken::Missing(name.to_owned())),
-            // These are what systems say of a link.
+            Err(Errno::NOENT) => Ok(StepOutcome::Missing(name.to_owned())),
+            // Systems report a link with one of these errors.
             Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => self.follow_link(name),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn take_last(&mut self, name: &OsStr) -> Result<Taken, FileError> {
+    fn take_last(&mut self, name: &OsStr) -> Result<StepOutcome, FileError> {
         let here = Place::new(Arc::clone(self.folder()?), Vec::new(), name.to_owned());
         match here.stat()? {
             Some(stat) if is_link(&stat) => self.follow_link(name),
-            _ => Ok(Taken::Last(name.to_owned())),
+            _ => Ok(StepOutcome::Last(name.to_owned())),
         }
     }
 
-    fn follow_link(&mut self, name: &OsStr) -> Result<Taken, FileError> {
+    fn follow_link(&mut self, name: &OsStr) -> Result<StepOutcome, FileError> {
         self.links += 1;
         if self.links > LONGEST_CHAIN {
             return Err(Errno::LOOP.into());
         }
         let link = match readlinkat(self.folder()?, name, Vec::new()) {
-            // It is no link.
+            // It is not a link.
             Err(Errno::INVAL) => return Err(Errno::NOTDIR.into()),
             link => link?,
         };
         self.follow(Path::new(OsStr::from_bytes(link.as_bytes())));
-        Ok(Taken::Step)
+        Ok(StepOutcome::Moved)
     }
 
     fn folder(&self) -> Result<&Arc<OwnedFd>, FileError> {
         match &self.at {
-            At::Above(_) => Err(FileError::Outside),
-            At::Within { root, inside } => {
+            Position::Above(_) => Err(FileError::Outside),
+            Position::Within { root, inside } => {
                 Ok(inside.last().map_or(&root.folder, |(_, folder)| folder))
             }
         }
     }
 
-    /// The place of a file in folders that are not there, the first of them `first`.
-    fn missing(mut self, first: OsString) -> Result<Found, FileError> {
+    /// Locates a file in missing folders, of which `first` is the outermost.
+    fn missing(mut self, first: OsString) -> Result<FoundPath, FileError> {
         let mut missing = vec![first];
         while let Some(step) = self.ahead.pop() {
             match step {
-                Step::Here => {}
-                // Whoever makes the folders could make them links first.
-                Step::Up => return Err(Errno::NOENT.into()),
-                Step::Name(name) => missing.push(name),
+                PathStep::Here => {}
+                // A folder created later could be a link.
+                PathStep::Up => return Err(Errno::NOENT.into()),
+                PathStep::Name(name) => missing.push(name),
             }
         }
         let name = missing.pop().ok_or(Errno::NOENT)?;
         self.found(missing, name)
     }
 
-    fn found(&self, missing: Vec<OsString>, name: OsString) -> Result<Found, FileError> {
+    fn found(&self, missing: Vec<OsString>, name: OsString) -> Result<FoundPath, FileError> {
         let folder = Arc::clone(self.folder()?);
         let mut inside = self.inside();
         inside.extend(&missing);
         inside.push(&name);
         let root = self.root_path().to_owned();
-        Ok(Found { place: Place::new(folder, missing, name), root, inside })
+        Ok(FoundPath { place: Place::new(folder, missing, name), root, inside })
     }
 
     fn root_path(&self) -> &Path {
         match &self.at {
-            At::Above(path) => path,
-            At::Within { root, .. } => &root.path,
+            Position::Above(path) => path,
+            Position::Within { root, .. } => &root.path,
         }
     }
 
-    /// The folders that were entered beneath the root.
+    /// The folders entered inside the root.
     fn inside(&self) -> PathBuf {
         match &self.at {
-            At::Above(_) => PathBuf::new(),
-            At::Within { inside, .. } => inside.iter().map(|(name, _)| name).collect(),
+            Position::Above(_) => PathBuf::new(),
+            Position::Within { inside, .. } => inside.iter().map(|(name, _)| name).collect(),
         }
     }
 }
 
-fn steps(path: &Path) -> Vec<Step> {
+fn steps(path: &Path) -> Vec<PathStep> {
     let step = |component| match component {
-        Component::Prefix(_) | Component::RootDir | Component::CurDir => Step::Here,
-        Component::ParentDir => Step::Up,
-        Component::Normal(name) => Step::Name(name.to_owned()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => PathStep::Here,
+        Component::ParentDir => PathStep::Up,
+        Component::Normal(name) => PathStep::Name(name.to_owned()),
     };
     path.components().map(step).collect()
 }

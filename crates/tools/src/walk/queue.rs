@@ -1,50 +1,47 @@
-//! What is left to do in a walk, shared by its threads.
+//! The remaining tasks of a walk, shared by its threads.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::Work;
+use super::Task;
+use crate::lock::lock;
 
-/// The work that is left, the newest first: so little of a large tree is held at a time.
+/// The remaining tasks, last in first out: that keeps few of them in memory.
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 struct State {
-    work: Vec<Work>,
-    /// Pieces of work in the hands of threads: more may come of them.
+    work: Vec<Task>,
+    /// Tasks in progress, which may add more.
     begun: usize,
-    /// Threads without work.
+    /// Threads waiting for a task.
     waiting: usize,
 }
 
-/// A piece of work in the hands of a thread, until it is dropped.
-pub(super) struct Task<'a> {
+/// A task in progress, until it is dropped.
+pub(super) struct RunningTask<'a> {
     queue: &'a Queue,
-    pub(super) work: Work,
+    pub(super) work: Task,
 }
 
 impl Queue {
-    pub(super) fn new(start: Work) -> Queue {
+    pub(super) fn new(start: Task) -> Queue {
         let state = State { work: vec![start], begun: 0, waiting: 0 };
         Queue { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The next piece of work; `None` when the walk has come to its end.
-    pub(super) fn next(&self, is_over: &(dyn Fn() -> bool + Sync)) -> Option<Task<'_>> {
+    /// The next task; `None` when the walk is complete.
+    pub(super) fn next(&self, is_over: &(dyn Fn() -> bool + Sync)) -> Option<RunningTask<'_>> {
         let is_over = is_over();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if is_over {
             state.work.clear();
         }
         loop {
             if let Some(work) = state.work.pop() {
                 state.begun += 1;
-                return Some(Task { queue: self, work });
+                return Some(RunningTask { queue: self, work });
             }
             if state.begun == 0 {
                 return None;
@@ -56,13 +53,13 @@ impl Queue {
     }
 }
 
-impl Task<'_> {
-    /// Hands on what came of it.
-    pub(super) fn add(&self, work: Vec<Work>) {
+impl RunningTask<'_> {
+    /// Adds the tasks that follow from it.
+    pub(super) fn add(&self, work: Vec<Task>) {
         if work.is_empty() {
             return;
         }
-        let mut state = self.queue.lock();
+        let mut state = lock(&self.queue.state);
         state.work.extend(work);
         if state.waiting > 0 {
             self.queue.changed.notify_all();
@@ -70,9 +67,9 @@ impl Task<'_> {
     }
 }
 
-impl Drop for Task<'_> {
+impl Drop for RunningTask<'_> {
     fn drop(&mut self) {
-        let mut state = self.queue.lock();
+        let mut state = lock(&self.queue.state);
         state.begun -= 1;
         if state.begun == 0 {
             self.queue.changed.notify_all();

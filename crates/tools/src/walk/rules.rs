@@ -1,11 +1,12 @@
-//! What ignore files say: which entries of a folder a walk leaves out.
+//! Ignore files: which entries of a folder a walk skips.
 //!
-//! The precedence is ripgrep's: `.ignore` goes before `.gitignore`, and that before `.git/info/exclude`; of
-//! each kind the file of the innermost folder that says something counts, and in it the last line. A line
-//! with `!` brings an entry back.
+//! The precedence is ripgrep's: `.ignore` over `.gitignore` over `.git/info/exclude`. For each kind
+//! the innermost file that mentions an entry counts, and in it the last matching line. A line with
+//! `!` includes an entry again.
 //!
-//! Ignore files come with a clone, so they are read with care: only regular files of a bounded size, opened
-//! without waiting. Everything else (a FIFO, a device, a link that leads out of the tree) is passed over.
+//! Ignore files may come from a cloned repository, so they are read with care: only regular files
+//! of bounded size, opened without blocking. Everything else (a FIFO, a device, a link out of the
+//! tree) is skipped.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,53 +23,54 @@ use crate::files::{open_at, open_named};
 use crate::owners::Owners;
 use crate::tree::Tree;
 
-/// The rules that hold in a folder: its own, and those of the folders above it. Shared by all folders that
+/// The rules that apply in a folder: its own and those of its parents. Shared by all folders that
 /// add none.
 pub(super) struct Rules {
     outer: Option<Arc<Rules>>,
-    /// Where the part of a path begins that is relative to the folder of these rules.
-    beneath: usize,
+    /// The offset at which paths become relative to the folder of these rules.
+    offset: usize,
     ignore: Gitignore,
     git_ignore: Gitignore,
     git_exclude: Gitignore,
-    /// Whether the folder is the top of a repository: what git ignores further out does not count in it.
+    /// Whether the folder is the top of a repository: gitignore rules from further out do not apply
+    /// in it.
     is_repository: bool,
-    /// The length of all ignore files that these rules were made of, those above included.
+    /// The total length of the ignore files behind these rules, including those of parents.
     bytes: usize,
 }
 
-/// What rules say of an entry.
+/// What the rules say about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum RuleMatch {
     Nothing,
-    Leave,
-    Take,
+    Ignore,
+    Include,
 }
 
 impl Rules {
-    /// What is said of an entry in the folder of these rules, by its absolute path.
-    pub(super) fn judge(&self, path: &Path, is_folder: bool) -> Said {
-        let mut said = [Said::Nothing; 3];
+    /// What applies to an entry in the folder of these rules, by its absolute path.
+    pub(super) fn judge(&self, path: &Path, is_folder: bool) -> RuleMatch {
+        let mut said = [RuleMatch::Nothing; 3];
         let mut is_inside_repository = false;
         let mut rules = Some(self);
-        while let Some(Rules { outer, beneath, ignore, git_ignore, git_exclude, .. }) = rules {
-            let path = path.as_os_str().as_bytes().get(*beneath..).unwrap_or_default();
+        while let Some(Rules { outer, offset, ignore, git_ignore, git_exclude, .. }) = rules {
+            let path = path.as_os_str().as_bytes().get(*offset..).unwrap_or_default();
             let path = OsStr::from_bytes(path);
             let matchers = [ignore, git_ignore, git_exclude];
             let matchers = if is_inside_repository { &matchers[..1] } else { &matchers[..] };
             for (said, matcher) in said.iter_mut().zip(matchers) {
-                if *said == Said::Nothing {
+                if *said == RuleMatch::Nothing {
                     *said = match matcher.matched(path, is_folder) {
-                        Match::None => Said::Nothing,
-                        Match::Ignore(_) => Said::Leave,
-                        Match::Whitelist(_) => Said::Take,
+                        Match::None => RuleMatch::Nothing,
+                        Match::Ignore(_) => RuleMatch::Ignore,
+                        Match::Whitelist(_) => RuleMatch::Include,
                     };
                 }
             }
             is_inside_repository |= rules.is_some_and(|rules| rules.is_repository);
             rules = outer.as_deref();
         }
-        said.into_iter().find(|said| *said != Said::Nothing).unwrap_or(Said::Nothing)
+        said.into_iter().find(|said| *said != RuleMatch::Nothing).unwrap_or(RuleMatch::Nothing)
     }
 
     fn is_empty(&self) -> bool {
@@ -79,7 +81,7 @@ impl Rules {
     }
 }
 
-/// Which ignore files a folder has, as far as the names in it tell.
+/// Which ignore files a folder has, judging by its entries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Present {
     ignore: bool,
@@ -88,7 +90,7 @@ pub(super) struct Present {
 }
 
 impl Present {
-    /// For a folder whose names nobody has read.
+    /// For a folder that was not listed.
     const PERHAPS: Present = Present { ignore: true, git_ignore: true, git: true };
 
     pub(super) fn note(&mut self, name: &[u8]) {
@@ -110,7 +112,8 @@ pub(super) struct IgnoreFiles<'a> {
 }
 
 impl IgnoreFiles<'_> {
-    /// The rules from above that hold for the folder where a walk starts, an absolute path without links.
+    /// The rules of parents that apply to the starting folder of a walk, an absolute path without
+    /// links.
     pub(super) fn above(&self, start: &Path) -> Option<Arc<Rules>> {
         let above: Vec<&Path> = start.ancestors().skip(1).collect();
         above
@@ -119,14 +122,14 @@ impl IgnoreFiles<'_> {
             .fold(None, |rules, folder| self.of_folder(rules.as_ref(), folder, Present::PERHAPS))
     }
 
-    /// The rules that hold for what is in `folder`, given those of the folder around it.
+    /// The rules that apply to the entries of `folder`, given those of its parent.
     pub(super) fn of_folder(
         &self,
         outer: Option<&Arc<Rules>>,
         folder: &Path,
         present: Present,
     ) -> Option<Arc<Rules>> {
-        let is_repository = present.git && self.is_believed(&folder.join(".git"));
+        let is_repository = present.git && self.is_trusted(&folder.join(".git"));
         let mut bytes = outer.map_or(0, |outer| outer.bytes);
         let mut compile = |text: Option<Vec<u8>>| match text {
             Some(text) if bytes + text.len() <= LARGEST_TOGETHER => {
@@ -141,8 +144,8 @@ impl IgnoreFiles<'_> {
         let length = folder.as_os_str().len();
         let rules = Rules {
             outer: outer.cloned(),
-            // With the slash; only the root folder brings its own.
-            beneath: if length > 1 { length + 1 } else { length },
+            // With the slash; only the root folder ends with one.
+            offset: if length > 1 { length + 1 } else { length },
             ignore: compile(read(present.ignore, ".ignore")),
             git_ignore: compile(read(present.git_ignore, ".gitignore")),
             git_exclude: compile(is_repository.then(|| self.exclude(folder)).flatten()),
@@ -152,8 +155,8 @@ impl IgnoreFiles<'_> {
         if rules.is_empty() { outer.cloned() } else { Some(Arc::new(rules)) }
     }
 
-    /// Whether there is something at `path` that counts: in the tree everything does.
-    fn is_believed(&self, path: &Path) -> bool {
+    /// Whether a trusted entry exists at `path`; in the tree all are.
+    fn is_trusted(&self, path: &Path) -> bool {
         match self.tree.names(path) {
             true => path.symlink_metadata().is_ok(),
             false => self.owners.check(path) == Ok(true),
@@ -179,8 +182,8 @@ impl IgnoreFiles<'_> {
     }
 }
 
-/// The `info/exclude` that a linked work tree shares with its repository: its `.git` is a file that names a
-/// folder, and in that `commondir` names another. Both are usually outside the tree.
+/// The `info/exclude` that a linked work tree shares with its repository: its `.git` file names a
+/// folder, in which `commondir` names another. Both are usually outside the tree.
 fn common_folder(folder: &Path, pointer: &[u8], owners: Owners) -> Option<PathBuf> {
     let git = folder.join(first_line(pointer.strip_prefix(b"gitdir: ")?));
     let common = read_outside(&git.join("commondir"), owners)?;
@@ -192,17 +195,18 @@ fn first_line(text: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(line.trim_ascii_end()))
 }
 
-/// A file above the tree, or of a repository elsewhere: no link, and of somebody who is believed.
+/// Reads a file above the tree or in another repository, if it is not a link and its owner is
+/// trusted.
 fn read_outside(path: &Path, owners: Owners) -> Option<Vec<u8>> {
     let (file, _) = open_named(path).ok()?;
     let owner = file.metadata().ok()?.uid();
     if owners.include(owner) { read_bounded(file) } else { None }
 }
 
-/// What a longer file says is passed over. The worst patterns take a hundred milliseconds and 40 MB of memory
-/// for so many bytes, and nobody writes as many by hand.
+/// Longer files are ignored. The worst patterns of this length take a hundred milliseconds and 40
+/// MB of memory, and no handwritten file is longer.
 const LARGEST: usize = 128 * 1024;
-/// The same for all files that hold in one folder: each level of a deep tree could bring its own.
+/// The limit for all files that apply to one folder: each level of a deep tree could add its own.
 const LARGEST_TOGETHER: usize = 2 * LARGEST;
 
 fn read_bounded(file: File) -> Option<Vec<u8>> {
@@ -211,7 +215,7 @@ fn read_bounded(file: File) -> Option<Vec<u8>> {
     (length <= LARGEST).then_some(text)
 }
 
-/// Lines that are no pattern are passed over; those behind one that is no UTF-8, too, as ripgrep does.
+/// Invalid patterns are skipped, and so is everything after invalid UTF-8, as in ripgrep.
 fn compile(text: &[u8]) -> Gitignore {
     let text = match std::str::from_utf8(text) {
         Ok(text) => text,

@@ -1,10 +1,10 @@
-//! Keeping covers on: what a command in bubblewrap may not write or see has a mount on it.
+//! Keeps covers in place: the mounts on paths that a command in bubblewrap may not write or see.
 //!
-//! A mount goes away with the file that it lies on, also when somebody outside renames another file over that: an
-//! ordinary `git config` does so. A command that is still running would find the new file bare. So the folders around
-//! are watched, and what was replaced is covered again from outside. In the moment between, which takes less than a
-//! millisecond, a command can reach it: protected paths that were replaced are checked as if there had been no cover.
-//! A command that cannot be kept out any more is ended.
+//! A mount disappears with the file it covers, even if that is replaced from outside by a rename,
+//! as an ordinary `git config` does. A running command would then see the new file. So the parent
+//! folders are watched, and replaced paths are covered again from outside. In between, for less
+//! than a millisecond, a command can access them: protected paths that were replaced are checked as
+//! if there were no cover. If a path cannot be covered again, the command is ended.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -29,18 +29,19 @@ use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::enclosed::STACK;
-use crate::sandbox::{Cover, Place};
+use super::sandboxed::STACK;
+use crate::lock::lock;
+use crate::sandbox::{Cover, PathAccess};
 
-/// Where folders cannot be watched, for instance since other programs have used up the system's limit, all covers are
-/// looked at this often.
+/// How often all covers are checked if folders cannot be watched, for example because the system's
+/// inotify limit is reached.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long `bwrap` may take to set up a sandbox in which something was replaced meanwhile.
+/// How long `bwrap` may take to set up a sandbox while something is being replaced.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks whether it has.
+/// The polling interval for that.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What replaces a file, or moves it away.
+/// Events by which a file is replaced or moved away.
 const REPLACED: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
@@ -49,37 +50,41 @@ const REPLACED: WatchFlags = WatchFlags::CREATE
 
 /// The covers of all commands.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Covers(Arc<Mutex<State>>);
+pub(super) struct CoverWatcher(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Made with the first command.
+    /// Created with the first command.
     inotify: Option<Arc<OwnedFd>>,
-    /// By the number of the watch.
+    /// By watch descriptor.
     folders: HashMap<i32, PathBuf>,
-    commands: Vec<Weak<Covered>>,
-    /// Whether a thread looks at all covers, since not all of their folders could be watched.
+    commands: Vec<Weak<CommandCovers>>,
+    /// Whether a thread polls all covers, since some folders could not be watched.
     is_looking: bool,
 }
 
 /// The covers of one command.
 #[derive(Debug)]
-pub(super) struct Covered {
-    all: Covers,
+pub(super) struct CommandCovers {
+    all: CoverWatcher,
     covers: Vec<Cover>,
-    /// What `bwrap` tells comes out of here; it is only looked at.
+    /// The status output of `bwrap`; only peeked at.
     report: UnixStream,
-    /// What was replaced.
+    /// Paths that were replaced.
     fallen: Mutex<BTreeSet<PathBuf>>,
     /// Why the command was ended.
     ended: Mutex<Option<String>>,
 }
 
-impl Covers {
-    /// Watches over the covers that a command is about to get.
-    pub(super) fn watch(&self, covers: Vec<Cover>, report: UnixStream) -> io::Result<Arc<Covered>> {
+impl CoverWatcher {
+    /// Starts watching the covers that a command is about to get.
+    pub(super) fn watch(
+        &self,
+        covers: Vec<Cover>,
+        report: UnixStream,
+    ) -> io::Result<Arc<CommandCovers>> {
         let (fallen, ended) = (Mutex::default(), Mutex::default());
-        let covered = Arc::new(Covered { all: self.clone(), covers, report, fallen, ended });
+        let covered = Arc::new(CommandCovers { all: self.clone(), covers, report, fallen, ended });
         let mut state = lock(&self.0);
         state.commands.push(Arc::downgrade(&covered));
         if state.inotify.is_none()
@@ -98,7 +103,7 @@ impl Covers {
         Ok(covered)
     }
 
-    /// Covers again what was replaced, for as long as the watchdog lives.
+    /// Covers replaced paths again, as long as the watchdog lives.
     fn follow(&self, inotify: &OwnedFd) {
         while let Ok(replaced) = read(inotify) {
             let mut state = lock(&self.0);
@@ -110,21 +115,21 @@ impl Covers {
                 if fallen.is_empty() {
                     continue;
                 }
-                // Folders that were replaced are other ones now.
+                // A replaced folder needs a new watch.
                 let mut around = covered.covers.iter().filter_map(|cover| cover.path.parent());
                 let is_folder = around.any(|folder| fallen.contains(folder));
                 lock(&covered.fallen).extend(fallen);
                 cover_in_background(&covered);
                 if is_folder {
                     state.watch_folders(&covered);
-                    // In case something was replaced in them before they were watched.
+                    // In case something in it was replaced before the watch.
                     cover_in_background(&covered);
                 }
             }
         }
     }
 
-    /// Looks at all covers, as long as there are some.
+    /// Polls all covers as long as there are any.
     fn look(&self) {
         loop {
             thread::sleep(LOOK);
@@ -143,14 +148,14 @@ impl Covers {
 }
 
 impl State {
-    /// Those that still run.
-    fn commands(&mut self) -> Vec<Arc<Covered>> {
+    /// The commands that are still running.
+    fn commands(&mut self) -> Vec<Arc<CommandCovers>> {
         self.commands.retain(|command| command.strong_count() > 0);
         self.commands.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Whether all folders are watched in which something may be replaced.
-    fn watch_folders(&mut self, covered: &Covered) -> bool {
+    /// Whether every folder in which something could be replaced is watched.
+    fn watch_folders(&mut self, covered: &CommandCovers) -> bool {
         let Some(inotify) = &self.inotify else { return false };
         let folders: BTreeSet<&Path> =
             covered.covers.iter().filter_map(|cover| cover.path.parent()).collect();
@@ -158,7 +163,7 @@ impl State {
         for folder in folders {
             match inotify::add_watch(inotify, folder, REPLACED) {
                 Ok(number) => drop(self.folders.insert(number, folder.to_owned())),
-                // Nothing is there that could be replaced, or that a command could reach.
+                // Nothing exists there that could be replaced, or no command can reach it.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
                 Err(_) => is_complete = false,
             }
@@ -172,21 +177,21 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 /// An event in a watched folder.
-enum Replaced {
+enum ReplaceEvent {
     Name {
         watch: i32,
         name: Vec<u8>,
     },
-    /// There were too many to tell.
+    /// The event queue overflowed.
     Anything,
 }
 
-impl Replaced {
-    fn covers_of(&self, covered: &Covered, folders: &HashMap<i32, PathBuf>) -> Vec<PathBuf> {
+impl ReplaceEvent {
+    fn covers_of(&self, covered: &CommandCovers, folders: &HashMap<i32, PathBuf>) -> Vec<PathBuf> {
         let covers = covered.covers.iter().map(|cover| &cover.path);
         match self {
-            Replaced::Anything => covers.cloned().collect(),
-            Replaced::Name { watch, name } => {
+            ReplaceEvent::Anything => covers.cloned().collect(),
+            ReplaceEvent::Name { watch, name } => {
                 let Some(folder) = folders.get(watch) else { return Vec::new() };
                 let path = folder.join(OsStr::from_bytes(name));
                 covers.filter(|cover| **cover == path).cloned().collect()
@@ -195,19 +200,20 @@ impl Replaced {
     }
 }
 
-/// The next events, as many as are there; it waits for the first one.
-fn read(inotify: &OwnedFd) -> io::Result<Vec<Replaced>> {
+/// Waits for events and returns all that are available.
+fn read(inotify: &OwnedFd) -> io::Result<Vec<ReplaceEvent>> {
     let mut buffer = [MaybeUninit::uninit(); 8 * 1024];
     let mut reader = inotify::Reader::new(inotify, &mut buffer);
     let mut replaced = Vec::new();
     loop {
         match reader.next() {
             Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => {
-                replaced.push(Replaced::Anything);
+                replaced.push(ReplaceEvent::Anything);
             }
             Ok(event) => {
                 let name = event.file_name().map(|name| name.to_bytes().to_vec());
-                replaced.push(Replaced::Name { watch: event.wd(), name: name.unwrap_or_default() });
+                replaced
+                    .push(ReplaceEvent::Name { watch: event.wd(), name: name.unwrap_or_default() });
             }
             Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
@@ -218,16 +224,24 @@ fn read(inotify: &OwnedFd) -> io::Result<Vec<Replaced>> {
     }
 }
 
-impl Covered {
-    /// Whether the command could only read what is at a path, all the time: nothing there, around or in it was replaced.
+impl CommandCovers {
+    /// Whether no command could write to a path, so that a change of it is the user's: neither this one nor any
+    /// other that runs. One that was started before the file existed has no cover on it and can write it.
     pub(super) fn was_read_only(&self, path: &Path) -> bool {
-        let is_cover = |cover: &Cover| cover.place == Place::Read && path.starts_with(&cover.path);
+        let others = lock(&self.all.0).commands();
+        self.keeps_from_writing(path) && others.iter().all(|other| other.keeps_from_writing(path))
+    }
+
+    /// Whether the command never could write to it: nothing there, above or below was replaced.
+    fn keeps_from_writing(&self, path: &Path) -> bool {
+        let is_cover =
+            |cover: &Cover| cover.access == PathAccess::Read && path.starts_with(&cover.path);
         let is_near = |fallen: &PathBuf| fallen.starts_with(path) || path.starts_with(fallen);
         self.covers.iter().any(is_cover) && !lock(&self.fallen).iter().any(is_near)
     }
 
-    /// Stops watching folders if no other command needs it. At the end of the process the kernel would need some 10 ms for
-    /// that, while everybody waits.
+    /// Stops watching folders that no other command needs. When the process exits, the kernel would
+    /// take some 10 ms for that, and the user would wait.
     pub(super) fn release(&self) {
         let mut state = lock(&self.all.0);
         state.commands.retain(|other| !ptr::eq(other.as_ptr(), self) && other.strong_count() > 0);
@@ -235,18 +249,18 @@ impl Covered {
             && let Some(inotify) = state.inotify.clone()
         {
             for (number, _) in state.folders.drain() {
-                // It goes away with its folder, too.
+                // A watch disappears with its folder.
                 let _ = inotify::remove_watch(&inotify, number);
             }
         }
     }
 
-    /// Why the command was ended, told once.
+    /// Why the command was ended; returned once.
     pub(super) fn take_reason(&self) -> Option<String> {
         lock(&self.ended).take()
     }
 
-    /// Whether nothing but the first process in the sandbox is left, which only waits for others.
+    /// Whether only the init process of the sandbox is left, which just waits for others.
     pub(super) fn is_deserted(&self) -> bool {
         let Some(first) = self.first_process() else { return false };
         let children = fs::read(format!("/proc/{first}/task/{first}/children"));
@@ -256,7 +270,7 @@ impl Covered {
         }
     }
 
-    /// The first process in the sandbox, once `bwrap` has told of it.
+    /// The init process of the sandbox, once `bwrap` has reported it.
     fn first_process(&self) -> Option<Pid> {
         let mut bytes = [0; 1024];
         let (_, length) =
@@ -267,7 +281,7 @@ impl Covered {
         Pid::from_raw(digits.parse().ok()?)
     }
 
-    /// Ends all of the command by its first process.
+    /// Kills the whole command through its init process.
     fn end(&self, first: Pid, error: &io::Error) {
         if fs::exists(format!("/proc/{first}")).unwrap_or(true) {
             let _ = kill_process(first, Signal::KILL);
@@ -277,7 +291,8 @@ impl Covered {
         }
     }
 
-    /// Enters the sandbox, and covers what is bare. The thread is good for nothing after that.
+    /// Enters the mount namespace of the sandbox and covers bare paths. The thread must do nothing
+    /// else afterwards.
     fn cover(&self, first: Pid) -> io::Result<()> {
         let mounts = File::open(format!("/proc/{first}/ns/mnt"))?;
         unshare(CloneFlags::CLONE_FS)?;
@@ -286,8 +301,8 @@ impl Covered {
     }
 }
 
-/// Not by the watchdog's own thread: a file system may hang, and there is no way back from a sandbox.
-fn cover_in_background(covered: &Arc<Covered>) {
+/// Runs on its own thread: a file system may hang, and a thread cannot leave the sandbox again.
+fn cover_in_background(covered: &Arc<CommandCovers>) {
     let covering = Arc::clone(covered);
     let started = spawn(move || {
         if let Some(first) = wait_for_setup(&covering)
@@ -303,18 +318,18 @@ fn cover_in_background(covered: &Arc<Covered>) {
     }
 }
 
-/// The first process of a sandbox that is set up; `None` when there is none any more.
-fn wait_for_setup(covered: &Arc<Covered>) -> Option<Pid> {
+/// The init process of a sandbox once that is set up; `None` if it has ended.
+fn wait_for_setup(covered: &Arc<CommandCovers>) -> Option<Pid> {
     for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
         if let Some(first) = covered.first_process() {
-            // It starts the command when all is done.
+            // It starts the command after the setup.
             match fs::read(format!("/proc/{first}/task/{first}/children")) {
                 Ok(children) if children.is_empty() => {}
                 Ok(_) => return Some(first),
                 Err(_) => return fs::exists(format!("/proc/{first}")).ok()?.then_some(first),
             }
         }
-        // Nobody but us knows of the command: it has ended.
+        // The last reference: the command has ended.
         if Arc::strong_count(covered) == 1 {
             return None;
         }
@@ -323,7 +338,7 @@ fn wait_for_setup(covered: &Arc<Covered>) -> Option<Pid> {
     covered.first_process()
 }
 
-/// Covers a path, unless it is covered or nothing is there.
+/// Covers a path, unless it is covered or does not exist.
 fn put_on(cover: &Cover) -> io::Result<()> {
     let (path, flags) = (&cover.path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT);
     let found = match statx(CWD, path, flags, StatxFlags::TYPE) {
@@ -332,31 +347,26 @@ fn put_on(cover: &Cover) -> io::Result<()> {
         Err(error) => return Err(error.into()),
     };
     let kind = rustix::fs::FileType::from_raw_mode(found.stx_mode.into());
-    // A link cannot be covered; what it leads to is as it is elsewhere.
+    // A link cannot be covered; its target has its usual access.
     if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) || kind.is_symlink() {
         return Ok(());
     }
-    match cover.place {
-        Place::Hidden if kind.is_dir() => {
+    match cover.access {
+        PathAccess::Hidden if kind.is_dir() => {
             let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
             Ok(mount("tmpfs", path, "tmpfs", flags, Some(c"mode=0755"))?)
         }
-        Place::Hidden => Ok(mount_bind("/dev/null", path)?),
-        Place::Write => Ok(mount_bind(path, path)?),
-        Place::Read => {
+        PathAccess::Hidden => Ok(mount_bind("/dev/null", path)?),
+        PathAccess::Write => Ok(mount_bind(path, path)?),
+        PathAccess::Read => {
             mount_bind(path, path)?;
             let mut flags =
                 MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-            // What was taken away outside cannot be given here.
+            // A mount flag set outside cannot be cleared here.
             if statvfs(path)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
                 flags |= MountFlags::NOEXEC;
             }
             Ok(mount_remount(path, flags, c"")?)
         }
     }
-}
-
-/// Whatever panicked while it held it, it is complete.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

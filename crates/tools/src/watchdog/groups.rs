@@ -1,4 +1,4 @@
-//! Process groups: whether one is alive, and which ones hang on a command.
+//! Process groups: whether one is alive, and which ones belong to a command.
 
 use nix::unistd::getsid;
 use rustix::io::Errno;
@@ -7,12 +7,12 @@ use rustix::process::{
     test_kill_process_group, waitid, waitpgid,
 };
 
-/// Which processes below a command count as its own.
+/// Which descendants of a command belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sessions {
-    /// Not a daemon that made itself a session.
+    /// Those in our session: not a daemon that created its own.
     Own,
-    /// All: no daemon leaves the process space that bubblewrap made.
+    /// All: no daemon can leave the PID namespace of bubblewrap.
     Any,
 }
 
@@ -21,12 +21,12 @@ pub(super) enum Sessions {
 pub(super) struct Group(pub(super) Pid);
 
 impl Group {
-    /// The groups of all processes below `ancestor` and its group, its own left out: timeout(1) and shells
-    /// with job control make groups of their own.
+    /// The groups of all descendants of `ancestor` and its group, without its own: timeout(1) and
+    /// shells with job control create groups.
     pub(super) fn below(ancestor: Pid, sessions: Sessions) -> Vec<Group> {
         let (session, own) = (session(None), getpgid(Some(ancestor)).ok());
         let processes = processes();
-        // Its group too: it may have ended before what it began.
+        // The members of its group count as well, since it may have ended before its children.
         let members = processes.iter().filter(|process| process.group == ancestor);
         let mut below: Vec<Pid> = members.map(|process| process.id).collect();
         if !below.contains(&ancestor) {
@@ -50,10 +50,10 @@ impl Group {
         groups
     }
 
-    /// Whether anything of it is left. A stranger's group that got the same number does not count: it is
-    /// in another session.
+    /// Whether any process of the group is left. A group in another session is unrelated and has
+    /// reused the number.
     ///
-    /// Only to be asked after the leader's own end was noticed: it takes in all other ends.
+    /// Call this only after the leader was waited for: it reaps all other members.
     pub(super) fn is_alive(self) -> bool {
         while let Ok(Some(_)) = waitpgid(self.0, WaitOptions::NOHANG) {}
         let is_strange = session(Some(self.0)).is_some_and(|its| Some(its) != session(None));
@@ -61,22 +61,22 @@ impl Group {
     }
 
     pub(super) fn signal(self, signal: Signal) {
-        // It may be gone by now.
+        // It may be gone already.
         let _ = kill_process_group(self.0, signal);
     }
 }
 
-/// The session of a process, or of this one. It is 0 where its leader stands outside the container, which rustix holds
-/// for impossible.
+/// The session of a process, or of this one. It is 0 if the session leader is outside the
+/// container, which rustix considers impossible.
 fn session(process: Option<Pid>) -> Option<i32> {
     let process = process.map(|process| nix::unistd::Pid::from_raw(process.as_raw_pid()));
     getsid(process).ok().map(nix::unistd::Pid::as_raw)
 }
 
-/// What commands in landlock have begun and that left their groups, as a daemon does: what hangs on this process and
-/// has a filter of system calls more, but for the groups of commands that still run.
+/// Processes of landlock commands that have left their groups, as daemons do: descendants of this
+/// process with more seccomp filters than it has, except the groups of running commands.
 pub(super) fn strays(running: &[Group]) -> Vec<Pid> {
-    // The usual case, seen without a look at other processes.
+    // The usual case, detected without inspecting other processes.
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     if running.is_empty() && waitid(WaitId::All, peek).err() == Some(Errno::CHILD) {
         return Vec::new();
@@ -105,7 +105,7 @@ fn children(process: Pid) -> Vec<Pid> {
         .map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
         .collect();
     let Some(lists) = lists else {
-        // It has ended, or the kernel has no such lists.
+        // It has ended, or the kernel does not provide these lists.
         let children = processes().into_iter().filter(|other| other.parent == Some(process));
         return children.map(|child| child.id).collect();
     };
@@ -113,7 +113,8 @@ fn children(process: Pid) -> Vec<Pid> {
     numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
 }
 
-/// How many filters of system calls a process has, or, where the kernel does not say, whether it has any.
+/// The number of seccomp filters of a process or, where the kernel does not report it, whether
+/// there are any.
 fn filters(process: Pid) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let field = |name: &str| {
@@ -123,7 +124,7 @@ fn filters(process: Pid) -> Option<u32> {
     field("Seccomp_filters:").or_else(|| field("Seccomp:"))
 }
 
-/// A process as the system lists it.
+/// An entry of /proc.
 #[derive(Debug, PartialEq)]
 struct Process {
     id: Pid,
@@ -133,7 +134,7 @@ struct Process {
     session: i32,
 }
 
-/// All processes; none where there is no /proc.
+/// All processes; none without /proc.
 fn processes() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
@@ -143,12 +144,12 @@ fn processes() -> Vec<Process> {
 }
 
 impl Process {
-    /// Reads `number (name) state parent group session …`; the name may hold anything.
+    /// Parses `number (name) state parent group session …`; the name may contain anything.
     fn parse_stat(stat: &str) -> Option<Process> {
         let (id, _) = stat.split_once(" (")?;
         let (_, fields) = stat.rsplit_once(") ")?;
         let mut fields = fields.split(' ').skip(1);
-        // Of a process that ends at this very moment, group and session are -1.
+        // For a process that is just ending, group and session are -1.
         let mut number = || fields.next()?.parse().ok().filter(|&id: &i32| id >= 0);
         let id = Pid::from_raw(id.parse().ok()?)?;
         let parent = number().and_then(Pid::from_raw);
@@ -171,11 +172,11 @@ mod tests {
             ("7 (a) S 1 2 3) b (c) S 6 5 4 0 -1", Some(process(Some(pid(6))))),
             // The first process of a container has no parent.
             ("7 (init) S 0 5 4 0 -1", Some(process(None))),
-            // The leader of its session stands outside the container.
+            // The session leader is outside the container.
             ("7 (sleep) S 6 5 0 0 -1", Some(Process { session: 0, ..process(Some(pid(6))) })),
-            // Threads of the kernel have no group.
+            // Kernel threads have no group.
             ("2 (kthreadd) S 0 0 0 0 -1", None),
-            // It ended while its line was written.
+            // It ended while the line was written.
             ("7 (sleep) X 0 -1 -1 0 -1", None),
             ("7 (sleep", None),
             ("", None),

@@ -1,18 +1,18 @@
-//! Private networks: a loopback for the commands of each agent, on which nobody else is.
+//! Private networks: a loopback shared only by the commands of one agent.
 //!
-//! A server that one command starts is reached by the next one of the same agent; nothing outside reaches it, and it
-//! reaches nothing outside. Such a network is a namespace that a thread of the watchdog enters before it starts `bwrap`,
-//! which takes less time than to have `bwrap` make a new one for every command.
+//! A server started by one command can be reached by the next command of the same agent, but not
+//! from outside, nor can it reach anything outside. Such a network is a namespace that a thread of
+//! the watchdog enters before it starts `bwrap`. That is faster than a new one for every command.
 //!
-//! To make namespaces a process needs capabilities, and a user has them only in a user namespace of its own. So the
-//! watchdog of sandboxed commands enters one when it starts. Commands outside the sandbox have another watchdog, since
-//! `sudo` and its like do not work in there.
+//! Creating namespaces requires capabilities, which a user only has inside a user namespace. So the
+//! watchdog of sandboxed commands enters one when it starts. Commands outside the sandbox have
+//! another watchdog, since `sudo` and similar programs do not work in there.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::net::{
@@ -21,19 +21,22 @@ use rustix::net::{
 use rustix::process::{DumpableBehavior, getgid, getuid, set_dumpable_behavior};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// How many networks are kept. One takes some 100 KB of the kernel; one whose commands have all ended is given up for
-/// another agent, which costs the next command of its agent a millisecond.
+use crate::lock::lock;
+
+/// How many networks are kept. One takes some 100 KB of kernel memory. One without running commands
+/// is dropped for another agent; recreating it takes a millisecond.
 const MOST_KEPT: usize = 32;
 
-/// Gives this process the right to make namespaces. It must have one thread.
+/// Enters a user namespace, which permits creating other namespaces. The process must be
+/// single-threaded.
 ///
 /// # Errors
-/// When the system does not allow it. The process is good for nothing after that.
+/// If the system forbids it. The process is unusable then.
 pub(super) fn enter_user_namespace() -> io::Result<()> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     unshare(CloneFlags::CLONE_NEWUSER)?;
-    // The files of a process whose memory is hidden belong to root, and no other user could write them. No secret is
-    // in this memory, and no command was started yet.
+    // The /proc files of a non-dumpable process belong to root, so others could not write them.
+    // This memory holds no secrets, and no command has started yet.
     set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     let mapped = fs::write("/proc/self/setgroups", "deny")
         .and_then(|()| fs::write("/proc/self/uid_map", format!("{user} {user} 1")))
@@ -46,14 +49,13 @@ pub(super) fn enter_user_namespace() -> io::Result<()> {
 #[derive(Debug, Default)]
 pub(super) struct Networks(Mutex<Vec<(OsString, Network)>>);
 
-/// A network, which is there as long as somebody holds it or is in it.
+/// A network namespace; it exists as long as it is referenced or has processes.
 pub(super) type Network = Arc<OwnedFd>;
 
 impl Networks {
-    /// Brings the current thread, and what it starts, into the network of an agent.
+    /// Moves the current thread, and what it starts, into the network of an agent.
     pub(super) fn enter(&self, agent: &OsStr) -> io::Result<Network> {
-        // Whatever panicked while it held them, they are complete.
-        let mut networks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut networks = lock(&self.0);
         let known = networks.iter().position(|(owner, _)| owner == agent);
         let network = match known {
             Some(number) => {
@@ -63,7 +65,7 @@ impl Networks {
             }
             None => Arc::new(make_network()?),
         };
-        // The last one used is the last in the list.
+        // Ordered by last use.
         networks.push((agent.to_owned(), Arc::clone(&network)));
         let is_unused = |(_, network): &(OsString, Network)| Arc::strong_count(network) == 1;
         while networks.len() > MOST_KEPT
@@ -75,14 +77,14 @@ impl Networks {
     }
 }
 
-/// Moves the current thread to a new network, of which only the loopback is there.
+/// Moves the current thread into a new network namespace with only a loopback.
 fn make_network() -> io::Result<OwnedFd> {
     unshare(CloneFlags::CLONE_NEWNET)?;
     raise_loopback()?;
     Ok(File::open("/proc/thread-self/ns/net")?.into())
 }
 
-/// Turns the loopback on, by a message to the kernel: it has the number 1 in every network.
+/// Brings up the loopback, which is interface 1 in every namespace, with a netlink message.
 fn raise_loopback() -> io::Result<()> {
     const NEW_LINK: u16 = 16;
     const REQUEST_WITH_ANSWER: u16 = 1 | 4;
@@ -93,7 +95,7 @@ fn raise_loopback() -> io::Result<()> {
     message.extend(LENGTH.to_ne_bytes());
     message.extend(NEW_LINK.to_ne_bytes());
     message.extend(REQUEST_WITH_ANSWER.to_ne_bytes());
-    // A sequence number and our address, which nobody needs; then a family and a type, which are not asked for.
+    // Sequence number and port are unused, and so are family and type.
     message.extend([0; 12]);
     message.extend(1_i32.to_ne_bytes());
     message.extend(UP.to_ne_bytes());

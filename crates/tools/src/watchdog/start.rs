@@ -1,4 +1,4 @@
-//! Starting a command, as it is or behind walls.
+//! Starts a command, with or without a sandbox.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,20 +15,20 @@ use tokio::process::{Child, Command};
 
 use super::Watch;
 #[cfg(target_os = "linux")]
-use super::covers::Covered;
-#[cfg(target_os = "linux")]
-use super::enclosed::Enclosed;
+use super::covers::CommandCovers;
 use super::groups::{Group, Sessions};
-use super::spawning::{Spawned, Spawning};
+#[cfg(target_os = "linux")]
+use super::sandboxed::SandboxStarter;
+use super::spawner::{SpawnedProcess, Spawner};
 use super::wire::{Request, Status};
-use crate::sandbox::Enclosure;
+use crate::sandbox::ResolvedSandbox;
 
-/// Looked for in these places only: in a folder of `PATH` that an agent can write, `bash` could be the agent's own.
+/// The only paths searched: a `bash` found in `PATH` could have been planted by an agent.
 const SHELLS: [&str; 4] =
     ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
 
-/// What the shell is told: without the dashes, a command that begins with a dash would be taken for an option. The last
-/// word is the name by which the shell speaks of itself.
+/// Arguments of the shell. The `--` keeps a command that starts with a dash from being parsed as an
+/// option. The last one is the name that the shell shows in messages.
 pub(super) fn shell_arguments(command: &OsStr) -> [&OsStr; 4] {
     ["-c".as_ref(), "--".as_ref(), command, "bash".as_ref()]
 }
@@ -36,96 +36,96 @@ pub(super) fn shell_arguments(command: &OsStr) -> [&OsStr; 4] {
 /// Starts commands.
 #[derive(Debug)]
 pub(super) struct Starter {
-    spawning: Spawning,
-    /// An error is one of all commands with walls.
+    spawner: Spawner,
+    /// An error applies to all sandboxed commands.
     #[cfg(target_os = "linux")]
-    enclosed: io::Result<Enclosed>,
+    sandboxed: io::Result<SandboxStarter>,
 }
 
 impl Starter {
     #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "only Linux has both"))]
     pub(super) fn new(watch: Watch) -> Starter {
-        let spawning = Spawning::default();
+        let spawner = Spawner::default();
         Starter {
             #[cfg(target_os = "linux")]
-            enclosed: Enclosed::new(spawning.clone(), watch),
-            spawning,
+            sandboxed: SandboxStarter::new(spawner.clone(), watch),
+            spawner,
         }
     }
 
-    /// Starts what is asked for; its output goes to `output`. A command in a sandbox waits until it is `cleared`, and
-    /// is not started if that never comes.
+    /// Starts the requested command, which writes its output to `output`. A sandboxed command waits
+    /// for `cleared`, and is not started if that never comes.
     ///
     /// # Cancel safety
-    /// What was started is ended when the future is dropped.
+    /// If the future is dropped, the command is ended.
     pub(super) async fn start(
         &self,
         request: &Request,
         output: OwnedFd,
         cleared: Receiver<()>,
-    ) -> io::Result<Started> {
-        if let Some(walls) = &request.enclosure {
-            return self.start_enclosed(request, walls, output, cleared).await;
+    ) -> io::Result<StartedCommand> {
+        if let Some(resolved) = &request.sandbox {
+            return self.start_sandboxed(request, resolved, output, cleared).await;
         }
-        Ok(Started::of(self.spawning.spawn(&mut shell(request, output)?)?, None))
+        Ok(StartedCommand::of(self.spawner.spawn(&mut shell(request, output)?)?, None))
     }
 
-    /// Takes notice of the end of processes that nobody awaits.
+    /// Reaps processes that no task waits for.
     pub(super) fn reap_orphans(&self) {
-        self.spawning.reap_orphans();
+        self.spawner.reap_orphans();
     }
 
-    /// Starts nothing any more. What was started is a child of this process by now.
+    /// Stops starting commands. All started ones are children of this process by now.
     pub(super) fn close(&self) {
-        self.spawning.close();
+        self.spawner.close();
     }
 
     #[cfg(target_os = "linux")]
-    async fn start_enclosed(
+    async fn start_sandboxed(
         &self,
         request: &Request,
-        walls: &Enclosure,
+        resolved: &ResolvedSandbox,
         output: OwnedFd,
         cleared: Receiver<()>,
-    ) -> io::Result<Started> {
-        match &self.enclosed {
-            Ok(enclosed) => enclosed.start(request, walls, output, cleared).await,
+    ) -> io::Result<StartedCommand> {
+        match &self.sandboxed {
+            Ok(sandboxed) => sandboxed.start(request, resolved, output, cleared).await,
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    async fn start_enclosed(
+    async fn start_sandboxed(
         &self,
         _request: &Request,
-        _walls: &Enclosure,
+        _sandbox: &ResolvedSandbox,
         _output: OwnedFd,
         _cleared: Receiver<()>,
-    ) -> io::Result<Started> {
+    ) -> io::Result<StartedCommand> {
         Err(io::Error::other("there is no sandbox for this system"))
     }
 }
 
-/// A command that runs. What is left of its group when it is dropped is killed: neither an error nor a panic of whoever
-/// follows it leaves a command without supervision.
+/// A running command. Dropping it kills the rest of its group, so neither an error nor a panic
+/// leaves a command without supervision.
 #[derive(Debug)]
-pub(super) struct Started {
+pub(super) struct StartedCommand {
     pub(super) child: Child,
     pub(super) group: Group,
-    /// What `bwrap` tells of a command in it comes out of here.
+    /// The status output of `bwrap`.
     report: Option<UnixStream>,
-    /// The network that it is in, which is kept for the next command as long as this one runs.
+    /// Its network namespace, kept for the next command as long as this one runs.
     _network: Option<Arc<OwnedFd>>,
-    /// What keeps it out of hidden and protected places in bubblewrap.
+    /// The mounts that enforce its access under bubblewrap.
     #[cfg(target_os = "linux")]
-    pub(super) covered: Option<Arc<Covered>>,
+    pub(super) covered: Option<Arc<CommandCovers>>,
 }
 
-impl Started {
-    /// A `report` is read without waiting.
-    pub(super) fn of(spawned: Spawned, report: Option<UnixStream>) -> Started {
+impl StartedCommand {
+    /// `report` must be non-blocking.
+    pub(super) fn of(spawned: SpawnedProcess, report: Option<UnixStream>) -> StartedCommand {
         let (child, group) = spawned.take_over();
-        Started {
+        StartedCommand {
             child,
             group,
             report,
@@ -139,13 +139,13 @@ impl Started {
     pub(super) fn within(
         mut self,
         network: Option<Arc<OwnedFd>>,
-        covered: Arc<Covered>,
-    ) -> Started {
+        covered: Arc<CommandCovers>,
+    ) -> StartedCommand {
         (self._network, self.covered) = (network, Some(covered));
         self
     }
 
-    /// Tells of a path whether the command could only read it.
+    /// A predicate for paths that the command could only read.
     pub(super) fn read_only(&self) -> impl Fn(&Path) -> bool + Send + use<> {
         #[cfg(target_os = "linux")]
         let covered = self.covered.clone();
@@ -157,7 +157,7 @@ impl Started {
         }
     }
 
-    /// Whether nothing is left of it that could do something, though its group may take a moment to vanish.
+    /// Whether no active process is left, though the group may take a moment to vanish.
     pub(super) fn is_deserted(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.covered.as_ref().is_some_and(|covered| covered.is_deserted());
@@ -165,7 +165,7 @@ impl Started {
         false
     }
 
-    /// Why it had to be ended; told once.
+    /// Why it was ended by the watchdog; returned once.
     pub(super) fn take_reason(&self) -> Option<String> {
         #[cfg(target_os = "linux")]
         return self.covered.as_ref()?.take_reason();
@@ -173,31 +173,31 @@ impl Started {
         None
     }
 
-    /// The groups of what the command has begun, its own left out.
+    /// The groups of its descendants, without its own.
     pub(super) fn groups_below(&self) -> Vec<Group> {
         let sessions = if self.report.is_some() { Sessions::Any } else { Sessions::Own };
         Group::below(self.group.0, sessions)
     }
 
-    /// What the end of the process says about the command.
+    /// The command's status, given the exit status of its process.
     pub(super) fn status(&self, ended: ExitStatus) -> Status {
         /// Longer than any report.
         const LIMIT: usize = 4_096;
         let Some(report) = &self.report else { return ended.into() };
         let mut bytes = [0; LIMIT];
-        // It stays there for those who want to know of the first process in the sandbox.
+        // Only peeked at: others read the init process from it.
         let length = recv(report, &mut bytes, RecvFlags::PEEK).map_or(0, |(_, length)| length);
-        // A signal came from outside, or from us: there is nothing to be told apart.
-        if ended.code().is_none() || did_begin(&bytes[..length]) {
+        // A signal came from outside or from us, so the report does not matter.
+        if ended.code().is_none() || has_started(&bytes[..length]) {
             return ended.into();
         }
         Status::NotStarted("bubblewrap could not set up the sandbox".to_owned())
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedCommand {
     fn drop(&mut self) {
-        // It takes in the leader's end if nobody did, which is of no use to anybody any more.
+        // This also reaps the leader, whose status no longer matters.
         if self.group.is_alive() {
             self.group.signal(Signal::KILL);
         }
@@ -208,20 +208,20 @@ impl Drop for Started {
     }
 }
 
-/// Bubblewrap tells of an exit code only when there was a command that could have one. The code that it ends with
-/// itself says nothing about that.
-fn did_begin(report: &[u8]) -> bool {
+/// Bubblewrap reports an exit code only if the command was started. Its own exit code cannot tell
+/// that.
+fn has_started(report: &[u8]) -> bool {
     String::from_utf8_lossy(report).contains("\"exit-code\"")
 }
 
-/// The shell that is to run the command.
+/// The shell that runs the command.
 pub(super) fn shell(request: &Request, output: OwnedFd) -> io::Result<Command> {
     let mut shell = command(shell_program()?, &request.directory, &request.variables, output)?;
     shell.args(shell_arguments(&request.command));
     Ok(shell)
 }
 
-/// The file of the shell.
+/// The path of the shell.
 pub(super) fn shell_program() -> io::Result<&'static str> {
     let found = SHELLS.into_iter().find(|program| Path::new(program).is_file());
     found.ok_or_else(|| io::Error::other(format!("bash is in none of {}", SHELLS.join(", "))))
@@ -250,24 +250,24 @@ mod tests {
     use std::process::Stdio;
     use std::time::Duration;
 
-    use super::super::spawning::Spawning;
+    use super::super::spawner::Spawner;
     use super::super::until_gone;
-    use super::{Command, Started, did_begin};
+    use super::{Command, StartedCommand, has_started};
 
     #[test]
-    fn a_command_that_failed_is_told_from_one_that_never_began() {
-        assert!(did_begin(b"{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n"));
-        assert!(!did_begin(b"{ \"child-pid\": 7 }\n"));
-        assert!(!did_begin(b""));
+    fn a_failed_command_is_told_from_one_that_never_started() {
+        assert!(has_started(b"{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n"));
+        assert!(!has_started(b"{ \"child-pid\": 7 }\n"));
+        assert!(!has_started(b""));
     }
 
     #[tokio::test]
-    async fn a_command_that_is_followed_no_more_is_ended() {
+    async fn an_unsupervised_command_is_ended() {
         #[expect(clippy::disallowed_methods, reason = "a process to be ended")]
         let mut command = Command::new("sleep");
         command.arg("1000").process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
-        let spawned = Spawning::default().spawn(&mut command).unwrap();
-        let started = Started::of(spawned, None);
+        let spawned = Spawner::default().spawn(&mut command).unwrap();
+        let started = StartedCommand::of(spawned, None);
         let group = started.group;
         assert!(group.is_alive());
         drop(started);

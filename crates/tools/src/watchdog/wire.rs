@@ -1,4 +1,4 @@
-//! What the program and its watchdog say to each other about a command.
+//! The messages between the program and its watchdog about a command.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,38 +9,40 @@ use std::process::ExitStatus;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::looks::ContentHash;
 use crate::notes::Note;
-use crate::sandbox::Enclosure;
+use crate::sandbox::ResolvedSandbox;
 use crate::words::{Variables, push_variables, take_variables};
 
-/// What the program asks for, sent down the control socket of the command.
+/// A request, sent through the control socket of the command.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) command: OsString,
     pub(crate) directory: OsString,
-    /// What it has in its environment beyond, or instead of, what all commands have.
+    /// Variables added to, or overriding, those of all commands.
     pub(crate) variables: Variables,
-    /// Whose command it is: those of one agent share a loopback.
+    /// The agent that runs it: commands of one agent share a loopback.
     pub(crate) agent: OsString,
-    /// A path that a file tool writes with approval while the control socket is open. Then there is no command.
+    /// A path that a file tool writes with approval while the control socket is open. There is no
+    /// command then.
     pub(crate) expected: OsString,
-    /// Where to what it puts into protected paths is moved; empty if nothing is checked.
+    /// Where changes of protected paths are moved to; empty if they are not checked.
     pub(crate) quarantine: OsString,
-    /// The walls around it, if any.
-    pub(crate) enclosure: Option<Enclosure>,
+    /// Its sandbox, if any.
+    pub(crate) sandbox: Option<ResolvedSandbox>,
 }
 
 impl Request {
-    /// Each field with its length before it.
+    /// Each field is prefixed with its length.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let enclosure = self.enclosure.as_ref().map(Enclosure::encode).unwrap_or_default();
+        let sandbox = self.sandbox.as_ref().map(ResolvedSandbox::encode).unwrap_or_default();
         let mut variables = Vec::new();
         push_variables(&mut variables, &self.variables);
         let (command, directory) = (self.command.as_bytes(), self.directory.as_bytes());
         let (agent, expected) = (self.agent.as_bytes(), self.expected.as_bytes());
         let quarantine = self.quarantine.as_bytes();
-        for field in [command, directory, &variables, agent, expected, quarantine, &enclosure] {
+        for field in [command, directory, &variables, agent, expected, quarantine, &sandbox] {
             bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
             bytes.extend_from_slice(field);
         }
@@ -48,30 +50,25 @@ impl Request {
     }
 
     pub(super) async fn read(control: &mut UnixStream) -> io::Result<Request> {
-        let command = read_field(control).await?;
-        let directory = read_field(control).await?;
-        let variables = read_field(control).await?;
-        let agent = read_field(control).await?;
-        let expected = read_field(control).await?;
-        let quarantine = read_field(control).await?;
-        let enclosure = read_field(control).await?;
-        Request::of_fields(
-            [command, directory, agent, expected, quarantine],
-            &variables,
-            &enclosure,
-        )
-        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+        let mut fields: [Vec<u8>; 7] = Default::default();
+        for field in &mut fields {
+            *field = read_field(control).await?;
+        }
+        Request::of_fields(fields).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Walls that cannot be read are not the same as none.
-    fn of_fields(texts: [Vec<u8>; 5], mut variables: &[u8], enclosure: &[u8]) -> Option<Request> {
-        let variables = take_variables(&mut variables).filter(|_| variables.is_empty())?;
-        let enclosure = match enclosure {
+    /// A malformed sandbox must not be treated as none.
+    fn of_fields(fields: [Vec<u8>; 7]) -> Option<Request> {
+        let [command, directory, variables, agent, expected, quarantine, sandbox] = fields;
+        let mut rest = &variables[..];
+        let variables = take_variables(&mut rest).filter(|_| rest.is_empty())?;
+        let sandbox = match &sandbox[..] {
             [] => None,
-            bytes => Some(Enclosure::decode(bytes)?),
+            bytes => Some(ResolvedSandbox::decode(bytes)?),
         };
-        let [command, directory, agent, expected, quarantine] = texts.map(OsString::from_vec);
-        Some(Request { command, directory, variables, agent, expected, quarantine, enclosure })
+        let texts = [command, directory, agent, expected, quarantine].map(OsString::from_vec);
+        let [command, directory, agent, expected, quarantine] = texts;
+        Some(Request { command, directory, variables, agent, expected, quarantine, sandbox })
     }
 }
 
@@ -85,7 +82,41 @@ async fn read_field(control: &mut UnixStream) -> io::Result<Vec<u8>> {
     Ok(field)
 }
 
-/// How a command ended, sent up its control socket as a line.
+/// What was written with approval at a path that commands were not to write, sent when it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Approved {
+    /// A file with this content. A command that runs meanwhile may have put another one there.
+    Content(ContentHash),
+    /// Whatever is found there.
+    Anything,
+}
+
+impl Approved {
+    /// In the place of a hash.
+    const ANYTHING: &str = "anything";
+
+    pub(crate) fn encode(&self) -> String {
+        match self {
+            Approved::Content(hash) => hash.to_string(),
+            Approved::Anything => Approved::ANYTHING.to_owned(),
+        }
+    }
+
+    /// Waits until the program has closed its end. `None` if nothing was written.
+    pub(super) async fn read(control: &mut UnixStream) -> Option<Approved> {
+        /// Longer than any hash.
+        const LIMIT: u64 = 256;
+        let mut text = String::new();
+        control.take(LIMIT).read_to_string(&mut text).await.ok()?;
+        match &*text {
+            "" => None,
+            Approved::ANYTHING => Some(Approved::Anything),
+            _ => Some(Approved::Content(text.into())),
+        }
+    }
+}
+
+/// How a command ended, sent as a line through its control socket.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Status {
     Exited(i32),
@@ -93,13 +124,13 @@ pub(crate) enum Status {
     NotStarted(String),
 }
 
-/// A line that comes before the status, or after it while something goes on in the background: what was done about
-/// protected paths.
+/// Encodes a line about protected paths. It comes before the status, or after it for background
+/// processes.
 pub(super) fn encode_note(note: &Note) -> Vec<u8> {
     one_line(&format!("note {} {}", note.id.as_deref().unwrap_or(NO_ID), note.text))
 }
 
-/// What such a line says; `None` for another one.
+/// Decodes such a line; `None` for any other.
 pub(crate) fn decode_note(line: &[u8]) -> Option<Note> {
     let line = line.strip_suffix(b"\n")?.strip_prefix(b"note ")?;
     let line = String::from_utf8_lossy(line);
@@ -107,7 +138,7 @@ pub(crate) fn decode_note(line: &[u8]) -> Option<Note> {
     Some(Note { id: (id != NO_ID).then(|| id.to_owned()), text: text.to_owned() })
 }
 
-/// In the place of an id, where there is nothing to put back.
+/// Stands for a missing id, if nothing can be put back.
 const NO_ID: &str = "-";
 
 fn one_line(text: &str) -> Vec<u8> {
@@ -117,7 +148,7 @@ fn one_line(text: &str) -> Vec<u8> {
     line.into_bytes()
 }
 
-/// No status line is longer.
+/// The maximum length of a line.
 pub(crate) const STATUS_LIMIT: usize = 1_024;
 
 impl Status {
@@ -129,7 +160,7 @@ impl Status {
         })
     }
 
-    /// `None` while the line is not complete.
+    /// `None` until the line is complete.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Status> {
         let line = String::from_utf8_lossy(bytes.strip_suffix(b"\n")?);
         let (word, rest) = line.split_once(' ')?;
@@ -161,10 +192,10 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::UnixStream;
 
-    use super::{Enclosure, Request, STATUS_LIMIT, Status};
+    use super::{Request, ResolvedSandbox, STATUS_LIMIT, Status};
     use crate::sandbox::{Kind, Sandbox};
 
-    /// What the watchdog makes of the bytes that come down a control socket.
+    /// The request that the watchdog decodes from these bytes.
     fn received(bytes: &[u8]) -> Option<Request> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -183,8 +214,8 @@ mod tests {
         let (command, directory) = (text(command), text(directory));
         let (variables, agent) = (Vec::new(), "0/".into());
         let [expected, quarantine] = [OsString::new(), OsString::new()];
-        let enclosure = None;
-        Request { command, directory, variables, agent, expected, quarantine, enclosure }.encode()
+        let sandbox = None;
+        Request { command, directory, variables, agent, expected, quarantine, sandbox }.encode()
     }
 
     #[test]
@@ -202,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_breaks_off_is_none() {
+    fn a_truncated_request_is_none() {
         let whole = request(b"echo", b"/tmp");
         for length in 0..whole.len() {
             assert!(received(&whole[..length]).is_none(), "{length} bytes");
@@ -211,10 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn walls_that_cannot_be_read_are_not_the_same_as_none() {
+    fn a_malformed_sandbox_is_not_the_same_as_none() {
         let kind = Kind::Landlock;
         let sandbox = Sandbox { kind: Some(kind), ..Sandbox::default() };
-        let walls = Enclosure { kind, sandbox };
+        let resolved = ResolvedSandbox { kind, sandbox };
         let mut request = Request {
             command: "x".into(),
             directory: "/".into(),
@@ -222,17 +253,17 @@ mod tests {
             agent: "0/".into(),
             expected: "/e".into(),
             quarantine: "/q".into(),
-            enclosure: Some(walls.clone()),
+            sandbox: Some(resolved.clone()),
         };
         let bytes = request.encode();
         let whole = received(&bytes).unwrap();
-        assert_eq!((whole.enclosure, whole.variables), (Some(walls), request.variables));
+        assert_eq!((whole.sandbox, whole.variables), (Some(resolved), request.variables));
         request.variables = Vec::new();
-        request.enclosure = None;
-        assert_eq!(received(&request.encode()).unwrap().enclosure, None);
-        let before_walls = request.encode().len() - 8;
+        request.sandbox = None;
+        assert_eq!(received(&request.encode()).unwrap().sandbox, None);
+        let before_sandbox = request.encode().len() - 8;
         let broken =
-            [request.encode()[..before_walls].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
+            [request.encode()[..before_sandbox].to_vec(), 1_u64.to_le_bytes().to_vec(), vec![0]];
         assert!(received(&broken.concat()).is_none());
         for length in 0..bytes.len() {
             assert!(received(&bytes[..length]).is_none(), "{length} bytes");

@@ -1,7 +1,7 @@
-//! Commands at random: those that the gate reads strictly, those with changes that must not go unnoticed, heaps of
-//! pieces, and the ways to run a program that its name does not begin with.
+//! Random commands: those that the gate reads strictly, variations that must be noticed, random
+//! pieces, and indirect ways to run a program.
 //!
-//! What they redirect to is a relative name: letters behind `>/dev/null` would make a file in `/dev`.
+//! Redirections use relative names: letters after `>/dev/null` would create a file in `/dev`.
 
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop, prop_oneof};
 use proptest::sample::{Index, select};
@@ -17,7 +17,7 @@ const PIECES: [&str; 87] = [
     "coproc", "eval",
 ];
 
-/// What runs `bad`, or makes a file, wherever bash reads it as a command.
+/// Text that runs `bad` or creates a file wherever bash reads it as a command.
 const CONSTRUCTS: [&str; 46] = [
     "$(bad)",
     "`bad`",
@@ -67,7 +67,7 @@ const CONSTRUCTS: [&str; 46] = [
     "; [[ -v X[$(bad)] ]]",
 ];
 
-/// Ways to run one command, `BAD`. Programs have their whole path, since there are no others in `PATH`.
+/// Ways to run one command, `BAD`. Programs have full paths, since `PATH` contains no others.
 pub(super) const DISGUISES: [&str; 60] = [
     "BAD",
     " \t BAD ",
@@ -188,7 +188,8 @@ fn word() -> BoxedStrategy<String> {
     prop::collection::vec(piece, 1..3).prop_map(|pieces| pieces.concat()).boxed()
 }
 
-/// What runs `bad`, with something inside that bash removes before it reads on: there readers of bash go wrong.
+/// A text that runs `bad` with something inside that bash removes before it continues, where
+/// parsers of bash go wrong.
 fn broken() -> BoxedStrategy<String> {
     let removed = select(vec!["\\\n", "\\\n", "''", "\"\"", "\\"]);
     (select(CONSTRUCTS.to_vec()), any::<Index>(), removed)
@@ -196,7 +197,7 @@ fn broken() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// Such a thing as part of a word, in quotes or not.
+/// Such a text as part of a word, quoted or not.
 pub(super) fn within_word() -> BoxedStrategy<String> {
     (select(vec!["", "'", "\"", "\""]), "[a%]{0,2}", broken(), "[a%]{0,2}")
         .prop_map(|(quote, before, broken, after)| {
@@ -224,7 +225,7 @@ pub(super) fn changed() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// Inserts a text between two characters, or leaves one out.
+/// Inserts a text between two characters, or removes one.
 fn apply(command: &str, at: Index, inserted: Option<String>) -> String {
     let characters: Vec<char> = command.chars().collect();
     let (before, after) = characters.split_at(at.index(characters.len() + 1));
@@ -237,8 +238,8 @@ fn apply(command: &str, at: Index, inserted: Option<String>) -> String {
         .collect()
 }
 
-/// One of bash's own commands with all that they might evaluate or set, before a program. Never `kill`, which might
-/// end anything.
+/// A builtin with everything that it might evaluate or set, before a program. Never `kill`, which
+/// might end anything.
 pub(super) fn before_others(mut names: Vec<String>) -> BoxedStrategy<String> {
     const ARGUMENTS: [&str; 20] = [
         "PATH",
@@ -272,7 +273,7 @@ pub(super) fn before_others(mut names: Vec<String>) -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// A heap of pieces.
+/// A number of pieces.
 pub(super) fn heap() -> BoxedStrategy<String> {
     prop::collection::vec(select(PIECES.to_vec()), 1..12).prop_map(|pieces| pieces.concat()).boxed()
 }

@@ -1,5 +1,5 @@
-//! A real bash, with two programs in its `PATH` that record how they are run. Nothing that it runs can write outside a
-//! folder of its own.
+//! A real bash, with two programs in its `PATH` that record how they are run. Whatever it runs can
+//! only write to a separate folder.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,12 +13,13 @@ use landlock::{
 };
 use tempfile::TempDir;
 
-/// What `good` and `bad` do: they note their name, the number of their arguments, and these.
+/// What `good` and `bad` do: they record their name, the number of arguments, and the arguments.
 const PROGRAM: &str =
     "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$#\" \"$@\" >> \"$RECORD\"\nexit $EXIT_CODE\n";
 
-/// Runs a command and waits for all that it starts, also in the background: `cat` ends when nothing holds the pipe any
-/// more. What never ends is no finding, only in the way, and is killed with its group.
+/// Runs a command and waits for everything it starts, also in the background: `cat` ends when all
+/// writers of the pipe are gone. A command that never ends proves nothing, and is killed with its
+/// group.
 const UNTIL_ALL_ENDED: &str = "/bin/bash -c \"$1\" 2>&1 | /bin/cat";
 
 pub(super) struct RealBash {
@@ -26,12 +27,12 @@ pub(super) struct RealBash {
     runs: AtomicU64,
 }
 
-/// What a command did.
+/// The effects of a command.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     /// The programs that ran, each with its arguments.
     pub(super) programs: Vec<Vec<String>>,
-    /// The files that were made.
+    /// The files that were created.
     pub(super) files: Vec<String>,
 }
 
@@ -61,7 +62,7 @@ impl RealBash {
     /// Runs a command in an empty folder; `good` and `bad` end with `exit_code`.
     pub(super) fn run(&self, command: &str, exit_code: u8) -> Trace {
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
-        // A folder of its own, since a command may leave something running.
+        // A separate folder, since a command may leave processes running.
         let own = self.folder.path().join(run.to_string());
         let (work, record) = (own.join("work"), own.join("record"));
         fs::create_dir_all(&work).unwrap();
@@ -79,20 +80,20 @@ impl RealBash {
             programs: programs(&fs::read(&record).unwrap_or_default()),
             files: files.collect(),
         };
-        // What redirects all of its output may still run, and go on to write there.
+        // A process that redirects its output may still run and continue to write there.
         drop(fs::remove_dir_all(&own));
         trace
     }
 }
 
-/// Runs a command that can write nowhere but in `folder`. For ever that is all that this thread can do, too.
+/// Runs a command that can only write to `folder`. This restricts the current thread for good.
 fn run_confined(command: &mut Command, folder: &Path) {
     let writing = AccessFs::from_write(ABI::V3);
     let ruleset = Ruleset::default().handle_access(writing).unwrap().create().unwrap();
     let ruleset = ruleset.add_rules(path_beneath_rules([folder], writing)).unwrap();
     let null = path_beneath_rules(["/dev/null"], AccessFs::WriteFile);
     let status = ruleset.add_rules(null).unwrap().restrict_self().unwrap();
-    // Commands at random, perhaps run by root, are not tried without it.
+    // Random commands, possibly as root, must not run without it.
     assert_ne!(status.ruleset, RulesetStatus::NotEnforced, "landlock is needed");
     command.status().unwrap();
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_conversation::{Body, NewMessage, ResponseId, ToolCallId};
+use ikigai_conversation::{Body, NewMessage, Preview, ResponseId, ToolCallId};
 use ikigai_protocol::{ApprovalRequest, EventKind};
 use proptest::prelude::*;
 use ratatui_core::buffer::Buffer;
@@ -112,8 +112,9 @@ fn perform(stage: &mut Stage, thing: Thing) {
                 ResponseId::new("r"),
             );
             let Body::ToolCall(call) = call.body else { unreachable!("it is one") };
-            let asking =
-                ApprovalRequest { call, why: text.clone(), rule: Some(text.clone()), cause: text };
+            let preview = Preview::Command { command: text.clone() };
+            let (why, rule) = (text.clone(), Some(text.clone()));
+            let asking = ApprovalRequest { call, preview, why, rule, cause: text };
             stage.happens("0/", EventKind::ApprovalRequested(asking));
         }
         Thing::Told(text) => stage.app.take(News::Told { agent: agent("0/"), text }, stage.now),

@@ -3,24 +3,20 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_conversation::{Decision, NewMessage, ResponseId, ToolCall, ToolCallId};
+use ikigai_conversation::{Decision, NewMessage, ToolCallId};
 use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, Command, EventKind};
 
 use super::{Stage, agent, order};
 use crate::app::Act;
 use crate::news::{Effect, News};
+use crate::question;
+use crate::question::tests::command;
 use crate::typed::Typed;
 
 pub(super) fn asking() -> EventKind {
-    let call = ToolCall {
-        tool_call_id: ToolCallId::new("c"),
-        name: "bash".to_owned(),
-        arguments: r#"{"command":"rm -r build"}"#.to_owned(),
-        response: ResponseId::new("r"),
-        extras: None,
-    };
+    let asking = question::tests::asking("bash", command("rm -r build"));
     let (why, cause) = ("it leaves the sandbox".to_owned(), "clean up".to_owned());
-    EventKind::ApprovalRequested(ApprovalRequest { call, why, rule: None, cause })
+    EventKind::ApprovalRequested(ApprovalRequest { why, cause, ..asking })
 }
 
 fn answer(decision: Decision, reason: Option<&str>) -> Act {
@@ -132,9 +128,7 @@ fn who_is_away_is_called_when_it_is_done() {
 fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
     let mut stage = Stage::new(40, 10);
     let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
-    long.call.arguments =
-        serde_json::json!({"command": (0..30).map(|n| format!("step{n}\n")).collect::<String>()})
-            .to_string();
+    long.preview = command(&(0..30).map(|n| format!("step{n}\n")).collect::<String>());
     stage.happens("0/", EventKind::ApprovalRequested(long));
     stage.has("more rows: PgDn");
     stage.has("y yes, once");
@@ -157,7 +151,7 @@ fn a_yes_to_what_was_not_seen_is_asked_for_again() {
     let mut stage = Stage::new(80, 24);
     let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command = format!("echo safe{}; touch ../outside", " ".repeat(3000));
-    long.call.arguments = serde_json::json!({ "command": command }).to_string();
+    long.preview = question::tests::command(&command);
     stage.happens("0/", EventKind::ApprovalRequested(long));
     stage.types("y");
     assert_eq!(stage.acts(), []);
@@ -169,7 +163,7 @@ fn a_yes_to_what_was_not_seen_is_asked_for_again() {
 fn long_question(stage: &mut Stage) {
     let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command: String = (0..100).map(|n| format!("step{n} {}\n", "w ".repeat(30))).collect();
-    long.call.arguments = serde_json::json!({ "command": command }).to_string();
+    long.preview = question::tests::command(&command);
     stage.happens("0/", EventKind::ApprovalRequested(long));
 }
 
@@ -232,7 +226,7 @@ fn a_question_is_scrolled_by_up_and_down_too() {
     let mut stage = Stage::new(40, 10);
     let EventKind::ApprovalRequested(mut long) = asking() else { unreachable!("it is one") };
     let command: String = (0..30).map(|n| format!("step{n}\n")).collect();
-    long.call.arguments = serde_json::json!({ "command": command }).to_string();
+    long.preview = question::tests::command(&command);
     stage.happens("0/", EventKind::ApprovalRequested(long));
     stage.has("? agent 0/");
     stage.key(KeyCode::Down);

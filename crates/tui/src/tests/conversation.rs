@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use ikigai_conversation::{Body, MessageId, NewMessage, ResponseId};
+use ikigai_conversation::{
+    Body, CallSummary, EffectKind, FileDiff, Hunk, MessageId, NewMessage, ResponseId, ResultState,
+    ResultSummary, ToolCallId,
+};
 use ikigai_protocol::{EventKind, StopReason, TurnEnd};
 use ikigai_tools::Mode;
 use ratatui_core::style::{Color, Modifier};
 
 use super::{Stage, agent};
-use crate::app::Act;
 use crate::look::Colours;
-use crate::news::{Effect, News, When};
-use crate::subject::Before;
+use crate::news::News;
 
 #[test]
 fn a_turn_is_what_was_said_called_found_and_answered() {
@@ -29,7 +30,7 @@ fn a_turn_is_what_was_said_called_found_and_answered() {
         "❯ Which TODOs are there?",
         "",
         "→ grep: pattern=\"TODO\"",
-        "← 5 matches",
+        "← a:1",
         "  a:1",
         "  b:2",
         "  c:3",
@@ -100,27 +101,30 @@ fn results_unfold_and_fold() {
     stage.has("… 2 more lines");
 }
 
+/// The message has all that is shown, so no file has to be read for it, now or when the log is recalled.
 #[test]
-fn a_write_is_a_diff_once_it_is_known_what_was_there() {
-    let mut stage = Stage::new(80, 24);
-    let arguments = r#"{"path":"f","content":"one\n2\n"}"#;
-    stage.calls(
-        "0/",
-        "file_write",
-        arguments,
-        r#"{"success":true,"data":{"output":"Wrote 6 bytes to f"}}"#,
-    );
-    let acts = stage.acts();
-    let [Act::Effect(Effect::FindBefore { call, when: When::Done, .. })] = &acts[..] else {
-        panic!("{acts:?}");
-    };
-    stage.has("  +one");
-    let before = Before::Text("one\ntwo\n".to_owned());
-    stage.app.take(
-        News::Before { agent: agent("0/"), call: call.tool_call_id.clone(), before },
-        stage.now,
-    );
-    stage.has("   one\n  -two\n  +2");
+fn a_change_of_a_file_is_a_diff_at_once_and_when_it_is_recalled() {
+    let lines = [" one", "-two", "+2"].map(|line| line.to_owned().into()).into();
+    let hunks = vec![Hunk { old: 41, new: 41, lines }];
+    let diff = FileDiff { path: "f".to_owned(), added: 1, removed: 1, hunks, omitted: 0 };
+    let shown = ResultSummary::new("+1 −1", ResultState::Succeeded, Some(diff), None);
+    let call = NewMessage::tool_call(ToolCallId::new("c"), "x", "{}", ResponseId::new("r"));
+    let call = call.with_shown(vec![EffectKind::Write], CallSummary::new("Edit", "f"));
+    let Body::ToolCall(body) = call.body.clone() else { unreachable!("it is one") };
+    let result = NewMessage::shown_result(&body, "{}".to_owned(), true, "Replaced", shown);
+    let expected = "→ Edit: f\n← +1 −1\n  @@ -41,2 +41,2 @@\n   one\n  -two\n  +2";
+
+    let mut live = Stage::new(80, 24);
+    live.logs("0/", call.clone());
+    live.logs("0/", result.clone());
+    live.has(expected);
+    assert_eq!(live.acts(), []);
+
+    let mut later = Stage::new(80, 24);
+    let log = [call, result].map(|message| later.message("0/", message)).into();
+    later.app.take(News::Recalled { agent: agent("0/"), log }, later.now);
+    later.has(expected);
+    assert_eq!(later.acts(), []);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! One thing that happened, and the rows that it is seen as.
 
-use ikigai_conversation::{MessageId, ToolCall, ToolCallId, ToolResult};
+use ikigai_conversation::{DiffLine, FileDiff, MessageId, ResultState, ResultSummary, ToolResult};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
-use serde_json::Value;
 
 use crate::diff::render_diff;
 use crate::look::{AGENT, CALL, DIM, FAULT, PERSON, PLAIN, WARNING};
@@ -11,7 +10,6 @@ use crate::markdown::render_markdown;
 use crate::safe::{safe, safe_line};
 use crate::wrap::{Breaks, Margin, wrap};
 
-use super::call::changed_path;
 use super::parts::Part;
 
 /// Rows of a tool's output that are seen while it is folded.
@@ -57,8 +55,8 @@ pub(super) enum What {
     Said(String),
     Answer { part: Part, is_first: bool },
     Call(String),
-    Result { line: String, output: String, success: bool },
-    Change(Change),
+    Result { line: String, output: String, state: ResultState },
+    Change { line: String, diff: FileDiff },
     Note { tone: Tone, text: String },
     Rule(String),
 }
@@ -78,44 +76,20 @@ pub(crate) enum Tone {
     Error,
 }
 
-/// A file that a call changed.
-#[derive(Debug)]
-pub(super) struct Change {
-    pub(super) call: ToolCallId,
-    line: String,
-    pub(super) before: String,
-    after: String,
-    /// What was there before is not in the call.
-    pub(super) wants_before: bool,
-}
-
-impl Change {
-    /// What a call did to a file, if that is what it did.
-    pub(super) fn of(call: &ToolCall, line: &str) -> Option<Change> {
-        changed_path(call)?;
-        let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-        let text = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
-        let is_write = call.name == "file_write";
-        let (before, after) = match is_write {
-            true => (String::new(), text("content")),
-            false => (text("old_string"), text("new_string")),
-        };
-        let call = call.tool_call_id.clone();
-        Some(Change { call, line: line.to_owned(), before, after, wants_before: is_write })
-    }
-}
-
 impl What {
     pub(super) fn note(tone: Tone, text: &str) -> What {
         What::Note { tone, text: text.to_owned() }
     }
 
-    pub(super) fn result(result: &ToolResult, line: &str) -> What {
-        let value: Value = serde_json::from_str(&result.output).unwrap_or_default();
-        let output = value["data"]["output"].as_str().unwrap_or_default().trim_end();
+    pub(super) fn result(result: &ToolResult, content: &str) -> What {
+        let ResultSummary { outcome: line, state, diff, rule } = ResultSummary::of(result, content);
+        if let Some(diff) = diff {
+            return What::Change { line, diff };
+        }
+        let output = rule.unwrap_or_else(|| result.output_text());
         // Some tools put out the very line that stands for their result.
-        let output = if output == line { "" } else { output };
-        What::Result { line: line.to_owned(), output: output.to_owned(), success: result.success }
+        let output = if output == line { String::new() } else { output };
+        What::Result { line, output, state }
     }
 
     /// Whether `next` stands right under this.
@@ -127,7 +101,7 @@ impl What {
                     next,
                     What::Call(_)
                         | What::Result { .. }
-                        | What::Change(_)
+                        | What::Change { .. }
                         | What::Note { tone: Tone::Dim, .. }
                 )
             }
@@ -140,7 +114,7 @@ impl What {
             What::Said(text) | What::Call(text) | What::Rule(text) => text.len(),
             What::Answer { part, .. } => part.text.len(),
             What::Result { line, output, .. } => line.len() + output.len(),
-            What::Change(change) => change.before.len() + change.after.len(),
+            What::Change { line, diff } => line.len() + size_of_diff(diff),
             What::Note { text, .. } => text.len(),
         }
     }
@@ -189,10 +163,8 @@ impl Block {
             What::Said(text) => prefixed("❯ ", text, PERSON, PLAIN, width),
             What::Answer { part, is_first } => render_answer(&part.text, *is_first, width),
             What::Call(line) => prefixed("→ ", line, CALL, PLAIN, width),
-            What::Result { line, output, success } => {
-                self.render_result(line, output, *success, width)
-            }
-            What::Change(change) => self.render_change(change, width),
+            What::Result { line, output, state } => self.render_result(line, output, *state, width),
+            What::Change { line, diff } => self.render_change(line, diff, width),
             What::Note { tone, text } => render_note(*tone, text, width),
             What::Rule(text) => vec![Line::styled(format!("── {text} ──"), DIM)],
         }
@@ -202,10 +174,14 @@ impl Block {
         &self,
         line: &str,
         output: &str,
-        success: bool,
+        state: ResultState,
         width: usize,
     ) -> Vec<Line<'static>> {
-        let style = if success { DIM } else { FAULT };
+        let style = match state {
+            ResultState::Succeeded => DIM,
+            ResultState::Refused => WARNING,
+            ResultState::Failed => FAULT,
+        };
         let mut rows = prefixed("← ", line, style, style, width);
         let shown = match self.fold {
             Fold::Folded => FOLDED_LINES,
@@ -224,17 +200,25 @@ impl Block {
         rows
     }
 
-    fn render_change(&self, change: &Change, width: usize) -> Vec<Line<'static>> {
-        let mut rows = prefixed("← ", &change.line, DIM, DIM, width);
-        let lines = render_diff(&change.before, &change.after);
+    fn render_change(&self, line: &str, diff: &FileDiff, width: usize) -> Vec<Line<'static>> {
+        let mut rows = prefixed("← ", line, DIM, DIM, width);
+        let lines: Vec<Line<'_>> = render_diff(diff).collect();
         let shown = match self.fold {
             Fold::Folded => FOLDED_DIFF,
             Fold::Open => usize::MAX,
         };
         rows.extend(lines.iter().take(shown).flat_map(|line| indented(line, width)));
         rows.extend(more(lines.len().saturating_sub(shown)));
+        if diff.omitted > 0 && self.fold == Fold::Open {
+            rows.push(Line::styled(format!("  … {} more lines of the change", diff.omitted), DIM));
+        }
         rows
     }
+}
+
+fn size_of_diff(diff: &FileDiff) -> usize {
+    let lines = diff.hunks.iter().flat_map(|hunk| &hunk.lines);
+    lines.map(|line| size_of::<DiffLine>() + line.text().len()).sum()
 }
 
 /// More of a line than any screen shows in a row.

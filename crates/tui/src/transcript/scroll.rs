@@ -97,8 +97,10 @@ impl Transcript {
         while seen < window.height && block < self.end() {
             seen += self.layout(block, window.width).len().saturating_sub(skipped);
             skipped = 0;
-            if matches!(self.blocks[block - self.first].what, What::Result { .. } | What::Change(_))
-            {
+            if matches!(
+                self.blocks[block - self.first].what,
+                What::Result { .. } | What::Change { .. }
+            ) {
                 folds.push(block);
             }
             block += 1;

@@ -144,7 +144,7 @@ impl Printer {
             // An answer that came before it is one all the same.
             self.release();
             // An interrupt that could not be written down is one, too.
-            let stop = match error.is_passing() && self.interrupt.is_cancelled() {
+            let stop = match error.is_transient() && self.interrupt.is_cancelled() {
                 true => StopReason::Interrupted,
                 false => StopReason::Error,
             };

@@ -92,13 +92,12 @@ impl PlainText {
     /// A rule that would have allowed a call stands in lines of its own, as it would in the configuration.
     fn note_line(&self, agent: &AgentId, message: &Message) {
         let line = transcript::line(message);
-        let rule = match &message.body {
-            Body::ToolResult(result) => transcript::rule_in(&result.output),
-            _ => None,
-        };
-        let Some(rule) = rule else { return self.note(agent, &line) };
-        self.note(agent, line.split(" [[rules]]").next().unwrap_or(&line));
-        self.note(agent, &rule);
+        self.note(agent, &line);
+        if let Body::ToolResult(result) = &message.body
+            && let Some(rule) = result.shown.as_ref().and_then(|shown| shown.rule.as_ref())
+        {
+            self.note(agent, rule);
+        }
     }
 
     fn note(&self, agent: &AgentId, text: &str) {

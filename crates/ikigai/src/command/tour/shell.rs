@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use ikigai_host::{Environment, settings};
 use ikigai_store::Step;
-use ikigai_tools::{Commands, Context, Dispatcher, Prepared};
+use ikigai_tools::{Commands, Context, Dispatcher, Work};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -34,8 +34,10 @@ impl Shell {
     pub(super) async fn run(&self, command: &str) -> anyhow::Result<String> {
         let arguments = json!({ "command": command }).to_string();
         let result = match self.dispatcher.dispatch("bash", arguments.as_bytes()) {
-            Ok(Prepared::Call(call)) => call.run(&self.context).await.result,
-            Ok(Prepared::Step(_)) => unreachable!("bash is no step on the database"),
+            Ok(call) => match call.work() {
+                Work::Executor(executor) => executor.run(&self.context).await.result,
+                Work::Step(_) => unreachable!("bash is no step on the database"),
+            },
             Err(refusal) => refusal,
         };
         let result: Value = serde_json::from_str(&result.to_string())?;

@@ -5,8 +5,8 @@ use crate::gate::script::{Part, is_evaluated_variable};
 use crate::gate::strict::is_listed;
 use crate::gate::words::Word;
 
-/// Programs that run the rest of their words, with the options that take a value, and the number of words that come
-/// before the program's name.
+/// Programs that run the rest of their words, with the options that take a value, and the number of
+/// operands before the program's name.
 pub(super) const WRAPPERS: [(&str, &str, usize); 14] = [
     ("builtin", "", 0),
     ("busybox", "", 0),
@@ -29,7 +29,7 @@ pub(super) const WRAPPERS: [(&str, &str, usize); 14] = [
     ),
 ];
 
-/// What stands behind the options of a wrapper, and behind what comes before the name of the program.
+/// What follows the options of a wrapper and its operands.
 pub(super) fn run_of_wrapper(
     part: &Part,
     name: &str,
@@ -44,7 +44,7 @@ pub(super) fn run_of_wrapper(
         };
         at += 1;
         match (name, text.as_str()) {
-            // Behind it there may still be variables.
+            // Variables may still follow.
             ("env", "--") => {}
             (_, "--") => break,
             ("command", "-v" | "-V") => return None,
@@ -82,24 +82,24 @@ pub(super) fn takes_next(options: &str, option: &str) -> bool {
     letters.iter().position(has_value).is_some_and(|at| at + 1 == letters.len())
 }
 
-/// The text behind `-S` or `--split-string=` of `env`, which is empty if it is the next word.
+/// The text after `-S` or `--split-string=` of `env`; empty if it is the next word.
 fn split_string(option: &str) -> Option<&str> {
     if option.starts_with("--") {
         return long_value(option, "split-string");
     }
     let (before, text) = option.strip_prefix('-')?.split_once('S')?;
-    // Behind these it is part of a value.
+    // After these it is part of a value.
     (!before.contains(['a', 'C', 'u'])).then_some(text)
 }
 
-/// What is behind the `=` of a long option, whose name may be cut short; empty if there is none.
+/// The value after the `=` of a long option, whose name may be abbreviated; empty if there is none.
 fn long_value<'a>(option: &'a str, name: &str) -> Option<&'a str> {
     let long = option.strip_prefix("--")?;
     let (long, value) = long.split_once('=').unwrap_or((long, ""));
     (!long.is_empty() && name.starts_with(long)).then_some(value)
 }
 
-/// `env` takes the text apart and then reads the words as its own.
+/// `env` splits the text and parses the words as its own arguments.
 fn run_of_split_string(part: &Part, attached: &str, mut at: usize) -> Run {
     let text = match (attached, part.words.get(at)) {
         ("", Some(Word::Known(next))) => {
@@ -118,7 +118,7 @@ fn run_of_split_string(part: &Part, attached: &str, mut at: usize) -> Run {
     Run::Part(Part { words, input: part.input.clone() })
 }
 
-/// What `xargs` reads comes behind the words, or in the place of a text that is an option's value.
+/// The input of `xargs` is appended to the words, or replaces a text given as an option's value.
 fn add_what_xargs_reads(options: &[Word], words: &mut Vec<Word>) {
     let mut options = options.iter().filter_map(Word::known);
     while let Some(option) = options.next() {

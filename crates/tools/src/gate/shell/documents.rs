@@ -1,16 +1,16 @@
-//! Here-documents: what they are to a command, and where they end.
+//! Here-documents: what they mean for a command, and where they end.
 
 use super::Reader;
 use crate::gate::script::Input;
 
-/// Text that follows on the next line, up to a word of its own.
+/// A text that starts on the next line and ends at a delimiter.
 #[derive(Debug)]
 pub(super) struct Document {
     number: usize,
     end: String,
-    /// Whether nothing in it is expanded.
+    /// Whether it is not expanded.
     is_literal: bool,
-    /// Whether tabs before the lines do not count.
+    /// Whether leading tabs are stripped.
     is_indented: bool,
 }
 
@@ -36,7 +36,7 @@ impl Reader<'_> {
         self.documents.push(Document { number, end, is_literal, is_indented });
     }
 
-    /// Their lines are no commands, unless their text is made by some.
+    /// The lines are not commands, unless the text is expanded and contains some.
     pub(super) fn read_documents(&mut self) {
         for document in std::mem::take(&mut self.documents) {
             let (mut text, mut is_known) = (String::new(), true);
@@ -62,7 +62,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The documents stand behind the parts that read them.
+    /// A document comes after the part that reads it.
     pub(super) fn insert_documents(&mut self) {
         for part in &mut self.script.parts {
             if let Input::Document(number) = part.input {
@@ -72,7 +72,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A line up to its end. In a document that is expanded a line may be continued, too.
+    /// A line up to its end. In an expanded document, lines can be continued.
     fn document_line(&mut self, is_literal: bool) -> String {
         let mut line = String::new();
         loop {

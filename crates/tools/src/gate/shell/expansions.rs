@@ -1,12 +1,12 @@
-//! Quotes, escapes, values and the commands within a command.
+//! Quotes, escapes, expansions and nested commands.
 
 use super::{Reader, is_of_name, split_at};
 use crate::gate::script::Doubt;
 
-/// So deep are commands looked at that stand in others. Nobody means what is deeper.
+/// How deep nested commands are examined. Legitimate commands are not deeper.
 const DEEPEST: usize = 8;
 
-/// Each is looked through for its end, and a command may consist of nothing else.
+/// Each is scanned for its end, and a command may consist of nothing else.
 const LONGEST_EXPANSION: usize = 200;
 
 impl Reader<'_> {
@@ -57,8 +57,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows a dollar sign: `$NAME` and `${NAME}` are values that nobody knows here. Anything else may
-    /// run commands: `$(…)`, but also `${NAME@P}`, and the subscripts of arrays and of arithmetic.
+    /// Handles what follows a dollar sign. `$NAME` and `${NAME}` are unknown values. Anything else
+    /// may run commands: `$(…)`, but also `${NAME@P}`, and subscripts of arrays and in arithmetic.
     fn expand_parameter(&mut self) {
         match self.peek() {
             Some('(') => {
@@ -105,7 +105,8 @@ impl Reader<'_> {
         self.command_within("it has a command in back-ticks", inner);
     }
 
-    /// What stands between parentheses, of which so many are open already; `None` when they are not closed.
+    /// The text up to the closing parenthesis, given how many are already open; `None` if they are
+    /// not closed.
     pub(super) fn inside_parentheses(&mut self, already: usize) -> Option<String> {
         let (mut inner, mut open, mut quote) = (String::new(), already, None);
         while let Some(c) = self.rest.next() {
@@ -123,7 +124,7 @@ impl Reader<'_> {
         None
     }
 
-    /// A command within this one, of whose output a word is made. It is a part like any other.
+    /// Adds a nested command, whose output becomes a word. It is a part like any other.
     pub(super) fn command_within(&mut self, why: &'static str, inner: Option<String>) {
         self.doubt();
         self.draft().expand();
@@ -140,7 +141,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether what stands in `${…}` is only a value, or what to take instead of it. Other expansions may run commands.
+/// Whether the text in `${…}` is only a value with an optional default. Other expansions may run
+/// commands.
 fn is_value(inside: &str) -> bool {
     let name: String = inside.chars().take_while(|c| is_of_name(*c)).collect();
     let behind = &inside[name.len()..];

@@ -1,4 +1,4 @@
-//! What a folder is to git, by its name, its entries and what is around it.
+//! What a folder means to git, by its name, its entries and its parents.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,29 +7,32 @@ use rustix::fs::FileType;
 
 use crate::protected::names::folded;
 
-/// The folder has an entry `.git`, whatever that is.
+/// The folder has a `.git` entry of any type.
 pub(super) const HAS_GIT: u8 = 1;
-/// Git takes the folder for a repository, or its name is `.git`.
+/// Git considers the folder a repository, or its name is `.git`.
 pub(super) const REPOSITORY: u8 = 2;
-/// Folders in which only git's repositories of submodules and worktrees are.
+/// A folder that only contains repositories of submodules or worktrees.
 pub(super) const NEST: u8 = 4;
 /// It could not be listed.
 pub(super) const UNREADABLE: u8 = 8;
-/// Not all that is in it is known, for there is too much.
+/// It was not visited completely, since it is too large.
 pub(super) const CUT: u8 = 16;
 
-/// It is in a repository.
+/// It is inside a repository.
 pub(super) const INSIDE: u8 = 32;
-/// There is a link in it.
+/// It contains a link.
 pub(super) const HAS_LINK: u8 = 64;
+/// There is an index in it that others share.
+pub(super) const HAS_SHARED: u8 = 128;
 
-/// Which telling names are in a folder.
+/// Which significant names a folder contains.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     git: bool,
     head: bool,
     objects: bool,
     commondir: bool,
+    shared: bool,
     link: bool,
 }
 
@@ -41,7 +44,8 @@ impl Marks {
             4 if is_name(name, "head") => self.head = true,
             7 if is_name(name, "objects") => self.objects = true,
             9 if is_name(name, "commondir") => self.commondir = true,
-            // A file system may take a name with marks that are not seen for one without.
+            13.. if is_shared_index(name) => self.shared = true,
+            // A file system may ignore invisible characters in a name.
             5.. if !name.is_ascii() && is_name(name, ".git") => self.git = true,
             _ => {}
         }
@@ -65,9 +69,18 @@ pub(super) fn flags(name: &[u8], around: u8, marks: &Marks) -> u8 {
         | flag(is_nest, NEST)
         | flag(is_inside, INSIDE)
         | flag(marks.link, HAS_LINK)
+        | flag(marks.shared, HAS_SHARED)
 }
 
-/// Whether a file system may take a name for this one, which is in ASCII.
+/// Whether it is the name of an index that others share, with the hash behind it.
+pub(in crate::protected) fn is_shared_index(name: &[u8]) -> bool {
+    let prefix = name.get(..SHARED_INDEX.len());
+    prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(SHARED_INDEX))
+}
+
+const SHARED_INDEX: &[u8] = b"sharedindex.";
+
+/// Whether a file system may consider a name equal to this ASCII name.
 fn is_name(found: &[u8], name: &str) -> bool {
     match found.is_ascii() {
         true => found.eq_ignore_ascii_case(name.as_bytes()),

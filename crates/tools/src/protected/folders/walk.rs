@@ -1,4 +1,4 @@
-//! One walk over the folders beneath a root: what has not changed is taken from the old list.
+//! A walk over the folders of a root that reuses unchanged ones from the previous list.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -10,21 +10,23 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat};
 use rustix::io::Errno;
 
-use super::marks::{CUT, HAS_GIT, HAS_LINK, INSIDE, Marks, NEST, REPOSITORY, UNREADABLE, flags};
-use super::{Closed, Folders, Found, MOST_NAMED, Node, UNSETTLED};
-use crate::change_time::{is_exact, is_settled};
-use crate::protected::beneath::{
-    LONGEST_STRETCH, Look, Root, TO_ENTER, TO_LIST, for_each_entry, open_beneath,
+use super::marks::{
+    CUT, HAS_GIT, HAS_LINK, HAS_SHARED, INSIDE, Marks, NEST, REPOSITORY, UNREADABLE, flags,
 };
+use super::{Folders, MOST_NAMED, Node, UNSETTLED, Unreadable, WalkResult};
+use crate::change_time::{is_exact, is_settled};
 use crate::protected::moving::plain_mode;
+use crate::protected::safe_files::{
+    FileStat, LONGEST_STRETCH, Root, TO_ENTER, TO_LIST, for_each_entry, open_inside,
+};
 
-/// Ten times as many as large projects have; they take some 30 MB.
+/// Ten times as many as in large projects; they take some 30 MB.
 const MOST_FOLDERS: usize = 500_000;
-/// Bytes of all their names, which are 20 times as long as usual then.
+/// The total length of all names, 20 times the usual.
 const MOST_NAMES: usize = 128 * 1024 * 1024;
-/// Entries of all folders that are listed in one update, which takes about a second then.
+/// Entries of all folders listed in one update, which takes about a second.
 const MOST_ENTRIES: usize = 3_000_000;
-/// So deep no program works: a path of one letter a folder has 2,000 letters.
+/// No program works at this depth: even with one-letter names, the path has 2,000 characters.
 const MOST_DEPTH: usize = 1_000;
 
 pub(super) struct Walk<'a> {
@@ -32,22 +34,22 @@ pub(super) struct Walk<'a> {
     root_path: &'a Path,
     old: &'a Folders,
     pub(super) new: Folders,
-    pub(super) found: Found,
-    /// Where the walk is.
+    pub(super) found: WalkResult,
+    /// The current path.
     path: Vec<u8>,
-    /// Open folders on the way, since a path may be longer than the system takes.
+    /// Open folders along the path, since it may be too long for one system call.
     anchors: Vec<Anchor>,
-    /// The folders that the walk is in.
+    /// The folders from the root to the current one.
     frames: Vec<Frame>,
     entries: usize,
     /// Which devices keep exact change times.
     exact: HashMap<u64, bool>,
     now: SystemTime,
-    closed: Closed,
+    unreadable: Unreadable,
 }
 
 struct Anchor {
-    /// Where in the path begins what is relative to it.
+    /// Where the part of the path relative to this folder starts.
     start: usize,
     folder: OwnedFd,
 }
@@ -55,16 +57,16 @@ struct Anchor {
 struct Frame {
     /// The length of the path without this folder.
     parent_length: usize,
-    /// Its place in the new list.
+    /// Its index in the new list.
     node: usize,
     flags: u8,
     children: Children,
 }
 
 enum Children {
-    /// An unchanged folder: those of the old list from here to there.
+    /// An unchanged folder: this range of the old list.
     Old { next: usize, end: usize },
-    /// A folder that was listed; each with its place in the old list.
+    /// A folder that was listed, each child with its index in the old list.
     New(std::vec::IntoIter<(Box<[u8]>, Option<usize>)>),
 }
 
@@ -73,7 +75,7 @@ impl<'a> Walk<'a> {
         root: &'a Root,
         old: &'a Folders,
         now: SystemTime,
-        closed: Closed,
+        unreadable: Unreadable,
     ) -> Walk<'a> {
         Walk {
             root: root.folder.as_fd(),
@@ -84,14 +86,14 @@ impl<'a> Walk<'a> {
                 skipped: old.skipped.clone(),
             },
             old,
-            found: Found::default(),
+            found: WalkResult::default(),
             path: Vec::new(),
             anchors: Vec::new(),
             frames: Vec::new(),
             entries: 0,
             exact: HashMap::new(),
             now,
-            closed,
+            unreadable,
         }
     }
 
@@ -126,7 +128,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `None` if the folder is gone, another one too many, or to be left alone.
+    /// `None` if the folder is gone, over the limit, or to be skipped.
     fn look(&mut self, name: &[u8], old: Option<usize>) -> Option<(Node, Children)> {
         let skipped = self.old.skipped.as_ref().map(|path| path.as_os_str().as_bytes());
         if skipped == Some(&self.path) {
@@ -141,9 +143,10 @@ impl<'a> Walk<'a> {
         if let Some(at) = old {
             let node = self.old.nodes[at];
             let may_grow = node.flags & CUT != 0 && self.old.nodes.len() < MOST_FOLDERS;
-            // A link on the way may lead elsewhere, but not to the same inode: nothing else is taken from this.
-            let is_same = |look: Look| {
-                (look.device, look.inode, nanoseconds(look))
+            // A link on the path may lead elsewhere, but not to the same inode, and nothing else is
+            // used.
+            let is_same = |stat: FileStat| {
+                (stat.device, stat.inode, nanoseconds(stat))
                     == (node.device, node.inode, node.changed)
             };
             if !may_grow && self.stat().is_ok_and(is_same) {
@@ -156,21 +159,21 @@ impl<'a> Walk<'a> {
         self.list(name, old)
     }
 
-    /// Of what the path names now. Links on the way are followed: only for comparing.
-    fn stat(&self) -> Result<Look, Errno> {
+    /// Stats the current path. Links are followed, since the result is only compared.
+    fn stat(&self) -> Result<FileStat, Errno> {
         let (folder, path) = self.here();
         match path {
-            b"" => Look::of_open(folder),
-            path => Look::at(folder, OsStr::from_bytes(path)),
+            b"" => FileStat::of_open(folder),
+            path => FileStat::at(folder, OsStr::from_bytes(path)),
         }
     }
 
     fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         let (folder, path) = self.here();
-        open_beneath(folder, Path::new(OsStr::from_bytes(path)), flags)
+        open_inside(folder, Path::new(OsStr::from_bytes(path)), flags)
     }
 
-    /// An open folder, and the rest of the path from there.
+    /// An open folder, and the rest of the current path relative to it.
     fn here(&self) -> (BorrowedFd<'_>, &[u8]) {
         match self.anchors.last() {
             Some(anchor) => (anchor.folder.as_fd(), &self.path[anchor.start..]),
@@ -180,24 +183,25 @@ impl<'a> Walk<'a> {
 
     fn list(&mut self, name: &[u8], old: Option<usize>) -> Option<(Node, Children)> {
         let is_known = old.is_some_and(|at| self.old.nodes[at].flags & UNREADABLE != 0);
-        let open = || self.open(TO_LIST).and_then(|folder| Ok((Look::of_open(&folder)?, folder)));
+        let open =
+            || self.open(TO_LIST).and_then(|folder| Ok((FileStat::of_open(&folder)?, folder)));
         let mut opened = open();
-        let may_enter = |look: Look| look.mode & 0o500 == 0o500;
-        if self.closed == Closed::Opened
+        let may_enter = |stat: FileStat| stat.mode & 0o500 == 0o500;
+        if self.unreadable == Unreadable::Open
             && !is_known
-            && !opened.as_ref().is_ok_and(|(look, _)| may_enter(*look))
+            && !opened.as_ref().is_ok_and(|(stat, _)| may_enter(*stat))
             && self.allow_listing().is_ok()
         {
             opened = open();
         }
-        let (look, folder) = match opened {
+        let (stat, folder) = match opened {
             Ok(opened) => opened,
-            // It is gone, or a link by now.
+            // It is gone, or was replaced with a link.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return None,
             Err(error) => return Some(self.unreadable(name, old, error)),
         };
-        let settled = is_settled(look.changed, self.now)
-            && *self.exact.entry(look.device).or_insert_with(|| is_exact(&folder));
+        let settled = is_settled(stat.changed, self.now)
+            && *self.exact.entry(stat.device).or_insert_with(|| is_exact(&folder));
         let around = self.frames.last().map_or(0, |frame| frame.flags);
         let mut marks = Marks::default();
         let mut names: Vec<Box<[u8]>> = Vec::new();
@@ -214,13 +218,14 @@ impl<'a> Walk<'a> {
             return Some(self.unreadable(name, old, error));
         }
         self.entries += count;
-        let changed = if settled { nanoseconds(look) } else { UNSETTLED };
+        let changed = if settled { nanoseconds(stat) } else { UNSETTLED };
         let flags = flags(name, around, &marks);
-        let node = Node { changed, flags, ..Node::of(look) };
+        let node = Node { changed, flags, ..Node::of(stat) };
         Some((node, Children::New(self.match_old(names, old).into_iter())))
     }
 
-    /// The root is not opened again: without the right to enter a folder, `.` cannot be opened in it either.
+    /// The root is not reopened: without the right to enter a folder, its `.` cannot be opened
+    /// either.
     fn allow_listing(&self) -> Result<(), Errno> {
         match self.here() {
             (root, b"") => allow_listing(root),
@@ -228,7 +233,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A folder that was unreadable before is not told again; the user may have such.
+    /// A folder that was unreadable before is not reported again; it may be the user's.
     fn unreadable(&mut self, name: &[u8], old: Option<usize>, error: Errno) -> (Node, Children) {
         let is_known = old.is_some_and(|at| self.old.nodes[at].flags & UNREADABLE != 0);
         if !is_known {
@@ -243,12 +248,12 @@ impl<'a> Walk<'a> {
         }
         let around = self.frames.last().map_or(0, |frame| frame.flags);
         let flags = UNREADABLE | flags(name, around, &Marks::default());
-        let look = self.stat().ok();
-        let node = look.map_or(Node::UNKNOWN, Node::of);
+        let stat = self.stat().ok();
+        let node = stat.map_or(Node::UNKNOWN, Node::of);
         (Node { changed: UNSETTLED, flags, ..node }, Children::Old { next: 0, end: 0 })
     }
 
-    /// Finds the names in the old list.
+    /// Looks up the names in the old list.
     fn match_old(
         &self,
         names: Vec<Box<[u8]>>,
@@ -270,9 +275,9 @@ impl<'a> Walk<'a> {
         names.into_iter().map(find).collect()
     }
 
-    /// Puts a folder into the new list, and goes into it if there is something in it.
+    /// Adds a folder to the new list, and enters it unless it is empty.
     fn add(&mut self, name: &[u8], mut node: Node, children: Children, parent_length: usize) {
-        // What is around it may have become a repository since.
+        // A parent may have become a repository since.
         let around = self.frames.last().map_or(0, |frame| frame.flags);
         if around & (REPOSITORY | INSIDE) != 0 {
             node.flags |= INSIDE;
@@ -314,7 +319,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Something in the folder that the walk is in is left out, which has to be told every time.
+    /// Marks the current folder as incomplete, which is reported every time.
     fn cut(&mut self, reason: &str) {
         if let Some(frame) = self.frames.last() {
             self.new.nodes[frame.node].flags |= CUT;
@@ -344,25 +349,28 @@ impl<'a> Walk<'a> {
             self.found.nests.push(path.clone());
         }
         if flags & REPOSITORY != 0 {
+            if flags & HAS_SHARED != 0 {
+                self.found.with_shared_index.push(path.clone());
+            }
             self.found.repositories.push(path);
         }
     }
 }
 
-/// Lets the owner of a folder list and enter it, whatever it is called by now.
+/// Lets the owner list and enter an open folder, whatever its current path is.
 #[cfg(target_os = "linux")]
 fn allow_listing(folder: BorrowedFd<'_>) -> Result<(), Errno> {
-    let mode = plain_mode(Look::of_open(folder)?.mode) | Mode::RUSR | Mode::XUSR;
+    let mode = plain_mode(FileStat::of_open(folder)?.mode) | Mode::RUSR | Mode::XUSR;
     let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
     chmodat(CWD, path, mode, AtFlags::empty())
 }
 
-/// Elsewhere there is no sandbox.
+/// Other systems have no sandbox.
 #[cfg(not(target_os = "linux"))]
 fn allow_listing(_folder: BorrowedFd<'_>) -> Result<(), Errno> {
     Err(Errno::ACCESS)
 }
 
-fn nanoseconds(look: Look) -> i64 {
-    look.changed.0.saturating_mul(1_000_000_000).saturating_add(look.changed.1)
+fn nanoseconds(stat: FileStat) -> i64 {
+    stat.changed.0.saturating_mul(1_000_000_000).saturating_add(stat.changed.1)
 }

@@ -1,8 +1,8 @@
-//! The rules of landlock that make a sandbox.
+//! The landlock rules of a sandbox.
 //!
-//! Landlock only allows, and what it allows holds for all that lies below. So a hidden place is one that
-//! nothing above it was allowed for: its siblings are allowed one by one, and so are those of the folders
-//! around it. Those folders themselves cannot be listed, since that right would reach into the hidden one.
+//! Landlock can only allow, and what it allows holds for everything below a folder. So a path is
+//! hidden by not allowing any of its parents: its siblings are allowed one by one, and so are those
+//! of each parent. The parents cannot be listed, since that right would extend to the hidden path.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,23 +18,23 @@ use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, open, open
 use rustix::io::Errno;
 
 use crate::sandbox::Sandbox;
-use crate::sandbox::ground::Ground;
-use crate::sandbox::places::{Opened, Place, Places};
+use crate::sandbox::access_map::{AccessMap, OpenRoots, PathAccess};
+use crate::sandbox::path_state::PathState;
 
-/// Without the right to truncate (Linux 6.2) every file of the user could be emptied.
+/// Without the right to truncate (Linux 6.2), a command could empty every file of the user.
 const LEAST: ABI = ABI::V3;
-/// What is known here; an older kernel does what it can of it.
+/// The latest version used; older kernels apply what they support.
 const NEWEST: ABI = ABI::V7;
 
 const DEVICE_FOLDER: &str = "/dev";
-/// The only devices. A disk or the memory would show what is hidden, a terminal what the person types.
+/// The only devices. Disks and memory would expose hidden files, terminals the user's input.
 const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// Each is opened whenever the rules are made; a home with more entries than this beside its secrets is not usual.
+/// Each is opened when rules are made. A home with more entries next to secrets is unusual.
 const MOST_SIBLINGS: usize = 50_000;
 
-/// Rules that allow nothing yet.
+/// Rules that do not allow anything yet.
 pub(super) fn no_rules(network: bool) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -48,52 +48,53 @@ pub(super) fn no_rules(network: bool) -> Result<RulesetCreated, RulesetError> {
     rules.create()
 }
 
-/// The places of a sandbox as the rules see them: devices are allowed one by one.
-pub(super) fn places_of(sandbox: &Sandbox) -> io::Result<(Places, Opened)> {
-    let (mut places, opened) = Places::of(sandbox)?;
-    places.hide(PathBuf::from(DEVICE_FOLDER));
-    Ok((places, opened))
+/// The access map with devices hidden, since they are allowed one by one.
+pub(super) fn access_map_of(sandbox: &Sandbox) -> io::Result<(AccessMap, OpenRoots)> {
+    let (mut access_map, opened) = AccessMap::of(sandbox)?;
+    access_map.hide(PathBuf::from(DEVICE_FOLDER));
+    Ok((access_map, opened))
 }
 
-/// Makes the rules, and tells what they were made from: nobody would see a change of what is `None` there.
+/// Makes the rules, and returns the state of the paths that they depend on. `None` stands for a
+/// path whose changes cannot be detected.
 pub(super) fn make_rules(
-    places: &Places,
-    opened: Opened,
+    access_map: &AccessMap,
+    opened: OpenRoots,
     network: bool,
-) -> io::Result<(RulesetCreated, Vec<Option<Ground>>)> {
+) -> io::Result<(RulesetCreated, Vec<Option<PathState>>)> {
     let rules = no_rules(network).map_err(io::Error::other)?;
-    let mut making = Making { places, opened, rules, ground: Vec::new(), siblings: 0 };
-    making.read_around(Path::new("/"))?;
-    for (path, place) in places.iter() {
-        making.allow_place(path, place)?;
+    let mut builder = RulesBuilder { access_map, opened, rules, states: Vec::new(), siblings: 0 };
+    builder.read_around(Path::new("/"))?;
+    for (path, access) in access_map.iter() {
+        builder.allow_path(path, access)?;
     }
     for device in DEVICES {
         let doing = AccessFs::from_file(NEWEST) & !BitFlags::from(AccessFs::Execute);
-        making.allow(at(CWD, Path::new(device)), doing)?;
+        builder.allow(at(CWD, Path::new(device)), doing)?;
     }
-    making.ground.push(Ground::listed(Path::new(DEVICE_FOLDER)));
-    Ok((making.rules, making.ground))
+    builder.states.push(PathState::of_contents(Path::new(DEVICE_FOLDER)));
+    Ok((builder.rules, builder.states))
 }
 
-struct Making<'a> {
-    places: &'a Places,
-    opened: Opened,
+struct RulesBuilder<'a> {
+    access_map: &'a AccessMap,
+    opened: OpenRoots,
     rules: RulesetCreated,
-    ground: Vec<Option<Ground>>,
-    /// How many were allowed to be read one by one.
+    states: Vec<Option<PathState>>,
+    /// How many entries were made readable one by one.
     siblings: usize,
 }
 
-impl Making<'_> {
-    fn allow_place(&mut self, path: &Path, place: Place) -> io::Result<()> {
-        if place == Place::Hidden {
+impl RulesBuilder<'_> {
+    fn allow_path(&mut self, path: &Path, access: PathAccess) -> io::Result<()> {
+        if access == PathAccess::Hidden {
             return Ok(());
         }
-        self.ground.push(Ground::itself(path));
-        if place == Place::Read {
+        self.states.push(PathState::of_path(path));
+        if access == PathAccess::Read {
             return self.read_around(path);
         }
-        match self.places.hidden_below(path) {
+        match self.access_map.hidden_inside(path) {
             Some(hidden) => Err(cannot_hide(hidden, path)),
             None => {
                 let root = self.opened.remove(path).map_or_else(|| at(CWD, path), Ok);
@@ -102,29 +103,29 @@ impl Making<'_> {
         }
     }
 
-    /// Allows to read `folder`, or where something in it is hidden, all the rest of it.
+    /// Makes `folder` readable. If something in it is hidden, allows everything else one by one.
     fn read_around(&mut self, folder: &Path) -> io::Result<()> {
-        if self.places.hidden_below(folder).is_none() {
+        if self.access_map.hidden_inside(folder).is_none() {
             return self.read(at(CWD, folder));
         }
-        self.ground.push(Ground::listed(folder));
+        self.states.push(PathState::of_contents(folder));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let listed = match open(folder, flags, Mode::empty()) {
-            // Who may not list it now could not do so in the sandbox.
+            // What the user cannot list, the sandbox cannot list either.
             Err(Errno::ACCESS) => return Ok(()),
             listed => listed?,
         };
-        let leading = self.places.names_in(folder);
+        let leading = self.access_map.names_in(folder);
         for entry in Dir::read_from(&listed)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            // What a link leads to has a path of its own.
+            // The target of a link has its own path.
             if [".", ".."].map(OsStr::new).contains(&name) || is_link(&listed, &entry) {
                 continue;
             }
             if !leading.contains(name) {
                 self.read(at(&listed, Path::new(name)))?;
-            } else if self.places.at(&folder.join(name)) == Place::Read {
+            } else if self.access_map.access(&folder.join(name)) == PathAccess::Read {
                 self.read_around(&folder.join(name))?;
             }
         }
@@ -139,7 +140,7 @@ impl Making<'_> {
         self.allow(path, AccessFs::from_read(NEWEST))
     }
 
-    /// What is gone by now, or cannot be reached, needs no rule.
+    /// What is gone or out of reach needs no rule.
     fn allow(
         &mut self,
         path: rustix::io::Result<OwnedFd>,
@@ -151,14 +152,14 @@ impl Making<'_> {
     }
 }
 
-/// Something that a rule can be about.
+/// Opens the subject of a rule.
 fn at(folder: impl std::os::fd::AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     openat(folder, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn is_link(folder: &OwnedFd, entry: &DirEntry) -> bool {
     let kind = match entry.file_type() {
-        // Not every file system tells while it is listed.
+        // Not all file systems report the type when listing.
         FileType::Unknown => statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
             .map_or(FileType::Unknown, |seen| FileType::from_raw_mode(seen.st_mode)),
         kind => kind,
@@ -166,7 +167,7 @@ fn is_link(folder: &OwnedFd, entry: &DirEntry) -> bool {
     matches!(kind, FileType::Symlink | FileType::Unknown)
 }
 
-/// All but to make devices and to speak to them.
+/// All rights except creating and controlling devices.
 fn writing() -> BitFlags<AccessFs> {
     let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
     AccessFs::from_all(NEWEST) & !devices

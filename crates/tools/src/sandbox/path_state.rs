@@ -1,4 +1,4 @@
-//! Whether a folder has changed since it was looked at.
+//! Detects whether a path or folder has changed since it was recorded.
 
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -9,37 +9,37 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::change_time::{is_exact, is_settled};
 
-/// A place or folder as it was when it was looked at.
+/// The recorded state of a path.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct PathState {
     path: PathBuf,
     seen: Metadata,
-    /// Whether it matters what is in it.
+    /// Whether the folder's entries matter, not only its identity.
     is_listed: bool,
-    /// While it is open no other file gets its number.
+    /// Kept open so that the inode number cannot be reused.
     open: File,
 }
 
-impl Ground {
-    /// A folder of which it matters what is in it.
-    pub(super) fn listed(path: &Path) -> Option<Ground> {
-        Ground::find(path, true)
+impl PathState {
+    /// Records a folder whose entries matter.
+    pub(super) fn of_contents(path: &Path) -> Option<PathState> {
+        PathState::find(path, true)
     }
 
-    /// A place of which it matters that it is the same one.
-    pub(super) fn itself(path: &Path) -> Option<Ground> {
-        Ground::find(path, false)
+    /// Records a path of which only the identity matters.
+    pub(super) fn of_path(path: &Path) -> Option<PathState> {
+        PathState::find(path, false)
     }
 
-    /// `None` when it cannot be looked at.
-    fn find(path: &Path, is_listed: bool) -> Option<Ground> {
+    /// `None` if it cannot be inspected.
+    fn find(path: &Path, is_listed: bool) -> Option<PathState> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
         let seen = open.metadata().ok()?;
-        Some(Ground { path: path.to_owned(), seen, is_listed, open })
+        Some(PathState { path: path.to_owned(), seen, is_listed, open })
     }
 
-    /// Whether every later change that matters will be seen.
+    /// Whether every later change that matters will be detected.
     pub(super) fn will_show_changes(&self, now: SystemTime) -> bool {
         !self.is_listed || (is_settled(self.changed(), now) && is_exact(&self.open))
     }
@@ -50,7 +50,7 @@ impl Ground {
         is_same && (!self.is_listed || (now.ctime(), now.ctime_nsec()) == self.changed())
     }
 
-    /// When it was last changed, as it is by every entry that comes or goes; in seconds and nanoseconds.
+    /// The change time, in seconds and nanoseconds. Every entry added or removed updates it.
     fn changed(&self) -> (i64, i64) {
         (self.seen.ctime(), self.seen.ctime_nsec())
     }

@@ -1,12 +1,12 @@
-//! How long a server wants to be left alone.
+//! Parses how long a server wants the client to wait.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::fmt::rfc2822;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// The wish in a response's headers: milliseconds where some providers say them, else seconds or a date.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+/// The delay in a response's headers: milliseconds from some providers, else seconds or a date.
+pub(super) fn parse(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok();
     let exact = text("retry-after-ms").and_then(|value| seconds(value, 0.001));
     exact.or_else(|| {
@@ -20,7 +20,7 @@ fn seconds(value: &str, unit: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(count * unit).ok()
 }
 
-/// A date that has passed is a wish for no time.
+/// A date in the past means no delay.
 fn until(value: &str, now: SystemTime) -> Option<Duration> {
     let date = rfc2822::DateTimeParser::new().parse_timestamp(value.trim()).ok()?;
     let now = now.duration_since(UNIX_EPOCH).ok()?;
@@ -39,11 +39,11 @@ mod tests {
         let headers: HeaderMap = headers.collect();
         // Sun, 06 Nov 1994 08:49:37 GMT, in the middle of the second.
         let now = UNIX_EPOCH + Duration::from_millis(784_111_777_500);
-        assert_eq!(retry_after(&headers, now), expected_ms.map(Duration::from_millis));
+        assert_eq!(parse(&headers, now), expected_ms.map(Duration::from_millis));
     }
 
     #[test]
-    fn seconds_milliseconds_and_dates_are_understood() {
+    fn seconds_milliseconds_and_dates_are_parsed() {
         check(&[], None);
         check(&[("retry-after", "7")], Some(7000));
         check(&[("retry-after", " 1.5 ")], Some(1500));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_wish() {
+    fn malformed_values_are_ignored() {
         for value in ["", "-1", "NaN", "inf", "1e300", "soon", "Sun, 99 Nov 1994 08:49:40 GMT"] {
             check(&[("retry-after", value)], None);
         }

@@ -1,4 +1,4 @@
-//! Starting commands in bubblewrap.
+//! Starts commands in bubblewrap.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,71 +8,72 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use super::{STACK, work};
+use super::{STACK, split_start};
 use crate::sandbox::Sandbox;
-use crate::sandbox::bubblewrap::{Binds, Inside, Loopback, enclose, program};
+use crate::sandbox::bubblewrap::{Binds, NetworkNamespace, SandboxedCommand, bwrap_call, program};
 use crate::watchdog::Watch;
-use crate::watchdog::covers::Covers;
+use crate::watchdog::covers::CoverWatcher;
 use crate::watchdog::networks::Networks;
-use crate::watchdog::spawning::Spawning;
-use crate::watchdog::start::{Started, command, shell_arguments, shell_program};
+use crate::watchdog::spawner::Spawner;
+use crate::watchdog::start::{StartedCommand, command, shell_arguments, shell_program};
 use crate::watchdog::wire::Request;
 use crate::words::{Variables, is_loaders};
 
-/// Starts commands by way of `bwrap`.
+/// Starts commands through `bwrap`.
 #[derive(Debug)]
-pub(super) struct Wrapped {
-    spawning: Spawning,
-    /// None where this process may not make them.
+pub(super) struct BubblewrapStarter {
+    spawner: Spawner,
+    /// `None` if this process may not create them.
     networks: Option<Arc<Networks>>,
-    covers: Covers,
+    covers: CoverWatcher,
 }
 
-impl Wrapped {
-    pub(super) fn new(spawning: Spawning, watch: Watch) -> Wrapped {
+impl BubblewrapStarter {
+    pub(super) fn new(spawner: Spawner, watch: Watch) -> BubblewrapStarter {
         let networks = (watch == Watch::Namespaces).then(Arc::default);
-        Wrapped { spawning, networks, covers: Covers::default() }
+        BubblewrapStarter { spawner, networks, covers: CoverWatcher::default() }
     }
 
-    /// Starts what is asked for in this sandbox.
+    /// Starts the requested command in this sandbox.
     pub(super) async fn start(
         &self,
         request: &Request,
         sandbox: Sandbox,
         output: OwnedFd,
         cleared: Receiver<()>,
-    ) -> io::Result<Started> {
+    ) -> io::Result<StartedCommand> {
         let program = program().ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
         let variables = request.variables.iter().cloned();
         let (loader, harmless): (Variables, Variables) =
             variables.partition(|(name, _)| is_loaders(name));
         let mut bwrap = command(program, &request.directory, &harmless, output)?;
         let networks = self.networks.clone().filter(|_| !sandbox.network);
-        let loopback = networks.as_ref().map_or(Loopback::Own, |_| Loopback::Entered);
+        let namespace =
+            networks.as_ref().map_or(NetworkNamespace::New, |_| NetworkNamespace::Joined);
         let (directory, agent) = (request.directory.clone(), request.agent.clone());
         let (report, bwraps_end) = UnixStream::pair()?;
         report.set_nonblocking(true)?;
-        let (spawning, command) = (self.spawning.clone(), request.command.clone());
+        let (spawner, command) = (self.spawner.clone(), request.command.clone());
         let (covers, looked_at) = (self.covers.clone(), report.try_clone()?);
-        let (work, spawned) = work(cleared, move |is_wanted| {
+        let (work, spawned) = split_start(cleared, move |is_wanted| {
             let network = networks.map(|networks| networks.enter(&agent)).transpose()?;
             let binds = binds(program);
-            let inside = Inside { sandbox, directory, loader, loopback, binds };
-            let call = enclose(&inside, bwraps_end.into())?;
+            let sandboxed = SandboxedCommand { sandbox, directory, loader, namespace, binds };
+            let call = bwrap_call(&sandboxed, bwraps_end.into())?;
             let covered = covers.watch(call.covers, looked_at)?;
             if !is_wanted() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             bwrap.args(call.arguments).arg(shell_program()?).args(shell_arguments(&command));
-            Ok((spawning.spawn_with(&mut bwrap, call.fds)?, network, covered))
+            Ok((spawner.spawn_with(&mut bwrap, call.fds)?, network, covered))
         });
         thread::Builder::new().stack_size(STACK).spawn(|| work(Ok(())))?;
         let (spawned, network, covered) = spawned.await?;
-        Ok(Started::of(spawned, Some(report)).within(network, covered))
+        Ok(StartedCommand::of(spawned, Some(report)).within(network, covered))
     }
 }
 
-/// What this `bwrap` can do. It is asked once: a newer one that is installed meanwhile can do as much.
+/// Which options this `bwrap` has. Checked once: a newer version installed meanwhile also has them.
 fn binds(program: &str) -> Binds {
     static BINDS: OnceLock<Binds> = OnceLock::new();
     *BINDS.get_or_init(|| match names_option(program) || tells_of_option(program) {
@@ -81,10 +82,11 @@ fn binds(program: &str) -> Binds {
     })
 }
 
-/// The option by which a folder is bound that was opened before.
+/// The option that mounts an open folder.
 const OPTION: &[u8] = b"--ro-bind-fd";
 
-/// Whether the option stands in the program itself. To see that takes less than a tenth of the time of a start.
+/// Whether the binary contains the option. Checking that takes less than a tenth of the time of
+/// running it.
 fn names_option(program: &str) -> bool {
     /// Far larger than any `bwrap`.
     const LARGEST: u64 = 4 * 1024 * 1024;
@@ -93,7 +95,7 @@ fn names_option(program: &str) -> bool {
     file.is_ok() && memchr::memmem::find(&bytes, OPTION).is_some()
 }
 
-/// Whether its help has the option: a `bwrap` may be a script that starts the real one.
+/// Whether its help lists the option: `bwrap` may be a script that starts the real one.
 fn tells_of_option(program: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "this crate starts processes")]
     let help = std::process::Command::new(program).arg("--help").output();

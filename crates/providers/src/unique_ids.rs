@@ -1,4 +1,4 @@
-//! Ids for calls, where the server gave none or the same one twice.
+//! Unique ids for the calls of a response, if the server sends none or repeats them.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,13 +8,14 @@ use crate::chat::rename_calls;
 use crate::response::Response;
 
 impl Response {
-    /// Gives each call whose id is in `taken` an id that no other call has. Servers count from 1 in every response,
-    /// and so do we where they give no id, but an id stands for one call of the whole conversation.
+    /// Replaces the ids of calls that are in `taken` by unique ones. Servers count from 1 in every
+    /// response, and so do we if there is no id, but an id must be unique in the whole
+    /// conversation.
     #[must_use]
     pub fn with_call_ids_not_in(mut self, taken: &HashSet<&str>) -> Response {
         let own = self.calls.iter().map(|call| call.id.as_str());
         let mut ids =
-            GivenIds { taken: taken.iter().copied().chain(own).map(str::to_owned).collect() };
+            UniqueIds { taken: taken.iter().copied().chain(own).map(str::to_owned).collect() };
         let mut renamed = BTreeMap::new();
         for call in &mut self.calls {
             if taken.contains(call.id.as_str()) {
@@ -32,12 +33,12 @@ impl Response {
 
 /// Makes the ids of a response's calls unique.
 #[derive(Debug, Default)]
-pub(crate) struct GivenIds {
+pub(crate) struct UniqueIds {
     taken: HashSet<String>,
 }
 
-impl GivenIds {
-    /// The id of the next call: what the server said, if it can stand for this call alone.
+impl UniqueIds {
+    /// The id of the next call: the server's, if it is unique.
     pub(crate) fn next(&mut self, said: Option<&str>) -> ToolCallId {
         let said = said.filter(|id| !id.is_empty() && !self.taken.contains(*id));
         let id = said.map_or_else(|| self.made_up(), str::to_owned);
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_of_an_earlier_response_is_replaced_with_its_extras() {
+    fn a_repeated_id_is_replaced_in_the_extras_too() {
         use crate::response::{Call, Stop};
         use crate::testing::extras;
 
@@ -84,15 +85,15 @@ mod tests {
         };
         let came = response(["call_1", "a", "call_5"], kept("call_1"));
         let taken = HashSet::from(["call_1", "call_2", "call_5"]);
-        // The first number that is tried is behind all that are taken.
+        // The first number to try is higher than all that are taken.
         let expected = response(["call_6", "a", "call_7"], kept("call_6"));
         assert_eq!(came.clone().with_call_ids_not_in(&taken), expected);
         assert_eq!(came.clone().with_call_ids_not_in(&HashSet::from(["b"])), came);
     }
 
     #[test]
-    fn each_call_of_a_response_has_an_id_of_its_own() {
-        let mut ids = GivenIds::default();
+    fn each_call_of_a_response_has_a_unique_id() {
+        let mut ids = UniqueIds::default();
         let said = [Some("call_2"), None, Some("a"), Some("a"), Some(""), Some("b")];
         let given = said.map(|said| ids.next(said).to_string());
         assert_eq!(given, ["call_2", "call_3", "a", "call_4", "call_5", "b"]);

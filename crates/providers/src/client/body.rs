@@ -1,4 +1,4 @@
-//! Bodies as they arrive: never for ever, and never without bound.
+//! Reads bodies with limits for time and size.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,26 +8,27 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::fault::Fault;
 
 use super::limits::Limits;
-use super::trouble;
+use super::transport_fault;
 
-/// What is read of a refusal. The useful part is a sentence; some servers put their request into it.
+/// How much of a refusal is read. The useful part is a sentence; some servers append the request.
 const ERROR_LIMIT: usize = 64 << 10;
 
-/// How long a refusal is read. It is there at once, or it is not worth the wait.
+/// How long a refusal is read. It arrives at once, or it is not worth waiting for.
 const ERROR_TIME: Duration = Duration::from_secs(10);
 
-/// How long the end of a body is waited for after its last word, so that the connection can be used again.
+/// How long to wait for the end of a body after its last event, so that
+/// the connection can be reused.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
-/// What is done with a piece of a body. A fault ends the reading.
+/// Handles a piece of a body. A fault ends the reading.
 pub(super) type OnChunk<'a> = dyn FnMut(&[u8]) -> Result<Rest, Fault> + Send + 'a;
 
-/// What is still to come of a body.
+/// What is expected of the rest of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    Wanted,
-    /// The last word was said. Some servers leave the connection open after it.
-    OfNoInterest,
+    Needed,
+    /// The last event has arrived. Some servers keep the connection open after it.
+    Ignored,
 }
 
 /// Passes a body on, piece by piece.
@@ -40,7 +41,7 @@ pub(super) async fn each_chunk(
     let mut limit = limits.first_byte;
     let mut last = Instant::now();
     let mut alarm = pin!(sleep_until(last + limit));
-    let mut rest = Rest::Wanted;
+    let mut rest = Rest::Needed;
     loop {
         tokio::select! {
             biased;
@@ -48,7 +49,7 @@ pub(super) async fn each_chunk(
                 Ok(Some(chunk)) => {
                     rest = on_chunk(&chunk)?;
                     last = Instant::now();
-                    if rest == Rest::OfNoInterest {
+                    if rest == Rest::Ignored {
                         limit = LAST_WORD;
                         alarm.as_mut().reset(last + limit);
                     } else if limit != limits.idle {
@@ -57,16 +58,16 @@ pub(super) async fn each_chunk(
                     }
                 }
                 Ok(None) => return Ok(()),
-                Err(error) => return Err(trouble::broken(shown, &error)),
+                Err(error) => return Err(transport_fault::broken(shown, &error)),
             },
-            // It is not set anew for every piece, of which there are thousands: when it rings, what came
-            // since tells when it should have.
+            // The timer is not reset for each of thousands of pieces. When it fires, the time of
+            // the latest piece tells how much longer to wait.
             () = &mut alarm => {
-                if rest == Rest::OfNoInterest {
+                if rest == Rest::Ignored {
                     return Ok(());
                 }
                 if last + limit <= Instant::now() {
-                    return Err(trouble::stalled(shown, limit));
+                    return Err(transport_fault::stalled(shown, limit));
                 }
                 alarm.as_mut().reset(last + limit);
             }
@@ -85,15 +86,15 @@ pub(super) async fn read_document(
     let mut on_chunk = |chunk: &[u8]| match body.len() + chunk.len() <= most {
         true => {
             body.extend_from_slice(chunk);
-            Ok(Rest::Wanted)
+            Ok(Rest::Needed)
         }
-        false => Err(trouble::too_long()),
+        false => Err(transport_fault::too_long()),
     };
     each_chunk(answer, shown, limits, &mut on_chunk).await?;
     Ok(body)
 }
 
-/// The beginning of a refusal, or as much of it as came.
+/// The start of a refusal, or as much of it as arrived.
 pub(super) async fn read_error(mut answer: reqwest::Response) -> Vec<u8> {
     let mut body = Vec::new();
     let reading = async {
@@ -105,7 +106,7 @@ pub(super) async fn read_error(mut answer: reqwest::Response) -> Vec<u8> {
             }
         }
     };
-    // What has come by then is the refusal.
+    // The part that has arrived is enough.
     let _ = timeout(ERROR_TIME, reading).await;
     body
 }

@@ -1,46 +1,48 @@
-//! What a server's error says, taken out of the form it came in.
+//! The contents of a server's error, whatever its structure.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// An error in no server's form.
+/// A server's error.
 #[derive(Debug, Default)]
-pub(super) struct Complaint {
-    /// What it says to a person; neither bounded nor clean.
+pub(super) struct ServerError {
+    /// Its message; neither bounded nor sanitized.
     pub(super) message: String,
-    /// Its types and codes in lower case, `invalid_request_error` for example.
+    /// Its types and codes in lower case, such as `invalid_request_error`.
     pub(super) names: Vec<String>,
-    /// The status that stands in it as a number.
+    /// The status in it, if it has one.
     pub(super) status: Option<u16>,
-    /// How long to wait, where that stands in it.
+    /// The delay in it, if it has one.
     pub(super) retry_after: Option<Duration>,
 }
 
-impl Complaint {
-    /// Reads any JSON: what is in no known form is its own message.
-    pub(super) fn read(body: &Value) -> Complaint {
+impl ServerError {
+    /// Parses any JSON. An unknown structure is its own message.
+    pub(super) fn read(body: &Value) -> ServerError {
         match body {
-            Value::Null => Complaint::default(),
-            Value::String(message) => Complaint { message: message.clone(), ..Default::default() },
-            // Google answers a request for a stream with a list of one error.
-            Value::Array(list) => list.first().map(Complaint::read).unwrap_or_default(),
+            Value::Null => ServerError::default(),
+            Value::String(message) => {
+                ServerError { message: message.clone(), ..Default::default() }
+            }
+            // Google answers a streaming request with a list of one error.
+            Value::Array(list) => list.first().map(ServerError::read).unwrap_or_default(),
             Value::Object(fields) => match fields.get("error").or_else(|| fields.get("detail")) {
                 Some(error @ Value::Object(_)) => read_object(error),
-                Some(error @ Value::Array(_)) => Complaint::of_message(error.to_string()),
-                Some(error) => Complaint::read(error),
+                Some(error @ Value::Array(_)) => ServerError::of_message(error.to_string()),
+                Some(error) => ServerError::read(error),
                 None => read_object(body),
             },
-            Value::Bool(_) | Value::Number(_) => Complaint::of_message(body.to_string()),
+            Value::Bool(_) | Value::Number(_) => ServerError::of_message(body.to_string()),
         }
     }
 
-    fn of_message(message: String) -> Complaint {
-        Complaint { message, ..Default::default() }
+    fn of_message(message: String) -> ServerError {
+        ServerError { message, ..Default::default() }
     }
 }
 
-fn read_object(error: &Value) -> Complaint {
+fn read_object(error: &Value) -> ServerError {
     let names: Vec<String> = ["code", "type", "status"]
         .iter()
         .filter_map(|field| error[field].as_str())
@@ -54,10 +56,11 @@ fn read_object(error: &Value) -> Complaint {
         .as_u64()
         .and_then(|code| u16::try_from(code).ok())
         .filter(|code| (400..600).contains(code));
-    Complaint { message, names, status, retry_after: retry_delay(error) }
+    ServerError { message, names, status, retry_after: retry_delay(error) }
 }
 
-/// A router's own message says only that somebody else failed; what that one said is the useful part.
+/// A router's own message only says that another server failed. That
+/// server's message is the useful part.
 fn with_cause(message: &str, error: &Value) -> String {
     match error["metadata"]["raw"].as_str() {
         Some(cause) => format!("{message}: {cause}"),
@@ -65,7 +68,7 @@ fn with_cause(message: &str, error: &Value) -> String {
     }
 }
 
-/// Google's `RetryInfo`, which stands in the body where others have a header: `"retryDelay": "1.5s"`.
+/// Google's `RetryInfo`, in the body instead of a header: `"retryDelay": "1.5s"`.
 fn retry_delay(error: &Value) -> Option<Duration> {
     let details = error["details"].as_array()?;
     let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;

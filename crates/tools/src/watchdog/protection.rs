@@ -1,12 +1,12 @@
-//! Looking after protected paths beside commands in the sandbox.
+//! Checks protected paths while commands run in the sandbox.
 //!
-//! This is done here and not by the program: also when that is killed, what its last command did is checked.
+//! This is done by the watchdog, so that the last command is checked even if the program is killed.
 
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -15,39 +15,42 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::groups::{Group, strays};
-use super::wire::Request;
+use super::wire::{Approved, Request};
+use crate::lock::lock;
 use crate::notes::Note;
 use crate::protected::{Change, Finding, Guard, ProtectedPaths, Record};
 use crate::sandbox::{Kind, Root, Sandbox};
 
-/// How often a check begins anew that found as much as it can: a command could hide one thing behind many others.
+/// How often a check with the maximum number of findings is repeated: a command could hide one
+/// change behind many others.
 const ROUNDS: usize = 500;
-/// How often nothing has to be seen of strays until there are none.
+/// How many checks in a row must find no strays.
 const LOOKS_AT_STRAYS: usize = 3;
-/// How long a start waits for a check, and a check for a start: a file system that hangs must not hold up both.
+/// How long a start waits for a check and vice versa, so that a hanging file system cannot block
+/// both.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// As many sentences as somebody reads.
+/// More notes would not be read.
 const MOST_NOTES: usize = 20;
 
 /// The protected paths of all roots.
 #[derive(Debug, Default)]
-pub(super) struct Protecting {
+pub(super) struct Protection {
     paths: ProtectedPaths,
-    /// Those of the commands that run.
+    /// The guards of running commands.
     guards: RefCell<Vec<Weak<Guard>>>,
-    /// Paths that file tools write with approval at this moment.
+    /// Paths that file tools are writing with approval.
     expected: Arc<Mutex<Vec<PathBuf>>>,
-    /// Held by whoever starts a command, and by whoever checks: a protected path that is just being restored would not be
-    /// there to be covered.
+    /// Held for reading while a command starts, and for writing during a check: a protected path
+    /// that is just being restored could not be covered.
     turn: RwLock<()>,
-    /// The groups of all commands that run.
+    /// The groups of all running commands.
     running: RefCell<Vec<Group>>,
-    /// Whether some command that has ended sees to what left the groups of all.
+    /// Whether a finished command already watches the strays of all.
     has_keeper: Cell<bool>,
 }
 
-impl Protecting {
-    /// Waits until nothing is being restored; nothing is as long as this is held.
+impl Protection {
+    /// Waits until no path is being restored, and prevents it as long as the result is held.
     pub(super) async fn starting(&self) -> Option<RwLockReadGuard<'_, ()>> {
         timeout(PATIENCE, self.turn.read()).await.ok()
     }
@@ -57,29 +60,32 @@ impl Protecting {
         timeout(PATIENCE, self.turn.write()).await.ok()
     }
 
-    /// Counts a command among those that run, until what this returns is dropped.
-    pub(super) fn note_running(self: &Rc<Self>, group: Group) -> Running {
+    /// Registers a running command until the result is dropped.
+    pub(super) fn note_running(self: &Rc<Self>, group: Group) -> RunningEntry {
         self.running.borrow_mut().push(group);
-        Running { protecting: Rc::clone(self), group }
+        RunningEntry { protection: Rc::clone(self), group }
     }
 
-    /// Becomes the one who sees to what has left the groups of commands, if there is something and nobody does so.
-    pub(super) fn keep(self: &Rc<Self>) -> Option<Keeper> {
+    /// Starts watching strays, if there are any and no one else watches them.
+    pub(super) fn keep(self: &Rc<Self>) -> Option<StrayWatch> {
         if self.has_keeper.get() || strays(&self.running.borrow()).is_empty() {
             return None;
         }
         self.has_keeper.set(true);
-        Some(Keeper(Rc::clone(self)))
+        Some(StrayWatch(Rc::clone(self)))
     }
 
-    /// Takes down how protected paths are before a command in the sandbox starts. `None` for a command outside: the
-    /// user has approved it.
-    pub(super) async fn begin(&self, request: &Request) -> io::Result<Option<Beside>> {
-        let Some(walls) = request.enclosure.as_ref().filter(|_| !request.quarantine.is_empty())
+    /// Records the protected paths before a command starts. `None` for a command outside the
+    /// sandbox, which the user has approved.
+    pub(super) async fn guard_command(
+        &self,
+        request: &Request,
+    ) -> io::Result<Option<CommandProtection>> {
+        let Some(resolved) = request.sandbox.as_ref().filter(|_| !request.quarantine.is_empty())
         else {
             return Ok(None);
         };
-        let (sandbox, into) = (&walls.sandbox, PathBuf::from(&request.quarantine));
+        let (sandbox, into) = (&resolved.sandbox, PathBuf::from(&request.quarantine));
         let is_protected =
             |root: &&Root| root.is_folder() && !sandbox.unprotected.contains(&root.path().into());
         let roots: Vec<Root> = sandbox.write.iter().filter(is_protected).cloned().collect();
@@ -89,7 +95,7 @@ impl Protecting {
         }
         let (paths, skipped) = (self.paths.clone(), into.clone());
         let guard = in_background(move || {
-            // It names a root that was replaced.
+            // The error names the root that was replaced.
             roots.iter().try_for_each(|root| root.reopen().map(drop))?;
             let roots: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
             paths.guard(&roots, &skipped)
@@ -99,19 +105,29 @@ impl Protecting {
         guards.retain(|guard| guard.strong_count() > 0);
         guards.push(Arc::downgrade(&guard));
         let expected = Arc::clone(&self.expected);
-        Ok(Some(Beside { guard, into, kind: walls.kind, expected }))
+        Ok(Some(CommandProtection { guard, into, kind: resolved.kind, expected }))
     }
 
-    /// Lets a path be written while `writing` goes on, and takes what is there then as approved.
-    pub(super) async fn expect(&self, path: PathBuf, writing: impl Future<Output = ()>) {
+    /// Allows writing to a path until `writing` completes, then accepts what was written as approved.
+    pub(super) async fn expect(
+        &self,
+        path: PathBuf,
+        writing: impl Future<Output = Option<Approved>>,
+    ) {
         lock(&self.expected).push(path.clone());
-        writing.await;
-        let guards: Vec<Arc<Guard>> =
-            self.guards.borrow().iter().filter_map(Weak::upgrade).collect();
-        // Nobody can be told of an error.
-        let accepted = path.clone();
-        let _ =
-            in_background(move || guards.iter().for_each(|guard| guard.accept(&accepted))).await;
+        if let Some(approved) = writing.await {
+            let guards: Vec<Arc<Guard>> =
+                self.guards.borrow().iter().filter_map(Weak::upgrade).collect();
+            let written = path.clone();
+            let accept = move || {
+                guards.iter().for_each(|guard| match &approved {
+                    Approved::Content(hash) => guard.accept_content(&written, hash),
+                    Approved::Anything => guard.accept(&written),
+                });
+            };
+            // An error cannot be reported to anyone.
+            let _ = in_background(accept).await;
+        }
         let mut expected = lock(&self.expected);
         if let Some(at) = expected.iter().position(|expected| *expected == path) {
             expected.swap_remove(at);
@@ -119,75 +135,91 @@ impl Protecting {
     }
 }
 
-/// A command that runs.
-pub(super) struct Running {
-    protecting: Rc<Protecting>,
+/// The registration of a running command.
+pub(super) struct RunningEntry {
+    protection: Rc<Protection>,
     group: Group,
 }
 
-impl Drop for Running {
+impl Drop for RunningEntry {
     fn drop(&mut self) {
-        self.protecting.running.borrow_mut().retain(|group| group.0 != self.group.0);
+        self.protection.running.borrow_mut().retain(|group| group.0 != self.group.0);
     }
 }
 
-/// Sees to what has left the groups of commands: as long as it is there, protected paths are checked.
-pub(super) struct Keeper(Rc<Protecting>);
+/// Watches strays: protected paths are checked as long as there are any.
+pub(super) struct StrayWatch(Rc<Protection>);
 
-impl Keeper {
+impl StrayWatch {
     pub(super) fn strays(&self) -> Vec<Pid> {
         strays(&self.0.running.borrow())
     }
 
-    /// Whether there are none. A chain of processes, each of which only starts the next one, may be overlooked once.
+    /// Whether there are none. A chain of processes that only fork and exit may be missed once.
     pub(super) fn has_none(&self) -> bool {
         (0..LOOKS_AT_STRAYS).all(|_| self.strays().is_empty())
     }
 }
 
-impl Drop for Keeper {
+impl Drop for StrayWatch {
     fn drop(&mut self) {
         self.0.has_keeper.set(false);
     }
 }
 
-/// The protected paths beside one command.
+/// The protected paths as guarded for one command.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct CommandProtection {
     guard: Arc<Guard>,
     into: PathBuf,
     kind: Kind,
     expected: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-impl Beside {
-    /// Whether something can leave the group of the command: bubblewrap has a process space for all of it.
+impl CommandProtection {
+    /// Whether processes can leave the command's group: bubblewrap has a PID namespace instead.
     pub(super) fn can_be_left(&self) -> bool {
         self.kind == Kind::Landlock
     }
 
-    /// Moves what the command has put into protected paths to the quarantine, and tells it in sentences. What it
-    /// could only read was changed by the user.
+    /// Moves the command's changes of protected paths to the quarantine, and reports them. A path
+    /// that was read-only for the command was changed by the user.
     pub(super) async fn check(
         &self,
         was_read_only: impl Fn(&Path) -> bool + Send + 'static,
     ) -> Vec<Note> {
         let (guard, into) = (Arc::clone(&self.guard), self.into.clone());
         let (expected, guarding) = (Arc::clone(&self.expected), Arc::clone(&self.guard));
-        let is_approved = move |finding: &Finding| {
+        let origin = move |finding: &Finding| {
             let is_users = finding.change != Change::New
                 && was_read_only(&finding.path)
                 && !guarding.has_other_names(finding);
-            is_users || lock(&expected).iter().any(|path| finding.path.starts_with(path))
+            match is_users {
+                true => Origin::User,
+                false if lock(&expected).iter().any(|path| finding.path.starts_with(path)) => {
+                    Origin::Pending
+                }
+                false => Origin::Command,
+            }
         };
-        let checked = in_background(move || check(&guard, &into, is_approved)).await;
+        let checked = in_background(move || check(&guard, &into, origin)).await;
         checked.unwrap_or_else(|error| {
             vec![plain(format!("Could not check protected paths: {error}"))]
         })
     }
 }
 
-fn check(guard: &Guard, into: &Path, is_approved: impl Fn(&Finding) -> bool) -> Vec<Note> {
+/// Where a change of a protected path comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// No command could write there.
+    User,
+    /// It is written with approval at this moment. What was approved is known when that is done.
+    Pending,
+    Command,
+}
+
+fn check(guard: &Guard, into: &Path, origin: impl Fn(&Finding) -> Origin) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut is_done = false;
     for _ in 0..ROUNDS {
@@ -196,9 +228,15 @@ fn check(guard: &Guard, into: &Path, is_approved: impl Fn(&Finding) -> bool) -> 
         notes.extend(
             incomplete.map(|why| plain(format!("Not all protected paths could be checked: {why}"))),
         );
-        let (approved, findings): (Vec<_>, Vec<_>) =
-            check.findings.into_iter().partition(&is_approved);
-        approved.iter().for_each(|finding| guard.accept(&finding.path));
+        let mut findings = check.findings;
+        findings.retain(|finding| match origin(finding) {
+            Origin::User => {
+                guard.accept(&finding.path);
+                false
+            }
+            Origin::Pending => false,
+            Origin::Command => true,
+        });
         is_done = findings.is_empty();
         if is_done {
             break;
@@ -218,7 +256,7 @@ fn check(guard: &Guard, into: &Path, is_approved: impl Fn(&Finding) -> bool) -> 
     notes
 }
 
-/// Whether a path lies in a root, and nothing between the two is hidden.
+/// Whether a path is in a root, with no hidden folder in between.
 fn can_write(root: &Path, path: &Path, sandbox: &Sandbox) -> bool {
     let between = |hidden: &&PathBuf| path.starts_with(hidden) && hidden.starts_with(root);
     let is_hidden = sandbox.hidden.iter().filter(between).any(|hidden| hidden != root);
@@ -230,16 +268,12 @@ fn note_of(record: &Record) -> Note {
     Note { id: id.cloned(), text: record.to_string() }
 }
 
-/// A note about nothing that could be put back.
+/// A note about something that cannot be put back.
 fn plain(text: String) -> Note {
     Note { id: None, text }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A look at the tree takes as long as its file system does.
+/// Walking the tree takes as long as its file system needs.
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {

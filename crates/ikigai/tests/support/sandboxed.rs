@@ -1,4 +1,4 @@
-//! Commands in a sandbox, on a ground of the test's own: a tree, a home with secrets, a database.
+//! Commands in a sandbox, with separate test data: a tree, a home with secrets, a database.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_tools::{
-    Commands, Context, Dispatcher, OutputSize, Prepared, Root, Sandbox, SandboxKind, secret_places,
+    Approved, Commands, Content, ContentHash, Context, Dispatcher, OutputSize, Root, Sandbox,
+    SandboxKind, Work, built_in, secret_places,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -15,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Workspace, skip};
 
-/// What [`Enclosed::try_to`] looks for in the output.
+/// What [`SandboxFixture::try_to`] looks for in the output.
 pub(crate) const REACHED: &str = "reached";
 
 /// A workspace whose commands run in a sandbox of one kind.
-pub(crate) struct Enclosed {
+pub(crate) struct SandboxFixture {
     pub(crate) workspace: Workspace,
     pub(crate) kind: SandboxKind,
     pub(crate) sandbox: Sandbox,
@@ -29,22 +30,23 @@ pub(crate) struct Enclosed {
 
 /// Runs a test in each kind of sandbox that works here.
 #[track_caller]
-pub(crate) fn in_each_sandbox(test: impl Fn(Enclosed)) {
+pub(crate) fn in_each_sandbox(test: impl Fn(SandboxFixture)) {
     SandboxKind::ALL.into_iter().for_each(|kind| in_sandbox(kind, &test));
 }
 
-/// Runs a test in a sandbox of this kind, if that works here.
+/// Runs a test in a sandbox of this kind, if it works here.
 ///
-/// One that does not is passed over aloud, unless `IKIGAI_NEED_SANDBOX` names it: `./check` does.
+/// If not, the test is skipped with a message, unless `IKIGAI_NEED_SANDBOX` names the kind, as in
+/// `./check`.
 #[track_caller]
-pub(crate) fn in_sandbox(kind: SandboxKind, test: impl Fn(Enclosed)) {
+pub(crate) fn in_sandbox(kind: SandboxKind, test: impl Fn(SandboxFixture)) {
     let needed = std::env::var("IKIGAI_NEED_SANDBOX").unwrap_or_default();
-    let mut enclosed = Enclosed::new(kind);
-    let trial = enclosed.bash(":", Walls::Up);
-    // What the test puts into protected paths is none of the trial's.
-    enclosed.reopen();
+    let mut fixture = SandboxFixture::new(kind);
+    let trial = fixture.bash(":", Isolation::Sandboxed);
+    // Changes of protected paths by the test must not be attributed to the trial.
+    fixture.reopen();
     if trial["data"]["exit_code"] == 0 {
-        test(enclosed);
+        test(fixture);
     } else if needed.contains(&kind.to_string()) {
         panic!("{kind} is needed, but: {trial}");
     } else {
@@ -53,14 +55,14 @@ pub(crate) fn in_sandbox(kind: SandboxKind, test: impl Fn(Enclosed)) {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Walls {
-    Up,
-    /// To see that an attempt is a real one.
-    Down,
+pub(crate) enum Isolation {
+    Sandboxed,
+    /// To prove that an attempt can succeed at all.
+    Unconfined,
 }
 
-impl Enclosed {
-    fn new(kind: SandboxKind) -> Enclosed {
+impl SandboxFixture {
+    fn new(kind: SandboxKind) -> SandboxFixture {
         let workspace = Workspace::new();
         workspace
             .write("../home/.ssh/id", "SECRET\n")
@@ -76,7 +78,7 @@ impl Enclosed {
         let sandbox = Sandbox {
             write: [workspace.directory(), root.join("tmp")].map(|path| open(&path)).into(),
             unprotected: Vec::new(),
-            // All of it lies in the folder for temporary files, which is hidden.
+            // All of it is in the folder for temporary files, which is hidden.
             read: vec![open(&root)],
             hidden,
             network: false,
@@ -85,51 +87,51 @@ impl Enclosed {
         };
         let commands = commands(environment(&root));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Enclosed { workspace, kind, sandbox, commands, runtime }
+        SandboxFixture { workspace, kind, sandbox, commands, runtime }
     }
 
-    /// The folder in which the working tree and the home directory are.
+    /// The folder that contains the working tree and the home directory.
     pub(crate) fn root(&self) -> PathBuf {
         self.workspace.home().parent().unwrap().to_owned()
     }
 
-    pub(crate) fn bash(&self, command: &str, walls: Walls) -> Value {
-        self.call(json!({ "command": command }), walls)
+    pub(crate) fn bash(&self, command: &str, isolation: Isolation) -> Value {
+        self.call(json!({ "command": command }), isolation)
     }
 
     pub(crate) fn bash_with(
         &self,
         command: &str,
-        walls: Walls,
+        isolation: Isolation,
         variables: Vec<(OsString, OsString)>,
     ) -> Value {
-        let context = self.context(walls).with_variables(variables);
+        let context = self.context(isolation).with_variables(variables);
         self.call_in(&context, &json!({ "command": command }))
     }
 
     /// The result of a call of `bash`.
-    pub(crate) fn call(&self, arguments: Value, walls: Walls) -> Value {
-        self.call_in(&self.context(walls), &arguments)
+    pub(crate) fn call(&self, arguments: Value, isolation: Isolation) -> Value {
+        self.call_in(&self.context(isolation), &arguments)
     }
 
-    pub(crate) fn context(&self, walls: Walls) -> Context {
-        self.context_until(CancellationToken::new(), walls)
+    pub(crate) fn context(&self, isolation: Isolation) -> Context {
+        self.context_until(CancellationToken::new(), isolation)
     }
 
-    fn context_until(&self, interrupt: CancellationToken, walls: Walls) -> Context {
+    fn context_until(&self, interrupt: CancellationToken, isolation: Isolation) -> Context {
         let size = OutputSize::new(100_000).unwrap();
         let directory = self.workspace.directory();
         let context = Context::new(&directory, size, self.commands.clone(), interrupt);
-        match walls {
-            Walls::Up => context.with_sandbox(Arc::new(self.sandbox.clone())),
-            Walls::Down => context,
+        match isolation {
+            Isolation::Sandboxed => context.with_sandbox(Arc::new(self.sandbox.clone())),
+            Isolation::Unconfined => context,
         }
     }
 
-    /// Begins a command, and interrupts it so much later.
+    /// Starts a command and interrupts it after `time`.
     pub(crate) fn interrupt_after(&self, time: Duration, command: &str) {
         let interrupt = CancellationToken::new();
-        let context = self.context_until(interrupt.clone(), Walls::Up);
+        let context = self.context_until(interrupt.clone(), Isolation::Sandboxed);
         let arguments = json!({ "command": command });
         let interrupted = async {
             tokio::time::sleep(time).await;
@@ -142,12 +144,26 @@ impl Enclosed {
         self.runtime.block_on(run(context, arguments))
     }
 
-    /// What commands print that run at the same time.
-    pub(crate) fn print_at_once(&self, commands: &[(&str, Walls)]) -> Vec<String> {
+    /// Writes a file of the tree as a file tool does with the user's approval. Before the write is reported, `meanwhile`
+    /// happens.
+    pub(crate) fn write_with_approval(&self, name: &str, text: &str, meanwhile: impl FnOnce()) {
+        let path = self.workspace.path(name);
+        self.runtime.block_on(async {
+            let approved = self.commands.approve_write(&path).await;
+            fs::write(&path, text).unwrap();
+            meanwhile();
+            let content = Content { bytes: text.into(), mode: 0o644 };
+            approved.wrote(&Approved::Content(ContentHash::of_content(&content))).await;
+        });
+    }
+
+    /// The output of commands that run at the same time.
+    pub(crate) fn print_at_once(&self, commands: &[(&str, Isolation)]) -> Vec<String> {
         self.runtime.block_on(async {
             let mut running = tokio::task::JoinSet::new();
-            for (command, walls) in commands {
-                let (context, arguments) = (self.context(*walls), json!({ "command": command }));
+            for (command, isolation) in commands {
+                let (context, arguments) =
+                    (self.context(*isolation), json!({ "command": command }));
                 running.spawn(async move { run(&context, &arguments).await });
             }
             let results = running.join_all().await;
@@ -155,31 +171,31 @@ impl Enclosed {
         })
     }
 
-    /// What a command prints in the sandbox when all is well.
+    /// The output of a successful command in the sandbox.
     #[track_caller]
     pub(crate) fn prints(&self, command: &str) -> String {
-        let result = self.bash(command, Walls::Up);
+        let result = self.bash(command, Isolation::Sandboxed);
         assert_eq!(result["data"]["exit_code"], 0, "{}: {command}: {result}", self.kind);
         result["data"]["output"].as_str().unwrap().to_owned()
     }
 
-    /// What a command of another agent prints.
+    /// The output of another agent's command.
     pub(crate) fn prints_as(&self, agent: &str, command: &str) -> String {
-        let context = self.context(Walls::Up).of_agent(agent.into());
+        let context = self.context(Isolation::Sandboxed).of_agent(agent.into());
         let result = self.call_in(&context, &json!({ "command": command }));
         result["data"]["output"].as_str().unwrap().to_owned()
     }
 
     /// Whether a program is installed.
     pub(crate) fn has(&self, program: &str) -> bool {
-        self.bash(&format!("type {program}"), Walls::Up)["data"]["exit_code"] == 0
+        self.bash(&format!("type {program}"), Isolation::Sandboxed)["data"]["exit_code"] == 0
     }
 
-    /// Whether a tool is there, by a command that succeeds then. Without it a test is skipped aloud, and fails where
-    /// `IKIGAI_NEED_TOOLS` is set: `./check` does.
+    /// Whether a tool is available, as shown by the success of a command. Without it the test is
+    /// skipped with a message, or fails if `IKIGAI_NEED_TOOLS` is set, as in `./check`.
     #[track_caller]
     pub(crate) fn has_tool(&self, probe: &str) -> bool {
-        let found = self.bash(probe, Walls::Down);
+        let found = self.bash(probe, Isolation::Unconfined);
         let is_there = found["data"]["exit_code"] == 0;
         if !is_there {
             let is_needed = std::env::var_os("IKIGAI_NEED_TOOLS").is_some();
@@ -189,36 +205,36 @@ impl Enclosed {
         is_there
     }
 
-    /// What a command prints in the sandbox when it fails.
+    /// The output of a failing command in the sandbox.
     #[track_caller]
     pub(crate) fn fails(&self, command: &str) -> String {
-        let result = self.bash(command, Walls::Up);
+        let result = self.bash(command, Isolation::Sandboxed);
         assert_ne!(result["data"]["exit_code"], 0, "{}: {command}: {result}", self.kind);
         result["data"]["output"].as_str().unwrap().to_owned()
     }
 
-    /// Whether a command that says [`REACHED`] when it got what it wanted does so.
-    pub(crate) fn try_to(&self, command: &str, walls: Walls) -> bool {
-        self.bash(command, walls)["data"]["output"].as_str().unwrap().contains(REACHED)
+    /// Whether a command prints [`REACHED`], as it does when it gets what it wanted.
+    pub(crate) fn try_to(&self, command: &str, isolation: Isolation) -> bool {
+        self.bash(command, isolation)["data"]["output"].as_str().unwrap().contains(REACHED)
     }
 
-    /// A command that succeeds outside must not succeed inside. The attempt inside comes first: the one
-    /// outside is to change something.
+    /// A command that succeeds outside must not succeed inside. It runs inside first, since it
+    /// changes something outside.
     #[track_caller]
     pub(crate) fn refuses(&self, command: &str) {
-        let inside = self.bash(command, Walls::Up);
+        let inside = self.bash(command, Isolation::Sandboxed);
         assert!(!inside.to_string().contains(REACHED), "{}: {command}: {inside}", self.kind);
-        let outside = self.bash(command, Walls::Down);
+        let outside = self.bash(command, Isolation::Unconfined);
         assert!(outside.to_string().contains(REACHED), "no attempt: {command}: {outside}");
     }
 
-    /// Starts anew, with another watchdog: nothing of earlier commands is left.
+    /// Restarts with another watchdog, so that nothing of earlier commands is left.
     pub(crate) fn reopen(&mut self) {
         self.close();
         self.commands = commands(environment(&self.root()));
     }
 
-    /// Starts anew, with another watchdog and one more variable.
+    /// Restarts with another watchdog and an additional variable.
     pub(crate) fn reopen_with(&mut self, name: &str, value: &str) {
         self.close();
         let mut environment = environment(&self.root());
@@ -226,13 +242,13 @@ impl Enclosed {
         self.commands = commands(environment);
     }
 
-    /// Starts anew, where nothing can be started.
+    /// Restarts without a working watchdog.
     pub(crate) fn reopen_without_watchdog(&mut self) {
         let (program, environment) = (Path::new("/nowhere"), environment(&self.root()));
         self.commands = Arc::new(Commands::new(program, OsStr::new(""), environment));
     }
 
-    /// Ends what goes on in the background.
+    /// Ends background processes.
     pub(crate) fn close(&self) {
         self.runtime.block_on(self.commands.close());
     }
@@ -244,11 +260,10 @@ impl Enclosed {
 
 async fn run(context: &Context, arguments: &Value) -> Value {
     let arguments = arguments.to_string();
-    let dispatcher = Dispatcher::<()>::new(Vec::new());
-    let Ok(Prepared::Call(call)) = dispatcher.dispatch("bash", arguments.as_bytes()) else {
-        panic!("refused: {arguments}");
-    };
-    let result = call.run(context).await.result.to_string();
+    let dispatcher = Dispatcher::<()>::new(built_in());
+    let call = dispatcher.dispatch("bash", arguments.as_bytes()).expect("it is understood");
+    let Work::Executor(executor) = call.work() else { panic!("bash is no step") };
+    let result = executor.run(context).await.result.to_string();
     serde_json::from_str(&result).unwrap()
 }
 
@@ -262,12 +277,12 @@ fn commands(environment: Vec<(OsString, OsString)>) -> Arc<Commands> {
 }
 
 fn environment(root: &Path) -> Vec<(OsString, OsString)> {
-    // Where the tests run as another user, `./check` names a toolchain that this user can read.
+    // If the tests run as another user, `./check` names a toolchain which that user can read.
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
     let toolchain = Path::new(&cargo).parent().unwrap();
     let mut path = OsString::from("/usr/local/bin:/usr/bin:/bin:");
     path.push(toolchain);
-    // Last, for tools that are installed elsewhere.
+    // Last, for tools installed elsewhere.
     if let Some(others) = std::env::var_os("PATH") {
         path.push(":");
         path.push(others);
@@ -286,7 +301,7 @@ pub(crate) fn open(path: &Path) -> Root {
     Root::open(path).unwrap()
 }
 
-/// All that is in a file of the ground.
+/// The content of a test file.
 pub(crate) fn content(path: PathBuf) -> String {
     fs::read_to_string(path).unwrap()
 }

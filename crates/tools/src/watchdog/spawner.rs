@@ -1,62 +1,63 @@
-//! One start of a process at a time, and none behind the end; and who takes notice of the end of a process.
+//! Starts processes one at a time, and none after the end; reaps those that are not awaited.
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use tokio::process::{Child, Command};
 
 use super::groups::Group;
+use crate::lock::lock;
 
-/// Starts processes one by one: what is left open for one of them would be inherited by another that is
-/// started at the same moment.
+/// Starts processes one at a time: file descriptors that are left open for one would be inherited
+/// by another that starts at the same moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Spawning(Arc<Mutex<State>>);
+pub(super) struct Spawner(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether nothing is to be started any more.
+    /// Whether no more processes may be started.
     is_closed: bool,
-    /// Processes whose end is awaited by whoever started them.
+    /// Processes that another task waits for.
     awaited: Vec<Pid>,
 }
 
-impl Spawning {
-    pub(super) fn spawn(&self, command: &mut Command) -> io::Result<Spawned> {
+impl Spawner {
+    pub(super) fn spawn(&self, command: &mut Command) -> io::Result<SpawnedProcess> {
         self.spawn_with(command, Vec::new())
     }
 
-    /// Starts a process that has `fds` open, by the numbers they have here.
+    /// Starts a process that inherits `fds` under the same numbers.
     pub(super) fn spawn_with(
         &self,
         command: &mut Command,
         fds: Vec<OwnedFd>,
-    ) -> io::Result<Spawned> {
-        let mut state = self.lock();
+    ) -> io::Result<SpawnedProcess> {
+        let mut state = lock(&self.0);
         if state.is_closed {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let left_open = fds.iter().try_for_each(|fd| fcntl_setfd(fd, FdFlags::empty()));
         let spawned = left_open.map_err(io::Error::from).and_then(|()| command.spawn());
-        let spawned = spawned.and_then(Spawned::of);
-        // Before it is somebody else's turn.
+        let spawned = spawned.and_then(SpawnedProcess::of);
+        // Close them before the next process is started.
         drop(fds);
         state.awaited.retain(|process| is_child(*process));
         state.awaited.extend(spawned.iter().map(|spawned| spawned.group.0));
         spawned
     }
 
-    /// Whatever was started is a child of this process when this returns, and nothing is started after it.
+    /// When this returns, all started processes are children of this one, and no more will start.
     pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+        lock(&self.0).is_closed = true;
     }
 
-    /// Takes notice of the end of processes that nobody awaits: orphans of commands become children of this process, and
+    /// Reaps processes that no task waits for: orphans of commands become our children, and zombies
     /// would use up the system's process numbers.
     pub(super) fn reap_orphans(&self) {
-        let state = self.lock();
+        let state = lock(&self.0);
         let is_awaited = |process: &Pid| state.awaited.contains(process);
         while let Some(ended) = ended_child().filter(|process| !is_awaited(process)) {
             if !matches!(waitpid(Some(ended), WaitOptions::NOHANG), Ok(Some(_))) {
@@ -64,14 +65,9 @@ impl Spawning {
             }
         }
     }
-
-    /// Nothing is guarded that a panic could have left half done.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Whether a process is a child of this one whose end nobody has taken notice of.
+/// Whether a process is a child of this one that has not been reaped.
 #[cfg(target_os = "linux")]
 fn is_child(process: Pid) -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, waitid};
@@ -88,7 +84,7 @@ fn ended_child() -> Option<Pid> {
     Pid::from_raw(status.pid()?.as_raw())
 }
 
-/// Elsewhere orphans become children of another process.
+/// On other systems, orphans become children of another process.
 #[cfg(not(target_os = "linux"))]
 fn is_child(_process: Pid) -> bool {
     false
@@ -99,28 +95,28 @@ fn ended_child() -> Option<Pid> {
     None
 }
 
-/// The leader of a process group that was just started. Unless somebody takes it over, all of the group is ended.
+/// The leader of a new process group. Unless it is taken over, the whole group is killed.
 #[derive(Debug)]
-pub(super) struct Spawned {
+pub(super) struct SpawnedProcess {
     group: Group,
     leader: Option<Child>,
 }
 
-impl Spawned {
-    fn of(child: Child) -> io::Result<Spawned> {
+impl SpawnedProcess {
+    fn of(child: Child) -> io::Result<SpawnedProcess> {
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let id = id.ok_or_else(|| io::Error::other("the command has no process number"))?;
-        Ok(Spawned { group: Group(id), leader: Some(child) })
+        Ok(SpawnedProcess { group: Group(id), leader: Some(child) })
     }
 
-    /// The leader, and its group.
+    /// The leader and its group.
     pub(super) fn take_over(mut self) -> (Child, Group) {
         let leader = self.leader.take().expect("it is taken once, by value");
         (leader, self.group)
     }
 }
 
-impl Drop for Spawned {
+impl Drop for SpawnedProcess {
     fn drop(&mut self) {
         if self.leader.is_some() {
             self.group.signal(Signal::KILL);

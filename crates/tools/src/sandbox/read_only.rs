@@ -1,47 +1,48 @@
-//! What lies in the working tree and is run or believed later, outside: git's hooks and settings, the start-up
-//! files of shells, and what agents are told of the project. A command can read it.
+//! The protected paths that bubblewrap mounts read-only: git's hooks and settings, the startup
+//! files of shells, and instructions for agents.
 //!
-//! A mount can only lie on what exists, and looking through the whole tree before every command would take
-//! too long. So this is about the top of each folder that can be written, and what is there when a command
-//! starts. A link is left out, since whoever can write around it can put another in its place.
+//! A mount needs an existing path, and searching the whole tree before every command would take too
+//! long. So this covers only the top of each writable root, and only what exists when the command
+//! starts. Links are left out: a command that can write to the folder could replace them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Root;
-use super::places::Places;
+use super::access_map::AccessMap;
 use crate::protected::{OF_GIT, START_UP, TOP};
 
-/// Each submodule has one or two places of its own beside this, and more mounts would make every command slow.
+/// Each submodule adds one or two more mounts, and too many would slow down every command.
 const MOST_PINNED: usize = 100;
-/// A command could have made any number of them, and each is looked at before the next one.
+/// A command could have created any number of them, and each is inspected before the next command.
 const MOST_FOLDERS: usize = 1_000;
 
-/// Lets nothing be written there, unless one of the `writable` is just that place.
-pub(super) fn guard<'a>(places: &mut Places, roots: impl Iterator<Item = &'a Root>) {
-    let mut guarded = Guarded::default();
+/// Makes the protected paths of the writable `roots` read-only, except where one of them is a root
+/// itself.
+pub(super) fn protect<'a>(access_map: &mut AccessMap, roots: impl Iterator<Item = &'a Root>) {
+    let mut paths = ReadOnlyPaths::default();
     for root in roots.map(Root::path) {
         for name in START_UP.iter().chain(&TOP) {
-            guarded.add(root.join(name));
+            paths.add(root.join(name));
         }
-        guarded.add_git(&root.join(".git"));
+        paths.add_git(&root.join(".git"));
     }
-    for path in guarded.pinned {
-        places.pin(path);
+    for path in paths.pinned {
+        access_map.pin(path);
     }
-    for path in guarded.read_only {
-        places.guard(path);
+    for path in paths.read_only {
+        access_map.make_read_only(path);
     }
 }
 
 #[derive(Debug, Default)]
-struct Guarded {
+struct ReadOnlyPaths {
     read_only: Vec<PathBuf>,
-    /// Folders that cannot be put aside for others with other hooks.
+    /// Folders that must not be renamed, since a replacement could have other hooks.
     pinned: Vec<PathBuf>,
 }
 
-impl Guarded {
+impl ReadOnlyPaths {
     fn add(&mut self, path: PathBuf) {
         let is_own = fs::symlink_metadata(&path).is_ok_and(|found| !found.is_symlink());
         if is_own {
@@ -49,7 +50,7 @@ impl Guarded {
         }
     }
 
-    /// In a worktree and in a submodule `.git` is a file with the path of the folder.
+    /// In a worktree or submodule, `.git` is a file that names the actual folder.
     fn add_git(&mut self, git: &Path) {
         match fs::symlink_metadata(git) {
             Ok(found) if found.is_file() => self.add(git.to_owned()),
@@ -61,7 +62,8 @@ impl Guarded {
         }
     }
 
-    /// A repository with its submodules, and theirs; where there are too many of them, they can all only be read.
+    /// Adds a repository and, recursively, its submodules. If there are too many, `modules` becomes
+    /// read-only as a whole.
     fn add_repository(&mut self, git: &Path) {
         self.add_settings(git);
         let modules = git.join("modules");
@@ -73,7 +75,7 @@ impl Guarded {
                 if looked_at > MOST_FOLDERS || self.pinned.len() > MOST_PINNED {
                     return self.add(modules);
                 }
-                // The name of a submodule may have slashes in it.
+                // The name of a submodule may contain slashes.
                 if is_repository(&path) {
                     self.add_settings(&path);
                     self.pin_between(git, &path);
@@ -85,7 +87,8 @@ impl Guarded {
         }
     }
 
-    /// Of a submodule the folders up to its repository: whoever moves one of them moves the settings.
+    /// Pins all folders down to a submodule's repository, since moving one of them would move its
+    /// settings.
     fn pin_between(&mut self, git: &Path, submodule: &Path) {
         let between = submodule.ancestors().take_while(|path| *path != git);
         for path in between.map(Path::to_owned) {
@@ -102,13 +105,13 @@ impl Guarded {
     }
 }
 
-/// Its settings are what cannot be taken away from it.
+/// Checks for `config` first: a command cannot remove that.
 fn is_repository(path: &Path) -> bool {
     let found = |name: &str| fs::symlink_metadata(path.join(name));
     found("config").is_ok_and(|config| config.is_file()) || found("HEAD").is_ok()
 }
 
-/// A folder, unless it is a link: what that leads to may not be there inside.
+/// The path if it is a folder and not a link, whose target may not exist inside the sandbox.
 fn folder(path: PathBuf) -> Option<PathBuf> {
     fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()).then_some(path)
 }

@@ -1,5 +1,5 @@
-//! Looking at files beneath a root while a hostile command may swap folders and links there: everything is done
-//! relative to open folders, no link is followed, nothing is waited for, and every read has a limit.
+//! File access inside a root that a hostile command may be changing: every operation is relative to
+//! an open folder, follows no link, never blocks, and reads a limited size.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,24 +16,24 @@ use rustix::io::Errno;
 
 use crate::place::{Links, open_folder};
 
-/// The largest file whose content is kept. Settings are a thousand times smaller.
+/// Contents of larger files are not kept. Settings are a thousand times smaller.
 pub(super) const LARGEST_KEPT: u64 = 1024 * 1024;
-/// As much of a path as the system takes at once, with room to spare.
+/// The longest path passed to the kernel at once, with room to spare.
 pub(super) const LONGEST_STRETCH: usize = 3_000;
-/// A file that changes while it is read is read again so often.
+/// How often a file is read again that changes during the read.
 const READINGS: usize = 3;
 
-/// To list a folder.
+/// Flags to list a folder.
 pub(super) const TO_LIST: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// To do something in a folder, which need not be readable where the system can do that.
+/// Flags to use a folder that need not be readable, where the system supports it.
 #[cfg(target_os = "linux")]
 pub(super) const TO_ENTER: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 pub(super) const TO_ENTER: OFlags = TO_LIST.union(OFlags::NOFOLLOW);
 
-/// A folder that commands may write, held open.
+/// An open folder that commands may write to.
 #[derive(Debug)]
 pub(super) struct Root {
     /// Absolute and canonical.
@@ -47,7 +47,8 @@ impl Root {
         Ok(Root { path: path.to_owned(), folder })
     }
 
-    /// Opens the folder that a path relative to the root is in, together with the last name of the path.
+    /// Opens the parent folder of a path relative to the root, and returns it with the last
+    /// component.
     pub(super) fn parent<'a>(&self, inside: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
         let (Some(folder), Some(name)) = (inside.parent(), inside.file_name()) else {
             return Err(Errno::ISDIR);
@@ -57,7 +58,7 @@ impl Root {
 
     /// Opens a folder by its path relative to the root.
     pub(super) fn folder(&self, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        open_beneath(&self.folder, inside, flags)
+        open_inside(&self.folder, inside, flags)
     }
 
     /// Reads what is at a path relative to the root.
@@ -67,28 +68,28 @@ impl Root {
     }
 }
 
-/// Whether an error means that nothing can be reached at a path without following a link.
+/// Whether an error means that a path does not exist or leads through a link.
 pub(super) fn is_absent(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
 }
 
-/// Which file it is and what the system says of it.
+/// A file's identity and metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct FileStat {
     pub(super) device: u64,
     pub(super) inode: u64,
     /// Change time in seconds and nanoseconds.
     pub(super) changed: (i64, i64),
     pub(super) size: u64,
     pub(super) mode: u32,
-    /// How many names the file has.
+    /// The number of hard links.
     pub(super) links: u64,
 }
 
-impl Look {
+impl FileStat {
     #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between systems")]
-    pub(super) fn of(stat: &Stat) -> Look {
-        Look {
+    pub(super) fn of(stat: &Stat) -> FileStat {
+        FileStat {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
@@ -98,13 +99,13 @@ impl Look {
         }
     }
 
-    /// What is at a name in a folder; a link is not followed.
-    pub(super) fn at(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Look, Errno> {
-        Ok(Look::of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    /// The entry of a folder, without following a link.
+    pub(super) fn at(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<FileStat, Errno> {
+        Ok(FileStat::of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    pub(super) fn of_open(open: impl AsFd) -> Result<Look, Errno> {
-        Ok(Look::of(&fstat(open)?))
+    pub(super) fn of_open(open: impl AsFd) -> Result<FileStat, Errno> {
+        Ok(FileStat::of(&fstat(open)?))
     }
 
     pub(super) fn kind(&self) -> FileType {
@@ -116,95 +117,96 @@ impl Look {
         self.mode & 0o111 != 0
     }
 
-    /// Device and inode of the file.
+    /// Device and inode.
     pub(super) fn id(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 }
 
-/// A protected file, link or folder as it was at one moment.
+/// A protected file, link or folder at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Version {
-    pub(super) look: Look,
+    pub(super) stat: FileStat,
     pub(super) content: Content,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     Bytes(Arc<[u8]>),
-    /// Where a link leads.
+    /// The target of a link.
     Link(Vec<u8>),
     Folder,
-    /// A file that is too large, may not be read, or changes all the time; or neither file, link nor folder.
+    /// A file that is too large, unreadable, or keeps changing; or a special file.
     Unknown,
 }
 
 impl Version {
-    /// Reads what is at a name in a folder.
+    /// Reads an entry of a folder.
     ///
-    /// A file is read every time: what is written through a mapping does not always change a time.
+    /// Files are always read again: writes through a mapping do not always update the times.
     pub(super) fn read(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
-        let look = Look::at(&folder, name)?;
-        let content = match look.kind() {
-            FileType::RegularFile => return Version::read_file(folder, name, look),
+        let stat = FileStat::at(&folder, name)?;
+        let content = match stat.kind() {
+            FileType::RegularFile => return Version::read_file(folder, name, stat),
             FileType::Symlink => Content::Link(readlinkat(folder, name, Vec::new())?.into_bytes()),
             FileType::Directory => Content::Folder,
             _ => Content::Unknown,
         };
-        Ok(Version { look, content })
+        Ok(Version { stat, content })
     }
 
-    fn read_file(folder: impl AsFd, name: &OsStr, look: Look) -> Result<Version, Errno> {
-        let unknown = |look| Version { look, content: Content::Unknown };
+    fn read_file(folder: impl AsFd, name: &OsStr, stat: FileStat) -> Result<Version, Errno> {
+        let unknown = |stat| Version { stat, content: Content::Unknown };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut file = match openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Err(Errno::NOENT),
-            // Neither can it be read later, or it is something else by now, which the next check will see.
-            Err(_) => return Ok(unknown(look)),
+            // It cannot be read later either, or it has been replaced, which the next check will
+            // notice.
+            Err(_) => return Ok(unknown(stat)),
         };
         for _ in 0..READINGS {
-            let before = Look::of_open(&file)?;
+            let before = FileStat::of_open(&file)?;
             if before.kind() != FileType::RegularFile || before.size > LARGEST_KEPT {
                 return Ok(unknown(before));
             }
             let Ok(bytes) = read_bounded(&mut file) else { return Ok(unknown(before)) };
-            if Look::of_open(&file)? == before && bytes.len() as u64 == before.size {
-                return Ok(Version { look: before, content: Content::Bytes(bytes.into()) });
+            if FileStat::of_open(&file)? == before && bytes.len() as u64 == before.size {
+                return Ok(Version { stat: before, content: Content::Bytes(bytes.into()) });
             }
         }
-        Ok(unknown(look))
+        Ok(unknown(stat))
     }
 
-    /// Whether it is a file with more than one name.
+    /// Whether it is a file with several hard links.
     pub(super) fn is_shared(&self) -> bool {
-        matches!(self.content, Content::Bytes(_)) && self.look.links > 1
+        matches!(self.content, Content::Bytes(_)) && self.stat.links > 1
     }
 
-    /// Looks at a file that is only read when it has changed.
-    pub(super) fn look(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
-        Ok(Version { look: Look::at(folder, name)?, content: Content::Unknown })
+    /// Gets only the metadata, for a file that is read only after a change.
+    pub(super) fn stat(folder: impl AsFd, name: &OsStr) -> Result<Version, Errno> {
+        Ok(Version { stat: FileStat::at(folder, name)?, content: Content::Unknown })
     }
 
-    /// Whether there is the same thing to be read and run, whichever file it is.
+    /// Whether both have the same effect when read or run, even if they are different files.
     pub(super) fn is_same(&self, other: &Version) -> bool {
         const RUNS: u32 = 0o6111;
-        let is_same_mode = self.look.mode & RUNS == other.look.mode & RUNS;
+        let is_same_mode = self.stat.mode & RUNS == other.stat.mode & RUNS;
         match (&self.content, &other.content) {
             (Content::Folder, Content::Folder) => true,
             (Content::Link(a), Content::Link(b)) => a == b,
             (Content::Bytes(a), Content::Bytes(b)) => a == b && is_same_mode,
-            (Content::Unknown, Content::Unknown) => self.look == other.look,
+            (Content::Unknown, Content::Unknown) => self.stat == other.stat,
             _ => false,
         }
     }
 }
 
-/// Reads a file of up to so many bytes.
+/// Reads a file of at most `most` bytes.
 pub(super) fn read_file(folder: impl AsFd, name: &OsStr, most: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty())?);
-    if Look::of_open(&file)?.kind() != FileType::RegularFile {
+    if FileStat::of_open(&file)?.kind() != FileType::RegularFile {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut bytes = Vec::new();
@@ -223,8 +225,8 @@ fn read_bounded(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a folder beneath another by a relative path of any length; no part of it may be a link or `..`.
-pub(super) fn open_beneath(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+/// Opens a folder by a relative path of any length, of which no component may be a link or `..`.
+pub(super) fn open_inside(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut folder: Option<OwnedFd> = None;
     let mut stretch = PathBuf::new();
     for component in path.components() {
@@ -256,9 +258,9 @@ fn open_stretch(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, 
     use rustix::fs::{ResolveFlags, openat2};
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(&from, path, flags, Mode::empty(), resolve) {
-        // An old kernel, or a filter that does not know the call.
+        // An old kernel, or a seccomp filter that does not know the call.
         Err(Errno::NOSYS | Errno::PERM) => open_by_names(from, path, flags),
-        // Something was renamed on the way; by hand that does not matter.
+        // A component was renamed meanwhile; opening one at a time tolerates that.
         Err(Errno::AGAIN) => open_by_names(from, path, flags),
         opened => opened,
     }
@@ -269,7 +271,7 @@ fn open_stretch(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, 
     open_by_names(from, path, flags)
 }
 
-/// One name at a time.
+/// Opens one component at a time.
 fn open_by_names(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let (above, last) = (path.parent().unwrap_or(Path::new("")), path.file_name());
     let mut folder = openat(from, ".", TO_ENTER, Mode::empty())?;
@@ -280,7 +282,7 @@ fn open_by_names(from: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd,
 }
 
 /// An entry of a folder.
-pub(super) struct Listed {
+pub(super) struct FolderEntry {
     pub(super) name: OsString,
     pub(super) kind: FileType,
 }
@@ -290,7 +292,7 @@ pub(super) fn for_each_entry(
     folder: OwnedFd,
     mut each: impl FnMut(&[u8], FileType),
 ) -> Result<(), Errno> {
-    // The kind is unknown on some file systems; then it has to be asked for.
+    // Some file systems do not report the type, so it is queried below.
     let mut unknown = Vec::new();
     let mut entries = Dir::new(folder)?;
     while let Some(entry) = entries.read() {
@@ -302,21 +304,21 @@ pub(super) fn for_each_entry(
         }
     }
     for name in unknown {
-        if let Ok(look) = Look::at(entries.fd()?, OsStr::from_bytes(&name)) {
-            each(&name, look.kind());
+        if let Ok(stat) = FileStat::at(entries.fd()?, OsStr::from_bytes(&name)) {
+            each(&name, stat.kind());
         }
     }
     Ok(())
 }
 
-/// The entries of an open folder, at most so many; `None` if there are more.
-pub(super) fn entries_of(folder: OwnedFd, most: usize) -> Result<Option<Vec<Listed>>, Errno> {
+/// The entries of an open folder; `None` if there are more than `most`.
+pub(super) fn entries_of(folder: OwnedFd, most: usize) -> Result<Option<Vec<FolderEntry>>, Errno> {
     let mut entries = Vec::new();
     let mut count = 0;
     for_each_entry(folder, |name, kind| {
         count += 1;
         if count <= most {
-            entries.push(Listed { name: OsString::from_vec(name.to_owned()), kind });
+            entries.push(FolderEntry { name: OsString::from_vec(name.to_owned()), kind });
         }
     })?;
     Ok((count <= most).then_some(entries))

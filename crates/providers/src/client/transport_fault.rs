@@ -1,4 +1,4 @@
-//! What went wrong on the way, in short words for a person.
+//! Faults of the transport, in short messages for the user.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -9,10 +9,10 @@ use rustls::CertificateError;
 
 use crate::fault::{Category, Fault, scrub};
 
-/// Characters of a library's own words, where there are none of ours.
-const WORDS: usize = 200;
+/// The limit for a library's message where we have none.
+const MESSAGE_LIMIT: usize = 200;
 
-/// A request that got no answer.
+/// A request without a response.
 pub(super) fn unreachable(shown: &str, error: &reqwest::Error) -> Fault {
     if !error.is_connect() && !error.is_timeout() {
         return broken(shown, error);
@@ -31,24 +31,24 @@ pub(super) fn broken(shown: &str, error: &reqwest::Error) -> Fault {
     Fault::new(Category::Network, message)
 }
 
-/// An answer that does not go on.
+/// A response that stalled.
 pub(super) fn stalled(shown: &str, limit: Duration) -> Fault {
-    let message = format!("nothing came from {shown} for {} s", limit.as_secs_f32());
+    let message = format!("no data from {shown} for {} s", limit.as_secs_f32());
     Fault::new(Category::Network, message)
 }
 
-/// A page for people.
+/// A web page.
 pub(super) fn web_page(shown: &str) -> Fault {
     let message = "the server answered with a web page, not with a model's stream";
     Fault::new(Category::Unreadable, format!("{message}: {shown}"))
 }
 
-/// An answer without an end.
+/// A response that is too long.
 pub(super) fn too_long() -> Fault {
-    Fault::new(Category::Unreadable, "it is longer than any answer")
+    Fault::new(Category::Unreadable, "the response is too long")
 }
 
-/// Whether the server's certificate was signed by somebody we do not know.
+/// Whether the server's certificate was signed by an unknown issuer.
 pub(super) fn is_unknown_issuer(error: &reqwest::Error) -> bool {
     matches!(
         tls_error(error),
@@ -56,7 +56,7 @@ pub(super) fn is_unknown_issuer(error: &reqwest::Error) -> bool {
     )
 }
 
-/// Neither address nor key is in it: it names what the operating system or the protocol found.
+/// The cause without address or key: what the operating system or the protocol reported.
 fn cause(error: &reqwest::Error) -> String {
     if let Some(error) = tls_error(error) {
         return tls_cause(error);
@@ -65,15 +65,15 @@ fn cause(error: &reqwest::Error) -> String {
     if let Some(words) = io_error.and_then(|error| io_cause(error.kind())) {
         return words.to_owned();
     }
-    // The resolver's error is of no type that could be asked for.
+    // The resolver's error has no type that could be checked.
     if chain(error).any(|error| error.to_string().starts_with("dns error")) {
         return "unknown host".to_owned();
     }
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }
-    // The innermost error; the outer ones name the address.
-    chain(error).last().map_or_else(String::new, |error| scrub(&error.to_string(), WORDS))
+    // The innermost error, because the outer ones contain the address.
+    chain(error).last().map_or_else(String::new, |error| scrub(&error.to_string(), MESSAGE_LIMIT))
 }
 
 fn io_cause(kind: ErrorKind) -> Option<&'static str> {
@@ -83,7 +83,7 @@ fn io_cause(kind: ErrorKind) -> Option<&'static str> {
             "connection reset"
         }
         ErrorKind::UnexpectedEof => "connection closed",
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "no way to this host",
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "no route to host",
         ErrorKind::TimedOut => "no answer in time",
         _ => return None,
     })
@@ -92,7 +92,7 @@ fn io_cause(kind: ErrorKind) -> Option<&'static str> {
 fn tls_cause(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(error) => match error {
-            CertificateError::UnknownIssuer => "its certificate is of an unknown issuer",
+            CertificateError::UnknownIssuer => "its certificate has an unknown issuer",
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "its certificate has expired"
             }
@@ -102,11 +102,11 @@ fn tls_cause(error: &rustls::Error) -> String {
             _ => "its certificate is not valid",
         }
         .to_owned(),
-        error => format!("TLS: {}", scrub(&error.to_string(), WORDS)),
+        error => format!("TLS: {}", scrub(&error.to_string(), MESSAGE_LIMIT)),
     }
 }
 
-/// An error of TLS travels inside an error of input and output, where `source` does not lead.
+/// TLS errors are wrapped in I/O errors, where `source` does not reach them.
 fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     chain(error).find_map(inner_tls_error)
 }
@@ -118,7 +118,7 @@ fn inner_tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::E
     }
 }
 
-/// The error and what caused it.
+/// The error and its causes.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |&error| error.source())
 }

@@ -1,84 +1,81 @@
-//! Rules that are kept from one command to the next.
+//! A cache of landlock rules between commands.
 //!
-//! A rule is about an open file, and a home has hundreds of them beside its secrets: to open them all takes longer
-//! than to start bash. So rules are used again while they would come out the same. That is seen by a look at the
-//! places they are about, at the folders that were listed for them, and at the mounts.
+//! A rule refers to an open file, and a home directory has hundreds of them next to its secrets:
+//! opening them all takes longer than starting bash. So rules are reused as long as they would turn
+//! out the same. To find out, the cache checks the paths they refer to, the folders that were
+//! listed, and the mounts.
 
 use std::fs::File;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use landlock::RulesetCreated;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::rules::{make_rules, places_of};
+use super::rules::{access_map_of, make_rules};
+use crate::lock::lock;
 use crate::sandbox::Sandbox;
-use crate::sandbox::ground::Ground;
-use crate::sandbox::places::Places;
+use crate::sandbox::access_map::AccessMap;
+use crate::sandbox::path_state::PathState;
 
-/// The rules of the last command. Whoever looks at them takes them, since that may take long: others make their own
-/// meanwhile.
+/// The rules of the last command. They are taken out while being validated, since that may take
+/// long; other commands make new ones meanwhile.
 #[derive(Debug, Default)]
-pub(crate) struct KeptRules(Mutex<Option<Kept>>);
+pub(crate) struct RulesCache(Mutex<Option<CachedRules>>);
 
 #[derive(Debug)]
-struct Kept {
+struct CachedRules {
     rules: RulesetCreated,
     network: bool,
-    places: Places,
-    ground: Vec<Ground>,
-    /// Can be asked whether anything was mounted since it was opened.
+    access_map: AccessMap,
+    states: Vec<PathState>,
+    /// Polled for mounts that were added since it was opened.
     mounts: File,
 }
 
-impl KeptRules {
-    /// The rules of a command in this sandbox.
-    pub(crate) fn of(&self, sandbox: &Sandbox) -> io::Result<RulesetCreated> {
-        self.of_then(sandbox, SystemTime::now())
+impl RulesCache {
+    /// The rules for a command in this sandbox.
+    pub(crate) fn rules_for(&self, sandbox: &Sandbox) -> io::Result<RulesetCreated> {
+        self.rules_at(sandbox, SystemTime::now())
     }
 
-    fn of_then(&self, sandbox: &Sandbox, now: SystemTime) -> io::Result<RulesetCreated> {
-        let (places, opened) = places_of(sandbox)?;
-        // That something was mounted is only told once.
-        if let Some(kept) = self.take().filter(|kept| kept.is_good(sandbox, &places)) {
-            let rules = kept.rules.try_clone();
-            self.keep(kept);
+    fn rules_at(&self, sandbox: &Sandbox, now: SystemTime) -> io::Result<RulesetCreated> {
+        let (access_map, opened) = access_map_of(sandbox)?;
+        // The kernel reports a new mount only once.
+        if let Some(cached) = self.take().filter(|cached| cached.is_valid(sandbox, &access_map)) {
+            let rules = cached.rules.try_clone();
+            self.keep(cached);
             return rules;
         }
-        // All of the ground is looked at after this, so that no change falls in between.
+        // Opened before any path is inspected, so that no change is missed in between.
         let mounts = File::open("/proc/self/mountinfo")?;
-        let (rules, ground) = make_rules(&places, opened, sandbox.network)?;
-        // Without a look at all of it, nobody would see that it changes.
-        if let Some(ground) = ground.into_iter().collect::<Option<Vec<Ground>>>()
-            && ground.iter().all(|ground| ground.will_show_changes(now))
+        let (rules, states) = make_rules(&access_map, opened, sandbox.network)?;
+        // If a path could not be inspected, its changes would go unnoticed.
+        if let Some(states) = states.into_iter().collect::<Option<Vec<PathState>>>()
+            && states.iter().all(|states| states.will_show_changes(now))
         {
             let (rules, network) = (rules.try_clone()?, sandbox.network);
-            self.keep(Kept { rules, network, places, ground, mounts });
+            self.keep(CachedRules { rules, network, access_map, states, mounts });
         }
         Ok(rules)
     }
 
-    fn take(&self) -> Option<Kept> {
-        self.lock().take()
+    fn take(&self) -> Option<CachedRules> {
+        lock(&self.0).take()
     }
 
-    fn keep(&self, kept: Kept) {
-        *self.lock() = Some(kept);
-    }
-
-    /// Whatever panicked while it held them, they are looked over before they are used.
-    fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn keep(&self, cached: CachedRules) {
+        *lock(&self.0) = Some(cached);
     }
 }
 
-impl Kept {
+impl CachedRules {
     /// Whether the same rules would be made now.
-    fn is_good(&self, sandbox: &Sandbox, places: &Places) -> bool {
+    fn is_valid(&self, sandbox: &Sandbox, access_map: &AccessMap) -> bool {
         self.network == sandbox.network
-            && self.places == *places
-            && self.ground.iter().all(Ground::is_unchanged)
+            && self.access_map == *access_map
+            && self.states.iter().all(PathState::is_unchanged)
             && !self.has_new_mounts()
     }
 
@@ -96,34 +93,37 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::super::is_there;
-    use super::{KeptRules, Sandbox, places_of};
+    use super::{RulesCache, Sandbox, access_map_of};
     use crate::change_time::STEP;
     use crate::sandbox::Root;
 
-    /// Makes rules for a home with a secret, changes something, and looks whether they are still good. What
-    /// others do to the machine at the same moment may spoil them as well: then that is done again.
+    /// Makes rules for a home with a secret, changes something, and checks whether they are still
+    /// valid. Other activity on the machine may invalidate them as well, so this is retried.
     #[track_caller]
-    fn check(what: &str, is_good: bool, change: impl Fn(&Path, &mut Sandbox)) {
+    fn check(what: &str, is_valid: bool, change: impl Fn(&Path, &mut Sandbox)) {
         const PATIENCE: usize = 50;
         let mut tries = (0..PATIENCE).filter_map(|_| {
             let folder = tempfile::tempdir().unwrap();
-            let (home, mut sandbox) = ground(folder.path());
+            let (home, mut sandbox) = home_in(folder.path());
             until(last_change(&home) + STEP);
-            let rules = KeptRules::default();
-            rules.of(&sandbox).unwrap();
-            let kept = rules.take()?;
+            let rules = RulesCache::default();
+            rules.rules_for(&sandbox).unwrap();
+            let cached = rules.take()?;
             change(&home, &mut sandbox);
-            Some(places_of(&sandbox).is_ok_and(|(places, _)| kept.is_good(&sandbox, &places)))
+            Some(
+                access_map_of(&sandbox)
+                    .is_ok_and(|(access_map, _)| cached.is_valid(&sandbox, &access_map)),
+            )
         });
-        let came_out = match is_good {
+        let came_out = match is_valid {
             true => tries.any(|good| good),
-            // Whoever is spoiled by others is so by this as well.
+            // Rules invalidated by other activity count as invalid here.
             false => tries.next() == Some(false) && tries.next() == Some(false),
         };
         assert!(came_out, "{what}");
     }
 
-    fn ground(folder: &Path) -> (PathBuf, Sandbox) {
+    fn home_in(folder: &Path) -> (PathBuf, Sandbox) {
         let home = folder.canonicalize().unwrap();
         for name in [".ssh", "around/tree", "other"] {
             fs::create_dir_all(home.join(name)).unwrap();
@@ -132,7 +132,7 @@ mod tests {
         let sandbox = Sandbox {
             write: vec![Root::open(&home.join("around/tree")).unwrap()],
             read: vec![Root::open(&home).unwrap()],
-            // What other tests do beside our home is not to matter.
+            // Other tests must not matter.
             hidden: [secrets.to_vec(), vec![std::env::temp_dir()]].concat(),
             ..Sandbox::default()
         };
@@ -145,7 +145,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + since
     }
 
-    /// Only a change in a later step of the clock can be told from the last one.
+    /// Two changes within one clock tick have the same time.
     fn until(time: SystemTime) {
         while SystemTime::now() <= time {
             std::thread::yield_now();
@@ -168,7 +168,7 @@ mod tests {
         check("a folder put away", false, |home, _| {
             fs::rename(home.join("other"), home.join(".ssh/other")).unwrap();
         });
-        // Where nobody looks at the folder around it, and it may get the same number again.
+        // The parent folder is not watched, and the inode number may be reused.
         check("the tree made anew", false, |home, _| {
             fs::remove_dir(home.join("around/tree")).unwrap();
             fs::create_dir(home.join("around/tree")).unwrap();
@@ -185,9 +185,9 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let (home, sandbox) = ground(folder.path());
-        let rules = KeptRules::default();
-        rules.of_then(&sandbox, last_change(&home)).unwrap();
+        let (home, sandbox) = home_in(folder.path());
+        let rules = RulesCache::default();
+        rules.rules_at(&sandbox, last_change(&home)).unwrap();
         assert!(rules.take().is_none());
     }
 }

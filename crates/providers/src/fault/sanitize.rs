@@ -1,8 +1,10 @@
-//! A server's words, made fit for one line of a terminal.
+//! Sanitizes a server's message for one line of a terminal.
 
-/// The text on one line: white space folded, control characters out, at most `limit` characters.
+/// The text on one line: white space collapsed, without control characters, at most `limit`
+/// characters.
 ///
-/// Characters that turn the direction of writing go too: they would reorder what stands around them.
+/// Characters that change the text direction are removed too: they would
+/// reorder the text around them.
 pub(crate) fn scrub(text: &str, limit: usize) -> String {
     let mut line = String::new();
     let mut length = 0;
@@ -16,7 +18,7 @@ pub(crate) fn scrub(text: &str, limit: usize) -> String {
             continue;
         }
         let wanted = if gap && length > 0 { 2 } else { 1 };
-        // One place is kept for the mark of the cut.
+        // Leave room for the mark of a cut.
         if length + wanted > limit - 1 {
             line.push('…');
             break;
@@ -31,23 +33,23 @@ pub(crate) fn scrub(text: &str, limit: usize) -> String {
     line
 }
 
-/// What a web page calls itself.
+/// The title of a web page.
 pub(super) fn page_title(page: &str) -> Option<&str> {
-    // ASCII only, so that positions stay the same.
+    // Only ASCII changes, so that positions stay the same.
     let lower = page.to_ascii_lowercase();
     let start = lower.find("<title>")? + "<title>".len();
     let length = lower[start..].find("</title>")?;
     Some(&page[start..start + length])
 }
 
-/// What is left of a web page without its tags.
+/// The text of a web page without its tags.
 pub(super) fn page_text(page: &str) -> String {
     let pieces = page.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
     let text: String = pieces.take(PIECES).collect::<Vec<_>>().join(" ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The words of an error stand at the beginning; a page may be long.
+/// The message of an error is at the start. A page may be long.
 const PIECES: usize = 200;
 
 fn turns_direction(c: char) -> bool {

@@ -1,8 +1,8 @@
-//! What a provider wants back with a response, in the form in which the log keeps it:
+//! Blocks that a provider requires back with a response, as the log keeps them:
 //! `{"FORMAT":{"model":"…","blocks":[{"text":0,"calls":0,"block":{…}}]}}`.
 //!
-//! Such blocks are signed together with what stands before them, so each goes back to where it was: behind so
-//! many bytes of the response's text and so many of its calls.
+//! A block's signature also covers what precedes it, so each block is sent back in its position:
+//! after so many bytes of the response's text and so many of its calls.
 
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ use serde_json::value::RawValue;
 
 /// The blocks of one response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept<B> {
-    /// Who made them, if the server said so.
+pub(crate) struct StoredBlocks<B> {
+    /// The model that made them, if the server named it.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// In the order in which they came.
-    pub(crate) blocks: Vec<Placed<B>>,
+    /// In their original order.
+    pub(crate) blocks: Vec<PlacedBlock<B>>,
 }
 
-/// A block and its place in the response.
+/// A block and its position in the response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Placed<B> {
+pub(crate) struct PlacedBlock<B> {
     /// Bytes of text before it.
     pub(crate) text: usize,
     /// Calls before it.
@@ -40,8 +40,8 @@ pub(crate) enum Piece<'a, B> {
     Block(B),
 }
 
-impl<B: Serialize + DeserializeOwned> Kept<B> {
-    /// What goes into the log; nothing without a block.
+impl<B: Serialize + DeserializeOwned> StoredBlocks<B> {
+    /// The extras for the log; `None` without a block.
     pub(crate) fn into_extras(self, format: &str) -> Option<Extras> {
         if self.blocks.is_empty() {
             return None;
@@ -50,19 +50,19 @@ impl<B: Serialize + DeserializeOwned> Kept<B> {
         Extras::parse(&json).ok()
     }
 
-    /// What a format finds of its own in the log.
-    pub(crate) fn from_extras(extras: Option<&Extras>, format: &str) -> Option<Kept<B>> {
+    /// The blocks of a format in the extras of a log.
+    pub(crate) fn from_extras(extras: Option<&Extras>, format: &str) -> Option<StoredBlocks<B>> {
         let formats: HashMap<String, &RawValue> = serde_json::from_str(extras?.as_json()).ok()?;
         serde_json::from_str(formats.get(format)?.get()).ok()
     }
 
-    /// Whether `model` made them. If nobody said who did, it may have been.
+    /// Whether `model` made them. If the model is unknown, it may have.
     pub(crate) fn is_of(&self, model: &str) -> bool {
         self.model.as_deref().is_none_or(|maker| without_date(maker) == without_date(model))
     }
 }
 
-/// A request may name a model without the date that the response has in its name.
+/// A request may name a model without the date that the response includes.
 fn without_date(model: &str) -> &str {
     // A zero stands for any digit.
     let is_of_shape = |end: &str, shape: &str| {
@@ -80,15 +80,15 @@ fn without_date(model: &str) -> &str {
 mod tests {
     use super::*;
 
-    type Blocks = Kept<String>;
+    type Blocks = StoredBlocks<String>;
 
     fn kept(model: Option<&str>) -> Blocks {
-        let blocks = vec![Placed { text: 2, calls: 1, block: "x".to_owned() }];
-        Kept { model: model.map(str::to_owned), blocks }
+        let blocks = vec![PlacedBlock { text: 2, calls: 1, block: "x".to_owned() }];
+        StoredBlocks { model: model.map(str::to_owned), blocks }
     }
 
     #[test]
-    fn what_was_kept_is_found_again_by_its_format_only() {
+    fn blocks_are_found_only_by_their_own_format() {
         let extras = kept(Some("m")).into_extras("anthropic").unwrap();
         assert_eq!(
             extras.as_json(),
@@ -98,11 +98,14 @@ mod tests {
         assert_eq!(found, Some(kept(Some("m"))));
         assert_eq!(Blocks::from_extras(Some(&extras), "google"), None);
         assert_eq!(Blocks::from_extras(None, "google"), None);
-        assert_eq!(Kept::<String> { model: None, blocks: Vec::new() }.into_extras("x"), None);
+        assert_eq!(
+            StoredBlocks::<String> { model: None, blocks: Vec::new() }.into_extras("x"),
+            None
+        );
     }
 
     #[test]
-    fn what_is_nothing_of_the_sort_is_nothing() {
+    fn other_extras_are_ignored() {
         for json in ["null", "7", "[]", r#"{"x":7}"#, r#"{"x":{"blocks":[{"text":-1}]}}"#] {
             let extras = Extras::parse(json).unwrap();
             assert_eq!(Blocks::from_extras(Some(&extras), "x"), None, "{json}");
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_known_with_and_without_its_date() {
+    fn models_match_with_and_without_a_date() {
         for (maker, asked, same) in [
             (Some("claude-opus-5-5"), "claude-opus-5-5", true),
             (Some("claude-sonnet-4-5-20250929"), "claude-sonnet-4-5", true),

@@ -1,0 +1,218 @@
+//! What is shown of a call and of its result, made by the tool and stored with them. Front ends draw it without knowing any
+//! tool, and no model is sent any of it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::body::{ToolCall, ToolResult};
+use crate::diff::FileDiff;
+use crate::one_line::{arguments_line, cut, line, one_line};
+
+/// What kind of thing a call does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectKind {
+    /// Reads, lists or searches files.
+    Read,
+    /// Creates or changes files.
+    Write,
+    /// Runs a command.
+    Command,
+    /// Reaches a host on the network.
+    Host,
+    /// Works on the database: mail, agents.
+    Database,
+    /// Not known. Also what a later version writes that this one does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A call in a few words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallSummary {
+    /// What it does: `Read`, `Edit`, `Bash`.
+    pub verb: String,
+    /// To what: a path, a command, a pattern. May be empty, and may have several lines.
+    pub subject: String,
+}
+
+impl CallSummary {
+    /// Characters of a verb. A tool from elsewhere may have any name.
+    const VERB: usize = 64;
+    /// Characters of a subject: more than the four rows of a wide screen that a call may take.
+    const SUBJECT: usize = 2_000;
+
+    /// A summary of bounded length.
+    pub fn new(verb: &str, subject: &str) -> CallSummary {
+        let (verb, subject) = (cut(verb, CallSummary::VERB), cut(subject, CallSummary::SUBJECT));
+        CallSummary { verb, subject }
+    }
+
+    /// For a tool that says nothing about its calls: its name, and the arguments on one line.
+    ///
+    /// ```
+    /// # use ikigai_conversation::CallSummary;
+    /// let summary = CallSummary::of_arguments("deploy", r#"{"to":"staging","dry_run":true}"#);
+    /// assert_eq!(summary.to_string(), r#"deploy: to="staging", dry_run=true"#);
+    /// ```
+    pub fn of_arguments(name: &str, arguments: &str) -> CallSummary {
+        CallSummary::new(name, &one_line(&arguments_line(arguments), CallSummary::SUBJECT))
+    }
+
+    /// The whole of it on one line.
+    pub fn line(&self) -> String {
+        line(&self.to_string())
+    }
+
+    /// The summary of a call in a log. Logs of earlier versions have none.
+    pub fn of(call: &ToolCall) -> CallSummary {
+        let made = || CallSummary::of_arguments(&call.name, &call.arguments);
+        call.shown.clone().unwrap_or_else(made)
+    }
+}
+
+impl std::fmt::Display for CallSummary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.subject.as_str() {
+            "" => f.write_str(&self.verb),
+            subject => write!(f, "{}: {subject}", self.verb),
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultState {
+    /// It did what it was to do.
+    Succeeded,
+    /// It was not permitted.
+    Refused,
+    /// It could not, or its command failed. Also what a later version writes that this one does not know.
+    #[serde(other)]
+    Failed,
+}
+
+/// A result in a few words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultSummary {
+    /// What came of the call, on one line: `3 matches`, `exit 1`, `+4 −1`.
+    pub outcome: String,
+    /// How it ended.
+    pub state: ResultState,
+    /// What it changed in a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<FileDiff>,
+    /// For a refused call: the rule that would allow it, as lines for the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}
+
+impl ResultSummary {
+    /// A summary whose outcome is one line of bounded length.
+    pub fn new(
+        outcome: &str,
+        state: ResultState,
+        diff: Option<FileDiff>,
+        rule: Option<String>,
+    ) -> ResultSummary {
+        ResultSummary { outcome: line(outcome), state, diff, rule }
+    }
+
+    /// The summary of a result in a log, whose message has this content. Logs of earlier versions have none.
+    pub fn of(result: &ToolResult, content: &str) -> ResultSummary {
+        result.shown.clone().unwrap_or_else(|| ResultSummary {
+            outcome: content.to_owned(),
+            state: if result.success { ResultState::Succeeded } else { ResultState::Failed },
+            diff: None,
+            rule: None,
+        })
+    }
+}
+
+impl ToolResult {
+    /// What the tool put out, without spaces at its end; empty for a tool without output.
+    pub fn output_text(&self) -> String {
+        let result: Value = serde_json::from_str(&self.output).unwrap_or_default();
+        result["data"]["output"].as_str().unwrap_or_default().trim_end().to_owned()
+    }
+}
+
+/// What a call would do, whole: approval is for all of it. None of it is fit for a terminal yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Preview {
+    /// It runs this command.
+    Command {
+        /// All of it.
+        command: String,
+    },
+    /// It changes a file.
+    Change {
+        /// What the diff does not say.
+        remark: Option<String>,
+        /// Against the file as it is now, nothing left out.
+        diff: FileDiff,
+    },
+    /// Something else, with these arguments.
+    Arguments {
+        /// All of them, as JSON.
+        arguments: String,
+    },
+}
+
+/// Whether a call that never got a result may have had effects that are not in the log.
+///
+/// Logs of earlier versions say nothing of effects; the only tool of theirs that ran commands was `bash`.
+pub(crate) fn ran_command(call: &ToolCall) -> bool {
+    match &call.effects {
+        Some(effects) => effects.contains(&EffectKind::Command),
+        None => call.name == "bash",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Body, NewMessage, ResponseId, ToolCallId};
+
+    fn call(name: &str, arguments: &str) -> ToolCall {
+        let id = ToolCallId::new("c");
+        let call = NewMessage::tool_call(id, name, arguments, ResponseId::new("r"));
+        let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
+        call
+    }
+
+    /// What earlier versions wrote is shown by its name, its arguments and its line.
+    #[test]
+    fn a_log_without_summaries_is_shown_by_what_it_has() {
+        let call = call("grep", r#"{"pattern":"a\tb","path":"src"}"#);
+        let expected = r#"grep: pattern="a\tb", path="src""#;
+        assert_eq!(CallSummary::of(&call).to_string(), expected);
+        let result = NewMessage::tool_result(&call, r#"{"success":true,"data":{"output":"x"}}"#);
+        let Body::ToolResult(body) = &result.body else { unreachable!("it is a result") };
+        let summary = ResultSummary::of(body, &result.content);
+        assert_eq!((summary.outcome.as_str(), summary.state), ("x", ResultState::Succeeded));
+        let failed = NewMessage::tool_result(&call, r#"{"error":"no"}"#);
+        let Body::ToolResult(body) = &failed.body else { unreachable!("it is a result") };
+        let summary = ResultSummary::of(body, &failed.content);
+        assert_eq!((summary.outcome.as_str(), summary.state), ("error: no", ResultState::Failed));
+    }
+
+    #[test]
+    fn a_summary_is_bounded_however_long_name_and_arguments_are() {
+        let long = "x".repeat(10_000);
+        let summary = CallSummary::of_arguments(&long, &long);
+        assert_eq!(summary.verb.chars().count(), CallSummary::VERB);
+        assert_eq!(summary.subject.chars().count(), CallSummary::SUBJECT);
+    }
+
+    #[test]
+    fn what_a_later_version_writes_is_read() {
+        let kinds: Vec<EffectKind> = serde_json::from_str(r#"["read","teleport"]"#).unwrap();
+        assert_eq!(kinds, [EffectKind::Read, EffectKind::Unknown]);
+        let summary: ResultSummary =
+            serde_json::from_str(r#"{"outcome":"x","state":"postponed","more":1}"#).unwrap();
+        assert_eq!(summary.state, ResultState::Failed);
+    }
+}

@@ -1,0 +1,75 @@
+//! What log messages say about mail.
+
+use std::collections::HashMap;
+
+use ikigai_conversation::{Body, Message};
+
+use super::database::AgentLog;
+use crate::test_agent::output_of;
+
+/// What a log message says about mail.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) agent: i64,
+    pub(super) message: i64,
+    pub(super) said: Said,
+    /// A rewind hides it.
+    pub(super) rewound: bool,
+    /// A later rewind may have led into the hidden part.
+    pub(super) rewound_after: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Said {
+    Sent {
+        mail: i64,
+        to: String,
+    },
+    Read(i64),
+    Listed(Vec<i64>),
+    Announced(Vec<i64>),
+    /// A wait only reports the number of unread messages.
+    Counted(u64),
+}
+
+pub(super) fn claims_of(log: &AgentLog) -> Vec<Claim> {
+    let claim = |message: &Message| {
+        let output = output_of(message);
+        let said = match &message.body {
+            Body::Notification(notification) => {
+                Said::Announced(notification.mail.iter().map(|mail| mail.value()).collect())
+            }
+            _ if output["sent"] == true => {
+                Said::Sent { mail: output["id"].as_i64()?, to: output["to"].as_str()?.to_owned() }
+            }
+            _ if output["body"].is_string() => Said::Read(output["id"].as_i64()?),
+            _ if output["data"]["unread"].is_u64() => {
+                Said::Counted(output["data"]["unread"].as_u64()?)
+            }
+            _ => {
+                let listed = output["messages"].as_array()?;
+                Said::Listed(listed.iter().filter_map(|mail| mail["id"].as_i64()).collect())
+            }
+        };
+        let (agent, id) = (log.key, message.id.value());
+        let (rewound, rewound_after) = (log.rewound.contains(&message.id), log.last_rewind > id);
+        Some(Claim { agent, message: id, said, rewound, rewound_after })
+    };
+    log.own.iter().filter_map(claim).collect()
+}
+
+pub(super) struct Claims {
+    pub(super) all: Vec<Claim>,
+    pub(super) by_message: HashMap<i64, usize>,
+}
+
+impl Claims {
+    pub(super) fn new(all: Vec<Claim>) -> Claims {
+        let by_message = all.iter().enumerate().map(|(at, claim)| (claim.message, at)).collect();
+        Claims { all, by_message }
+    }
+
+    pub(super) fn of(&self, message: i64) -> Option<&Claim> {
+        self.by_message.get(&message).map(|at| &self.all[*at])
+    }
+}
