@@ -3,9 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time};
+use ikigai_conversation::{AgentId, Message, MessageId, Mode, NewMessage, ResponseId, Time};
 use ikigai_protocol::{Event, EventKind};
-use ikigai_tools::Mode;
 use ikigai_tui::{App, Colours, News, Setup, Status};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Rect, Size};

@@ -28,8 +28,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use ikigai_conversation::AgentId;
-//! use ikigai_tools::Mode;
+//! use ikigai_conversation::{AgentId, Mode};
 //! use ikigai_tui::{App, Colours, News, Setup, Status};
 //! use ratatui_core::buffer::Buffer;
 //! use ratatui_core::layout::{Rect, Size};

@@ -1,8 +1,7 @@
 //! What goes in and out of the screen: closed lists, so that whoever runs it can see all that it may want.
 
-use ikigai_conversation::{AgentId, Message};
+use ikigai_conversation::{AgentId, Message, Mode};
 use ikigai_protocol::{Event, Request};
-use ikigai_tools::Mode;
 
 use crate::completion::Listing;
 use crate::team::Member;

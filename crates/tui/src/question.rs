@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use ikigai_conversation::{AgentId, Decision, Preview};
-use ikigai_protocol::{ApprovalAnswer, ApprovalRequest};
-use ikigai_tools::WHERE_RULES_STAND;
+use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, RULE_LOCATION};
 use ratatui_core::text::{Line, Span};
 
 use crate::diff::render_diff;
@@ -154,7 +153,7 @@ impl Question {
             rows.extend(wrap(&[Span::styled(cause, DIM)], width, &margin, Breaks::Words));
         }
         if let Some(rule) = rule {
-            rows.extend(line(format!("  never asked again with this {WHERE_RULES_STAND}:"), DIM));
+            rows.extend(line(format!("  never asked again with this {RULE_LOCATION}:"), DIM));
             // In lines of its own, as it would stand there.
             for part in rule.lines() {
                 let part = Span::styled(safe_line(part), DIM);

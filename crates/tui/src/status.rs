@@ -1,6 +1,6 @@
 //! The last line of the screen.
 
-use ikigai_tools::Mode;
+use ikigai_conversation::Mode;
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;

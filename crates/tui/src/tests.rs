@@ -9,9 +9,10 @@ mod typing;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ikigai_conversation::{AgentId, Message, MessageId, NewMessage, ResponseId, Time, ToolCallId};
+use ikigai_conversation::{
+    AgentId, Message, MessageId, Mode, NewMessage, ResponseId, Time, ToolCallId,
+};
 use ikigai_protocol::{Command, Event, EventKind, Request, StartReason, StopReason, TurnEnd};
-use ikigai_tools::Mode;
 use ratatui_core::backend::TestBackend;
 use ratatui_core::layout::Size;
 use ratatui_core::terminal::Terminal;

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use ikigai_conversation::{AgentId, MessageId, NewMessage, ResponseId, Time};
+use ikigai_conversation::{AgentId, MessageId, Mode, NewMessage, ResponseId, Time};
 use ikigai_protocol::{Command, Event, EventKind, Request, StartReason, StopReason, TurnEnd};
-use ikigai_tools::Mode;
 use ikigai_tui::{Bell, Colours, Effect, Feed, Mouse, News, Options, Setup, Status, feed, run};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;

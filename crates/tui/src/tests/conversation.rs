@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use ikigai_conversation::{
-    Body, CallSummary, EffectKind, FileDiff, Hunk, MessageId, NewMessage, ResponseId, ResultState,
-    ResultSummary, ToolCallId,
+    Body, CallSummary, EffectKind, FileDiff, Hunk, MessageId, Mode, NewMessage, ResponseId,
+    ResultState, ResultSummary, ToolCallId,
 };
 use ikigai_protocol::{EventKind, StopReason, TurnEnd};
-use ikigai_tools::Mode;
 use ratatui_core::style::{Color, Modifier};
 
 use super::{Stage, agent};
