@@ -1,4 +1,5 @@
-//! What a frame costs: a long scrollback, a fast stream, a switch of agents. It prints; nothing is asserted.
+//! The cost of a frame with a long scrollback and with a fast stream. Prints times and asserts
+//! nothing.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is looked at by a person")]
 
 use std::time::{Duration, Instant};
@@ -61,7 +62,7 @@ fn draw(app: &mut App, buffer: &mut Buffer) {
     app.draw(buffer, Duration::ZERO);
 }
 
-/// The slowest of several times, and the mean.
+/// Prints the mean and the slowest of several runs.
 fn measure(what: &str, times: u32, mut act: impl FnMut()) {
     let mut slowest = Duration::ZERO;
     let begun = Instant::now();

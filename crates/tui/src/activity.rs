@@ -1,4 +1,4 @@
-//! What an agent is doing right now, and the line that says so.
+//! What an agent is doing, and the line that shows it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::safe::safe_line;
 use crate::team::State;
 use crate::wrap::fit;
 
-/// How often the spinner turns.
+/// The time between two frames of the spinner.
 pub(crate) const TURN: Duration = Duration::from_millis(120);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -17,7 +17,7 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 pub(crate) enum Activity {
     Idle,
     Busy {
-        /// When the turn began.
+        /// When the turn started.
         since: Duration,
         with: Work,
     },
@@ -25,10 +25,10 @@ pub(crate) enum Activity {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// The model has been asked and says nothing yet.
+    /// The model has not started to answer yet.
     Waiting,
     Answering,
-    /// A call, as a line.
+    /// A tool runs; the call as a line.
     Tool(String),
     Asking,
     Retry {
@@ -36,7 +36,7 @@ pub(crate) enum Work {
         reason: String,
         at: Duration,
     },
-    /// The database cannot be reached, for this reason.
+    /// The database is unavailable, for this reason.
     Store(String),
 }
 
@@ -45,7 +45,7 @@ impl Activity {
         matches!(self, Activity::Busy { .. })
     }
 
-    /// The same in the words of the registry.
+    /// The state as the agent list shows it.
     pub(crate) fn state(&self) -> State {
         match self {
             Activity::Idle => State::Idle,
@@ -56,12 +56,12 @@ impl Activity {
         }
     }
 
-    /// A turn has begun.
+    /// Starts a turn.
     pub(crate) fn begin(&mut self, now: Duration) {
         *self = Activity::Busy { since: now, with: Work::Waiting };
     }
 
-    /// Something else is done now, in a turn that may not have been seen to begin.
+    /// Changes the activity; the start of the turn may not have been seen.
     pub(crate) fn turn_to(&mut self, work: Work, now: Duration) {
         match self {
             Activity::Busy { with, .. } => *with = work,
@@ -69,7 +69,7 @@ impl Activity {
         }
     }
 
-    /// The line, while there is something to say.
+    /// The line, while the agent is busy.
     pub(crate) fn render(&self, model: &str, now: Duration, width: usize) -> Option<Line<'static>> {
         let Activity::Busy { since, with } = self else { return None };
         let elapsed = now.saturating_sub(*since);
@@ -87,7 +87,7 @@ impl Activity {
         };
         let elapsed = elapsed_text(elapsed);
         let tail = match with {
-            // The keys for the answer stand with the question.
+            // The question shows the keys for the answer.
             Work::Asking => format!(" · {elapsed}"),
             Work::Waiting
             | Work::Answering
@@ -105,7 +105,7 @@ impl Activity {
         ]))
     }
 
-    /// One word or so for the team.
+    /// A short description for the team list.
     pub(crate) fn summary(&self) -> Option<&str> {
         match self {
             Activity::Busy { with: Work::Tool(call), .. } => Some(call),

@@ -1,6 +1,6 @@
-//! The state of the whole screen. It changes only by news and by keys; drawing it changes nothing that can be seen.
+//! The state of the whole screen. Only news and keys change it; drawing changes nothing visible.
 //!
-//! No clock is asked: everything that happens carries `now`, the time since the screen was opened.
+//! It never reads the clock: every input carries `now`, the time since the screen was opened.
 
 mod commands;
 mod completing;
@@ -23,14 +23,14 @@ use crate::team::{Place, State, Step, Team};
 use crate::team_list::TeamView;
 use crate::transcript::Tone;
 
-/// What the screen begins with.
+/// The initial state of the screen.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The agent in view.
     pub view: AgentId,
-    /// What the last line says.
+    /// The contents of the status line.
     pub status: Status,
-    /// What the terminal is given.
+    /// The styles that the terminal supports.
     pub colours: Colours,
 }
 
@@ -44,25 +44,25 @@ pub struct App {
     pub(crate) team: Team,
     pub(crate) status: Status,
     pub(crate) history: History,
-    /// Whose draft is in the editor.
+    /// The agent whose draft is in the editor.
     pub(crate) editing: Option<AgentId>,
     pub(crate) popup: Popup,
-    /// What lies there while there is no popup.
+    /// Shown in the place of a popup while there is none.
     pub(crate) preview: Preview,
-    /// What the outside has listed for completion.
+    /// The lists for completion that have been loaded.
     listings: BTreeMap<Listing, Vec<String>>,
-    /// What it was asked to list, and has not yet.
+    /// The lists that have been requested and not loaded yet.
     asked: BTreeSet<Listing>,
-    /// What is to be done, in this order.
+    /// Pending actions, in order.
     acts: Vec<Act>,
     pub(crate) focus: Focus,
     pub(crate) typing: Option<Typing>,
     pub(crate) seen: Option<Seen>,
-    /// Ctrl+C was pressed once with nothing to clear or to interrupt.
+    /// Ctrl+C was pressed once with nothing to clear or interrupt.
     pub(crate) leaving: bool,
 }
 
-/// What lies over or under the input, and takes keys before it.
+/// A popup over or under the input, which gets keys first.
 #[derive(Debug)]
 pub(crate) enum Popup {
     None,
@@ -75,24 +75,24 @@ pub(crate) enum Popup {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Search {
     pub(crate) typed: String,
-    /// How many finds are passed over.
+    /// How many matches to skip.
     pub(crate) nth: usize,
-    /// What was found; it is drawn with every frame.
+    /// The match, cached: it is drawn with every frame.
     pub(crate) found: Option<String>,
 }
 
-/// Whether somebody looks at the terminal, as far as it says so.
+/// Whether the terminal has the focus, as far as it reports that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Focus {
     Here,
     Away,
 }
 
-/// What the screen wants done, by the outside or by whoever owns the terminal.
+/// An action for the program around the screen or for the owner of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
     Effect(Effect),
-    /// Something wants to be seen.
+    /// Draw the user's attention.
     Ring(String),
     Copy(String),
     Redraw,
@@ -100,17 +100,17 @@ pub(crate) enum Act {
     Leave,
 }
 
-/// What is left of the screen when it is closed, for the person to keep.
+/// What to print on the normal screen after this one is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Farewell {
-    /// The last answer of the agent in view, as the model wrote it; it need not be fit for a terminal.
+    /// The last answer of the agent in view, as the model wrote it: not yet safe for a terminal.
     pub last_answer: Option<String>,
-    /// There is a conversation to come back to.
+    /// Whether there is a conversation to continue.
     pub has_spoken: bool,
 }
 
 impl App {
-    /// A screen on which nothing has happened yet.
+    /// Creates an empty screen.
     pub fn new(setup: Setup, size: Size) -> App {
         let mut app = App {
             size,
@@ -136,7 +136,7 @@ impl App {
         app
     }
 
-    /// Takes news.
+    /// Updates the state.
     pub fn take(&mut self, news: News, now: Duration) {
         match news {
             News::Event(event) => self.happen(event, now),
@@ -146,7 +146,7 @@ impl App {
             News::Told { agent, text } => self.tell_in(&agent, Tone::Plain, &text),
             News::Refused { agent, text } => self.tell_in(&agent, Tone::Error, &text),
             News::Listed(listing, mut names) => {
-                /// More files than anybody completes; a larger tree is told in part.
+                /// More files than completion needs; a larger tree is cut off.
                 const NAMES: usize = 200_000;
                 names.truncate(NAMES);
                 self.asked.remove(&listing);
@@ -167,18 +167,18 @@ impl App {
         self.close_preview_of_another_word();
     }
 
-    /// What is to be done since the last time, in this order.
+    /// Takes the pending actions, in order.
     pub(crate) fn take_acts(&mut self) -> Vec<Act> {
         std::mem::take(&mut self.acts)
     }
 
-    /// Whether the picture changes by itself, and how often.
+    /// How often the screen changes without input, if it does.
     pub(crate) fn turns(&self) -> Option<Duration> {
         let pane = self.panes.get(&self.view);
         pane.is_some_and(Pane::is_busy).then_some(TURN)
     }
 
-    /// What is left when the screen is closed.
+    /// The summary for the normal screen.
     pub fn farewell(&self) -> Farewell {
         let pane = self.panes.get(&self.view);
         let answer = pane.and_then(|pane| pane.transcript.last_answer());
@@ -194,7 +194,7 @@ impl App {
         self.acts.push(Act::Effect(effect));
     }
 
-    /// Tells the agent in view something.
+    /// Sends a command to the agent in view.
     pub(crate) fn order(&mut self, command: Command) {
         let agent = self.view.clone();
         self.wish(Effect::Request(Request { agent, command }));
@@ -208,14 +208,14 @@ impl App {
         self.panes.entry(self.view.clone()).or_insert_with(Pane::new)
     }
 
-    /// Answers the person, in the conversation in view.
+    /// Shows a message in the conversation in view.
     pub(crate) fn tell(&mut self, text: &str) {
         let view = self.view.clone();
         self.tell_in(&view, Tone::Plain, text);
         self.pane_in_view().transcript.scroll_to_end();
     }
 
-    /// Says why nothing was done, in the conversation in view.
+    /// Shows an error in the conversation in view.
     pub(crate) fn refuse(&mut self, why: &str) {
         let view = self.view.clone();
         self.tell_in(&view, Tone::Error, why);
@@ -226,7 +226,7 @@ impl App {
         self.pane(agent).transcript.tell(tone, text);
     }
 
-    /// The text comes back to whom it was meant for; somebody else may be in view by now.
+    /// Puts the text into the draft that it came from: another agent may be in view by now.
     fn end_editing(&mut self, text: Option<String>) {
         let agent = self.editing.take();
         let (Some(agent), Some(text)) = (agent, text) else { return };
@@ -234,11 +234,11 @@ impl App {
         self.history.let_go();
     }
 
-    /// Looks at another agent.
+    /// Shows another agent.
     pub(crate) fn look_at(&mut self, agent: AgentId) {
         self.popup = Popup::None;
         self.preview = Preview::None;
-        // Whoever was asked may be gone, and the answer with them.
+        // The agent that was asked may be gone, so its reply may never come.
         self.asked.clear();
         self.history.let_go();
         self.team.meet(&agent);
@@ -250,7 +250,7 @@ impl App {
         }
     }
 
-    /// Goes on with another agent, to whom what was being typed is then meant.
+    /// Continues with another agent, which gets the draft.
     fn move_to(&mut self, agent: AgentId) {
         let draft = std::mem::take(&mut self.pane_in_view().draft);
         self.look_at(agent);
@@ -260,13 +260,13 @@ impl App {
         }
     }
 
-    /// Looks at a relative of the agent in view, if it has one.
+    /// Shows a relative of the agent in view, if it has one.
     pub(crate) fn step(&mut self, step: Step) {
         let Some(agent) = self.team.relative(&self.view, step).cloned() else { return };
         self.visit(&agent);
     }
 
-    /// Looks at an agent, where that is possible.
+    /// Shows an agent, if this process runs it.
     pub(crate) fn visit(&mut self, agent: &AgentId) {
         match self.team.member(agent).map(|member| member.place) {
             Some(Place::Here) => self.look_at(agent.clone()),
@@ -281,7 +281,7 @@ impl App {
         self.refuse(&why.to_string());
     }
 
-    /// Reads all conversations from the logs again.
+    /// Reloads all conversations from the logs.
     fn begin_again(&mut self) {
         for pane in self.panes.values_mut() {
             pane.forget();
@@ -309,7 +309,7 @@ impl App {
         }
     }
 
-    /// A tree of agents is not run here any more.
+    /// This process no longer runs a tree of agents.
     fn lose(&mut self, top: &AgentId) {
         for (agent, pane) in self.panes.iter_mut().filter(|(agent, _)| agent.top() == *top) {
             pane.cease();
@@ -317,7 +317,7 @@ impl App {
         }
     }
 
-    /// The agents that live. The panes of the dead are let go.
+    /// Replaces the list of living agents and drops the panes of dead ones.
     fn meet(&mut self, mut team: Team) {
         team.meet(&self.view);
         for (agent, pane) in &self.panes {
@@ -331,7 +331,7 @@ impl App {
             .retain(|agent, pane| agent == view || pane.is_busy() || team.member(agent).is_some());
     }
 
-    /// Tells the outside when somebody begins or stops typing.
+    /// Reports when the user starts or finishes a draft.
     pub(crate) fn tell_drafting(&mut self) {
         let agent = self.view.clone();
         let pane = self.pane_in_view();

@@ -1,4 +1,4 @@
-//! What a change to a file looks like.
+//! Rendering of file diffs.
 
 use ikigai_conversation::FileDiff;
 use ratatui_core::text::Line;
@@ -6,7 +6,7 @@ use ratatui_core::text::Line;
 use crate::look::{ADDED, CODE, PLAIN, REMOVED};
 use crate::safe::safe_line;
 
-/// The lines of a change, unbroken and safe.
+/// The lines of a diff, safe and not wrapped.
 pub(crate) fn render_diff(diff: &FileDiff) -> impl Iterator<Item = Line<'static>> {
     diff.unified().map(|line| render_line(&line))
 }
@@ -18,7 +18,7 @@ fn render_line(line: &str) -> Line<'static> {
         Some(b'@') => CODE,
         Some(_) | None => PLAIN,
     };
-    // The sign stands apart, so that tabs behind it lead where they do in the file.
+    // The sign is kept apart, so that tab stops are the same as in the file.
     let at = line.chars().next().map_or(0, char::len_utf8);
     Line::styled(format!("{}{}", &line[..at], safe_line(&line[at..])), style)
 }

@@ -1,8 +1,9 @@
-//! The way of news to the screen.
+//! The queue of news for the screen.
 //!
-//! An agent must not wait for the screen, so whoever gives never waits. The pieces of an answer are joined while they lie
-//! here: a flood of them takes no more room than the text itself, and the screen takes all at once. A terminal that is held
-//! (Ctrl+S, a lost network) takes nothing: what agents say meanwhile is let go, and read from the log afterwards.
+//! An agent must not wait for the screen, so sending never waits. Deltas of an answer are joined in
+//! the queue: a flood of them takes no more memory than the text itself, and the screen receives
+//! all of them at once. A blocked terminal (Ctrl+S, a lost network) receives nothing. Output of
+//! agents is then dropped, and read from the log afterwards.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,21 +14,21 @@ use tokio::sync::Notify;
 
 use crate::news::News;
 
-/// What agents say may take so much room while it waits: a few screens of each of many agents, and less than the
+/// The limit for queued output of agents: a few screens for each of many agents, and less than the
 /// scrollback keeps.
 const LIMIT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Both ends of a new feed.
+/// Creates a queue and returns both ends.
 pub fn feed() -> (Feed, Arrivals) {
     let shared = Arc::new(Shared { waiting: Mutex::default(), arrived: Notify::new() });
     (Feed(Arc::clone(&shared)), Arrivals(shared))
 }
 
-/// The end that news are given to.
+/// The sending end.
 #[derive(Debug, Clone)]
 pub struct Feed(Arc<Shared>);
 
-/// The screen's end.
+/// The receiving end, for the screen.
 #[derive(Debug)]
 pub struct Arrivals(Arc<Shared>);
 
@@ -37,7 +38,8 @@ struct Shared {
     arrived: Notify,
 }
 
-/// Apart from joined text, as many as there were commits and commands since the last frame.
+/// The queued news. Apart from joined deltas, there is one for each commit and command since the
+/// last frame.
 #[derive(Debug, Default)]
 struct Waiting {
     news: VecDeque<News>,
@@ -62,7 +64,7 @@ impl Waiting {
     }
 }
 
-/// How many bytes of what an agent says are in there; the log has them, too.
+/// The bytes of agent output in it, which the log has as well.
 fn speech(news: &News) -> usize {
     let News::Event(Event { kind, .. }) = news else { return 0 };
     match kind {
@@ -76,7 +78,7 @@ fn speech(news: &News) -> usize {
             Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) | Body::Command(_) => 0,
             Body::Approval(_) => 0,
         },
-        // The end of a turn has its answer in it, too, but only the event says that it has ended.
+        // The end of a turn contains its answer, but only this event says that the turn has ended.
         EventKind::TurnEnded(_) => 0,
         EventKind::TurnStarted(_) | EventKind::Retry { .. } | EventKind::ApprovalRequested(_) => 0,
         EventKind::DatabaseUnavailable(_) | EventKind::MailHeld => 0,
@@ -85,7 +87,7 @@ fn speech(news: &News) -> usize {
 }
 
 impl Feed {
-    /// Gives news to the screen, at once.
+    /// Sends news to the screen, without waiting.
     pub fn give(&self, news: News) {
         lock(&self.0.waiting).push(news);
         self.0.arrived.notify_one();
@@ -93,7 +95,7 @@ impl Feed {
 }
 
 impl Arrivals {
-    /// Waits until there is something, and takes all of it.
+    /// Waits until the queue is not empty, and takes everything in it.
     ///
     /// # Cancel safety
     /// Nothing is taken before it is returned.

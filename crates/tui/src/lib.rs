@@ -1,27 +1,29 @@
 //! The screen: one agent in view, the others at work behind it.
 //!
-//! The crate takes [`News`] and wants [`Effect`]s; it knows no database, no model and no configuration. Whoever runs it gives it
-//! the events of agents and does what it asks for.
+//! The crate takes [`News`] and emits [`Effect`]s. It knows no database, no model and no
+//! configuration: the program around it feeds it the events of agents and carries out the effects.
 //!
 //! In reading order:
 //!
 //! | | is | lives in |
 //! | --- | --- | --- |
-//! | [`News`], [`Effect`] | all that goes in and out | `news.rs`, `feed.rs` |
-//! | [`run()`] | the loop around it all | `run.rs`, `keyboard.rs`, `typed.rs`, `terminal.rs`, `backend.rs` |
+//! | [`News`], [`Effect`] | everything that goes in and out | `news.rs`, `feed.rs` |
+//! | [`run()`] | the event loop | `run.rs`, `keyboard.rs`, `typed.rs`, `terminal.rs`, `backend.rs` |
 //! | [`App`] | the state of the whole screen | `app.rs` |
-//! | keys | what each does | `keys.rs` |
+//! | keys | what each key does | `keys.rs` |
 //! | drawing | what goes where | `draw.rs` |
 //! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `subject.rs`, `draft.rs` |
 //! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
-//! | text | safe, wrapped, Markdown, code, diffs, looks | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
+//! | text | sanitizing, wrapping, Markdown, code, diffs, styles | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
 //!
 //! # Invariants
 //!
-//! - State changes only by news and by what is typed; drawing changes nothing that can be seen. Nobody asks the clock but `run.rs`.
-//! - Every text that is drawn has been through `safe.rs`: no control character reaches the terminal.
-//! - Only what is seen is laid out; a piece of an answer lays out only its last part anew.
-//! - The terminal is given back as it was, whatever happens.
+//! - State changes only through news and user input. Drawing changes nothing visible. Only `run.rs`
+//! reads the clock.
+//! - All text passes through `safe.rs` before it is drawn: no control character reaches the
+//! terminal.
+//! - Only visible rows are laid out. A delta of an answer lays out only the last part again.
+//! - The terminal is always restored, even after a panic.
 //!
 //! # Example
 //!

@@ -1,4 +1,4 @@
-//! Markdown as rows. Pure, and complete in itself: half a document, as it streams, gives what can be said of it so far.
+//! Renders Markdown as rows. It is pure, and renders any prefix of a document while that streams.
 
 mod inline;
 mod table;
@@ -14,10 +14,10 @@ use crate::wrap::{Breaks, Margin, wrap};
 use inline::Inline;
 use table::Table;
 
-/// What is nested deeper is not indented further: rows would have no room.
+/// Deeper nesting is not indented further, because that would leave no room.
 const DEPTH: usize = 8;
 
-/// Renders a text, which need not be safe, in rows of at most `width` columns.
+/// Renders untrusted text in rows of at most `width` columns.
 pub(crate) fn render_markdown(text: &str, width: usize) -> Vec<Line<'static>> {
     let text = safe(text);
     let options =
@@ -38,7 +38,7 @@ pub(crate) fn render_markdown(text: &str, width: usize) -> Vec<Line<'static>> {
     page.rows
 }
 
-/// What a row stands in.
+/// A container of rows.
 enum Nest {
     Quote,
     /// The number of the next item; `None` for bullets.
@@ -46,7 +46,7 @@ enum Nest {
     Item(Margin),
 }
 
-/// Whether a row is left empty before the next block.
+/// Whether an empty row precedes the next block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
     None,
@@ -58,7 +58,7 @@ struct Page {
     rows: Vec<Line<'static>>,
     nests: Vec<Nest>,
     inline: Inline,
-    /// The code block that is being read: its language and its text.
+    /// The current code block: its language and its text.
     code: Option<(String, String)>,
     table: Option<Table>,
     gap: Gap,
@@ -230,7 +230,7 @@ impl Page {
         self.gap = Gap::Line;
     }
 
-    /// Writes down the text that has gathered.
+    /// Writes the pending inline text.
     fn flush(&mut self) {
         let lines = self.inline.take();
         if lines.is_empty() {
@@ -244,7 +244,7 @@ impl Page {
 
     fn leave_gap(&mut self) {
         if self.gap == Gap::Line && !self.rows.is_empty() {
-            // An item that has begun keeps its marker for the text.
+            // A new item keeps its marker for its text.
             let rest: Vec<Span<'static>> = self.margin().rest;
             let is_blank = rest.iter().all(|span| span.content.trim().is_empty());
             self.rows.push(if is_blank { Line::default() } else { Line::from(rest) });
@@ -262,7 +262,7 @@ impl Page {
         }
     }
 
-    /// All that stands before a row here.
+    /// The margin of a row at the current nesting.
     fn margin(&self) -> Margin {
         let mut whole = Margin::default();
         let quote = Margin::even("▌ ", DIM);
@@ -355,7 +355,7 @@ mod tests {
         #[test]
         fn any_text_gives_rows_that_fit(text in "[ -~\\n|*_`#>\\-é日]{0,300}", width in 1usize..60) {
             for row in render_markdown(&text, width) {
-                // A margin may be wider than a very narrow screen; it is cut when it is drawn.
+                // A margin can be wider than a very narrow screen; drawing cuts it off.
                 prop_assert!(row.width() <= width.max(30), "{row:?}");
             }
         }

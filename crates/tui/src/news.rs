@@ -1,4 +1,5 @@
-//! What goes in and out of the screen: closed lists, so that whoever runs it can see all that it may want.
+//! The inputs and outputs of the screen, as closed enums: they list everything that it can receive
+//! and request.
 
 use ikigai_conversation::{AgentId, Message, Mode};
 use ikigai_protocol::{Event, Request};
@@ -6,117 +7,118 @@ use ikigai_protocol::{Event, Request};
 use crate::completion::Listing;
 use crate::team::Member;
 
-/// Something that the screen is told.
+/// An input of the screen.
 #[derive(Debug, Clone)]
 pub enum News {
-    /// Something happened to an agent that is run here.
+    /// An event of an agent that this process runs.
     Event(Event),
-    /// The log of an agent, as [`Effect::Recall`] asked for it.
+    /// The log of an agent, in reply to [`Effect::Recall`].
     Recalled {
-        /// Whose it is.
+        /// The agent.
         agent: AgentId,
-        /// All of it, or its newest [`RECALLED`](crate::RECALLED) messages.
+        /// All of it, or its latest [`RECALLED`](crate::RECALLED) messages.
         log: Vec<Message>,
     },
-    /// The agents of the session, those that are dead left out. It is told anew whenever something about them changes.
+    /// The living agents of the session. Sent again after every change.
     Team(Vec<Member>),
-    /// What the last line says.
+    /// The contents of the status line.
     Status(Status),
-    /// The reply to a command, or anything else that the user should read.
+    /// The reply to a command, or any other message for the user.
     Told {
-        /// In whose conversation it is shown.
+        /// The agent whose conversation shows it.
         agent: AgentId,
-        /// What is said.
+        /// The message.
         text: String,
     },
     /// Why a command was refused.
     Refused {
-        /// In whose conversation it is shown.
+        /// The agent whose conversation shows it.
         agent: AgentId,
         /// The reason.
         text: String,
     },
-    /// What [`Effect::List`] asked for.
+    /// The reply to [`Effect::List`].
     Listed(Listing, Vec<String>),
-    /// The editor has ended: the text, or `None` when it is to stay as it was.
+    /// The editor has exited: the new text, or `None` if the draft stays as it was.
     Edited(Option<String>),
-    /// A text for the person to send. It is put into the input as soon as nothing else is there.
+    /// A suggested message. It goes into the input as soon as that is empty.
     Draft {
-        /// To whom.
+        /// The agent that it is for.
         agent: AgentId,
         /// The text.
         text: String,
     },
-    /// What was typed in earlier sessions.
+    /// The input history of earlier sessions.
     History {
-        /// The newest last.
+        /// The latest last.
         texts: Vec<String>,
         /// How many are kept.
         size: usize,
     },
-    /// This model answers an agent.
+    /// The model of an agent.
     Model {
-        /// Whom.
+        /// The agent.
         agent: AgentId,
-        /// Its name.
+        /// The name of the model.
         model: String,
-        /// How many tokens it can take, where that is known.
+        /// Its context window in tokens, if known.
         context_tokens: Option<u64>,
     },
-    /// This agent is to be looked at.
+    /// Switch to this agent.
     View(AgentId),
-    /// The screen took nothing for so long that what agents said was let go. The logs have it.
+    /// Output of agents was dropped because the screen did not keep up. The logs have all of it.
     Missed,
 }
 
-/// Something that the screen wants done.
+/// A request of the screen to the program around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// An agent is told something: what the person says, an interrupt, an answer.
+    /// A command for an agent: a message, an interrupt, an approval.
     Request(Request),
-    /// The log of this agent is wanted; it is looked at for the first time.
+    /// Load the log of this agent, which is viewed for the first time.
     Recall(AgentId),
-    /// A list for completion is wanted.
+    /// Load a list for completion.
     List(Listing),
-    /// This was typed, and goes into the history.
+    /// Add this input to the history.
     Remember(String),
-    /// The person has begun or stopped typing to this agent; while it is idle, its mail waits for that.
+    /// The user has started or finished a draft for this agent. While the agent is idle, its mail
+    /// waits for the draft.
     Drafting {
         /// The agent.
         agent: AgentId,
-        /// Which of both.
+        /// Whether the draft was started or finished.
         draft: Drafting,
     },
-    /// The person wants to edit this text in the editor. The terminal is the editor's until [`News::Edited`].
+    /// Open this text in the editor. The editor owns the terminal until [`News::Edited`].
     Edit(String),
 }
 
-/// Whether there is something in the input.
+/// A change in whether the input has text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drafting {
-    /// There is.
+    /// The first character was typed.
     Begun,
-    /// It was sent or cleared.
+    /// The text was sent or cleared.
     Ended,
 }
 
-/// What the last line says. What is not known is left out.
+/// The contents of the status line. Unknown parts are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// The model that answers, unless another one was told of for the agent in view.
+    /// The model, unless [`News::Model`] named another one for the agent in view.
     pub model: String,
-    /// What agents may touch.
+    /// The permission mode.
     pub mode: Mode,
-    /// What commands are kept in by; empty where they are not.
+    /// The sandbox of commands; empty if there is none.
     pub sandbox: String,
-    /// The session, as short as it can be named.
+    /// The shortened ID of the session.
     pub session: String,
-    /// How many tokens the model can take.
+    /// The context window of the model in tokens.
     pub context_tokens: Option<u64>,
-    /// What the session has cost, with its currency.
+    /// The cost of the session, with its currency.
     pub cost: Option<String>,
-    /// The working directory, as it is shown.
+    /// The working directory, as displayed.
     pub directory: String,
-    /// Something to be said before all else: `tour (scripted)`.
+    /// A label before everything else: `tour (scripted)`.
     pub label: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! One agent on the screen: its conversation, what it is doing, what waits for it, and what the person is typing to it.
+//! One agent on the screen: its conversation, activity, pending questions, and draft.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,42 +19,42 @@ const MAIL_HELD: &str =
 pub(crate) struct Pane {
     pub(crate) transcript: Transcript,
     pub(crate) draft: Draft,
-    /// What is put into the draft once that is empty.
+    /// A suggestion that goes into the draft once that is empty.
     pub(crate) offered: Option<String>,
     pub(crate) activity: Activity,
-    /// What the person said and the log does not have yet, the oldest first.
+    /// Messages that were sent and are not in the log yet, the oldest first.
     pub(crate) queued: VecDeque<String>,
-    /// The calls that wait for a yes, the oldest first.
+    /// The calls that wait for approval, the oldest first.
     pub(crate) questions: VecDeque<Question>,
-    /// Its last turn stopped in a way from which it may go on; Enter does that.
+    /// Whether its last turn can be continued, with Enter.
     pub(crate) can_continue: bool,
-    /// Its log was asked for.
+    /// Whether its log has been requested.
     pub(crate) is_recalled: bool,
-    /// The outside was told that there is a draft.
+    /// Whether a draft has been reported.
     pub(crate) is_drafting: bool,
     /// The tokens of the last request and its response.
     pub(crate) tokens: Option<u64>,
-    /// What it did last, in a few words.
+    /// A short description of its last action.
     pub(crate) last_action: Option<String>,
-    /// There is a conversation to come back to.
+    /// Whether there is a conversation to continue.
     pub(crate) has_spoken: bool,
-    /// The model that answers and how many tokens it can take, once that was told.
+    /// Its model and the context window of that, once known.
     pub(crate) model: Option<(String, Option<u64>)>,
-    /// Something has happened to the agent since the screen was opened.
+    /// Whether the agent has emitted an event since the screen was opened.
     is_live: bool,
-    /// It is not run here any more.
+    /// Whether this process has lost the agent.
     pub(crate) is_lost: bool,
-    /// Its last turn ended in a way after which mail does not wake it.
+    /// Whether its last turn ended in a way that keeps mail from waking it.
     pub(crate) holds_mail: bool,
 }
 
-/// What follows from something that happened, beyond the pane.
+/// What an event means for the rest of the screen.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Consequence {
     /// Approval is needed for a call of this tool.
     Asks(String),
     Finished,
-    /// Nobody in its tree is run here any more.
+    /// This process no longer runs any agent of its tree.
     Lost,
 }
 
@@ -80,7 +80,8 @@ impl Pane {
         }
     }
 
-    /// What the agent is doing, once something has happened to it here; before, the registry knows better.
+    /// What the agent is doing, once it has emitted an event. Before that, the agent list knows
+    /// better.
     pub(crate) fn state(&self) -> Option<State> {
         self.is_live.then(|| match self.questions.is_empty() {
             true => self.activity.state(),
@@ -92,7 +93,7 @@ impl Pane {
         self.activity.is_busy()
     }
 
-    /// Something happened to the agent.
+    /// Handles an event of the agent.
     pub(crate) fn happen(&mut self, kind: EventKind, now: Duration) -> Option<Consequence> {
         self.is_live = true;
         match kind {
@@ -114,7 +115,7 @@ impl Pane {
             EventKind::DatabaseUnavailable(reason) if self.is_busy() => {
                 self.activity.turn_to(Work::Store(reason), now);
             }
-            // A command outside of a turn waits, and nothing will say that it has ended.
+            // A command outside a turn waits, and no event says when it is done.
             EventKind::DatabaseUnavailable(reason) => {
                 self.transcript.tell(Tone::Warning, &format!("{reason}; waiting"));
             }
@@ -123,7 +124,7 @@ impl Pane {
             EventKind::TurnEnded(done) => return Some(self.end(&done)),
             EventKind::AgentLost(reason) => {
                 self.cease();
-                // Enter asks for somebody else to talk to, who is not told what was meant for this one.
+                // Enter asks for another agent, which does not get the messages meant for this one.
                 self.can_continue = true;
                 self.is_lost = true;
                 self.queued.clear();
@@ -134,7 +135,7 @@ impl Pane {
         None
     }
 
-    /// Nobody runs the agent here any more.
+    /// This process no longer runs the agent.
     pub(crate) fn cease(&mut self) {
         self.activity = Activity::Idle;
         self.transcript.settle_live();
@@ -142,7 +143,7 @@ impl Pane {
         self.is_live = false;
     }
 
-    /// The log from before this process looked.
+    /// Adds the log from before the screen was opened.
     pub(crate) fn recall(&mut self, log: &[Message]) {
         self.has_spoken |= log.iter().any(|message| message.body == Body::User);
         for message in log {
@@ -151,7 +152,7 @@ impl Pane {
         self.transcript.recall(log);
     }
 
-    /// The conversation is to be read from the log again.
+    /// Drops the conversation, so that it is loaded again.
     pub(crate) fn forget(&mut self) {
         self.transcript = Transcript::default();
         self.is_recalled = false;
@@ -179,7 +180,7 @@ impl Pane {
             }
             Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
             Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
-            // It was shown as it was typed.
+            // It was shown when it was entered.
             Body::Command(_) => return,
             Body::Trim(_) | Body::Kill(_) | Body::Interrupted(_) => {}
         }
@@ -203,7 +204,7 @@ impl Pane {
         Consequence::Asks(tool)
     }
 
-    /// What was not taken goes back to where it was typed.
+    /// Puts a rejected message back into the draft.
     fn give_back(&mut self, text: &str) {
         self.queued.retain(|queued| queued != text);
         let shown: String = text.chars().take(64).collect();
@@ -230,7 +231,7 @@ impl Pane {
     }
 }
 
-/// What is to be said about how a turn ended, if anything.
+/// A note on how a turn ended, if one is needed.
 fn ending(done: &TurnEnd) -> Option<(Tone, String)> {
     let error = done.error.as_deref();
     Some(match done.stop {
@@ -244,7 +245,7 @@ fn ending(done: &TurnEnd) -> Option<(Tone, String)> {
         StopReason::ToolLimit => {
             (Tone::Warning, "stopped at the limit of tool calls (max_tool_turns)".to_owned())
         }
-        // The log says that it was interrupted; why, where the person did not do it, is said here.
+        // The log says that it was interrupted. This says why, if it was not by the user.
         StopReason::Interrupted => (Tone::Fault, error?.to_owned()),
         StopReason::Error => (Tone::Fault, error.unwrap_or("the turn failed").to_owned()),
     })

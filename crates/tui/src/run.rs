@@ -1,4 +1,4 @@
-//! The loop: what was typed and what is new change the state, and at most once per frame the state is drawn.
+//! The event loop: input and news change the state, which is drawn at most once per frame.
 
 use std::io;
 use std::time::Duration;
@@ -19,25 +19,26 @@ use crate::keyboard::Keyboard;
 use crate::news::{Effect, News};
 use crate::terminal::{Bell, Mouse, Screen};
 
-/// Between two frames. More of them nobody sees.
+/// The time between two frames. A higher rate would not be visible.
 const FRAME: Duration = Duration::from_millis(16);
 
-/// What the terminal is like.
+/// Options of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Who has the mouse.
+    /// Who gets mouse events.
     pub mouse: Mouse,
-    /// How the person is called.
+    /// How to draw the user's attention.
     pub bell: Bell,
 }
 
-/// Runs the screen until the person leaves, until `ending` is cancelled, or until nobody takes effects any more. The
-/// terminal is as it was before when this returns.
+/// Runs the screen until the user leaves, `ending` is cancelled, or the receiver of effects is
+/// dropped. The terminal is restored when this returns.
 ///
-/// Effects are waited for to be taken, so whoever takes them must not wait for the screen; giving it news never waits.
+/// Sending an effect waits for the receiver, so the receiver must not wait for the screen. Feeding
+/// it news never waits.
 ///
 /// # Errors
-/// When the terminal cannot be used, or is gone.
+/// If the terminal cannot be used or is gone.
 pub async fn run(
     setup: Setup,
     options: Options,
@@ -82,7 +83,7 @@ struct Runner {
     opened: Instant,
     /// When the last frame was drawn.
     drawn: Option<Instant>,
-    /// Something happened since then.
+    /// Whether the state has changed since then.
     is_changed: bool,
 }
 
@@ -123,7 +124,7 @@ impl Runner {
                 }
                 () = at(due) => {}
                 _ = self.signals.suspend.recv() => self.suspend().await?,
-                // Whoever had the terminal meanwhile may have left it in any state.
+                // Another program may have left the terminal in any state.
                 _ = self.signals.resume.recv() => self.reclaim()?,
             }
         }
@@ -144,7 +145,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Does what the state asks for.
+    /// Performs the pending actions.
     async fn carry_out(&mut self) -> io::Result<Goes> {
         for act in self.app.take_acts() {
             match act {
@@ -176,13 +177,13 @@ impl Runner {
         }
     }
 
-    /// Lends the terminal to the editor, until the news come that it has ended.
+    /// Lends the terminal to the editor until it exits.
     async fn edit(&mut self, effect: Effect) -> io::Result<Goes> {
         self.screen.lend();
         self.keyboard.pause();
         let modes = tcgetattr(io::stdin()).ok();
         let goes = self.wait_for_editor(effect).await?;
-        // An editor that was killed leaves the modes that it needed.
+        // A killed editor leaves its own modes behind.
         set_modes(modes.as_ref());
         if goes == Goes::On {
             self.reclaim()?;
@@ -198,7 +199,8 @@ impl Runner {
             let news = tokio::select! {
                 () = self.ending.cancelled() => return Ok(Goes::Away),
                 news = self.arrivals.next() => news,
-                // The editor stops with all of its group, and we are in it: the shell waits for us, too.
+                // The editor stops its whole process group, which includes us: the shell waits for
+                // all of it.
                 _ = self.signals.suspend.recv() => {
                     if can_be_continued() {
                         kill_current_process_group(Raw::STOP)?;
@@ -215,7 +217,7 @@ impl Runner {
         }
     }
 
-    /// Stops the program as Ctrl+Z does elsewhere; this goes on when it is continued.
+    /// Suspends the program as Ctrl+Z does elsewhere. Returns when it is continued.
     async fn suspend(&mut self) -> io::Result<()> {
         if !can_be_continued() {
             self.app.refuse("Not stopped: there is no shell that could continue ikigai");
@@ -224,9 +226,10 @@ impl Runner {
         }
         self.screen.lend();
         self.keyboard.pause();
-        // SIGSTOP, since SIGTSTP is caught here; the whole group, since a shell waits for all of it.
+        // SIGSTOP, because we catch SIGTSTP; the whole group, because the shell waits for all of
+        // it.
         kill_current_process_group(Raw::STOP)?;
-        // With several threads this one may run on for a moment, so the terminal is not taken before we are told to.
+        // With several threads this one may keep running for a moment, so wait for SIGCONT first.
         self.signals.resume.recv().await;
         self.reclaim()
     }
@@ -239,10 +242,11 @@ impl Runner {
     }
 }
 
-/// Whether there is a shell that could continue us: it gives each job a group of its own. The group that a session begins
-/// with has nobody around it (`ssh -t host ikigai`, `xterm -e ikigai`, a container), nor has one whose parent is gone.
+/// Whether there is a shell that could continue us. A shell gives each job its own process group.
+/// There is no shell around the first group of a session (`ssh -t host ikigai`, `xterm -e ikigai`,
+/// a container) or around a group whose parent is gone.
 ///
-/// What lives outside of a container has the number 0 inside, which rustix takes for impossible.
+/// A parent outside the container has the PID 0 inside, which rustix does not allow for.
 fn can_be_continued() -> bool {
     let parent = getppid();
     let own = getsid(None).ok();
@@ -250,7 +254,7 @@ fn can_be_continued() -> bool {
     parent != Pid::from_raw(0) && own.is_some() && own == parents && own != Some(getpgrp())
 }
 
-/// A terminal that is gone needs nothing any more.
+/// Ignores errors: the terminal may be gone.
 fn set_modes(modes: Option<&Termios>) {
     if let Some(modes) = modes {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);

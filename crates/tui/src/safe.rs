@@ -1,22 +1,23 @@
-//! Text of models, tools, files and strangers, made fit for a screen. This is the one place that does it: whatever is
-//! drawn has been through here.
+//! Sanitizes untrusted text of models, tools and files for the screen. This is the only place that
+//! does it: all text passes through here before it is drawn.
 //!
-//! Three things are taken away from a text: the power to steer the terminal (control characters), the power to hide
-//! or reorder what is read (characters without a width, direction marks), and widths that terminals do not agree
-//! on (joined emoji). What steers becomes visible as `�`, what is invisible goes.
+//! Text loses three things: control over the terminal (control characters), the ability to hide or
+//! reorder text (zero-width characters, direction marks), and widths that terminals disagree on
+//! (joined emoji). Control characters and direction marks become `�`; invisible characters are
+//! removed.
 
 use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Where tabs lead to.
+/// The distance between tab stops.
 const TAB: usize = 4;
 
-/// A cell holds at most this many bytes: marks can be piled on a letter without end.
+/// The most bytes per cell: a letter can carry any number of combining marks.
 const CELL_LIMIT: usize = 32;
 
-/// Makes a text of any number of lines safe. Line breaks stay; `\r\n` counts as one.
+/// Sanitizes text of any number of lines. Line breaks stay; `\r\n` counts as one.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)) {
         return Cow::Borrowed(text);
@@ -31,7 +32,7 @@ pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(made)
 }
 
-/// The same for what has to stay on one line: breaks become spaces.
+/// Sanitizes text that has to stay on one line: line breaks become spaces.
 pub(crate) fn safe_line(text: &str) -> String {
     safe(text).replace('\n', " ")
 }
@@ -59,17 +60,18 @@ fn push_safe_line(made: &mut String, line: &str) {
     }
 }
 
-/// A character as it is shown, if it is.
+/// The character to show, if any.
 fn shown(c: char) -> Option<char> {
     match c {
-        // Direction marks, overrides and isolates, and separators that some take for line breaks.
+        // Direction marks, overrides and isolates, and separators that some programs treat as line
+        // breaks.
         '\u{200e}'
         | '\u{200f}'
         | '\u{061c}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}' => Some(char::REPLACEMENT_CHARACTER),
-        // No width of their own, but they change that of their neighbours: joiners, variation selectors; and tags, which
-        // can carry whole hidden texts.
+        // Zero-width characters that change the width of their neighbours (joiners, variation
+        // selectors), and tags, which can carry hidden text.
         '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{00ad}' => None,
         '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}' => None,
         c if c.is_control() => Some(char::REPLACEMENT_CHARACTER),

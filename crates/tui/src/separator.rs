@@ -1,4 +1,4 @@
-//! The line between conversation and input.
+//! The line between the conversation and the input.
 
 use ikigai_conversation::AgentId;
 use ratatui_core::text::{Line, Span};
@@ -7,13 +7,13 @@ use crate::look::{DANGER, DIM, WARNING};
 use crate::team::{Step, Team};
 use crate::wrap::width_of;
 
-/// Where the agent in view stands, and what waits.
+/// The agent in view with its relatives, unread mail and pending questions.
 pub(crate) struct Separator<'a> {
     pub(crate) team: &'a Team,
     pub(crate) view: &'a AgentId,
-    /// What is said of the mailbox.
+    /// The note on unread mail.
     pub(crate) mail: Option<String>,
-    /// Others that ask.
+    /// Agents that wait for approval.
     pub(crate) asking: Vec<&'a AgentId>,
 }
 

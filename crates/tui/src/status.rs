@@ -1,4 +1,4 @@
-//! The last line of the screen.
+//! The status line at the bottom of the screen.
 
 use ikigai_conversation::Mode;
 use ratatui_core::style::Style;
@@ -13,7 +13,7 @@ use crate::wrap::fit;
 const BETWEEN: &str = " · ";
 
 impl Status {
-    /// The line: what matters most stays when there is little room, and the mode always does.
+    /// The line. With little room, the least important parts are left out, but never the mode.
     pub(crate) fn render(&self, tokens: Option<u64>, keys: &str, width: usize) -> Line<'static> {
         let mut parts: Vec<(u8, String, Style)> = vec![
             (2, fit(&safe_line(&self.model), 30), DIM),

@@ -1,23 +1,23 @@
-//! The agents of the session, and who is related to whom.
+//! The agents of the session and their tree.
 
 use ikigai_conversation::AgentId;
 
-/// An agent as the team shows it.
+/// An agent in the team list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Who it is.
+    /// Its ID.
     pub id: AgentId,
     /// Its name, if it has one.
     pub name: Option<String>,
     /// What it is doing.
     pub state: State,
-    /// The first line of what it was asked to do.
+    /// The first line of its task.
     pub task: String,
-    /// How many unread messages it has.
+    /// How much unread mail it has.
     pub unread: u32,
-    /// What it has cost, with its currency, where that is known.
+    /// Its cost with the currency, if known.
     pub cost: Option<String>,
-    /// Whether it can be looked at from here.
+    /// Which process runs it.
     pub place: Place,
 }
 
@@ -45,22 +45,22 @@ impl State {
 /// Which process runs an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// This one.
+    /// This process.
     Here,
-    /// Another one: it can be written to, but not talked to.
+    /// Another process: the agent can be mailed, but not talked to.
     Elsewhere,
-    /// None.
+    /// No process.
     Nowhere,
 }
 
-/// All agents that live.
+/// All living agents.
 #[derive(Debug, Default)]
 pub(crate) struct Team {
-    /// In the order of the tree.
+    /// In tree order.
     members: Vec<Member>,
 }
 
-/// A step in the tree of agents.
+/// A step in the agent tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Parent,
@@ -83,7 +83,7 @@ impl Team {
         self.members.iter().find(|member| member.id == *agent)
     }
 
-    /// Makes sure that an agent is known, which may have done something before anybody told of it.
+    /// Adds an agent if it is missing: its first event may come before the list that has it.
     pub(crate) fn meet(&mut self, agent: &AgentId) {
         if self.member(agent).is_none() {
             let at = self.members.partition_point(|member| member.id < *agent);
@@ -100,14 +100,14 @@ impl Team {
         }
     }
 
-    /// What an agent is seen to do, which the registry tells a moment later.
+    /// Sets the state of an agent from its events, which are ahead of the agent list.
     pub(crate) fn set_state(&mut self, agent: &AgentId, state: State) {
         if let Some(member) = self.members.iter_mut().find(|member| member.id == *agent) {
             member.state = state;
         }
     }
 
-    /// The agent that a step leads to.
+    /// The agent that a step leads to, if there is one.
     pub(crate) fn relative(&self, agent: &AgentId, step: Step) -> Option<&AgentId> {
         let parent = agent.parent();
         let is_sibling = |other: &&AgentId| other.parent() == parent;
@@ -120,7 +120,7 @@ impl Team {
         }
     }
 
-    /// An agent by its id, with or without the last slash, or by its name.
+    /// Finds an agent by its ID, with or without the trailing slash, or by its name.
     pub(crate) fn find(&self, named: &str) -> Option<&Member> {
         let slashed = format!("{}/", named.trim_end_matches('/'));
         let is_meant = |member: &&Member| {
@@ -129,7 +129,7 @@ impl Team {
         self.members.iter().rfind(is_meant)
     }
 
-    /// The tree of `/agents`.
+    /// The tree that `/agents` shows.
     pub(crate) fn tree(&self, view: &AgentId) -> String {
         let line = |member: &Member| {
             let mark = if member.id == *view { "*" } else { " " };
@@ -139,7 +139,7 @@ impl Team {
         self.members.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Those that ask the person first, then the tree.
+    /// The agents that wait for approval first, then the others in tree order.
     pub(crate) fn ranked(&self) -> Vec<&Member> {
         let (mut asking, others): (Vec<&Member>, Vec<&Member>) =
             self.members.iter().partition(|member| member.state == State::Asking);

@@ -1,4 +1,4 @@
-//! The list that Ctrl+T shows: one line per agent, one of them chosen.
+//! The list that Ctrl+T shows: one line per agent, one of them selected.
 
 use ikigai_conversation::AgentId;
 use ratatui_core::text::Line;
@@ -8,14 +8,14 @@ use crate::safe::safe_line;
 use crate::team::{Member, State, Team};
 use crate::wrap::fit;
 
-/// The list, with one agent chosen.
+/// The list and its selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TeamView {
     pub(crate) chosen: AgentId,
 }
 
 impl TeamView {
-    /// Chooses the one that is so many lines further down, or up.
+    /// Moves the selection by so many lines, down for positive numbers.
     pub(crate) fn go(&mut self, team: &Team, by: isize) {
         let ranked = team.ranked();
         let at = ranked.iter().position(|member| member.id == self.chosen).unwrap_or(0);
@@ -25,7 +25,7 @@ impl TeamView {
         }
     }
 
-    /// The list as rows; `last_action` says what an agent did last.
+    /// The list as rows; `last_action` describes the last action of an agent.
     pub(crate) fn rows(
         &self,
         team: &Team,
@@ -35,7 +35,7 @@ impl TeamView {
     ) -> Vec<Line<'static>> {
         let ranked = team.ranked();
         let chosen = ranked.iter().position(|member| member.id == self.chosen).unwrap_or(0);
-        // The chosen one is always seen.
+        // The selection is always visible.
         let from = (chosen + 1).saturating_sub(height.saturating_sub(1));
         let head = Line::styled(fit("Team: a digit or Enter goes there, Esc closes", width), DIM);
         let shown = ranked.iter().enumerate().skip(from).take(height.saturating_sub(1));

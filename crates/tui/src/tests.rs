@@ -1,4 +1,4 @@
-//! The screen as a person sees it: news and keys go in, rows and effects come out.
+//! The screen as the user sees it: news and keys go in, rows and effects come out.
 
 mod agents;
 mod anything;
@@ -23,7 +23,7 @@ use crate::news::{Effect, News};
 use crate::status::tests::status;
 use crate::typed::Typed;
 
-/// A screen with a person before it and agents behind it.
+/// A screen with a user and agents.
 struct Stage {
     app: App,
     terminal: Terminal<TestBackend>,
@@ -44,7 +44,7 @@ impl Stage {
         Stage { app, terminal, now: Duration::from_secs(10), last_id: 0 }
     }
 
-    /// What is on the screen, without the spaces at the end of rows.
+    /// The rows of the screen, without trailing spaces.
     fn rows(&mut self) -> Vec<String> {
         let (app, now) = (&mut self.app, self.now);
         self.terminal
@@ -159,7 +159,7 @@ impl Stage {
         self.logs(id, NewMessage::tool_result(&body, output));
     }
 
-    /// What was wanted since the last time, without the news on typing.
+    /// Takes the pending actions, without those about drafts and the history.
     fn acts(&mut self) -> Vec<Act> {
         let mut acts = self.app.take_acts();
         acts.retain(|act| {

@@ -1,7 +1,7 @@
-//! What a person reads of an agent: its log as blocks, and the answer that is arriving.
+//! The visible conversation of an agent: its log as blocks, and the answer that is streaming.
 //!
-//! Only what is seen is laid out, and what was laid out is kept until it changes. Nobody knows how many rows the whole has:
-//! the position is a block and a row in it, and scrolling walks from there.
+//! Only visible blocks are laid out, and layouts are cached until a block changes. The total number
+//! of rows is never known: the position is a block and a row in it, and scrolling walks from there.
 
 mod block;
 mod parts;
@@ -20,31 +20,31 @@ use parts::{Part, Parts};
 use scroll::Place;
 pub(crate) use scroll::Window;
 
-/// What is kept of a conversation for scrolling back. More than anybody reads; the log has the rest.
+/// The limit of the scrollback: more than the user reads. The log has the rest.
 const LIMIT_BYTES: usize = 32 * 1024 * 1024;
-/// So much of a log is shown again: more than anybody scrolls through, and taken up before anybody waits.
+/// How many messages of a log are loaded: more than the user scrolls through, and quick to load.
 pub const RECALLED: u32 = 10_000;
-/// How many blocks stay laid out: some screens full, in both directions.
+/// How many layouts are cached: several screens in both directions.
 const LAID_OUT: usize = 512;
 
 /// An agent's conversation on the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     blocks: VecDeque<Block>,
-    /// The number of the first block in `blocks`; numbers are never given twice.
+    /// The number of the first block in `blocks`. Numbers are never reused.
     first: usize,
     bytes: usize,
-    /// The numbers of blocks that are laid out, the longest ago first.
+    /// The numbers of blocks with a cached layout, the oldest layout first.
     laid_out: VecDeque<usize>,
-    /// The answer that is arriving.
+    /// The answer that is streaming.
     live: Option<Live>,
     last_answer: Option<String>,
-    /// The names of marks, the newest last.
+    /// The labels of marks, the latest last.
     marks: Vec<String>,
     place: Place,
 }
 
-/// An answer that arrives.
+/// An answer that is streaming.
 #[derive(Debug, Default)]
 struct Live {
     /// The number of its first block.
@@ -56,7 +56,7 @@ struct Live {
 }
 
 impl Transcript {
-    /// A message of the log.
+    /// Adds a message of the log.
     pub(crate) fn record(&mut self, message: &Message) {
         let id = Some(message.id);
         let content = message.content.as_str();
@@ -88,7 +88,7 @@ impl Transcript {
         }
     }
 
-    /// A piece of an answer.
+    /// Adds a delta of the answer.
     pub(crate) fn stream(&mut self, delta: &str) {
         let from = self.end();
         let live = self.live.get_or_insert_with(|| Live { from, ..Live::default() });
@@ -109,7 +109,7 @@ impl Transcript {
         }
     }
 
-    /// The text that is arriving is void.
+    /// Discards the streaming answer.
     pub(crate) fn void(&mut self) {
         let Some(live) = self.live.take() else { return };
         self.forget_layouts();
@@ -125,19 +125,19 @@ impl Transcript {
         }
     }
 
-    /// The turn is over. What arrived and did not get into the log is no part of the conversation any more.
+    /// Ends the turn. Streamed text that is not in the log is not part of the conversation.
     pub(crate) fn settle_live(&mut self) {
         let Some(live) = self.live.take() else { return };
         let blocks = self.blocks.iter_mut().skip(live.from.saturating_sub(self.first));
         blocks.filter(|block| block.is_arriving()).for_each(Block::dim);
     }
 
-    /// Something that is not in the log: the answer to a command, a warning.
+    /// Adds a note that is not in the log: the reply to a command, a warning.
     pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
         self.push(None, What::note(tone, text));
     }
 
-    /// Puts an earlier part of the log before what is here already.
+    /// Inserts an earlier part of the log before the present blocks.
     pub(crate) fn recall(&mut self, log: &[Message]) {
         let known = self.blocks.iter().find_map(|block| block.message);
         let is_earlier = |message: &&Message| known.is_none_or(|known| message.id < known);
@@ -151,7 +151,8 @@ impl Transcript {
         }
         whole.marks.append(&mut self.marks);
         self.marks = whole.marks;
-        // The new blocks get lower numbers, so that nothing else has to be renumbered: all is moved up first.
+        // The new blocks take the first numbers, and all references to the present ones are
+        // shifted.
         let shift = whole.blocks.len();
         self.forget_layouts();
         for block in whole.blocks.into_iter().rev() {
@@ -168,12 +169,12 @@ impl Transcript {
         self.bound();
     }
 
-    /// The last whole answer.
+    /// The last complete answer.
     pub(crate) fn last_answer(&self) -> Option<&str> {
         self.last_answer.as_deref()
     }
 
-    /// The marks that there are.
+    /// The labels of all marks.
     pub(crate) fn marks(&self) -> &[String] {
         &self.marks
     }
@@ -189,7 +190,7 @@ impl Transcript {
         }
     }
 
-    /// It was all shown as it arrived.
+    /// Keeps the streamed blocks: they show the whole answer.
     fn keep_live(&mut self, id: MessageId) {
         let Some(live) = self.live.take() else { return };
         let blocks = self.blocks.iter_mut().skip(live.from.saturating_sub(self.first));
@@ -227,7 +228,7 @@ impl Transcript {
         self.push(id, What::Rule(safe_line(text)));
     }
 
-    /// What a rewind hides from the model is still there to be read.
+    /// Dims what a rewind hides from the model; the user can still read it.
     fn dim_after(&mut self, last: MessageId) {
         for block in self.blocks.iter_mut().rev() {
             match block.message {
@@ -237,7 +238,7 @@ impl Transcript {
         }
     }
 
-    /// Begins a further part of what is arriving.
+    /// Starts the next part of the streaming answer.
     fn push_tail(&mut self, part: Part) {
         let number = self.end();
         let Some(live) = &mut self.live else { return };
@@ -266,7 +267,7 @@ impl Transcript {
         self.bound();
     }
 
-    /// The number of the block that comes next.
+    /// The number of the next block.
     fn end(&self) -> usize {
         self.first + self.blocks.len()
     }

@@ -1,4 +1,4 @@
-//! The screen on a real terminal: a pseudo-terminal with a program behind it that plays the agents.
+//! The screen on a real pseudo-terminal, with a program behind it that plays the agents.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,5 +1,5 @@
-//! The other side of the pseudo-terminal: this same test binary once more, with a screen and agents that follow a script.
-//! It answers whatever is said with the same; only at `panic` it does what it was told.
+//! The program on the pseudo-terminal: this test binary again, with a screen and scripted agents.
+//! They echo each message; only `panic` makes them panic.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Not a test: the tests of `terminal.rs` start it on a terminal of theirs.
+/// Not a test: the tests in `terminal.rs` start it on their own terminals.
 #[test]
 #[ignore = "it needs a terminal of its own"]
 fn plays_the_agents() {
@@ -22,7 +22,7 @@ fn plays_the_agents() {
 
 async fn play() -> ikigai_tui::Farewell {
     let (feed, arrivals) = feed();
-    // Effects are taken at once.
+    // Effects are handled at once.
     let (effects, wanted) = mpsc::channel(16);
     let ending = CancellationToken::new();
     let end = ending.clone();
@@ -64,7 +64,7 @@ async fn obey(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
     }
 }
 
-/// Answers with what was said, in pieces.
+/// Answers with the message, in deltas.
 async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
     let give = |kind| feed.give(News::Event(Event { agent: agent.clone(), kind }));
     let mut log = |message: NewMessage| {
@@ -87,6 +87,6 @@ async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
     log(NewMessage::assistant(&*answer, ResponseId::new("r")));
     let done = TurnEnd { stop: StopReason::Stop, text: answer, error: None, can_continue: false };
     give(EventKind::TurnEnded(done));
-    // Whoever has seen this has seen all of the answer.
+    // Once this is visible, so is the whole answer.
     feed.give(News::Status(status(Some("answered"))));
 }

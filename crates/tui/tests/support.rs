@@ -11,13 +11,13 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-/// Longer than anything takes on a machine that does other things.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
-    /// The program's end, kept open so that its modes can be looked at.
+    /// The program's end, kept open for reading its modes.
     other_end: File,
     shown: Arc<Mutex<Vec<u8>>>,
 }
@@ -36,7 +36,7 @@ impl Terminal {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child::plays_the_agents", "--ignored", "--nocapture"])
             .env_remove("NO_COLOR")
-            // Stopping a program stops its group.
+            // Stopping the program stops its process group.
             .process_group(0)
             .stdin(end())
             .stdout(end())
@@ -71,12 +71,12 @@ impl Terminal {
         Pid::from_child(&self.child)
     }
 
-    /// What was written to the terminal so far.
+    /// The output to the terminal so far.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
-    /// Forgets what was shown so far.
+    /// Discards the output so far.
     pub(crate) fn forget(&self) {
         self.shown.lock().unwrap().clear();
     }
@@ -86,7 +86,7 @@ impl Terminal {
         self.wait_for_times(text, 1);
     }
 
-    /// Waits until a text has been written so often.
+    /// Waits until a text has been written so many times.
     #[track_caller]
     pub(crate) fn wait_for_times(&self, text: &str, times: usize) {
         let begun = Instant::now();
@@ -111,7 +111,7 @@ impl Terminal {
         }
     }
 
-    /// Whether the terminal takes keys one by one.
+    /// Whether the terminal is in raw mode.
     pub(crate) fn is_raw(&self) -> bool {
         !tcgetattr(&self.other_end).unwrap().local_modes.contains(LocalModes::ICANON)
     }

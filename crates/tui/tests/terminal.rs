@@ -1,4 +1,4 @@
-//! Taking a terminal over, and giving it back.
+//! Taking over the terminal and restoring it.
 
 use rustix::process::Signal;
 
@@ -6,7 +6,7 @@ use crate::support::Terminal;
 
 const ENTER_ALTERNATE: &str = "\x1b[?1049h";
 const LEAVE_ALTERNATE: &str = "\x1b[?1049l";
-/// All that has to be undone, in any order.
+/// The sequences that restore the terminal, in any order.
 const UNDONE: [&str; 5] = ["\x1b[?2004l", "\x1b[?1004l", "\x1b[?1007r", "\x1b[<1u", "\x1b[?25h"];
 
 fn started() -> Terminal {
@@ -45,7 +45,7 @@ fn what_is_said_is_answered_and_left_behind() {
 fn a_paste_is_one_event_and_is_not_sent() {
     let mut terminal = started();
     terminal.types(&format!("\x1b[200~{}\x1b[201~", "line\r".repeat(12)));
-    // Spaces that are there already are not written again.
+    // Spaces that are on the screen already are not written again.
     terminal.wait_for("[pasted");
     terminal.wait_for("lines]");
     terminal.types("\x03\x04");
@@ -68,13 +68,13 @@ fn a_panic_is_read_on_the_normal_screen() {
     let shown = terminal.text();
     let (before, _) = shown.split_once("as it was told").expect("it was told");
     is_given_back(before);
-    // The screen went on among the shell's lines.
+    // Regression: the screen kept drawing over the lines of the shell.
     terminal.wait_for_times(ENTER_ALTERNATE, 2);
     terminal.signal(Signal::TERM);
     is_given_back(&terminal.finish());
 }
 
-/// Each of these left a layer of it behind.
+/// Regression: each of these left a layer of modes behind.
 #[test]
 fn what_is_taken_twice_is_given_back_twice() {
     let terminal = started();
@@ -107,7 +107,7 @@ fn the_editor_has_the_terminal_for_itself() {
     terminal.finish();
 }
 
-/// What had been written for the screen came when the screen was gone, and cleared the other one.
+/// Regression: buffered output arrived after the screen was closed, and cleared the normal one.
 #[test]
 fn what_is_not_drawn_any_more_does_not_clear_the_normal_screen() {
     let mut terminal = started();
@@ -122,7 +122,7 @@ fn a_resize_draws_anew() {
     let terminal = started();
     terminal.forget();
     terminal.resizes(50, 12);
-    // The status stands in the last row now.
+    // The status line is in the last row now.
     terminal.wait_for("\x1b[12;1H");
     terminal.signal(Signal::TERM);
     terminal.finish();

@@ -1,4 +1,4 @@
-//! What becomes of a text that is sent: a message, or a command with a slash.
+//! Sending what the user typed: a message or a slash command.
 
 use ikigai_protocol::{Command, CommandError, SlashCommand, is_slash_command};
 
@@ -9,7 +9,7 @@ use crate::slash;
 use crate::transcript::Tone;
 
 impl App {
-    /// Sends what was typed.
+    /// Sends the draft.
     pub(crate) fn submit(&mut self) {
         let pane = self.pane_in_view();
         let text = pane.draft.whole();
@@ -27,7 +27,8 @@ impl App {
         }
     }
 
-    /// Enter without a text: a question that was set aside is taken up, a turn that may go on does.
+    /// Enter without text: shows a question that was set aside, or continues a turn that can be
+    /// continued.
     fn submit_nothing(&mut self) {
         let pane = self.pane_in_view();
         if let Some(question) = pane.questions.front_mut() {
@@ -39,7 +40,7 @@ impl App {
     }
 
     fn say(&mut self, text: &str) {
-        /// So much may wait unseen by the log. Agents refuse sooner, and say so.
+        /// The most messages that are shown as queued. Agents refuse more long before, and say so.
         const QUEUED: usize = 1_000;
         let pane = self.pane_in_view();
         pane.can_continue = false;
@@ -79,7 +80,7 @@ impl App {
     }
 
     fn copy(&mut self) {
-        /// Terminals pass over longer sequences without a word.
+        /// Terminals silently ignore longer sequences.
         const LIMIT: usize = 70_000;
         match self.pane_in_view().transcript.last_answer().map(str::to_owned) {
             None => self.refuse("There is no answer to copy yet"),

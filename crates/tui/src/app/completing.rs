@@ -5,11 +5,11 @@ use crate::completion::{Completion, Kind, Listing, Preview, Word, command_names,
 use crate::news::Effect;
 
 impl App {
-    /// Offers what could stand at the cursor; what is the only thing is put there.
+    /// Offers completions for the word at the cursor; a single one is inserted at once.
     pub(crate) fn complete(&mut self) {
         let Some(word) = Word::at_end_of(self.pane_in_view().draft.before_cursor()) else { return };
         if let Kind::Listed(listing) = word.kind {
-            // A list may have changed since it was last told.
+            // The list may have changed since it was loaded.
             self.ask_for(listing);
         }
         let offers = self.offers(&word);
@@ -19,7 +19,7 @@ impl App {
         }
     }
 
-    /// Offers anew after the word has changed.
+    /// Updates the offers after the word has changed.
     pub(crate) fn refresh_completion(&mut self) {
         let word = Word::at_end_of(self.pane_in_view().draft.before_cursor());
         self.popup = match word {
@@ -31,7 +31,7 @@ impl App {
         };
     }
 
-    /// Shows what fits the word that is being typed, if it is another one than before.
+    /// Shows matches for the word at the cursor, if it is not the same word as before.
     pub(crate) fn preview(&mut self) {
         let Popup::None = self.popup else { return };
         let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
@@ -41,7 +41,7 @@ impl App {
         if let Some(word) = &word
             && let Kind::Listed(listing) = word.kind
         {
-            // Once for a word, not with every letter of it.
+            // Once per word, not for every letter.
             let is_new = !self.preview.word().is_some_and(|before| word.goes_on(before));
             if is_new || !self.listings.contains_key(&listing) {
                 self.ask_for(listing);
@@ -61,7 +61,7 @@ impl App {
         }
     }
 
-    /// Whether a word that fits nothing does so without what ends a sentence, too.
+    /// Whether a word without matches has none even without trailing punctuation.
     fn is_missing(&self, word: &Word) -> bool {
         let Kind::Listed(listing) = word.kind else { return false };
         let name = word.typed.trim_end_matches(|c: char| c.is_ascii_punctuation());
@@ -69,13 +69,13 @@ impl App {
         names.is_some_and(|names| name == word.typed || matching(name, names).is_empty())
     }
 
-    /// Shows nothing for the word at the cursor: it was not typed, or the person does not want to see more.
+    /// Hides the preview for the word at the cursor: it was not typed, or the user dismissed it.
     pub(crate) fn close_preview(&mut self) {
         let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
         self.preview = word.map_or(Preview::None, Preview::Closed);
     }
 
-    /// The same after something else than a key, which may have brought another text.
+    /// Does the same after an input other than a key, if that has changed the word.
     pub(crate) fn close_preview_of_another_word(&mut self) {
         let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
         if matches!(self.popup, Popup::None) && word.as_ref() != self.preview.word() {
@@ -83,14 +83,14 @@ impl App {
         }
     }
 
-    /// A list is made once at a time.
+    /// Requests a list, unless a request is pending.
     fn ask_for(&mut self, listing: Listing) {
         if self.asked.insert(listing) {
             self.wish(Effect::List(listing));
         }
     }
 
-    /// Offers anew after a list has changed. What is chosen stays so.
+    /// Updates the offers after a list has changed, and keeps the selection.
     pub(crate) fn offer_anew(&mut self) {
         if let Preview::Shown { word, .. } | Preview::Missing(word) = &self.preview {
             self.preview = self.preview_of(word.clone());
@@ -105,7 +105,7 @@ impl App {
         }
     }
 
-    /// Puts the chosen offer where the word stands.
+    /// Replaces the word with the selected offer.
     pub(crate) fn put(&mut self, completion: &Completion) {
         self.popup = Popup::None;
         let Some(text) = completion.text() else { return };

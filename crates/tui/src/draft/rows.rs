@@ -1,4 +1,4 @@
-//! A draft as it is seen: rows, and where the cursor is in them.
+//! The layout of a draft: its rows, and the cursor in them.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -7,26 +7,26 @@ use crate::safe::safe_line;
 
 use super::{Draft, Last, PASTE};
 
-/// The rows of a draft, for some width.
+/// The rows of a draft for one width.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DraftRows {
     pub(crate) rows: Vec<String>,
     /// Row and column.
     pub(crate) cursor: (usize, usize),
-    /// Where in the text each row begins.
+    /// The byte offset at which each row starts.
     starts: Vec<usize>,
 }
 
-/// Whether a vertical move found a row to go to.
+/// Whether the cursor could move to another row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moved {
     Yes,
-    /// The cursor is in the first or last row already.
+    /// The cursor is already in the first or last row.
     AtEdge,
 }
 
 impl Draft {
-    /// Rows of at most `width` columns. Columns are kept as they were typed: breaks fall anywhere.
+    /// Rows of at most `width` columns. Lines break anywhere, so that columns stay as typed.
     pub(crate) fn rows(&self, width: usize) -> DraftRows {
         let width = width.max(2);
         let mut laid = DraftRows { rows: vec![String::new()], cursor: (0, 0), starts: vec![0] };
@@ -67,7 +67,7 @@ impl Draft {
         laid
     }
 
-    /// Goes one row up.
+    /// Moves the cursor one row up.
     pub(crate) fn go_up(&mut self, width: usize) -> Moved {
         let laid = self.rows(width);
         match laid.cursor {
@@ -76,7 +76,7 @@ impl Draft {
         }
     }
 
-    /// Goes one row down.
+    /// Moves the cursor one row down.
     pub(crate) fn go_down(&mut self, width: usize) -> Moved {
         let laid = self.rows(width);
         match laid.cursor {
@@ -97,7 +97,7 @@ impl Draft {
             at += safe_line(grapheme).width().max(1);
             cursor += grapheme.len();
         }
-        // The end of a row that was broken is the beginning of the next one.
+        // The end of a wrapped row is the start of the next one.
         let is_next_row = cursor == end && row + 1 < laid.starts.len();
         self.cursor = if is_next_row { self.previous_boundary(cursor) } else { cursor };
         self.last = Last::Other;

@@ -1,4 +1,4 @@
-//! Keys while the team, a search or what completion offers lies on top.
+//! Keys while the team list, a search or a completion list is open.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -93,7 +93,7 @@ impl App {
         self.search(search);
     }
 
-    /// Searches, and shows what is found.
+    /// Searches the history and shows the match.
     pub(super) fn search(&mut self, mut search: Search) {
         search.found = self.history.find(&search.typed, search.nth).map(str::to_owned);
         self.popup = Popup::Search(search);
@@ -102,7 +102,7 @@ impl App {
 
 impl Search {
     fn type_on(&mut self, text: &str) {
-        /// Longer than anything that is searched for.
+        /// Longer than any useful search.
         const TYPED: usize = 200;
         let room = TYPED.saturating_sub(self.typed.len());
         self.typed.push_str(&text[..text.floor_char_boundary(room)]);

@@ -1,5 +1,5 @@
-//! Keys while a question is to be answered. Only what cannot be meant otherwise is an answer, and nothing changes that
-//! is not seen.
+//! Keys while a question is shown. Only an unambiguous key answers it, and no key changes anything
+//! that is not visible.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::question::Stage;
 
 const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
 
-/// A key that comes sooner after the one before belongs to what is being typed: nobody says yes in the middle of a
-/// word.
+/// A key that follows the one before sooner than this belongs to ongoing typing, so it cannot
+/// approve anything.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// Keys that were pressed in one go.
+/// A burst of keys without a pause.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Typing {
     since: Duration,
     last: Duration,
-    /// One of them answered a question, so none of the others is text.
+    /// Whether one of them answered a question, so that none of the others is text.
     is_answer: bool,
 }
 
@@ -39,17 +39,17 @@ impl Typing {
     }
 }
 
-/// The oldest question of the agent in view.
+/// The question in view: the oldest one of the agent.
 #[derive(Debug)]
 pub(crate) struct Seen {
     agent: AgentId,
     call: ToolCallId,
-    /// Since when it is in view, which may be long after it was asked.
+    /// When it came into view, which may be long after it was asked.
     since: Duration,
 }
 
 impl App {
-    /// Notes whether there is another question in view than before.
+    /// Updates the question in view.
     pub(crate) fn note_question(&mut self, now: Duration) {
         let question = self.panes.get(&self.view).and_then(|pane| pane.questions.front());
         let call = question.map(|question| &question.asking.call.tool_call_id);
@@ -63,7 +63,7 @@ impl App {
     pub(super) fn press_in_question(&mut self, key: KeyEvent, was_leaving: bool) {
         let Some(question) = self.pane_in_view().questions.front_mut() else { return };
         match (key.code, key.modifiers, &question.stage) {
-            // These are about a text that is not seen now.
+            // These act on text that is not visible now.
             (KeyCode::Char('g' | 'r'), CONTROL, _) => {}
             (KeyCode::Up, NONE, _) => self.scroll(-1),
             (KeyCode::Down, NONE, _) => self.scroll(1),
@@ -76,7 +76,7 @@ impl App {
     fn press_in_choice(&mut self, key: KeyEvent, was_leaving: bool) {
         match (key.code, key.modifiers) {
             (KeyCode::Esc, _) => self.set_stage(Stage::Aside),
-            // What was under way before the question came up is not meant for it.
+            // Typing that started before the question came up is not meant for it.
             (KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace, NONE | SHIFT)
                 if self.is_under_way() =>
             {
@@ -89,7 +89,7 @@ impl App {
             (KeyCode::Char('n' | 'N'), NONE | SHIFT) => {
                 self.set_stage(Stage::Reason(Draft::default()));
             }
-            // Any other key is no answer, and is not taken for a text either.
+            // Any other key is neither an answer nor text.
             _ => {
                 self.press_anywhere(key, was_leaving);
             }
@@ -117,7 +117,7 @@ impl App {
         }
     }
 
-    /// Whether what is being typed was begun before the question was seen.
+    /// Whether the user was already typing when the question came into view.
     fn is_under_way(&self) -> bool {
         match (&self.typing, &self.seen) {
             (Some(typing), Some(seen)) => typing.since <= seen.since,

@@ -1,4 +1,4 @@
-//! More than one agent.
+//! Several agents.
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use ikigai_conversation::NewMessage;
@@ -160,7 +160,7 @@ fn what_is_typed_to_a_lost_agent_is_not_shown_as_queued() {
     stage.lacks("queued");
 }
 
-/// They stayed busy and asking for ever: nobody tells of them any more.
+/// Regression: they stayed busy and asking forever, since no process reports on them any more.
 #[test]
 fn with_a_lost_agent_all_that_it_forked_is_lost() {
     let mut stage = stage();

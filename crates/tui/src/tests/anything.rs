@@ -1,4 +1,4 @@
-//! Whatever comes, in whatever order, at whatever size: no panic, and no cell that could steer the terminal.
+//! For any input in any order at any size: no panic, and no cell that could control the terminal.
 
 use std::time::Duration;
 

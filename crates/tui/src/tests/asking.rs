@@ -1,4 +1,4 @@
-//! Questions, and who may take what for an answer.
+//! Questions, and which keys answer them.
 
 use std::time::Duration;
 
@@ -133,7 +133,7 @@ fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
     stage.has("more rows: PgDn");
     stage.has("y yes, once");
     for step in 0..30 {
-        // A page begins with the last row of the one before, so that nothing is passed over.
+        // A page starts with the last row of the one before, so that no row is skipped.
         let row = format!("    step{step}");
         if !stage.rows().iter().any(|seen| seen.trim_end() == row) {
             stage.key(KeyCode::PageDown);
@@ -145,7 +145,7 @@ fn a_question_longer_than_the_screen_can_be_read_to_its_end() {
     assert_eq!(stage.acts(), [answer(Decision::Once, None)]);
 }
 
-/// A command of which the end was pushed out of sight was agreed to by one key.
+/// Regression: one key approved a command whose end was out of sight.
 #[test]
 fn a_yes_to_what_was_not_seen_is_asked_for_again() {
     let mut stage = Stage::new(80, 24);
@@ -175,7 +175,7 @@ fn check_not_seen(stage: &mut Stage) {
     stage.has("You have not seen all of it");
 }
 
-/// By the wheel, by another width, or where there is no room, one gets to the end without having seen the rest.
+/// The wheel, another width, or a lack of room lead to the end without showing the rest.
 #[test]
 fn rows_that_were_passed_over_are_not_taken_for_seen() {
     let mut stage = Stage::new(80, 24);
@@ -199,7 +199,7 @@ fn rows_that_were_passed_over_are_not_taken_for_seen() {
     assert_eq!(stage.acts(), []);
 }
 
-/// Each of these changed the draft behind the question, or offered completions for it.
+/// Regression: each of these changed the draft behind the question, or offered completions for it.
 #[test]
 fn no_key_changes_the_draft_that_a_question_covers() {
     let mut stage = Stage::new(80, 24);
@@ -257,13 +257,13 @@ fn keys_that_work_everywhere_do_so_in_a_reason() {
     stage.has("[0/1/]");
 }
 
-/// A key after `millis`.
+/// Presses a key after `millis`.
 fn soon(stage: &mut Stage, millis: u64, code: KeyCode, modifiers: KeyModifiers) {
     stage.now += Duration::from_millis(millis);
     stage.app.press(Typed::Key(KeyEvent::new(code, modifiers)), stage.now);
 }
 
-/// The question had been asked long before, and the first letters were taken for answers to it.
+/// Regression: the question was old, and the first letters of a message answered it.
 #[test]
 fn whoever_comes_typing_to_an_agent_that_asks_answers_nothing() {
     let mut stage = Stage::new(80, 24);

@@ -1,4 +1,4 @@
-//! What is read of a conversation.
+//! How a conversation is shown.
 
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ fn results_unfold_and_fold() {
     stage.has("… 2 more lines");
 }
 
-/// The message has all that is shown, so no file has to be read for it, now or when the log is recalled.
+/// The message contains everything that is shown, so no file has to be read, live or from the log.
 #[test]
 fn a_change_of_a_file_is_a_diff_at_once_and_when_it_is_recalled() {
     let lines = [" one", "-two", "+2"].map(|line| line.to_owned().into()).into();
@@ -211,7 +211,7 @@ fn scrolling_stays_where_it_is_while_more_arrives() {
     let before = stage.rows();
     stage.lacks("line 49");
     stage.streams("0/", "more\n\nand more\n\n");
-    // One row less is seen: there is something to say about what it does.
+    // One row less is visible because of the activity line.
     assert_eq!(stage.rows()[..6], before[..6]);
     stage.press(crossterm::event::KeyCode::Home, crossterm::event::KeyModifiers::CONTROL);
     stage.has("line 0");
@@ -281,7 +281,7 @@ fn what_a_fault_cut_off_does_not_run_into_the_next_answer() {
     stage.has("● whole");
 }
 
-/// Without a turn nothing says that the wait is over, and the agent seemed busy for ever.
+/// Regression: without a turn no event ends the wait, and the agent seemed busy forever.
 #[test]
 fn a_database_that_is_busy_outside_a_turn_is_told_and_leaves_the_agent_idle() {
     let mut stage = Stage::new(80, 24);

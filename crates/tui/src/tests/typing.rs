@@ -1,4 +1,4 @@
-//! What a person types, and what comes of it.
+//! Typing, and what it does.
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use ikigai_conversation::NewMessage;
@@ -102,7 +102,7 @@ fn up_and_down_go_through_the_history() {
     stage.has("❯ draft");
 }
 
-/// Down brought the text of another agent, or one that had been given up.
+/// Regression: Down brought the draft of another agent, or one that had been discarded.
 #[test]
 fn the_place_in_the_history_is_left_with_the_text() {
     let leaves: [fn(&mut Stage); 4] = [
@@ -321,7 +321,7 @@ fn files_are_listed_once_for_a_word_and_narrowed_with_every_key() {
     stage.lacks("late.rs");
 }
 
-/// It looked as if a file that is not there were attached.
+/// Regression: it looked as if a missing file were attached.
 #[test]
 fn a_name_that_no_file_has_is_said_to_be_sent_as_it_is() {
     let note = "(no file fits; sent as typed)";
@@ -361,7 +361,7 @@ fn a_text_that_nobody_typed_is_not_commented_on() {
     stage.lacks("  /undo");
 }
 
-/// The first offer was chosen again, and Enter took another file than the one that was seen.
+/// Regression: the selection went back to the first offer, and Enter took another file.
 #[test]
 fn a_list_that_comes_late_leaves_what_is_chosen() {
     let mut stage = Stage::new(80, 24);
@@ -446,7 +446,7 @@ fn the_editor_gets_the_text_and_gives_it_back() {
     stage.has("❯ better");
 }
 
-/// What was edited for one agent came to the one that was in view then.
+/// Regression: the text went to the agent in view.
 #[test]
 fn what_was_edited_goes_to_whom_it_was_meant_for() {
     let mut stage = Stage::new(80, 24);

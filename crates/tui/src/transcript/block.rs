@@ -1,4 +1,4 @@
-//! One thing that happened, and the rows that it is seen as.
+//! A block of a transcript and its rows.
 
 use ikigai_conversation::{DiffLine, FileDiff, MessageId, ResultState, ResultSummary, ToolResult};
 use ratatui_core::style::Style;
@@ -12,20 +12,20 @@ use crate::wrap::{Breaks, Margin, wrap};
 
 use super::parts::Part;
 
-/// Rows of a tool's output that are seen while it is folded.
+/// Visible lines of a folded tool output.
 const FOLDED_LINES: usize = 3;
-/// The same for a diff: it is what a person wants to see, up to a point.
+/// Visible lines of a folded diff, which is of more interest.
 const FOLDED_DIFF: usize = 24;
 
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// The message of the log that it stands for, if it stands for one.
+    /// The message of the log that it shows, if any.
     pub(super) message: Option<MessageId>,
     pub(super) what: What,
     pub(super) fold: Fold,
-    /// A guess at the memory that it takes.
+    /// An estimate of its memory.
     pub(super) bytes: usize,
-    /// Laid out for a width; `None` when it has to be done again.
+    /// The cached layout.
     pub(super) layout: Option<Layout>,
     gap: Gap,
     is_dim: bool,
@@ -37,7 +37,7 @@ pub(super) struct Layout {
     rows: Vec<Line<'static>>,
 }
 
-/// Whether the rest of an output is shown.
+/// Whether all of an output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fold {
     Folded,
@@ -61,18 +61,18 @@ pub(super) enum What {
     Rule(String),
 }
 
-/// How something is said that nobody in the conversation said.
+/// The style of a note that is not part of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// News and remarks.
+    /// Events and remarks.
     Dim,
-    /// The answer to a command.
+    /// The reply to a command.
     Plain,
     /// `⚠`
     Warning,
     /// `✗`
     Fault,
-    /// An answer that says what was wrong with the command.
+    /// A command failed.
     Error,
 }
 
@@ -87,12 +87,12 @@ impl What {
             return What::Change { line, diff };
         }
         let output = rule.unwrap_or_else(|| result.output_text());
-        // Some tools put out the very line that stands for their result.
+        // The output of some tools is the same as the summary.
         let output = if output == line { String::new() } else { output };
         What::Result { line, output, state }
     }
 
-    /// Whether `next` stands right under this.
+    /// Whether `next` follows without an empty row.
     pub(super) fn joins(&self, next: &What) -> bool {
         match (self, next) {
             (What::Answer { .. }, What::Answer { part, .. }) => part.goes_on,
@@ -132,7 +132,7 @@ impl Block {
         self.layout = None;
     }
 
-    /// Whether it is part of an answer that is not in the log yet.
+    /// Whether it is part of a streaming answer.
     pub(super) fn is_arriving(&self) -> bool {
         self.message.is_none() && matches!(self.what, What::Answer { .. })
     }
@@ -188,7 +188,7 @@ impl Block {
             Fold::Open => usize::MAX,
         };
         let lines = output.lines().take(shown).flat_map(|line| match self.fold {
-            // A line that fills the screen is no preview.
+            // A preview must not fill the screen with one line.
             Fold::Folded => vec![Line::styled(
                 format!("  {}", crate::wrap::fit(&safe_line(cut(line)), width.saturating_sub(2))),
                 DIM,
@@ -221,7 +221,7 @@ fn size_of_diff(diff: &FileDiff) -> usize {
     lines.map(|line| size_of::<DiffLine>() + line.text().len()).sum()
 }
 
-/// More of a line than any screen shows in a row.
+/// Cuts a line at more than any screen shows in a row.
 fn cut(line: &str) -> &str {
     const LIMIT: usize = 2_000;
     &line[..line.floor_char_boundary(LIMIT)]
@@ -257,7 +257,7 @@ fn render_note(tone: Tone, text: &str, width: usize) -> Vec<Line<'static>> {
     }
 }
 
-/// Text with a prefix before its first row; it need not be safe.
+/// Untrusted text with a prefix before its first row.
 fn prefixed(
     prefix: &str,
     text: &str,

@@ -1,41 +1,43 @@
-//! An answer in parts: while it streams, only the last part can still change, so only that one is laid out anew.
+//! Splits an answer into parts. While it streams, only the last part can change, so only that one
+//! is laid out again.
 //!
-//! A part ends before a line that stands at the margin behind an empty one. There every Markdown block has ended, but
-//! for fenced code; that is cut when it grows long, and the next part opens the fence again. Anything else that grows
-//! without end, a paragraph of a hundred thousand characters, is cut where it can be.
+//! A part ends before an unindented line that follows an empty one. There, every Markdown block has
+//! ended except for fenced code. Long code is split, and the next part repeats the opening fence.
+//! Anything else that keeps growing, such as a paragraph of a hundred thousand characters, is split
+//! where possible.
 
-/// A fence is cut behind so many lines.
+/// Fenced code is split after so many lines.
 const FENCE_LINES: usize = 100;
-/// No part is longer: each piece that arrives lays out all of the last part.
+/// The most bytes per part: every delta lays out the whole last part.
 const LIMIT: usize = 8 * 1024;
-/// A longer line does not open a fence: it would stand again before every part of the code.
+/// A longer line does not open a fence: it would be repeated in every part of the code.
 const FENCE_LIMIT: usize = 200;
 
 /// A part of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Markdown that stands on its own.
+    /// Self-contained Markdown.
     pub(crate) text: String,
-    /// It goes on with the code of the part before.
+    /// Whether it continues the block of the part before.
     pub(crate) goes_on: bool,
 }
 
-/// The part that is not finished, with what is known of it.
+/// The unfinished part and the parser state.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     tail: Part,
-    /// Where the last line begins, which has not ended yet.
+    /// The byte offset of the last line, which is incomplete.
     line: usize,
     /// Whether the line before it is empty.
     is_after_blank: bool,
-    /// The line that opened the fence that we are in.
+    /// The line that opened the current fence.
     fence: Option<String>,
-    /// How many lines of code the part has.
+    /// The lines of code in this part.
     code_lines: usize,
 }
 
 impl Parts {
-    /// Takes a further piece of the text, and gives the parts that are finished by it.
+    /// Adds a delta and returns the parts that it finishes.
     pub(crate) fn push(&mut self, delta: &str) -> Vec<Part> {
         let mut finished = Vec::new();
         let mut from = self.tail.text.len();
@@ -50,13 +52,13 @@ impl Parts {
             }
             let Some(end) = end else { return finished };
             finished.extend(self.take_line(end));
-            // The tail has become shorter, or longer, by what was cut off or put before it.
+            // The tail has shrunk by what was split off, or grown by a repeated fence.
             from = self.tail.text.len() - (length - end);
             self.line = from;
         }
     }
 
-    /// The part that is not finished.
+    /// The unfinished part.
     pub(crate) fn tail(&self) -> &Part {
         &self.tail
     }
@@ -65,7 +67,7 @@ impl Parts {
         self.tail
     }
 
-    /// Looks at the line that ends at `end`.
+    /// Processes the line that ends at `end`.
     fn take_line(&mut self, end: usize) -> Option<Part> {
         let line = &self.tail.text[self.line..end];
         if let Some(fence) = &self.fence {
@@ -93,7 +95,7 @@ impl Parts {
         std::mem::replace(&mut self.tail, Part { text: rest, goes_on: false })
     }
 
-    /// Cuts where something goes on: what follows is still code, if this is.
+    /// Splits inside a block: if that is code, the rest is code as well.
     fn cut_on(&mut self, at: usize) -> Part {
         let part = self.cut(at);
         let opening = self.fence.as_deref().unwrap_or_default();
@@ -104,7 +106,7 @@ impl Parts {
         part
     }
 
-    /// Cuts a part that is too long: before its last line, or else behind a word of it, or else anywhere.
+    /// Splits a part that is too long: before its last line, else after a word, else anywhere.
     fn cut_long(&mut self) -> Part {
         let most = self.tail.text.floor_char_boundary(LIMIT);
         let word = self.tail.text[..most].rfind(' ').map(|space| space + 1);
@@ -114,8 +116,8 @@ impl Parts {
     }
 }
 
-/// Whether a line opens a fence. One that stands in a list is taken for text here, and so it stays in one part with
-/// its list.
+/// Whether a line opens a fence. A fence inside a list counts as text here, so it stays in one part
+/// with its list.
 fn opens(line: &str) -> bool {
     if line.len() > FENCE_LIMIT {
         return false;
@@ -137,7 +139,7 @@ fn closes(fence: &str, line: &str) -> bool {
     }
 }
 
-/// The run of marks at the beginning, if it is long enough for a fence.
+/// The run of fence characters at the start, if it is long enough for a fence.
 fn marker(line: &str) -> Option<(char, usize)> {
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = line.chars().take_while(|c| *c == mark).count();
