@@ -63,13 +63,13 @@ fn draw(app: &mut App, buffer: &mut Buffer) {
 }
 
 /// Prints the mean and the slowest of several runs.
-fn measure(what: &str, times: u32, mut act: impl FnMut()) {
+fn measure(what: &str, times: u32, mut run: impl FnMut()) {
     let mut slowest = Duration::ZERO;
-    let begun = Instant::now();
+    let start = Instant::now();
     for _ in 0..times {
         let each = Instant::now();
-        act();
+        run();
         slowest = slowest.max(each.elapsed());
     }
-    println!("{what}: {:?}, slowest {slowest:?}", begun.elapsed() / times);
+    println!("{what}: {:?}, slowest {slowest:?}", start.elapsed() / times);
 }

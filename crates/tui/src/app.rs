@@ -12,10 +12,10 @@ use ikigai_conversation::AgentId;
 use ikigai_protocol::{Command, CommandError, Event, Request};
 use ratatui_core::layout::Size;
 
-use crate::activity::TURN;
+use crate::activity::SPINNER_INTERVAL;
 use crate::completion::{Completion, Listing, Preview};
 use crate::history::History;
-use crate::keys::{Seen, Typing};
+use crate::keys::{QuestionInView, Typing};
 use crate::look::Colours;
 use crate::news::{Drafting, Effect, News, Status};
 use crate::pane::{Consequence, Pane};
@@ -52,12 +52,12 @@ pub struct App {
     /// The lists for completion that have been loaded.
     listings: BTreeMap<Listing, Vec<String>>,
     /// The lists that have been requested and not loaded yet.
-    asked: BTreeSet<Listing>,
+    requested: BTreeSet<Listing>,
     /// Pending actions, in order.
-    acts: Vec<Act>,
+    actions: Vec<Action>,
     pub(crate) focus: Focus,
     pub(crate) typing: Option<Typing>,
-    pub(crate) seen: Option<Seen>,
+    pub(crate) question_in_view: Option<QuestionInView>,
     /// Ctrl+C was pressed once with nothing to clear or interrupt.
     pub(crate) leaving: bool,
 }
@@ -90,7 +90,7 @@ pub(crate) enum Focus {
 
 /// An action for the program around the screen or for the owner of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum Action {
     Effect(Effect),
     /// Draw the user's attention.
     Ring(String),
@@ -124,14 +124,14 @@ impl App {
             popup: Popup::None,
             preview: Preview::None,
             listings: BTreeMap::new(),
-            asked: BTreeSet::new(),
-            acts: Vec::new(),
+            requested: BTreeSet::new(),
+            actions: Vec::new(),
             focus: Focus::Here,
             typing: None,
-            seen: None,
+            question_in_view: None,
             leaving: false,
         };
-        app.team.meet(&setup.view);
+        app.team.ensure(&setup.view);
         app.look_at(setup.view);
         app
     }
@@ -139,19 +139,19 @@ impl App {
     /// Updates the state.
     pub fn take(&mut self, news: News, now: Duration) {
         match news {
-            News::Event(event) => self.happen(event, now),
+            News::Event(event) => self.handle_event(event, now),
             News::Recalled { agent, log } => self.pane(&agent).recall(&log),
-            News::Team(members) => self.meet(Team::new(members)),
+            News::Team(members) => self.set_team(Team::new(members)),
             News::Status(status) => self.status = status,
-            News::Told { agent, text } => self.tell_in(&agent, Tone::Plain, &text),
-            News::Refused { agent, text } => self.tell_in(&agent, Tone::Error, &text),
+            News::Told { agent, text } => self.note_in(&agent, Tone::Plain, &text),
+            News::Refused { agent, text } => self.note_in(&agent, Tone::Error, &text),
             News::Listed(listing, mut names) => {
                 /// More files than completion needs; a larger tree is cut off.
                 const NAMES: usize = 200_000;
                 names.truncate(NAMES);
-                self.asked.remove(&listing);
+                self.requested.remove(&listing);
                 self.listings.insert(listing, names);
-                self.offer_anew();
+                self.refresh_offers();
             }
             News::Edited(text) => self.end_editing(text),
             News::Draft { agent, text } => self.pane(&agent).offered = Some(text),
@@ -160,22 +160,22 @@ impl App {
                 self.pane(&agent).model = Some((model, context_tokens));
             }
             News::View(agent) => self.move_to(agent),
-            News::Missed => self.begin_again(),
+            News::Missed => self.reload(),
         }
         self.note_question(now);
-        self.tell_drafting();
+        self.report_drafting();
         self.close_preview_of_another_word();
     }
 
     /// Takes the pending actions, in order.
-    pub(crate) fn take_acts(&mut self) -> Vec<Act> {
-        std::mem::take(&mut self.acts)
+    pub(crate) fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
     }
 
     /// How often the screen changes without input, if it does.
-    pub(crate) fn turns(&self) -> Option<Duration> {
+    pub(crate) fn animation(&self) -> Option<Duration> {
         let pane = self.panes.get(&self.view);
-        pane.is_some_and(Pane::is_busy).then_some(TURN)
+        pane.is_some_and(Pane::is_busy).then_some(SPINNER_INTERVAL)
     }
 
     /// The summary for the normal screen.
@@ -186,18 +186,18 @@ impl App {
         Farewell { last_answer: answer.map(str::to_owned), has_spoken }
     }
 
-    pub(crate) fn act(&mut self, act: Act) {
-        self.acts.push(act);
+    pub(crate) fn push(&mut self, action: Action) {
+        self.actions.push(action);
     }
 
-    pub(crate) fn wish(&mut self, effect: Effect) {
-        self.acts.push(Act::Effect(effect));
+    pub(crate) fn emit(&mut self, effect: Effect) {
+        self.actions.push(Action::Effect(effect));
     }
 
     /// Sends a command to the agent in view.
-    pub(crate) fn order(&mut self, command: Command) {
+    pub(crate) fn send(&mut self, command: Command) {
         let agent = self.view.clone();
-        self.wish(Effect::Request(Request { agent, command }));
+        self.emit(Effect::Request(Request { agent, command }));
     }
 
     pub(crate) fn pane(&mut self, agent: &AgentId) -> &mut Pane {
@@ -209,21 +209,21 @@ impl App {
     }
 
     /// Shows a message in the conversation in view.
-    pub(crate) fn tell(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         let view = self.view.clone();
-        self.tell_in(&view, Tone::Plain, text);
+        self.note_in(&view, Tone::Plain, text);
         self.pane_in_view().transcript.scroll_to_end();
     }
 
     /// Shows an error in the conversation in view.
     pub(crate) fn refuse(&mut self, why: &str) {
         let view = self.view.clone();
-        self.tell_in(&view, Tone::Error, why);
+        self.note_in(&view, Tone::Error, why);
         self.pane_in_view().transcript.scroll_to_end();
     }
 
-    fn tell_in(&mut self, agent: &AgentId, tone: Tone, text: &str) {
-        self.pane(agent).transcript.tell(tone, text);
+    fn note_in(&mut self, agent: &AgentId, tone: Tone, text: &str) {
+        self.pane(agent).transcript.note(tone, text);
     }
 
     /// Puts the text into the draft that it came from: another agent may be in view by now.
@@ -231,7 +231,7 @@ impl App {
         let agent = self.editing.take();
         let (Some(agent), Some(text)) = (agent, text) else { return };
         self.pane(&agent).draft.set(text.trim_end_matches('\n'));
-        self.history.let_go();
+        self.history.reset();
     }
 
     /// Shows another agent.
@@ -239,14 +239,14 @@ impl App {
         self.popup = Popup::None;
         self.preview = Preview::None;
         // The agent that was asked may be gone, so its reply may never come.
-        self.asked.clear();
-        self.history.let_go();
-        self.team.meet(&agent);
+        self.requested.clear();
+        self.history.reset();
+        self.team.ensure(&agent);
         self.view = agent.clone();
         let pane = self.pane(&agent);
         if !pane.is_recalled {
             pane.is_recalled = true;
-            self.wish(Effect::Recall(agent));
+            self.emit(Effect::Recall(agent));
         }
     }
 
@@ -270,56 +270,60 @@ impl App {
     pub(crate) fn visit(&mut self, agent: &AgentId) {
         match self.team.member(agent).map(|member| member.place) {
             Some(Place::Here) => self.look_at(agent.clone()),
-            Some(Place::Elsewhere) => self.refuse_visit(&CommandError::RunElsewhere(agent.clone())),
-            Some(Place::Nowhere) => self.refuse_visit(&CommandError::NotRunning(agent.clone())),
+            Some(Place::Elsewhere) => {
+                self.show_visit_error(&CommandError::RunElsewhere(agent.clone()))
+            }
+            Some(Place::Nowhere) => self.show_visit_error(&CommandError::NotRunning(agent.clone())),
             None => self.refuse(&CommandError::AgentNotFound(agent.to_string()).to_string()),
         }
     }
 
-    fn refuse_visit(&mut self, why: &CommandError) {
+    fn show_visit_error(&mut self, why: &CommandError) {
         self.popup = Popup::None;
         self.refuse(&why.to_string());
     }
 
     /// Reloads all conversations from the logs.
-    fn begin_again(&mut self) {
+    fn reload(&mut self) {
         for pane in self.panes.values_mut() {
             pane.forget();
         }
         self.look_at(self.view.clone());
     }
 
-    fn happen(&mut self, event: Event, now: Duration) {
+    fn handle_event(&mut self, event: Event, now: Duration) {
         let Event { agent, kind } = event;
-        self.team.meet(&agent);
+        self.team.ensure(&agent);
         let pane = self.pane(&agent);
-        let consequence = pane.happen(kind, now);
+        let consequence = pane.handle_event(kind, now);
         if let Some(state) = pane.state() {
             self.team.set_state(&agent, state);
         }
         match consequence {
-            Some(Consequence::Asks(tool)) if self.focus == Focus::Away || agent != self.view => {
-                self.act(Act::Ring(format!("agent {agent} asks for {tool}")));
+            Some(Consequence::NeedsApproval(tool))
+                if self.focus == Focus::Away || agent != self.view =>
+            {
+                self.push(Action::Ring(format!("agent {agent} asks for {tool}")));
             }
             Some(Consequence::Finished) if self.focus == Focus::Away => {
-                self.act(Act::Ring(format!("agent {agent} is idle")));
+                self.push(Action::Ring(format!("agent {agent} is idle")));
             }
-            Some(Consequence::Lost) => self.lose(&agent.top()),
-            Some(Consequence::Asks(_) | Consequence::Finished) | None => {}
+            Some(Consequence::Lost) => self.stop_tree(&agent.top()),
+            Some(Consequence::NeedsApproval(_) | Consequence::Finished) | None => {}
         }
     }
 
     /// This process no longer runs a tree of agents.
-    fn lose(&mut self, top: &AgentId) {
+    fn stop_tree(&mut self, top: &AgentId) {
         for (agent, pane) in self.panes.iter_mut().filter(|(agent, _)| agent.top() == *top) {
-            pane.cease();
+            pane.stop();
             self.team.set_state(agent, State::Idle);
         }
     }
 
     /// Replaces the list of living agents and drops the panes of dead ones.
-    fn meet(&mut self, mut team: Team) {
-        team.meet(&self.view);
+    fn set_team(&mut self, mut team: Team) {
+        team.ensure(&self.view);
         for (agent, pane) in &self.panes {
             if let Some(state) = pane.state() {
                 team.set_state(agent, state);
@@ -332,7 +336,7 @@ impl App {
     }
 
     /// Reports when the user starts or finishes a draft.
-    pub(crate) fn tell_drafting(&mut self) {
+    pub(crate) fn report_drafting(&mut self) {
         let agent = self.view.clone();
         let pane = self.pane_in_view();
         if pane.draft.is_empty()
@@ -346,7 +350,7 @@ impl App {
         if is_drafting != pane.is_drafting {
             pane.is_drafting = is_drafting;
             let draft = if is_drafting { Drafting::Begun } else { Drafting::Ended };
-            self.wish(Effect::Drafting { agent, draft });
+            self.emit(Effect::Drafting { agent, draft });
         }
     }
 }

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_the_sixteen_and_the_cursor_is_put_behind_what_is_not_ascii() {
+    fn colours_are_ansi_and_the_cursor_is_positioned_after_non_ascii() {
         let cell = |text: &str, style: Style| {
             let mut cell = Cell::default();
             cell.set_symbol(text).set_style(style);

@@ -51,22 +51,22 @@ impl Word {
             .rfind(char::is_whitespace)
             .map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
         let word = &text[from..];
-        let made = |kind, from, typed: &str| Some(Word { kind, from, typed: typed.to_owned() });
+        let word_of = |kind, from, typed: &str| Some(Word { kind, from, typed: typed.to_owned() });
         if let Some(typed) = word.strip_prefix('@') {
-            return made(Kind::Listed(Listing::Files), from + 1, typed);
+            return word_of(Kind::Listed(Listing::Files), from + 1, typed);
         }
         let line = text.trim_start().strip_prefix('/')?;
         let mut earlier = line[..line.len() - word.len().min(line.len())].split_whitespace();
         if from == text.len() - text.trim_start().len() {
-            return made(Kind::Command, from + 1, &word[1..]);
+            return word_of(Kind::Command, from + 1, &word[1..]);
         }
         let kind = argument(earlier.next()?, earlier.next(), earlier.next())?;
-        made(kind, from, word)
+        word_of(kind, from, word)
     }
 
     /// The same, if matches are shown while it is typed. Models come from a server and `/export`
     /// wants a new file, so both wait for Tab.
-    pub(crate) fn shown_unasked(text: &str) -> Option<Word> {
+    pub(crate) fn previewed(text: &str) -> Option<Word> {
         /// No name is longer; a longer word was pasted.
         const LONGEST: usize = 1_024;
         let word = Word::at_end_of(text).filter(|word| word.typed.len() <= LONGEST);
@@ -78,7 +78,7 @@ impl Word {
     }
 
     /// Whether it is the same word after more typing or deleting.
-    pub(crate) fn goes_on(&self, other: &Word) -> bool {
+    pub(crate) fn is_same_word(&self, other: &Word) -> bool {
         (self.kind, self.from) == (other.kind, other.from)
     }
 }
@@ -124,14 +124,14 @@ struct Scorer<'a> {
     atom: Atom,
     /// Set for many names: then a good score has to do, since finding the best would delay every
     /// key.
-    quickly: Option<&'a str>,
+    greedy: Option<&'a str>,
     buffer: Vec<char>,
 }
 
 impl Scorer<'_> {
     fn new(typed: &str, names: usize) -> Scorer<'_> {
         /// Up to so many names take a few milliseconds.
-        const SLOWLY: usize = 10_000;
+        const EXACT: usize = 10_000;
         let mut config = Config::DEFAULT.match_paths();
         config.ignore_case = !typed.contains(|c: char| c.is_ascii_uppercase());
         Scorer {
@@ -143,14 +143,14 @@ impl Scorer<'_> {
                 AtomKind::Fuzzy,
                 false,
             ),
-            quickly: (names > SLOWLY && typed.is_ascii()).then_some(typed),
+            greedy: (names > EXACT && typed.is_ascii()).then_some(typed),
             buffer: Vec::new(),
         }
     }
 
     fn score(&mut self, name: &str) -> Option<u16> {
         let name = Utf32Str::new(name, &mut self.buffer);
-        match self.quickly {
+        match self.greedy {
             Some(typed) => {
                 let typed = Utf32Str::Ascii(typed.as_bytes());
                 self.matcher.fuzzy_match_greedy(name, typed)
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_stand_at_the_cursor_follows_from_what_is_before_it() {
+    fn the_text_before_the_cursor_determines_the_completion() {
         check("/he", Some((Kind::Command, 1, "he")));
         check("/agent 0", Some((Kind::Agent, 7, "0")));
         check("/mail send ", Some((Kind::Agent, 11, "")));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_by_some_of_their_letters() {
+    fn files_match_by_some_of_their_letters() {
         let files = ["src/main.rs", "src/mail/box.rs", "README.md"].map(str::to_owned);
         assert_eq!(matching("mbx", &files), ["src/mail/box.rs"]);
         assert_eq!(matching("readme", &files), ["README.md"]);
@@ -307,13 +307,13 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_shortest_is_first() {
+    fn among_equals_the_shortest_is_first() {
         assert_eq!(matching("mode", &command_names()), ["mode", "model"]);
         assert_eq!(matching("agent", &command_names()), ["agent", "agents"]);
     }
 
     #[test]
-    fn in_a_large_tree_the_same_files_are_found() {
+    fn a_large_tree_gives_the_same_matches() {
         let mut files: Vec<String> =
             (0..20_000).map(|number| format!("lib/b{number}.rs")).collect();
         files.push("src/mail/box.rs".to_owned());
@@ -327,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_known_here_or_listed_for_the_tree_is_shown_unasked() {
-        let is_shown = |text| Word::shown_unasked(text).is_some();
+    fn previews_only_show_local_lists_and_files() {
+        let is_shown = |text| Word::previewed(text).is_some();
         let shown = ["/", "/mo", "/mode ", "/agent ", "/rewind x", "see @", "@src/ma"];
         let pasted = format!("@{}", "x".repeat(2_000));
         let not_shown =

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_lines_taken_away_and_lines_added() {
+    fn a_diff_has_removed_and_added_lines() {
         let lines = [" one", "-two", "+\t2\u{1b}", " three"].map(|line| line.to_owned().into());
         let hunks = vec![Hunk { old: 1, new: 1, lines: lines.into() }];
         let diff = FileDiff { path: "f".to_owned(), added: 1, removed: 1, hunks, omitted: 0 };

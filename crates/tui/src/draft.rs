@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_goes_by_graphemes_words_and_lines() {
+    fn the_cursor_moves_by_graphemes_words_and_lines() {
         use Motion::{Left, LineEnd, LineStart, Right, SpaceLeft, WordLeft, WordRight};
         check("ae\u{301}", &[Left], "a|e\u{301}");
         check("one two", &[WordLeft], "one |two");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_in_one_go_comes_back_in_one() {
+    fn consecutive_cuts_are_yanked_together() {
         let mut draft = typed("one two three");
         draft.kill(Motion::WordLeft);
         draft.kill(Motion::WordLeft);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_of_a_line_a_cut_takes_the_break() {
+    fn a_cut_at_the_end_of_a_line_removes_the_line_break() {
         let mut draft = typed("a\nb");
         draft.go(Motion::Left);
         draft.go(Motion::LineStart);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_paste_is_one_thing_and_sent_whole() {
+    fn a_long_paste_is_one_unit_and_is_sent_completely() {
         let long = "line\n".repeat(12);
         let mut draft = typed("see: ");
         draft.paste(&long);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn no_draft_grows_without_end() {
+    fn the_size_of_a_draft_is_limited() {
         let mut draft = Draft::default();
         for _ in 0..4 {
             draft.paste(&"x".repeat(LIMIT / 2));

@@ -9,7 +9,7 @@ use ratatui_core::text::{Line, Span};
 
 use crate::app::{App, Popup};
 use crate::draft::DraftRows;
-use crate::look::{DIM, PERSON, WARNING, restrict};
+use crate::look::{DIM, USER, WARNING, restrict};
 use crate::news::Status;
 use crate::safe::safe_line;
 use crate::separator::Separator;
@@ -67,8 +67,8 @@ impl App {
     /// The status of the agent in view, which may have its own model.
     fn status_in_view(&self) -> Status {
         let mut status = self.status.clone();
-        let told = self.panes.get(&self.view).and_then(|pane| pane.model.clone());
-        if let Some((model, context_tokens)) = told {
+        let model = self.panes.get(&self.view).and_then(|pane| pane.model.clone());
+        if let Some((model, context_tokens)) = model {
             (status.model, status.context_tokens) = (model, context_tokens);
         }
         status
@@ -197,7 +197,7 @@ impl App {
         // The cursor is always visible.
         let from = (cursor.0 + 1).saturating_sub(height.max(1));
         let row = |(number, text): (usize, String)| {
-            let prompt = if number == 0 { Span::styled(PROMPT, PERSON) } else { Span::raw("  ") };
+            let prompt = if number == 0 { Span::styled(PROMPT, USER) } else { Span::raw("  ") };
             Line::from(vec![prompt, Span::raw(text)])
         };
         let rows = rows.into_iter().enumerate().skip(from).take(height).map(row).collect();

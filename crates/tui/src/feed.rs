@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pieces_of_one_answer_are_joined_and_order_is_kept() {
+    async fn deltas_of_one_answer_are_joined_and_order_is_kept() {
         let (feed, mut arrivals) = feed();
         for news in [text(0, "a"), text(0, "b"), text(1, "c"), text(0, "d")] {
             feed.give(news);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_agents_say_to_a_terminal_that_is_held_is_let_go_and_that_is_told() {
+    async fn output_for_a_blocked_terminal_is_dropped_with_a_notice() {
         let (feed, mut arrivals) = feed();
         let piece = "x".repeat(100_000);
         feed.give(News::Edited(None));

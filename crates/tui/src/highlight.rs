@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_has_colours_and_loses_no_character() {
+    fn highlighting_keeps_every_character() {
         let code = "// why\nfn main() { let x = \"é\"; }\n";
         let lines = highlight("rust", code);
         let text: Vec<String> =
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_grows_looks_as_if_it_had_come_at_once() {
+    fn growing_code_is_highlighted_like_complete_code() {
         let code = "/* a\nb */\nfn main() {\n    \"x\ny\";\n}";
         let whole = highlight("rust", code);
         highlight("python", "x");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_plain() {
+    fn code_that_is_too_long_is_plain() {
         let code = "let x = 1;\n".repeat(LIMIT / 10);
         assert!(highlight("rust", &code).iter().all(|line| line.len() == 1));
     }

@@ -71,7 +71,7 @@ impl History {
     }
 
     /// Stops stepping through the history: the user has edited the draft.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.at = None;
     }
 
@@ -98,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_there_once_as_the_newest() {
+    fn a_duplicate_is_kept_once_as_the_latest() {
         assert_eq!(history(&["a", "b", "a", " ", "a"]).texts, ["b", "a"]);
     }
 
     /// Regression: at most 10,000 were kept, and loading compared each entry with all others.
     #[test]
-    fn as_many_texts_are_kept_as_the_setting_says() {
+    fn the_setting_limits_the_entries() {
         let mut history = History::default();
         history.load((0..50_000).map(|number| number.to_string()).collect(), 30_000);
         assert_eq!((history.texts.len(), &*history.texts[0]), (30_000, "20000"));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_and_forth_ends_at_what_was_typed() {
+    fn stepping_back_and_forth_ends_at_the_draft() {
         let mut history = history(&["a", "b"]);
         assert_eq!(history.earlier("draft").as_deref(), Some("b"));
         assert_eq!(history.earlier("b").as_deref(), Some("a"));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn searching_finds_the_newest_first_in_any_case() {
+    fn searching_ignores_case_and_finds_the_latest_first() {
         let history = history(&["Fix the test", "other", "fix it"]);
         assert_eq!(history.find("FIX", 0), Some("fix it"));
         assert_eq!(history.find("FIX", 1), Some("Fix the test"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ikigai_protocol::Command;
 
-use crate::app::{Act, App, Focus, Popup, Search};
+use crate::app::{Action, App, Focus, Popup, Search};
 use crate::draft::{Draft, Motion, Moved, Pasted};
 use crate::news::Effect;
 use crate::pane::Pane;
@@ -16,7 +16,7 @@ use crate::question::Stage;
 use crate::team::Step;
 use crate::team_list::TeamView;
 use crate::typed::Typed;
-pub(crate) use question::{Seen, Typing};
+pub(crate) use question::{QuestionInView, Typing};
 
 const NONE: KeyModifiers = KeyModifiers::NONE;
 const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
@@ -27,7 +27,7 @@ impl App {
     pub(crate) fn press(&mut self, typed: Typed, now: Duration) {
         match typed {
             Typed::Key(key) => {
-                self.typing = Some(Typing::go_on(self.typing, now));
+                self.typing = Some(Typing::extend(self.typing, now));
                 self.press_key(key);
             }
             Typed::Paste(text) => self.paste(&text),
@@ -38,7 +38,7 @@ impl App {
         }
         self.note_question(now);
         self.preview();
-        self.tell_drafting();
+        self.report_drafting();
     }
 
     fn press_key(&mut self, key: KeyEvent) {
@@ -70,7 +70,7 @@ impl App {
                 self.interrupt();
             }
             (KeyCode::Char('c'), CONTROL) => self.press_control_c(was_leaving),
-            (KeyCode::Char('d'), CONTROL) if is_empty => self.act(Act::Leave),
+            (KeyCode::Char('d'), CONTROL) if is_empty => self.push(Action::Leave),
             (KeyCode::Char('t'), CONTROL) => {
                 self.popup = Popup::Team(TeamView { chosen: self.view.clone() });
             }
@@ -82,10 +82,10 @@ impl App {
             (KeyCode::Char('g'), CONTROL) => {
                 let text = self.pane_in_view().draft.whole();
                 self.editing = Some(self.view.clone());
-                self.wish(Effect::Edit(text));
+                self.emit(Effect::Edit(text));
             }
-            (KeyCode::Char('l'), CONTROL) => self.act(Act::Redraw),
-            (KeyCode::Char('z'), CONTROL) => self.act(Act::Suspend),
+            (KeyCode::Char('l'), CONTROL) => self.push(Action::Redraw),
+            (KeyCode::Char('z'), CONTROL) => self.push(Action::Suspend),
             (KeyCode::PageUp, _) => {
                 let page = self.page();
                 self.scroll(-page);
@@ -122,14 +122,14 @@ impl App {
             (KeyCode::Down, NONE) => return self.go_down(),
             _ => edit(&mut self.pane_in_view().draft, key),
         }
-        self.history.let_go();
+        self.history.reset();
     }
 
     fn interrupt(&mut self) {
         let pane = self.pane_in_view();
         // A message that was just sent may start a turn before its event arrives.
         if pane.is_busy() || !pane.queued.is_empty() {
-            self.order(Command::Interrupt);
+            self.send(Command::Interrupt);
         }
     }
 
@@ -138,11 +138,11 @@ impl App {
         let pane = self.pane_in_view();
         if is_draft_seen && !pane.draft.is_empty() {
             pane.draft.clear();
-            self.history.let_go();
+            self.history.reset();
         } else if pane.is_busy() {
-            self.order(Command::Interrupt);
+            self.send(Command::Interrupt);
         } else if was_leaving {
-            self.act(Act::Leave);
+            self.push(Action::Leave);
         } else {
             self.leaving = true;
         }
@@ -178,7 +178,7 @@ impl App {
                 if self.input().paste(text) == Pasted::TooLong {
                     self.refuse("The pasted text is too long. Put it into a file and name that");
                 }
-                self.history.let_go();
+                self.history.reset();
             }
         }
     }

@@ -206,9 +206,9 @@ impl Page {
         self.gap = Gap::Line;
     }
 
-    fn with_table(&mut self, act: impl FnOnce(&mut Table, &mut Inline)) {
+    fn with_table(&mut self, change: impl FnOnce(&mut Table, &mut Inline)) {
         if let Some(table) = &mut self.table {
-            act(table, &mut self.inline);
+            change(table, &mut self.inline);
         }
     }
 
@@ -257,7 +257,7 @@ impl Page {
         self.rows.extend(wrap(spans, self.width, &margin, breaks));
         for nest in &mut self.nests {
             if let Nest::Item(margin) = nest {
-                margin.begun();
+                margin.finish_first_row();
             }
         }
     }
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn paragraphs_and_headings_are_apart() {
+    fn paragraphs_and_headings_are_separated() {
         check(
             "# One\ntext and\nmore of it here\n\nnext",
             &["One", "", "text and more of it here", "", "next"],
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_marked_in_every_row() {
+    fn every_row_of_a_quote_is_marked() {
         check(
             "> one two three four five\n>\n> next",
             &["▌ one two three four", "▌ five", "▌ ", "▌ next"],
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_shows_where_it_leads() {
+    fn a_link_shows_its_target() {
         check("[docs](http://a.b)", &["docs (http://a.b)"]);
         check("<http://a.b>", &["http://a.b"]);
         check("![a cat](c.png)", &["a cat (c.png)"]);
@@ -353,7 +353,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_gives_rows_that_fit(text in "[ -~\\n|*_`#>\\-é日]{0,300}", width in 1usize..60) {
+        fn rows_of_any_text_fit(text in "[ -~\\n|*_`#>\\-é日]{0,300}", width in 1usize..60) {
             for row in render_markdown(&text, width) {
                 // A margin can be wider than a very narrow screen; drawing cuts it off.
                 prop_assert!(row.width() <= width.max(30), "{row:?}");

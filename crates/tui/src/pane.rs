@@ -6,7 +6,7 @@ use std::time::Duration;
 use ikigai_conversation::{Body, CallSummary, Message};
 use ikigai_protocol::{ApprovalRequest, EventKind, StopReason, TurnEnd};
 
-use crate::activity::{Activity, Work};
+use crate::activity::{Activity, Phase};
 use crate::draft::Draft;
 use crate::question::Question;
 use crate::team::State;
@@ -52,7 +52,7 @@ pub(crate) struct Pane {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Consequence {
     /// Approval is needed for a call of this tool.
-    Asks(String),
+    NeedsApproval(String),
     Finished,
     /// This process no longer runs any agent of its tree.
     Lost,
@@ -94,41 +94,41 @@ impl Pane {
     }
 
     /// Handles an event of the agent.
-    pub(crate) fn happen(&mut self, kind: EventKind, now: Duration) -> Option<Consequence> {
+    pub(crate) fn handle_event(&mut self, kind: EventKind, now: Duration) -> Option<Consequence> {
         self.is_live = true;
         match kind {
             EventKind::TurnStarted(_) => {
-                self.activity.begin(now);
+                self.activity.start(now);
                 self.can_continue = false;
                 self.holds_mail = false;
             }
             EventKind::Message(message) => self.record(&message, now),
             EventKind::TextDelta(delta) => {
                 self.transcript.stream(&delta);
-                self.activity.turn_to(Work::Answering, now);
+                self.activity.set_phase(Phase::Answering, now);
             }
             EventKind::Retry { attempt, reason, delay } => {
-                self.transcript.void();
-                self.activity.turn_to(Work::Retry { attempt, reason, at: now + delay }, now);
+                self.transcript.discard_stream();
+                self.activity.set_phase(Phase::Retry { attempt, reason, at: now + delay }, now);
             }
-            EventKind::ApprovalRequested(asking) => return Some(self.ask(asking, now)),
+            EventKind::ApprovalRequested(request) => return Some(self.ask(request, now)),
             EventKind::DatabaseUnavailable(reason) if self.is_busy() => {
-                self.activity.turn_to(Work::Store(reason), now);
+                self.activity.set_phase(Phase::Database(reason), now);
             }
             // A command outside a turn waits, and no event says when it is done.
             EventKind::DatabaseUnavailable(reason) => {
-                self.transcript.tell(Tone::Warning, &format!("{reason}; waiting"));
+                self.transcript.note(Tone::Warning, &format!("{reason}; waiting"));
             }
-            EventKind::MailHeld => self.transcript.tell(Tone::Warning, MAIL_HELD),
-            EventKind::InputRejected(text) => self.give_back(&text),
-            EventKind::TurnEnded(done) => return Some(self.end(&done)),
+            EventKind::MailHeld => self.transcript.note(Tone::Warning, MAIL_HELD),
+            EventKind::InputRejected(text) => self.restore_input(&text),
+            EventKind::TurnEnded(turn) => return Some(self.end(&turn)),
             EventKind::AgentLost(reason) => {
-                self.cease();
+                self.stop();
                 // Enter asks for another agent, which does not get the messages meant for this one.
                 self.can_continue = true;
                 self.is_lost = true;
                 self.queued.clear();
-                self.transcript.tell(Tone::Fault, &reason);
+                self.transcript.note(Tone::Fault, &reason);
                 return Some(Consequence::Lost);
             }
         }
@@ -136,9 +136,9 @@ impl Pane {
     }
 
     /// This process no longer runs the agent.
-    pub(crate) fn cease(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.activity = Activity::Idle;
-        self.transcript.settle_live();
+        self.transcript.end_stream();
         self.questions.clear();
         self.is_live = false;
     }
@@ -170,13 +170,13 @@ impl Pane {
             Body::ToolCall(call) => {
                 let line = CallSummary::of(call).line();
                 self.last_action = Some(line.clone());
-                self.activity.turn_to(Work::Tool(line), now);
+                self.activity.set_phase(Phase::Tool(line), now);
             }
-            Body::ToolResult(_) => self.activity.turn_to(Work::Waiting, now),
+            Body::ToolResult(_) => self.activity.set_phase(Phase::Waiting, now),
             Body::Approval(approval) => {
                 self.questions
-                    .retain(|question| question.asking.call.tool_call_id != approval.tool_call_id);
-                self.activity.turn_to(self.work_after_answer(), now);
+                    .retain(|question| question.request.call.tool_call_id != approval.tool_call_id);
+                self.activity.set_phase(self.phase_after_answer(), now);
             }
             Body::Assistant(_) | Body::System | Body::Notification(_) | Body::Summary(_) => {}
             Body::Fork(_) | Body::Usage(_) | Body::Mark(_) | Body::Rewind(_) | Body::Clear => {}
@@ -187,8 +187,8 @@ impl Pane {
         self.transcript.record(message);
     }
 
-    fn work_after_answer(&self) -> Work {
-        self.last_action.clone().map_or(Work::Waiting, Work::Tool)
+    fn phase_after_answer(&self) -> Phase {
+        self.last_action.clone().map_or(Phase::Waiting, Phase::Tool)
     }
 
     fn note_tokens(&mut self, message: &Message) {
@@ -197,45 +197,45 @@ impl Pane {
         }
     }
 
-    fn ask(&mut self, asking: ApprovalRequest, now: Duration) -> Consequence {
-        let tool = asking.call.name.clone();
-        self.questions.push_back(Question::new(asking));
-        self.activity.turn_to(Work::Asking, now);
-        Consequence::Asks(tool)
+    fn ask(&mut self, request: ApprovalRequest, now: Duration) -> Consequence {
+        let tool = request.call.name.clone();
+        self.questions.push_back(Question::new(request));
+        self.activity.set_phase(Phase::Asking, now);
+        Consequence::NeedsApproval(tool)
     }
 
     /// Puts a rejected message back into the draft.
-    fn give_back(&mut self, text: &str) {
+    fn restore_input(&mut self, text: &str) {
         self.queued.retain(|queued| queued != text);
         let shown: String = text.chars().take(64).collect();
-        let told = format!("too many messages wait, so this one was not taken: {shown}");
-        self.transcript.tell(Tone::Warning, &told);
+        let warning = format!("too many messages wait, so this one was not taken: {shown}");
+        self.transcript.note(Tone::Warning, &warning);
         if self.draft.is_empty() {
             self.draft.paste(text);
         }
     }
 
-    fn end(&mut self, done: &TurnEnd) -> Consequence {
+    fn end(&mut self, turn: &TurnEnd) -> Consequence {
         self.activity = Activity::Idle;
-        self.transcript.settle_live();
-        self.can_continue = done.can_continue;
-        self.holds_mail = matches!(done.stop, StopReason::Interrupted | StopReason::Error);
+        self.transcript.end_stream();
+        self.can_continue = turn.can_continue;
+        self.holds_mail = matches!(turn.stop, StopReason::Interrupted | StopReason::Error);
         self.questions.clear();
-        if let Some((tone, text)) = ending(done) {
-            self.transcript.tell(tone, &text);
+        if let Some((tone, text)) = end_note(turn) {
+            self.transcript.note(tone, &text);
         }
-        if done.can_continue {
-            self.transcript.tell(Tone::Dim, "Enter tries to go on");
+        if turn.can_continue {
+            self.transcript.note(Tone::Dim, "Enter tries to go on");
         }
         Consequence::Finished
     }
 }
 
 /// A note on how a turn ended, if one is needed.
-fn ending(done: &TurnEnd) -> Option<(Tone, String)> {
-    let error = done.error.as_deref();
-    Some(match done.stop {
-        StopReason::Stop if done.text.trim().is_empty() => {
+fn end_note(turn: &TurnEnd) -> Option<(Tone, String)> {
+    let error = turn.error.as_deref();
+    Some(match turn.stop {
+        StopReason::Stop if turn.text.trim().is_empty() => {
             (Tone::Warning, "the model had nothing to say".to_owned())
         }
         StopReason::Stop => return None,

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_broken_between_words_and_items_of_lists_hang() {
+    fn prose_wraps_between_words_and_list_items_hang() {
         check("one two three four", "one two\nthree four");
         check("one two 日本語 x\n\nfive\n", "one two\n日本語 x\n\nfive\n");
         check("- one two three\n", "- one two\n  three\n");
@@ -95,20 +95,20 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_list_does_not_hang_deeper_than_there_is_room() {
+    fn a_deep_list_hangs_only_as_far_as_there_is_room() {
         let deep = format!("{}- one two three four", " ".repeat(20));
         check(&deep, &format!("{}- one\ntwo three\nfour", " ".repeat(20)));
     }
 
     #[test]
-    fn a_sign_takes_room_and_hides_no_code() {
+    fn a_sign_takes_room_and_does_not_hide_code() {
         assert_eq!(wrap_prose("● ", "one two four five six", 12), "● one two\nfour five\nsix");
         let code = "```\none two three four\n```\n";
         assert_eq!(wrap_prose("● ", &format!("{code}five"), 12), format!("● {code}five"));
     }
 
     #[test]
-    fn code_tables_and_long_words_are_left_to_the_terminal() {
+    fn code_tables_and_long_words_are_not_wrapped() {
         for kept in [
             "```sh\none two three four\n```\n",
             "~~~\none two three four\n```\none two three four\n",

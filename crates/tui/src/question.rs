@@ -22,7 +22,7 @@ const WARNING: &str =
 /// A call that waits for approval.
 #[derive(Debug)]
 pub(crate) struct Question {
-    pub(crate) asking: ApprovalRequest,
+    pub(crate) request: ApprovalRequest,
     pub(crate) stage: Stage,
     /// The first visible row.
     scrolled: usize,
@@ -54,17 +54,22 @@ pub(crate) enum Stage {
 }
 
 impl Question {
-    pub(crate) fn new(asking: ApprovalRequest) -> Question {
-        Question { asking, stage: Stage::Choice, scrolled: 0, is_warned: false, layout: None }
+    pub(crate) fn new(request: ApprovalRequest) -> Question {
+        Question { request, stage: Stage::Choice, scrolled: 0, is_warned: false, layout: None }
     }
 
     pub(crate) fn answer(&self, decision: Decision, reason: Option<String>) -> ApprovalAnswer {
-        ApprovalAnswer { call: self.asking.call.tool_call_id.clone(), decision, reason }
+        ApprovalAnswer { call: self.request.call.tool_call_id.clone(), decision, reason }
     }
 
     /// Whether an approval counts: everything has been seen, or the user was warned and approves
     /// again.
-    pub(crate) fn takes_yes(&mut self, agent: &AgentId, width: usize, height: usize) -> bool {
+    pub(crate) fn confirms_approval(
+        &mut self,
+        agent: &AgentId,
+        width: usize,
+        height: usize,
+    ) -> bool {
         self.note_seen(agent, width, height);
         let layout = self.layout(agent, width);
         layout.seen >= layout.preview || std::mem::replace(&mut self.is_warned, true)
@@ -78,8 +83,8 @@ impl Question {
 
     /// The rows to scroll by for a page of `height` rows: the last row becomes the first one.
     pub(crate) fn page(&self, width: usize, height: usize) -> usize {
-        let told_of_more = 1;
-        height.saturating_sub(self.foot(width).len() + told_of_more + 1).max(1)
+        let row_for_more = 1;
+        height.saturating_sub(self.foot(width).len() + row_for_more + 1).max(1)
     }
 
     /// The question in at most `height` rows, which always include the choices.
@@ -138,7 +143,7 @@ impl Question {
     }
 
     fn lay_out(&self, agent: &AgentId, width: usize) -> Layout {
-        let ApprovalRequest { call, preview, why, rule, cause } = &self.asking;
+        let ApprovalRequest { call, preview, why, rule, cause } = &self.request;
         let line = |text: String, style| {
             wrap(&[Span::styled(safe_line(&text), style)], width, &Margin::default(), Breaks::Words)
         };
@@ -202,7 +207,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub(crate) fn asking(name: &str, preview: Preview) -> ApprovalRequest {
+    pub(crate) fn approval_request(name: &str, preview: Preview) -> ApprovalRequest {
         let id = ToolCallId::new("c");
         let call = NewMessage::tool_call(id, name, "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
@@ -222,8 +227,8 @@ pub(crate) mod tests {
     }
 
     #[track_caller]
-    fn check(asking: ApprovalRequest, height: usize, expected: &[&str]) {
-        let mut question = Question::new(asking);
+    fn check(request: ApprovalRequest, height: usize, expected: &[&str]) {
+        let mut question = Question::new(request);
         let rows = question.rows(&AgentId::top_level(0), 90, height);
         assert_eq!(rows.iter().map(Line::to_string).collect::<Vec<_>>(), expected);
     }
@@ -231,7 +236,7 @@ pub(crate) mod tests {
     #[test]
     fn a_command_is_shown_whole() {
         check(
-            asking("bash", command("rm -r a\n\u{1b}[2Jb")),
+            approval_request("bash", command("rm -r a\n\u{1b}[2Jb")),
             20,
             &[
                 "? agent 0/ asks for bash: needs a yes",
@@ -244,22 +249,22 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said_to_be_there() {
+    fn more_rows_are_announced() {
         check(
-            asking("bash", command("a\nb\nc\nd")),
+            approval_request("bash", command("a\nb\nc\nd")),
             4,
             &["? agent 0/ asks for bash: needs a yes", "    a", "  … 4 more rows: PgDn", CHOICES],
         );
     }
 
     fn shown(preview: Preview) -> Vec<String> {
-        let mut question = Question::new(asking("some_tool", preview));
+        let mut question = Question::new(approval_request("some_tool", preview));
         let rows = question.rows(&AgentId::top_level(0), 90, usize::MAX);
         rows.iter().skip(1).take(rows.len() - 3).map(Line::to_string).collect()
     }
 
     #[test]
-    fn a_change_is_shown_under_its_path_or_with_what_the_diff_does_not_say() {
+    fn a_change_is_shown_with_its_path_or_its_remark() {
         let expected = ["    f", "    @@ -7,2 +7,2 @@", "     0", "    -1", "    +2"];
         assert_eq!(shown(change(None, &[" 0", "-1", "+2"])), expected);
         let expected =

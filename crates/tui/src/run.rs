@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{Act, App, Farewell, Setup};
+use crate::app::{Action, App, Farewell, Setup};
 use crate::feed::Arrivals;
 use crate::highlight::load_ahead;
 use crate::keyboard::Keyboard;
@@ -94,15 +94,15 @@ struct Signals {
 
 /// Whether the screen stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Goes {
-    On,
-    Away,
+enum Flow {
+    Continue,
+    Quit,
 }
 
 impl Runner {
     async fn run(&mut self) -> io::Result<()> {
         loop {
-            if self.carry_out().await? == Goes::Away {
+            if self.perform().await? == Flow::Quit {
                 return Ok(());
             }
             let due = self.due();
@@ -134,8 +134,8 @@ impl Runner {
     fn due(&self) -> Option<Instant> {
         let Some(drawn) = self.drawn else { return Some(self.opened) };
         let changed = self.is_changed.then_some(drawn + FRAME);
-        let turned = self.app.turns().map(|turn| drawn + turn);
-        [changed, turned].into_iter().flatten().min()
+        let animated = self.app.animation().map(|interval| drawn + interval);
+        [changed, animated].into_iter().flatten().min()
     }
 
     fn draw(&mut self) -> io::Result<()> {
@@ -146,58 +146,58 @@ impl Runner {
     }
 
     /// Performs the pending actions.
-    async fn carry_out(&mut self) -> io::Result<Goes> {
-        for act in self.app.take_acts() {
-            match act {
-                Act::Effect(effect @ Effect::Edit(_)) => {
-                    if self.edit(effect).await? == Goes::Away {
-                        return Ok(Goes::Away);
+    async fn perform(&mut self) -> io::Result<Flow> {
+        for action in self.app.take_actions() {
+            match action {
+                Action::Effect(effect @ Effect::Edit(_)) => {
+                    if self.edit(effect).await? == Flow::Quit {
+                        return Ok(Flow::Quit);
                     }
                 }
-                Act::Effect(effect) => {
-                    if self.pass_on(effect).await == Goes::Away {
-                        return Ok(Goes::Away);
+                Action::Effect(effect) => {
+                    if self.emit(effect).await == Flow::Quit {
+                        return Ok(Flow::Quit);
                     }
                 }
-                Act::Ring(text) => self.screen.ring(&text)?,
-                Act::Copy(text) => self.screen.copy(&text)?,
-                Act::Redraw => self.screen.forget()?,
-                Act::Suspend => self.suspend().await?,
-                Act::Leave => return Ok(Goes::Away),
+                Action::Ring(text) => self.screen.ring(&text)?,
+                Action::Copy(text) => self.screen.copy(&text)?,
+                Action::Redraw => self.screen.forget()?,
+                Action::Suspend => self.suspend().await?,
+                Action::Leave => return Ok(Flow::Quit),
             }
             self.is_changed = true;
         }
-        Ok(Goes::On)
+        Ok(Flow::Continue)
     }
 
-    async fn pass_on(&self, effect: Effect) -> Goes {
+    async fn emit(&self, effect: Effect) -> Flow {
         tokio::select! {
-            () = self.ending.cancelled() => Goes::Away,
-            passed = self.effects.send(effect) => if passed.is_ok() { Goes::On } else { Goes::Away },
+            () = self.ending.cancelled() => Flow::Quit,
+            sent = self.effects.send(effect) => if sent.is_ok() { Flow::Continue } else { Flow::Quit },
         }
     }
 
     /// Lends the terminal to the editor until it exits.
-    async fn edit(&mut self, effect: Effect) -> io::Result<Goes> {
+    async fn edit(&mut self, effect: Effect) -> io::Result<Flow> {
         self.screen.lend();
         self.keyboard.pause();
         let modes = tcgetattr(io::stdin()).ok();
-        let goes = self.wait_for_editor(effect).await?;
+        let flow = self.wait_for_editor(effect).await?;
         // A killed editor leaves its own modes behind.
         set_modes(modes.as_ref());
-        if goes == Goes::On {
+        if flow == Flow::Continue {
             self.reclaim()?;
         }
-        Ok(goes)
+        Ok(flow)
     }
 
-    async fn wait_for_editor(&mut self, effect: Effect) -> io::Result<Goes> {
-        if self.pass_on(effect).await == Goes::Away {
-            return Ok(Goes::Away);
+    async fn wait_for_editor(&mut self, effect: Effect) -> io::Result<Flow> {
+        if self.emit(effect).await == Flow::Quit {
+            return Ok(Flow::Quit);
         }
         loop {
             let news = tokio::select! {
-                () = self.ending.cancelled() => return Ok(Goes::Away),
+                () = self.ending.cancelled() => return Ok(Flow::Quit),
                 news = self.arrivals.next() => news,
                 // The editor stops its whole process group, which includes us: the shell waits for
                 // all of it.
@@ -212,7 +212,7 @@ impl Runner {
             let now = self.opened.elapsed();
             news.into_iter().for_each(|news| self.app.take(news, now));
             if has_ended {
-                return Ok(Goes::On);
+                return Ok(Flow::Continue);
             }
         }
     }

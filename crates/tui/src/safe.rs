@@ -91,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_is_only_seen() {
+    fn control_characters_become_visible() {
         check("a\u{1b}[2Jb\u{7}", "a�[2Jb�");
         check("c1: \u{9b}31m, \u{85}", "c1: �31m, �");
         check("over\rwritten\r\nnext", "over�written\nnext");
     }
 
     #[test]
-    fn nothing_hides_or_turns_around() {
+    fn text_cannot_be_hidden_or_reordered() {
         check("a\u{200b}b\u{feff}c\u{ad}d", "abcd");
         check("x\u{202e}y\u{2066}z", "x�y�z");
         check("שלום", "שלום");
@@ -106,24 +106,24 @@ mod tests {
     }
 
     #[test]
-    fn emoji_have_the_width_that_all_terminals_agree_on() {
+    fn emoji_have_a_width_that_all_terminals_agree_on() {
         check("👩\u{200d}👧 ❤\u{fe0f}", "👩👧 ❤");
     }
 
     #[test]
-    fn tabs_lead_to_the_next_stop() {
+    fn tabs_expand_to_the_next_stop() {
         check("a\tb\n\tc", "a   b\n    c");
     }
 
     #[test]
-    fn a_letter_holds_only_so_many_marks() {
+    fn combining_marks_per_letter_are_limited() {
         check(&format!("a{}b", "\u{301}".repeat(1_000)), "�b");
         check("e\u{301}", "e\u{301}");
     }
 
     proptest! {
         #[test]
-        fn whatever_comes_in_has_no_control_character(text in any::<String>()) {
+        fn no_text_keeps_a_control_character(text in any::<String>()) {
             let made = safe(&text);
             prop_assert!(!made.chars().any(|c| c.is_control() && c != '\n'), "{:?}", made);
             let again = safe(&made).into_owned();

@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn the_separator_says_who_stands_around() {
+    fn the_separator_shows_the_relatives() {
         check("0/", "── ↑- ←- [0/] →1/ ↓0/10/ ──");
         check("0/1/", "── ↑0/ ←0/0/ [0/1/] →0/10/ ↓- ──");
         check("1/", "── ↑- ←0/ [1/] →- ↓- ──");
     }
 
     #[test]
-    fn mail_and_questions_stand_in_the_separator() {
+    fn the_separator_shows_mail_and_questions() {
         let team = team(&["0/", "0/1/"]);
         let (view, child) = (AgentId::top_level(0), AgentId::parse("0/1/").unwrap());
         let separator = Separator {

@@ -93,7 +93,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_matters_least_gives_way_first() {
+    fn the_least_important_part_is_left_out_first() {
         check(
             Mode::Work,
             90,
@@ -105,7 +105,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn full_is_red() {
+    fn full_mode_is_red() {
         let line = status(Mode::Full).render(None, "", 80);
         assert!(line.spans.iter().any(|span| span.content == "full" && span.style == DANGER));
     }

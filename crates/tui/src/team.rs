@@ -84,7 +84,7 @@ impl Team {
     }
 
     /// Adds an agent if it is missing: its first event may come before the list that has it.
-    pub(crate) fn meet(&mut self, agent: &AgentId) {
+    pub(crate) fn ensure(&mut self, agent: &AgentId) {
         if self.member(agent).is_none() {
             let at = self.members.partition_point(|member| member.id < *agent);
             let member = Member {
@@ -170,7 +170,7 @@ pub(crate) mod tests {
 
     pub(crate) fn team(ids: &[&str]) -> Team {
         let mut team = Team::default();
-        ids.iter().for_each(|id| team.meet(&AgentId::parse(id).unwrap()));
+        ids.iter().for_each(|id| team.ensure(&AgentId::parse(id).unwrap()));
         team
     }
 
@@ -185,7 +185,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn those_that_ask_come_first() {
+    fn agents_that_wait_for_approval_come_first() {
         let mut team = team(&["0/", "0/0/", "0/1/"]);
         team.members[2].state = State::Asking;
         let ranked: Vec<String> =

@@ -17,7 +17,7 @@ use ratatui_core::backend::TestBackend;
 use ratatui_core::layout::Size;
 use ratatui_core::terminal::Terminal;
 
-use crate::app::{Act, App, Setup};
+use crate::app::{Action, App, Setup};
 use crate::look::Colours;
 use crate::news::{Effect, News};
 use crate::status::tests::status;
@@ -39,7 +39,7 @@ impl Stage {
     fn with(width: u16, height: u16, mode: Mode, colours: Colours) -> Stage {
         let setup = Setup { view: agent("0/"), status: status(mode), colours };
         let mut app = App::new(setup, Size::new(width, height));
-        assert_eq!(app.take_acts(), [Act::Effect(Effect::Recall(agent("0/")))]);
+        assert_eq!(app.take_actions(), [Action::Effect(Effect::Recall(agent("0/")))]);
         let terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         Stage { app, terminal, now: Duration::from_secs(10), last_id: 0 }
     }
@@ -110,14 +110,14 @@ impl Stage {
         self.key(KeyCode::Enter);
     }
 
-    fn happens(&mut self, id: &str, kind: EventKind) {
+    fn emits(&mut self, id: &str, kind: EventKind) {
         let event = Event { agent: agent(id), kind };
         self.app.take(News::Event(event), self.now);
     }
 
     fn logs(&mut self, id: &str, message: NewMessage) {
         let message = self.message(id, message);
-        self.happens(id, EventKind::Message(message));
+        self.emits(id, EventKind::Message(message));
     }
 
     fn message(&mut self, id: &str, message: NewMessage) -> Message {
@@ -126,11 +126,11 @@ impl Stage {
     }
 
     fn starts(&mut self, id: &str) {
-        self.happens(id, EventKind::TurnStarted(StartReason::UserMessage));
+        self.emits(id, EventKind::TurnStarted(StartReason::UserMessage));
     }
 
     fn streams(&mut self, id: &str, text: &str) {
-        self.happens(id, EventKind::TextDelta(text.to_owned()));
+        self.emits(id, EventKind::TextDelta(text.to_owned()));
     }
 
     fn answers(&mut self, id: &str, text: &str) {
@@ -145,7 +145,7 @@ impl Stage {
             error: None,
             can_continue: false,
         };
-        self.happens(id, EventKind::TurnEnded(done));
+        self.emits(id, EventKind::TurnEnded(done));
     }
 
     /// A call and its result.
@@ -160,12 +160,12 @@ impl Stage {
     }
 
     /// Takes the pending actions, without those about drafts and the history.
-    fn acts(&mut self) -> Vec<Act> {
-        let mut acts = self.app.take_acts();
-        acts.retain(|act| {
-            !matches!(act, Act::Effect(Effect::Drafting { .. } | Effect::Remember(_)))
+    fn actions(&mut self) -> Vec<Action> {
+        let mut actions = self.app.take_actions();
+        actions.retain(|action| {
+            !matches!(action, Action::Effect(Effect::Drafting { .. } | Effect::Remember(_)))
         });
-        acts
+        actions
     }
 }
 
@@ -173,10 +173,10 @@ fn agent(id: &str) -> AgentId {
     AgentId::parse(id).unwrap()
 }
 
-fn order(id: &str, command: Command) -> Act {
-    Act::Effect(Effect::Request(Request { agent: agent(id), command }))
+fn request(id: &str, command: Command) -> Action {
+    Action::Effect(Effect::Request(Request { agent: agent(id), command }))
 }
 
-fn say(id: &str, text: &str) -> Act {
-    order(id, Command::Say { text: text.to_owned() })
+fn say(id: &str, text: &str) -> Action {
+    request(id, Command::Say { text: text.to_owned() })
 }

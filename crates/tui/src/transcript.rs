@@ -15,9 +15,9 @@ use ikigai_conversation::{
 
 use crate::safe::safe_line;
 pub(crate) use block::Tone;
-use block::{Block, What};
+use block::{Block, Content};
 use parts::{Part, Parts};
-use scroll::Place;
+use scroll::Position;
 pub(crate) use scroll::Window;
 
 /// The limit of the scrollback: more than the user reads. The log has the rest.
@@ -41,7 +41,7 @@ pub(crate) struct Transcript {
     last_answer: Option<String>,
     /// The labels of marks, the latest last.
     marks: Vec<String>,
-    place: Place,
+    position: Position,
 }
 
 /// An answer that is streaming.
@@ -61,11 +61,11 @@ impl Transcript {
         let id = Some(message.id);
         let content = message.content.as_str();
         match &message.body {
-            Body::User => self.push(id, What::Said(content.to_owned())),
+            Body::User => self.push(id, Content::Said(content.to_owned())),
             Body::Assistant(_) => self.record_answer(message.id, content),
             Body::ToolCall(call) => self.record_call(message.id, call),
             Body::ToolResult(result) => self.record_result(id, result, content),
-            Body::Notification(_) => self.push(id, What::note(Tone::Dim, content)),
+            Body::Notification(_) => self.push(id, Content::note(Tone::Dim, content)),
             Body::Summary(_) => self.rule(id, "what was said before is summed up from here on"),
             Body::Fork(fork) => self.rule(id, &format!("forked by {}", fork.parent)),
             Body::Mark(mark) => self.record_mark(id, mark.label.as_deref()),
@@ -77,13 +77,15 @@ impl Transcript {
             Body::Clear => self.rule(id, "a fresh context"),
             Body::Kill(kill) => {
                 let killed: Vec<String> = kill.killed.iter().map(ToString::to_string).collect();
-                self.push(id, What::note(Tone::Dim, &format!("killed: {}", killed.join(", "))));
+                self.push(id, Content::note(Tone::Dim, &format!("killed: {}", killed.join(", "))));
             }
-            Body::Approval(approval) => self.push(id, What::note(Tone::Dim, &answered(approval))),
+            Body::Approval(approval) => {
+                self.push(id, Content::note(Tone::Dim, &answered(approval)))
+            }
             Body::Command(command) => {
-                self.push(id, What::note(Tone::Dim, &format!("❯ {}", command.command)));
+                self.push(id, Content::note(Tone::Dim, &format!("❯ {}", command.command)));
             }
-            Body::Interrupted(_) => self.push(id, What::note(Tone::Fault, "interrupted")),
+            Body::Interrupted(_) => self.push(id, Content::note(Tone::Fault, "interrupted")),
             Body::System | Body::Usage(_) | Body::Trim(_) => {}
         }
     }
@@ -110,31 +112,31 @@ impl Transcript {
     }
 
     /// Discards the streaming answer.
-    pub(crate) fn void(&mut self) {
+    pub(crate) fn discard_stream(&mut self) {
         let Some(live) = self.live.take() else { return };
         self.forget_layouts();
         let keep = live.from.saturating_sub(self.first).min(self.blocks.len());
         for block in self.blocks.split_off(keep) {
-            match block.is_arriving() {
+            match block.is_streaming() {
                 true => self.bytes -= block.bytes,
                 false => self.blocks.push_back(block),
             }
         }
-        if matches!(self.place, Place::At { block, .. } if block >= self.end()) {
-            self.place = Place::End;
+        if matches!(self.position, Position::At { block, .. } if block >= self.end()) {
+            self.position = Position::End;
         }
     }
 
     /// Ends the turn. Streamed text that is not in the log is not part of the conversation.
-    pub(crate) fn settle_live(&mut self) {
+    pub(crate) fn end_stream(&mut self) {
         let Some(live) = self.live.take() else { return };
         let blocks = self.blocks.iter_mut().skip(live.from.saturating_sub(self.first));
-        blocks.filter(|block| block.is_arriving()).for_each(Block::dim);
+        blocks.filter(|block| block.is_streaming()).for_each(Block::dim);
     }
 
     /// Adds a note that is not in the log: the reply to a command, a warning.
-    pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
-        self.push(None, What::note(tone, text));
+    pub(crate) fn note(&mut self, tone: Tone, text: &str) {
+        self.push(None, Content::note(tone, text));
     }
 
     /// Inserts an earlier part of the log before the present blocks.
@@ -163,7 +165,7 @@ impl Transcript {
             live.from += shift;
             live.tail = live.tail.map(|tail| tail + shift);
         }
-        if let Place::At { block, .. } = &mut self.place {
+        if let Position::At { block, .. } = &mut self.position {
             *block += shift;
         }
         self.bound();
@@ -184,7 +186,7 @@ impl Transcript {
         match &self.live {
             Some(live) if live.text == content => self.keep_live(id),
             Some(_) | None => {
-                self.void();
+                self.discard_stream();
                 self.push_answer(id, content);
             }
         }
@@ -194,7 +196,7 @@ impl Transcript {
     fn keep_live(&mut self, id: MessageId) {
         let Some(live) = self.live.take() else { return };
         let blocks = self.blocks.iter_mut().skip(live.from.saturating_sub(self.first));
-        blocks.filter(|block| block.is_arriving()).for_each(|block| block.message = Some(id));
+        blocks.filter(|block| block.is_streaming()).for_each(|block| block.message = Some(id));
     }
 
     fn push_answer(&mut self, id: MessageId, content: &str) {
@@ -202,18 +204,18 @@ impl Transcript {
         let mut is_first = true;
         let finished = parts.push(content);
         for part in finished.into_iter().chain([parts.into_tail()]) {
-            self.push(Some(id), What::Answer { part, is_first });
+            self.push(Some(id), Content::Answer { part, is_first });
             is_first = false;
         }
     }
 
     fn record_call(&mut self, id: MessageId, call: &ToolCall) {
         self.live = None;
-        self.push(Some(id), What::Call(CallSummary::of(call).to_string()));
+        self.push(Some(id), Content::Call(CallSummary::of(call).to_string()));
     }
 
     fn record_result(&mut self, id: Option<MessageId>, result: &ToolResult, content: &str) {
-        self.push(id, What::result(result, content));
+        self.push(id, Content::result(result, content));
     }
 
     fn record_mark(&mut self, id: Option<MessageId>, label: Option<&str>) {
@@ -225,7 +227,7 @@ impl Transcript {
     }
 
     fn rule(&mut self, id: Option<MessageId>, text: &str) {
-        self.push(id, What::Rule(safe_line(text)));
+        self.push(id, Content::Rule(safe_line(text)));
     }
 
     /// Dims what a rewind hides from the model; the user can still read it.
@@ -243,14 +245,14 @@ impl Transcript {
         let number = self.end();
         let Some(live) = &mut self.live else { return };
         let is_first = live.tail.replace(number).is_none();
-        self.push(None, What::Answer { part, is_first });
+        self.push(None, Content::Answer { part, is_first });
     }
 
     fn change_tail(&mut self, change: impl FnOnce(&mut Part)) {
         let tail = self.live.as_ref().and_then(|live| live.tail);
         let Some(index) = tail.and_then(|tail| tail.checked_sub(self.first)) else { return };
         let Some(block) = self.blocks.get_mut(index) else { return };
-        if let What::Answer { part, .. } = &mut block.what {
+        if let Content::Answer { part, .. } = &mut block.content {
             let before = part.text.len();
             change(part);
             block.layout = None;
@@ -259,9 +261,9 @@ impl Transcript {
         }
     }
 
-    fn push(&mut self, message: Option<MessageId>, what: What) {
-        let is_after_its_like = self.blocks.back().is_some_and(|last| last.what.joins(&what));
-        let block = Block::new(message, what, is_after_its_like);
+    fn push(&mut self, message: Option<MessageId>, content: Content) {
+        let is_joined = self.blocks.back().is_some_and(|last| last.content.joins(&content));
+        let block = Block::new(message, content, is_joined);
         self.bytes += block.bytes;
         self.blocks.push_back(block);
         self.bound();
@@ -306,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_calls_changed_is_bounded_like_all_else() {
+    fn diffs_count_towards_the_scrollback_limit() {
         let mut transcript = Transcript::default();
         let call = NewMessage::tool_call(ToolCallId::new("c"), "x", "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = call.body else { unreachable!("it is one") };

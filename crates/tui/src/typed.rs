@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_arrows_is_the_wheel_and_one_arrow_is_a_key() {
+    fn a_burst_of_arrow_keys_is_the_wheel_and_a_single_one_is_a_key() {
         let up = || key(KeyCode::Up);
         assert_eq!(sort(vec![up(), up(), up()]), [Typed::Wheel(-3)]);
         let alone = sort(vec![up(), key(KeyCode::Down), key(KeyCode::Char('x'))]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_key_does_nothing() {
+    fn releasing_a_key_does_nothing() {
         let mut event = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
         event.kind = KeyEventKind::Release;
         assert_eq!(sort(vec![Event::Key(event)]), []);

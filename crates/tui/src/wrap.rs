@@ -35,7 +35,7 @@ impl Margin {
     }
 
     /// Marks the first row as written.
-    pub(crate) fn begun(&mut self) {
+    pub(crate) fn finish_first_row(&mut self) {
         self.first.clone_from(&self.rest);
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_break_between_words_and_words_only_when_they_must() {
+    fn rows_break_between_words_and_inside_only_if_needed() {
         check("one two three", 9, Breaks::Words, &["● one two", "  three"]);
         check("abcdefghij", 6, Breaks::Words, &["● abcd", "  efgh", "  ij"]);
         check("a b c", 3, Breaks::Words, &["● a", "  b", "  c"]);
@@ -200,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_never_stand_half_in_a_row() {
+    fn wide_characters_are_never_split() {
         check("日本語", 7, Breaks::Words, &["● 日本", "  語"]);
     }
 
     #[test]
-    fn a_text_that_is_cut_says_so() {
+    fn truncated_text_ends_with_an_ellipsis() {
         assert_eq!(
             [fit("abc", 3), fit("abcd", 3), fit("日本語", 4), fit("x", 0)],
             ["abc", "ab…", "日…", ""]
@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_fit_and_nothing_but_spaces_is_lost(text in any::<String>(), width in 4usize..50) {
+        fn rows_fit_and_only_spaces_are_lost(text in any::<String>(), width in 4usize..50) {
             let text = safe_line(&text);
             let rows = wrap(&[Span::raw(&*text)], width, &Margin::default(), Breaks::Words);
             prop_assert!(rows.iter().all(|row| row.width() <= width));

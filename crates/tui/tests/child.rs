@@ -31,7 +31,7 @@ async fn play() -> ikigai_tui::Farewell {
         terminate.recv().await;
         end.cancel();
     });
-    tokio::spawn(obey(feed, wanted));
+    tokio::spawn(respond(feed, wanted));
     let setup =
         Setup { view: AgentId::top_level(0), status: status(None), colours: Colours::Sixteen };
     let options = Options { mouse: Mouse::Terminal, bell: Bell::Plain };
@@ -51,7 +51,7 @@ fn status(label: Option<&str>) -> Status {
     }
 }
 
-async fn obey(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
+async fn respond(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
     let mut last_id = 0;
     while let Some(effect) = wanted.recv().await {
         match effect {

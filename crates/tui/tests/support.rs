@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 /// Longer than any step takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Terminal {
     child: Child,
@@ -89,9 +89,9 @@ impl Terminal {
     /// Waits until a text has been written so many times.
     #[track_caller]
     pub(crate) fn wait_for_times(&self, text: &str, times: usize) {
-        let begun = Instant::now();
+        let start = Instant::now();
         while self.text().matches(text).count() < times {
-            assert!(begun.elapsed() < PATIENCE, "no {text:?} in {:?}", self.text());
+            assert!(start.elapsed() < TIMEOUT, "no {text:?} in {:?}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -99,14 +99,14 @@ impl Terminal {
     /// Waits until the program is stopped.
     #[track_caller]
     pub(crate) fn wait_for_stop(&self) {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let found =
                 waitpid(Some(self.pid()), WaitOptions::UNTRACED | WaitOptions::NOHANG).unwrap();
             if found.is_some_and(|(_, status)| status.stopped()) {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "it does not stop");
+            assert!(start.elapsed() < TIMEOUT, "it does not stop");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -118,9 +118,9 @@ impl Terminal {
 
     #[track_caller]
     pub(crate) fn finish(mut self) -> String {
-        let begun = Instant::now();
+        let start = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
-            assert!(begun.elapsed() < PATIENCE, "it does not end: {:?}", self.text());
+            assert!(start.elapsed() < TIMEOUT, "it does not end: {:?}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(!self.is_raw(), "the terminal was not given back");

@@ -2,7 +2,7 @@
 
 use ikigai_protocol::{Command, CommandError, SlashCommand, is_slash_command};
 
-use super::{Act, App};
+use super::{Action, App};
 use crate::news::Effect;
 use crate::question::Stage;
 use crate::slash;
@@ -20,9 +20,9 @@ impl App {
         pane.draft.clear();
         pane.transcript.scroll_to_end();
         self.history.add(text);
-        self.wish(Effect::Remember(text.to_owned()));
+        self.emit(Effect::Remember(text.to_owned()));
         match is_slash_command(text) {
-            true => self.obey(text),
+            true => self.run_command(text),
             false => self.say(text),
         }
     }
@@ -35,7 +35,7 @@ impl App {
             question.stage = Stage::Choice;
         } else if pane.can_continue && !pane.is_busy() {
             pane.can_continue = false;
-            self.order(Command::Continue);
+            self.send(Command::Continue);
         }
     }
 
@@ -48,26 +48,26 @@ impl App {
         if pane.queued.len() < QUEUED && !pane.is_lost {
             pane.queued.push_back(text.to_owned());
         }
-        self.order(Command::Say { text: text.to_owned() });
+        self.send(Command::Say { text: text.to_owned() });
     }
 
-    fn obey(&mut self, line: &str) {
-        self.pane_in_view().transcript.tell(Tone::Dim, &format!("❯ {line}"));
+    fn run_command(&mut self, line: &str) {
+        self.pane_in_view().transcript.note(Tone::Dim, &format!("❯ {line}"));
         let command = match SlashCommand::parse(line) {
             Ok(command) => command,
             Err(error) => return self.refuse(&error.to_string()),
         };
         match command {
             SlashCommand::Help => {
-                self.tell(&slash::help());
+                self.note(&slash::help());
                 let window = self.window();
                 self.pane_in_view().transcript.scroll_to_last(window);
             }
-            SlashCommand::Exit => self.act(Act::Leave),
+            SlashCommand::Exit => self.push(Action::Leave),
             SlashCommand::Copy => self.copy(),
             SlashCommand::Session(Command::Agents) => {
                 let tree = self.team.tree(&self.view);
-                self.tell(&tree);
+                self.note(&tree);
             }
             SlashCommand::Session(Command::Open { target: Some(target) }) => {
                 match self.team.find(&target).map(|member| member.id.clone()) {
@@ -75,7 +75,7 @@ impl App {
                     None => self.refuse(&CommandError::AgentNotFound(target).to_string()),
                 }
             }
-            SlashCommand::Session(command) => self.order(command),
+            SlashCommand::Session(command) => self.send(command),
         }
     }
 
@@ -88,8 +88,8 @@ impl App {
                 self.refuse("The answer is too long for the clipboard of a terminal. /export FILE writes it to a file");
             }
             Some(answer) => {
-                self.act(Act::Copy(answer));
-                self.tell("Copied the last answer, if the terminal allows that");
+                self.push(Action::Copy(answer));
+                self.note("Copied the last answer, if the terminal allows that");
             }
         }
     }

@@ -10,11 +10,11 @@ impl App {
         let Some(word) = Word::at_end_of(self.pane_in_view().draft.before_cursor()) else { return };
         if let Kind::Listed(listing) = word.kind {
             // The list may have changed since it was loaded.
-            self.ask_for(listing);
+            self.request_list(listing);
         }
         let offers = self.offers(&word);
         match offers.len() {
-            1 => self.put(&Completion { word, offers, chosen: 0 }),
+            1 => self.insert(&Completion { word, offers, chosen: 0 }),
             _ => self.popup = Popup::Completion(Completion { word, offers, chosen: 0 }),
         }
     }
@@ -34,7 +34,7 @@ impl App {
     /// Shows matches for the word at the cursor, if it is not the same word as before.
     pub(crate) fn preview(&mut self) {
         let Popup::None = self.popup else { return };
-        let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
+        let word = Word::previewed(self.pane_in_view().draft.before_cursor());
         if word.as_ref() == self.preview.word() {
             return;
         }
@@ -42,9 +42,9 @@ impl App {
             && let Kind::Listed(listing) = word.kind
         {
             // Once per word, not for every letter.
-            let is_new = !self.preview.word().is_some_and(|before| word.goes_on(before));
+            let is_new = !self.preview.word().is_some_and(|before| word.is_same_word(before));
             if is_new || !self.listings.contains_key(&listing) {
-                self.ask_for(listing);
+                self.request_list(listing);
             }
         }
         self.preview = match word {
@@ -71,27 +71,27 @@ impl App {
 
     /// Hides the preview for the word at the cursor: it was not typed, or the user dismissed it.
     pub(crate) fn close_preview(&mut self) {
-        let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
+        let word = Word::previewed(self.pane_in_view().draft.before_cursor());
         self.preview = word.map_or(Preview::None, Preview::Closed);
     }
 
     /// Does the same after an input other than a key, if that has changed the word.
     pub(crate) fn close_preview_of_another_word(&mut self) {
-        let word = Word::shown_unasked(self.pane_in_view().draft.before_cursor());
+        let word = Word::previewed(self.pane_in_view().draft.before_cursor());
         if matches!(self.popup, Popup::None) && word.as_ref() != self.preview.word() {
             self.close_preview();
         }
     }
 
     /// Requests a list, unless a request is pending.
-    fn ask_for(&mut self, listing: Listing) {
-        if self.asked.insert(listing) {
-            self.wish(Effect::List(listing));
+    fn request_list(&mut self, listing: Listing) {
+        if self.requested.insert(listing) {
+            self.emit(Effect::List(listing));
         }
     }
 
     /// Updates the offers after a list has changed, and keeps the selection.
-    pub(crate) fn offer_anew(&mut self) {
+    pub(crate) fn refresh_offers(&mut self) {
         if let Preview::Shown { word, .. } | Preview::Missing(word) = &self.preview {
             self.preview = self.preview_of(word.clone());
         }
@@ -106,7 +106,7 @@ impl App {
     }
 
     /// Replaces the word with the selected offer.
-    pub(crate) fn put(&mut self, completion: &Completion) {
+    pub(crate) fn insert(&mut self, completion: &Completion) {
         self.popup = Popup::None;
         let Some(text) = completion.text() else { return };
         let text = format!("{text} ");

@@ -36,7 +36,7 @@ impl Draft {
                 laid.cursor = (laid.rows.len() - 1, column);
             }
             if grapheme == "\n" {
-                laid.begin_row(at + 1);
+                laid.start_row(at + 1);
                 column = 0;
                 continue;
             }
@@ -47,7 +47,7 @@ impl Draft {
             for piece in cell.graphemes(true) {
                 let taken = piece.width();
                 if column + taken > width && column > 0 {
-                    laid.begin_row(at);
+                    laid.start_row(at);
                     column = 0;
                     if at == self.cursor && laid.cursor.1 >= width {
                         laid.cursor = (laid.rows.len() - 1, 0);
@@ -59,7 +59,7 @@ impl Draft {
         }
         if self.cursor == self.text.len() {
             if column >= width {
-                laid.begin_row(self.text.len());
+                laid.start_row(self.text.len());
                 column = 0;
             }
             laid.cursor = (laid.rows.len() - 1, column);
@@ -110,7 +110,7 @@ impl Draft {
 }
 
 impl DraftRows {
-    fn begin_row(&mut self, start: usize) {
+    fn start_row(&mut self, start: usize) {
         self.rows.push(String::new());
         self.starts.push(start);
     }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_break_where_the_screen_ends() {
+    fn lines_wrap_at_the_edge_of_the_screen() {
         check("", 5, &[""], (0, 0));
         check("abcdefg", 5, &["abcde", "fg"], (1, 2));
         check("abcde", 5, &["abcde", ""], (1, 0));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paste_is_shown_by_its_size() {
+    fn a_placeholder_shows_the_size_of_a_paste() {
         let mut draft = Draft::default();
         draft.paste(&"x\n".repeat(11));
         draft.paste(&"y".repeat(5_000));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn up_and_down_keep_the_column_as_far_as_they_can() {
+    fn up_and_down_keep_the_column_if_possible() {
         let mut draft = Draft::default();
         draft.insert("abcdef\nx\nuvw");
         assert_eq!((draft.go_up(20), draft.before_cursor()), (Moved::Yes, "abcdef\nx"));

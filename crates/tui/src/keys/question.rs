@@ -29,7 +29,7 @@ pub(crate) struct Typing {
 }
 
 impl Typing {
-    pub(super) fn go_on(typing: Option<Typing>, now: Duration) -> Typing {
+    pub(super) fn extend(typing: Option<Typing>, now: Duration) -> Typing {
         match typing {
             Some(typing) if now.saturating_sub(typing.last) < PAUSE => {
                 Typing { last: now, ..typing }
@@ -41,7 +41,7 @@ impl Typing {
 
 /// The question in view: the oldest one of the agent.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct QuestionInView {
     agent: AgentId,
     call: ToolCallId,
     /// When it came into view, which may be long after it was asked.
@@ -52,11 +52,12 @@ impl App {
     /// Updates the question in view.
     pub(crate) fn note_question(&mut self, now: Duration) {
         let question = self.panes.get(&self.view).and_then(|pane| pane.questions.front());
-        let call = question.map(|question| &question.asking.call.tool_call_id);
-        let known = self.seen.as_ref().filter(|seen| seen.agent == self.view);
+        let call = question.map(|question| &question.request.call.tool_call_id);
+        let known = self.question_in_view.as_ref().filter(|seen| seen.agent == self.view);
         if known.map(|seen| &seen.call) != call {
             let agent = self.view.clone();
-            self.seen = call.map(|call| Seen { agent, call: call.clone(), since: now });
+            self.question_in_view =
+                call.map(|call| QuestionInView { agent, call: call.clone(), since: now });
         }
     }
 
@@ -78,14 +79,14 @@ impl App {
             (KeyCode::Esc, _) => self.set_stage(Stage::Aside),
             // Typing that started before the question came up is not meant for it.
             (KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace, NONE | SHIFT)
-                if self.is_under_way() =>
+                if self.is_mid_typing() =>
             {
                 if self.typing.is_some_and(|typing| !typing.is_answer) {
                     self.press_in_input(key);
                 }
             }
-            (KeyCode::Char('y' | 'Y'), NONE | SHIFT) => self.agree(Decision::Once),
-            (KeyCode::Char('a' | 'A'), NONE | SHIFT) => self.agree(Decision::Always),
+            (KeyCode::Char('y' | 'Y'), NONE | SHIFT) => self.approve(Decision::Once),
+            (KeyCode::Char('a' | 'A'), NONE | SHIFT) => self.approve(Decision::Always),
             (KeyCode::Char('n' | 'N'), NONE | SHIFT) => {
                 self.set_stage(Stage::Reason(Draft::default()));
             }
@@ -118,18 +119,18 @@ impl App {
     }
 
     /// Whether the user was already typing when the question came into view.
-    fn is_under_way(&self) -> bool {
-        match (&self.typing, &self.seen) {
+    fn is_mid_typing(&self) -> bool {
+        match (&self.typing, &self.question_in_view) {
             (Some(typing), Some(seen)) => typing.since <= seen.since,
             (None, _) | (_, None) => false,
         }
     }
 
-    fn agree(&mut self, decision: Decision) {
+    fn approve(&mut self, decision: Decision) {
         let (room, view) = (self.question_room(), self.view.clone());
         let width = usize::from(self.size.width);
         let question = self.pane_in_view().questions.front_mut();
-        if question.is_some_and(|question| question.takes_yes(&view, width, room)) {
+        if question.is_some_and(|question| question.confirms_approval(&view, width, room)) {
             self.answer(decision, None);
         }
     }
@@ -141,7 +142,7 @@ impl App {
             typing.is_answer = true;
         }
         let command = Command::Answer(question.answer(decision, reason));
-        self.wish(Effect::Request(Request { agent, command }));
+        self.emit(Effect::Request(Request { agent, command }));
     }
 
     pub(crate) fn is_question_shown(&self) -> bool {

@@ -19,7 +19,7 @@ pub(crate) struct Part {
     /// Self-contained Markdown.
     pub(crate) text: String,
     /// Whether it continues the block of the part before.
-    pub(crate) goes_on: bool,
+    pub(crate) is_continuation: bool,
 }
 
 /// The unfinished part and the parser state.
@@ -76,7 +76,7 @@ impl Parts {
                 return None;
             }
             self.code_lines += 1;
-            return (self.code_lines >= FENCE_LINES).then(|| self.cut_on(end));
+            return (self.code_lines >= FENCE_LINES).then(|| self.cut_block(end));
         }
         let is_blank = line.trim().is_empty();
         let is_at_margin = !line.starts_with([' ', '\t']);
@@ -92,15 +92,15 @@ impl Parts {
 
     fn cut(&mut self, at: usize) -> Part {
         let rest = self.tail.text.split_off(at);
-        std::mem::replace(&mut self.tail, Part { text: rest, goes_on: false })
+        std::mem::replace(&mut self.tail, Part { text: rest, is_continuation: false })
     }
 
     /// Splits inside a block: if that is code, the rest is code as well.
-    fn cut_on(&mut self, at: usize) -> Part {
+    fn cut_block(&mut self, at: usize) -> Part {
         let part = self.cut(at);
         let opening = self.fence.as_deref().unwrap_or_default();
         self.tail.text.insert_str(0, opening);
-        self.tail.goes_on = true;
+        self.tail.is_continuation = true;
         self.line = opening.len();
         self.code_lines = 0;
         part
@@ -112,7 +112,7 @@ impl Parts {
         let word = self.tail.text[..most].rfind(' ').map(|space| space + 1);
         let places = [Some(self.line), word];
         let at = places.into_iter().flatten().find(|place| (LIMIT / 2..=most).contains(place));
-        self.cut_on(at.unwrap_or(most))
+        self.cut_block(at.unwrap_or(most))
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_ends_where_a_block_must_have_ended() {
+    fn a_part_ends_where_a_block_has_ended() {
         check("a\nb\n\nc\n\nd", &["a\nb\n\n", "c\n\nd"]);
         check("- a\n\n  b\n\nc\n", &["- a\n\n  b\n\n", "c\n"]);
         check("\n\na\n", &["\n\n", "a\n"]);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn long_code_is_cut_and_its_fence_opened_again() {
+    fn long_code_is_split_and_its_fence_repeated() {
         let text = format!("```rust\n{}```\n\nend\n", "x\n".repeat(150));
         let first = format!("```rust\n{}", "x\n".repeat(FENCE_LINES));
         let second = format!("```rust\n{}```\n\n", "x\n".repeat(50));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_without_end_is_cut_behind_a_line_or_a_word_or_anywhere() {
+    fn long_text_is_split_after_a_line_or_a_word_or_anywhere() {
         let sizes = |text: &str| split(text).iter().map(String::len).collect::<Vec<_>>();
         assert_eq!(sizes(&"a line\n".repeat(2_000)), [8_190, 5_810]);
         assert_eq!(sizes(&"words ".repeat(2_000)), [8_190, 3_810]);
@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_pieces_give_the_same_parts_of_a_long_text(
+        fn deltas_of_any_size_give_the_same_parts_of_a_long_text(
             words in prop::collection::vec(0usize..7, 0..400),
             size in 500usize..5_000,
         ) {
@@ -221,7 +221,7 @@ mod tests {
         }
 
         #[test]
-        fn any_pieces_give_the_same_parts(text in "[ab`~ \\n-]{0,200}", cuts in prop::collection::vec(0usize..200, 0..8)) {
+        fn deltas_of_any_size_give_the_same_parts(text in "[ab`~ \\n-]{0,200}", cuts in prop::collection::vec(0usize..200, 0..8)) {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
             cuts.extend([0, text.len()]);
             cuts.sort_unstable();

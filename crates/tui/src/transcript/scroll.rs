@@ -2,12 +2,12 @@
 
 use ratatui_core::text::Line;
 
-use super::block::{Fold, What};
+use super::block::{Content, Fold};
 use super::{LAID_OUT, Transcript};
 
 /// The scroll position.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     /// Follows the end.
     #[default]
     End,
@@ -42,7 +42,7 @@ impl Transcript {
 
     /// Whether the end is visible.
     pub(crate) fn is_at_end(&self) -> bool {
-        self.place == Place::End
+        self.position == Position::End
     }
 
     pub(crate) fn scroll_up(&mut self, rows: usize, window: Window) {
@@ -85,7 +85,7 @@ impl Transcript {
     }
 
     pub(crate) fn scroll_to_end(&mut self) {
-        self.place = Place::End;
+        self.position = Position::End;
     }
 
     /// Unfolds all visible blocks, or folds them if none is folded.
@@ -98,8 +98,8 @@ impl Transcript {
             seen += self.layout(block, window.width).len().saturating_sub(skipped);
             skipped = 0;
             if matches!(
-                self.blocks[block - self.first].what,
-                What::Result { .. } | What::Change { .. }
+                self.blocks[block - self.first].content,
+                Content::Result { .. } | Content::Change { .. }
             ) {
                 folds.push(block);
             }
@@ -116,14 +116,14 @@ impl Transcript {
 
     /// The first visible row.
     fn top(&mut self, window: Window) -> (usize, usize) {
-        match self.place {
-            Place::At { block, row } if block >= self.first => {
+        match self.position {
+            Position::At { block, row } if block >= self.first => {
                 // The width may have changed.
                 let height = self.layout(block, window.width).len();
                 (block, row.min(height.saturating_sub(1)))
             }
-            Place::At { .. } => (self.first, 0),
-            Place::End => self.last_top(window),
+            Position::At { .. } => (self.first, 0),
+            Position::End => self.last_top(window),
         }
     }
 
@@ -144,7 +144,7 @@ impl Transcript {
     /// Scrolls to this row, or follows the end if that shows it.
     fn settle(&mut self, block: usize, row: usize, window: Window) {
         let is_at_end = (block, row) >= self.last_top(window);
-        self.place = if is_at_end { Place::End } else { Place::At { block, row } };
+        self.position = if is_at_end { Position::End } else { Position::At { block, row } };
     }
 
     fn layout(&mut self, number: usize, width: usize) -> &[Line<'static>] {
