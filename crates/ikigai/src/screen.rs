@@ -16,7 +16,7 @@ use ikigai_host::{
 };
 use ikigai_protocol::{AgentState, AgentSummary, Event, EventSink, Runner, render_tokens};
 use ikigai_tui::{
-    Arrivals, Effect, Farewell, Feed, Member, Mouse, News, Options, Place, Setup, State, feed,
+    Arrivals, Effect, ExitSummary, Feed, Member, Mouse, News, Options, Place, Setup, State, feed,
     wrap_prose,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -100,7 +100,7 @@ pub(crate) async fn talk(
 struct ScreenThread {
     effects: mpsc::Receiver<Effect>,
     ending: CancellationToken,
-    summary: oneshot::Receiver<io::Result<Farewell>>,
+    summary: oneshot::Receiver<io::Result<ExitSummary>>,
 }
 
 impl ScreenThread {
@@ -139,7 +139,7 @@ impl ScreenThread {
         self.ending.cancel();
         // It ends without a message only by a panic, which has printed one.
         let Ok(summary) = self.summary.await else { anyhow::bail!("the screen broke down") };
-        let Farewell { last_answer, has_spoken } = match summary {
+        let ExitSummary { last_answer, has_spoken } = match summary {
             Ok(summary) => summary,
             Err(error) => anyhow::bail!("the terminal cannot be used: {error}; try --plain"),
         };

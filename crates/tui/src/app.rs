@@ -102,7 +102,7 @@ pub(crate) enum Action {
 
 /// What to print on the normal screen after this one is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Farewell {
+pub struct ExitSummary {
     /// The last answer of the agent in view, as the model wrote it: not yet safe for a terminal.
     pub last_answer: Option<String>,
     /// Whether there is a conversation to continue.
@@ -179,11 +179,11 @@ impl App {
     }
 
     /// The summary for the normal screen.
-    pub fn farewell(&self) -> Farewell {
+    pub fn exit_summary(&self) -> ExitSummary {
         let pane = self.panes.get(&self.view);
         let answer = pane.and_then(|pane| pane.transcript.last_answer());
         let has_spoken = self.panes.values().any(|pane| pane.has_spoken);
-        Farewell { last_answer: answer.map(str::to_owned), has_spoken }
+        ExitSummary { last_answer: answer.map(str::to_owned), has_spoken }
     }
 
     pub(crate) fn push(&mut self, action: Action) {

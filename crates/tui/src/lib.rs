@@ -96,7 +96,7 @@ mod typed;
 #[cfg(test)]
 mod tests;
 
-pub use app::{App, Farewell, Setup};
+pub use app::{App, ExitSummary, Setup};
 pub use completion::Listing;
 pub use feed::{Arrivals, Feed, feed};
 pub use look::Colours;

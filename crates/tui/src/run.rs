@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{Action, App, Farewell, Setup};
+use crate::app::{Action, App, ExitSummary, Setup};
 use crate::feed::Arrivals;
 use crate::highlight::load_ahead;
 use crate::keyboard::Keyboard;
@@ -45,7 +45,7 @@ pub async fn run(
     arrivals: Arrivals,
     effects: mpsc::Sender<Effect>,
     ending: CancellationToken,
-) -> io::Result<Farewell> {
+) -> io::Result<ExitSummary> {
     let (width, height) = crossterm::terminal::size()?;
     let app = App::new(setup, Size::new(width, height));
     let signals = Signals {
@@ -69,7 +69,7 @@ pub async fn run(
         is_changed: true,
     };
     runner.run().await?;
-    Ok(runner.app.farewell())
+    Ok(runner.app.exit_summary())
 }
 
 struct Runner {

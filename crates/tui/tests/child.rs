@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 #[ignore = "it needs a terminal of its own"]
 fn plays_the_agents() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let farewell = runtime.block_on(play());
-    println!("\r\nfarewell: {farewell:?}");
+    let summary = runtime.block_on(play());
+    println!("\r\nsummary: {summary:?}");
     runtime.shutdown_background();
 }
 
-async fn play() -> ikigai_tui::Farewell {
+async fn play() -> ikigai_tui::ExitSummary {
     let (feed, arrivals) = feed();
     // Effects are handled at once.
     let (effects, wanted) = mpsc::channel(16);

@@ -35,7 +35,7 @@ fn a_message_is_answered_and_the_answer_is_in_the_summary() {
     check_restored(&shown);
     assert!(
         shown.contains(
-            r#"farewell: Farewell { last_answer: Some("You said: **hello**"), has_spoken: true }"#
+            r#"summary: ExitSummary { last_answer: Some("You said: **hello**"), has_spoken: true }"#
         ),
         "{shown:?}"
     );

@@ -433,7 +433,7 @@ fn copy_takes_the_last_answer() {
     stage.answers("0/", "**answer**");
     stage.enters("/copy");
     assert_eq!(stage.actions(), [Action::Copy("**answer**".to_owned())]);
-    assert_eq!(stage.app.farewell().last_answer.as_deref(), Some("**answer**"));
+    assert_eq!(stage.app.exit_summary().last_answer.as_deref(), Some("**answer**"));
 }
 
 #[test]
