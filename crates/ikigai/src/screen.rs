@@ -14,10 +14,9 @@ use ikigai_agents::Model;
 use ikigai_host::{
     AgentChoice, AgentSlot, Environment, HOW_TO_CONNECT, OpenSession, ServiceEnd, SessionOptions,
 };
-use ikigai_protocol::{AgentState, AgentSummary, Event, EventSink, Runner, render_tokens};
+use ikigai_protocol::{AgentSummary, Event, EventSink, render_tokens};
 use ikigai_tui::{
-    Arrivals, Effect, ExitSummary, Feed, Member, Mouse, News, Options, Place, Setup, State, feed,
-    wrap_prose,
+    Arrivals, Effect, ExitSummary, Feed, Member, Mouse, News, Options, Setup, feed, wrap_prose,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -247,18 +246,7 @@ fn move_to(feed: &Feed, slot: AgentSlot, session: &OpenSession) -> End {
 /// An agent as the screen lists it.
 fn member(agent: AgentSummary) -> Member {
     let AgentSummary { id, name, state, task, unread, tokens, runner } = agent;
-    let state = match state {
-        AgentState::Idle => State::Idle,
-        AgentState::Waiting => State::Waiting,
-        AgentState::Tool => State::Tool,
-        AgentState::Asking => State::Asking,
-    };
-    let place = match runner {
-        Runner::ThisProcess => Place::Here,
-        Runner::OtherProcess => Place::Elsewhere,
-        Runner::None => Place::Nowhere,
-    };
-    Member { id, name, state, task, unread, cost: render_tokens(tokens), place }
+    Member { id, name, state, task, unread, cost: render_tokens(tokens), runner }
 }
 
 /// Where the events of agents go.

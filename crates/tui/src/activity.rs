@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use ikigai_protocol::AgentState;
 use ratatui_core::text::{Line, Span};
 
 use crate::look::{CALL, DIM, WARNING};
 use crate::safe::safe_line;
-use crate::team::State;
 use crate::wrap::fit;
 
 /// The time between two frames of the spinner.
@@ -46,14 +46,14 @@ impl Activity {
     }
 
     /// The state as the agent list shows it.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> AgentState {
         match self {
-            Activity::Idle => State::Idle,
-            Activity::Busy { phase: Phase::Tool(_), .. } => State::Tool,
-            Activity::Busy { phase: Phase::Asking, .. } => State::Asking,
-            Activity::Busy { phase: Phase::Waiting | Phase::Answering, .. } => State::Waiting,
+            Activity::Idle => AgentState::Idle,
+            Activity::Busy { phase: Phase::Tool(_), .. } => AgentState::Tool,
+            Activity::Busy { phase: Phase::Asking, .. } => AgentState::Asking,
+            Activity::Busy { phase: Phase::Waiting | Phase::Answering, .. } => AgentState::Waiting,
             Activity::Busy { phase: Phase::Retry { .. } | Phase::Database(_), .. } => {
-                State::Waiting
+                AgentState::Waiting
             }
         }
     }

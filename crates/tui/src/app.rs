@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ikigai_conversation::AgentId;
-use ikigai_protocol::{Command, CommandError, Event, Request};
+use ikigai_protocol::{AgentState, Command, CommandError, Event, Request, Runner};
 use ratatui_core::layout::Size;
 
 use crate::activity::SPINNER_INTERVAL;
@@ -19,7 +19,7 @@ use crate::keys::{QuestionInView, Typing};
 use crate::look::Colours;
 use crate::news::{Drafting, Effect, News, Status};
 use crate::pane::{Consequence, Pane};
-use crate::team::{Place, State, Step, Team};
+use crate::team::{Step, Team};
 use crate::team_list::TeamView;
 use crate::transcript::Tone;
 
@@ -268,12 +268,12 @@ impl App {
 
     /// Shows an agent, if this process runs it.
     pub(crate) fn visit(&mut self, agent: &AgentId) {
-        match self.team.member(agent).map(|member| member.place) {
-            Some(Place::Here) => self.look_at(agent.clone()),
-            Some(Place::Elsewhere) => {
+        match self.team.member(agent).map(|member| member.runner) {
+            Some(Runner::ThisProcess) => self.look_at(agent.clone()),
+            Some(Runner::OtherProcess) => {
                 self.show_visit_error(&CommandError::RunElsewhere(agent.clone()))
             }
-            Some(Place::Nowhere) => self.show_visit_error(&CommandError::NotRunning(agent.clone())),
+            Some(Runner::None) => self.show_visit_error(&CommandError::NotRunning(agent.clone())),
             None => self.refuse(&CommandError::AgentNotFound(agent.to_string()).to_string()),
         }
     }
@@ -317,7 +317,7 @@ impl App {
     fn stop_tree(&mut self, top: &AgentId) {
         for (agent, pane) in self.panes.iter_mut().filter(|(agent, _)| agent.top() == *top) {
             pane.stop();
-            self.team.set_state(agent, State::Idle);
+            self.team.set_state(agent, AgentState::Idle);
         }
     }
 

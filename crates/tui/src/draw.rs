@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use ikigai_protocol::AgentState;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::text::{Line, Span};
@@ -234,11 +235,7 @@ impl App {
                 "Ctrl+End: to the end"
             }
             Popup::None
-                if self
-                    .team
-                    .members()
-                    .iter()
-                    .any(|member| member.state == crate::team::State::Asking) =>
+                if self.team.members().iter().any(|member| member.state == AgentState::Asking) =>
             {
                 "Ctrl+T: who asks"
             }

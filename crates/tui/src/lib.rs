@@ -103,6 +103,5 @@ pub use look::Colours;
 pub use news::{Drafting, Effect, News, Status};
 pub use prose::wrap_prose;
 pub use run::{Options, run};
-pub use team::{Member, Place, State};
+pub use team::Member;
 pub use terminal::{Bell, Mouse};
-pub use transcript::RECALLED;

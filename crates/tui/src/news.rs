@@ -16,7 +16,7 @@ pub enum News {
     Recalled {
         /// The agent.
         agent: AgentId,
-        /// All of it, or its latest [`RECALLED`](crate::RECALLED) messages.
+        /// All of it, or its latest [`RECALLED`](ikigai_protocol::RECALLED) messages.
         log: Vec<Message>,
     },
     /// The living agents of the session. Sent again after every change.

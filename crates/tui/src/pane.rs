@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ikigai_conversation::{Body, CallSummary, Message};
-use ikigai_protocol::{ApprovalRequest, EventKind, StopReason, TurnEnd};
+use ikigai_protocol::{AgentState, ApprovalRequest, EventKind, StopReason, TurnEnd};
 
 use crate::activity::{Activity, Phase};
 use crate::draft::Draft;
 use crate::question::Question;
-use crate::team::State;
 use crate::transcript::{Tone, Transcript};
 
 const MAIL_HELD: &str =
@@ -82,10 +81,10 @@ impl Pane {
 
     /// What the agent is doing, once it has emitted an event. Before that, the agent list knows
     /// better.
-    pub(crate) fn state(&self) -> Option<State> {
+    pub(crate) fn state(&self) -> Option<AgentState> {
         self.is_live.then(|| match self.questions.is_empty() {
             true => self.activity.state(),
-            false => State::Asking,
+            false => AgentState::Asking,
         })
     }
 

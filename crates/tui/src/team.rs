@@ -1,6 +1,7 @@
 //! The agents of the session and their tree.
 
 use ikigai_conversation::AgentId;
+use ikigai_protocol::{AgentState, Runner};
 
 /// An agent in the team list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub struct Member {
     /// Its name, if it has one.
     pub name: Option<String>,
     /// What it is doing.
-    pub state: State,
+    pub state: AgentState,
     /// The first line of its task.
     pub task: String,
     /// How much unread mail it has.
@@ -18,39 +19,7 @@ pub struct Member {
     /// Its cost with the currency, if known.
     pub cost: Option<String>,
     /// Which process runs it.
-    pub place: Place,
-}
-
-/// What an agent is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the contract has the words")]
-pub enum State {
-    Idle,
-    Waiting,
-    Tool,
-    Asking,
-}
-
-impl State {
-    fn word(self) -> &'static str {
-        match self {
-            State::Idle => "idle",
-            State::Waiting => "waiting",
-            State::Tool => "tool",
-            State::Asking => "asking",
-        }
-    }
-}
-
-/// Which process runs an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// This process.
-    Here,
-    /// Another process: the agent can be mailed, but not talked to.
-    Elsewhere,
-    /// No process.
-    Nowhere,
+    pub runner: Runner,
 }
 
 /// All living agents.
@@ -90,18 +59,18 @@ impl Team {
             let member = Member {
                 id: agent.clone(),
                 name: None,
-                state: State::Idle,
+                state: AgentState::Idle,
                 task: String::new(),
                 unread: 0,
                 cost: None,
-                place: Place::Here,
+                runner: Runner::ThisProcess,
             };
             self.members.insert(at, member);
         }
     }
 
     /// Sets the state of an agent from its events, which are ahead of the agent list.
-    pub(crate) fn set_state(&mut self, agent: &AgentId, state: State) {
+    pub(crate) fn set_state(&mut self, agent: &AgentId, state: AgentState) {
         if let Some(member) = self.members.iter_mut().find(|member| member.id == *agent) {
             member.state = state;
         }
@@ -142,7 +111,7 @@ impl Team {
     /// The agents that wait for approval first, then the others in tree order.
     pub(crate) fn ranked(&self) -> Vec<&Member> {
         let (mut asking, others): (Vec<&Member>, Vec<&Member>) =
-            self.members.iter().partition(|member| member.state == State::Asking);
+            self.members.iter().partition(|member| member.state == AgentState::Asking);
         asking.extend(others);
         asking
     }
@@ -154,13 +123,13 @@ impl Member {
         let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let mail = if self.unread > 0 { format!(" [mail:{}]", self.unread) } else { String::new() };
         let cost = self.cost.as_ref().map(|cost| format!(" {cost}")).unwrap_or_default();
-        let place = match self.place {
-            Place::Here => "",
-            Place::Elsewhere => " (another terminal)",
-            Place::Nowhere => " (no terminal)",
+        let runner = match self.runner {
+            Runner::ThisProcess => "",
+            Runner::OtherProcess => " (another terminal)",
+            Runner::None => " (no terminal)",
         };
         let task = if self.task.is_empty() { String::new() } else { format!(": {}", self.task) };
-        format!("{}{name} {}{mail}{cost}{place}{task}", self.id, self.state.word())
+        format!("{}{name} {}{mail}{cost}{runner}{task}", self.id, self.state.name())
     }
 }
 
@@ -187,7 +156,7 @@ pub(crate) mod tests {
     #[test]
     fn agents_that_wait_for_approval_come_first() {
         let mut team = team(&["0/", "0/0/", "0/1/"]);
-        team.members[2].state = State::Asking;
+        team.members[2].state = AgentState::Asking;
         let ranked: Vec<String> =
             team.ranked().iter().map(|member| member.id.to_string()).collect();
         assert_eq!(ranked, ["0/1/", "0/", "0/0/"]);

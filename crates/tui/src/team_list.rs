@@ -1,11 +1,12 @@
 //! The list that Ctrl+T shows: one line per agent, one of them selected.
 
 use ikigai_conversation::AgentId;
+use ikigai_protocol::AgentState;
 use ratatui_core::text::Line;
 
 use crate::look::{DIM, PLAIN, REVERSED, WARNING};
 use crate::safe::safe_line;
-use crate::team::{Member, State, Team};
+use crate::team::{Member, Team};
 use crate::wrap::fit;
 
 /// The list and its selection.
@@ -46,8 +47,8 @@ impl TeamView {
             let text = safe_line(&format!("{digit} {}{action}", member.line()));
             let style = match (number == chosen, member.state) {
                 (true, _) => REVERSED,
-                (false, State::Asking) => WARNING,
-                (false, State::Idle | State::Waiting | State::Tool) => PLAIN,
+                (false, AgentState::Asking) => WARNING,
+                (false, AgentState::Idle | AgentState::Waiting | AgentState::Tool) => PLAIN,
             };
             Line::styled(fit(&text, width), style)
         };

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use ikigai_conversation::{
     Approval, Body, CallSummary, Decision, Message, MessageId, ToolCall, ToolResult,
 };
+use ikigai_protocol::RECALLED;
 
 use crate::safe::safe_line;
 pub(crate) use block::Tone;
@@ -22,8 +23,6 @@ pub(crate) use scroll::Window;
 
 /// The limit of the scrollback: more than the user reads. The log has the rest.
 const LIMIT_BYTES: usize = 32 * 1024 * 1024;
-/// How many messages of a log are loaded: more than the user scrolls through, and quick to load.
-pub const RECALLED: u32 = 10_000;
 /// How many layouts are cached: several screens in both directions.
 const LAID_OUT: usize = 512;
 

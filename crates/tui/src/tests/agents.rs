@@ -2,15 +2,15 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use ikigai_conversation::NewMessage;
-use ikigai_protocol::{EventKind, StopReason, TurnEnd};
+use ikigai_protocol::{AgentState, EventKind, Runner, StopReason, TurnEnd};
 
 use super::{Stage, agent, say};
 use crate::app::Action;
 use crate::news::{Effect, News};
-use crate::team::{Member, Place, State};
+use crate::team::Member;
 use crate::typed::Typed;
 
-fn member(id: &str, state: State) -> Member {
+fn member(id: &str, state: AgentState) -> Member {
     let (name, cost) = (None, None);
     Member {
         id: agent(id),
@@ -19,14 +19,17 @@ fn member(id: &str, state: State) -> Member {
         task: "a task".to_owned(),
         unread: 0,
         cost,
-        place: Place::Here,
+        runner: Runner::ThisProcess,
     }
 }
 
 fn stage() -> Stage {
     let mut stage = Stage::new(80, 24);
-    let members =
-        vec![member("0/", State::Idle), member("0/0/", State::Tool), member("0/1/", State::Asking)];
+    let members = vec![
+        member("0/", AgentState::Idle),
+        member("0/0/", AgentState::Tool),
+        member("0/1/", AgentState::Asking),
+    ];
     stage.app.take(News::Team(members), stage.now);
     stage
 }
@@ -127,9 +130,9 @@ fn agents_are_listed_and_visited_by_command() {
 #[test]
 fn an_agent_of_another_terminal_cannot_be_viewed() {
     let mut stage = stage();
-    let mut other = member("1/", State::Idle);
-    other.place = Place::Elsewhere;
-    stage.app.take(News::Team(vec![member("0/", State::Idle), other]), stage.now);
+    let mut other = member("1/", AgentState::Idle);
+    other.runner = Runner::OtherProcess;
+    stage.app.take(News::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
     stage.press(KeyCode::Right, KeyModifiers::ALT);
     stage.has("Agent 1/ is run by another terminal. Write to it: /mail send 1/ TEXT");
     stage.has("[0/]");
@@ -138,9 +141,9 @@ fn an_agent_of_another_terminal_cannot_be_viewed() {
 #[test]
 fn an_agent_without_a_terminal_shows_how_to_open_one() {
     let mut stage = stage();
-    let mut other = member("1/", State::Idle);
-    other.place = Place::Nowhere;
-    stage.app.take(News::Team(vec![member("0/", State::Idle), other]), stage.now);
+    let mut other = member("1/", AgentState::Idle);
+    other.runner = Runner::None;
+    stage.app.take(News::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
     stage.control('t');
     stage.has("1/ idle (no terminal): a task");
     stage.key(KeyCode::Esc);
@@ -190,7 +193,7 @@ fn the_wheel_moves_the_selection_in_the_team_list() {
         stage.logs("0/", NewMessage::user(format!("line {number}")));
     }
     stage.app.take(
-        News::Team(["0/", "0/0/", "0/1/"].map(|id| member(id, State::Idle)).to_vec()),
+        News::Team(["0/", "0/0/", "0/1/"].map(|id| member(id, AgentState::Idle)).to_vec()),
         stage.now,
     );
     stage.control('t');
@@ -205,7 +208,7 @@ fn the_wheel_moves_the_selection_in_the_team_list() {
 #[test]
 fn unread_mail_is_counted_and_waits_for_the_draft() {
     let mut stage = Stage::new(80, 24);
-    let mut own = member("0/", State::Idle);
+    let mut own = member("0/", AgentState::Idle);
     own.unread = 2;
     stage.app.take(News::Team(vec![own]), stage.now);
     stage.has("── [mail:2] ──");
@@ -216,7 +219,7 @@ fn unread_mail_is_counted_and_waits_for_the_draft() {
 #[test]
 fn mail_that_does_not_wake_an_interrupted_agent_says_so() {
     let mut stage = Stage::new(80, 24);
-    let mut own = member("0/", State::Idle);
+    let mut own = member("0/", AgentState::Idle);
     own.unread = 1;
     stage.app.take(News::Team(vec![own]), stage.now);
     stage.starts("0/");

@@ -6,7 +6,7 @@ use ikigai_conversation::{
     Body, CallSummary, EffectKind, FileDiff, Hunk, MessageId, Mode, NewMessage, ResponseId,
     ResultState, ResultSummary, ToolCallId,
 };
-use ikigai_protocol::{EventKind, StopReason, TurnEnd};
+use ikigai_protocol::{EventKind, RECALLED, StopReason, TurnEnd};
 use ratatui_core::style::{Color, Modifier};
 
 use super::{Stage, agent};
@@ -132,7 +132,7 @@ fn a_log_that_is_loaded_in_part_names_the_full_log() {
     let said = |stage: &mut Stage, number| {
         stage.message("0/", NewMessage::user(format!("number {number}")))
     };
-    let mut log: Vec<_> = (0..crate::RECALLED).map(|number| said(&mut stage, number)).collect();
+    let mut log: Vec<_> = (0..RECALLED).map(|number| said(&mut stage, number)).collect();
     let rest = "what was said before this is in the log: ikigai log";
     for is_cut in [true, false] {
         stage.app.take(News::Missed, stage.now);
