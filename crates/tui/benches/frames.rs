@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_conversation::{AgentId, Message, MessageId, Mode, NewMessage, ResponseId, Time};
 use ikigai_protocol::{Event, EventKind};
-use ikigai_tui::{App, Colours, News, Setup, Status};
+use ikigai_tui::{App, Colours, Setup, Status, Update};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Rect, Size};
 
@@ -16,22 +16,22 @@ fn main() {
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     let log: Vec<Message> = (1..=20_000).map(|number| message(&view, number)).collect();
     measure("recall 100,000 lines", 1, || {
-        app.take(News::Recalled { agent: view.clone(), log: log.clone() }, Duration::ZERO);
+        app.update(Update::Log { agent: view.clone(), log: log.clone() }, Duration::ZERO);
     });
     measure("first frame", 1, || draw(&mut app, &mut buffer));
     measure("further frames", 200, || draw(&mut app, &mut buffer));
     let piece = |text: &str| {
-        News::Event(Event { agent: view.clone(), kind: EventKind::TextDelta(text.to_owned()) })
+        Update::Event(Event { agent: view.clone(), kind: EventKind::TextDelta(text.to_owned()) })
     };
-    app.take(piece("```rust\n"), Duration::ZERO);
+    app.update(piece("```rust\n"), Duration::ZERO);
     measure("frame after 16 deltas of code", 200, || {
-        (0..16).for_each(|_| app.take(piece("let x = "), Duration::ZERO));
-        app.take(piece("1;\n"), Duration::ZERO);
+        (0..16).for_each(|_| app.update(piece("let x = "), Duration::ZERO));
+        app.update(piece("1;\n"), Duration::ZERO);
         draw(&mut app, &mut buffer);
     });
-    app.take(piece("```\n\n"), Duration::ZERO);
+    app.update(piece("```\n\n"), Duration::ZERO);
     measure("frame after 16 deltas in one line", 500, || {
-        (0..16).for_each(|_| app.take(piece("a few words "), Duration::ZERO));
+        (0..16).for_each(|_| app.update(piece("a few words "), Duration::ZERO));
         draw(&mut app, &mut buffer);
     });
 }

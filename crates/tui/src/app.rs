@@ -1,4 +1,4 @@
-//! The state of the whole screen. Only news and keys change it; drawing changes nothing visible.
+//! The state of the whole screen. Only updates and keys change it; drawing changes nothing visible.
 //!
 //! It never reads the clock: every input carries `now`, the time since the screen was opened.
 
@@ -17,11 +17,11 @@ use crate::completion::{Completion, Listing, Preview};
 use crate::history::History;
 use crate::keys::{QuestionInView, Typing};
 use crate::look::Colours;
-use crate::news::{Drafting, Effect, News, Status};
 use crate::pane::{Consequence, Pane};
 use crate::team::{Step, Team};
 use crate::team_list::TeamView;
 use crate::transcript::Tone;
+use crate::update::{Drafting, Effect, Status, Update};
 
 /// The initial state of the screen.
 #[derive(Debug, Clone)]
@@ -137,15 +137,15 @@ impl App {
     }
 
     /// Updates the state.
-    pub fn take(&mut self, news: News, now: Duration) {
-        match news {
-            News::Event(event) => self.handle_event(event, now),
-            News::Recalled { agent, log } => self.pane(&agent).recall(&log),
-            News::Team(members) => self.set_team(Team::new(members)),
-            News::Status(status) => self.status = status,
-            News::Told { agent, text } => self.note_in(&agent, Tone::Plain, &text),
-            News::Refused { agent, text } => self.note_in(&agent, Tone::Error, &text),
-            News::Listed(listing, mut names) => {
+    pub fn update(&mut self, update: Update, now: Duration) {
+        match update {
+            Update::Event(event) => self.handle_event(event, now),
+            Update::Log { agent, log } => self.pane(&agent).recall(&log),
+            Update::Team(members) => self.set_team(Team::new(members)),
+            Update::Status(status) => self.status = status,
+            Update::Note { agent, text } => self.note_in(&agent, Tone::Plain, &text),
+            Update::Error { agent, text } => self.note_in(&agent, Tone::Error, &text),
+            Update::List(listing, mut names) => {
                 /// More files than completion needs; a larger tree is cut off.
                 const NAMES: usize = 200_000;
                 names.truncate(NAMES);
@@ -153,14 +153,14 @@ impl App {
                 self.listings.insert(listing, names);
                 self.refresh_offers();
             }
-            News::Edited(text) => self.end_editing(text),
-            News::Draft { agent, text } => self.pane(&agent).offered = Some(text),
-            News::History { texts, size } => self.history.load(texts, size),
-            News::Model { agent, model, context_tokens } => {
+            Update::Edited(text) => self.end_editing(text),
+            Update::Suggestion { agent, text } => self.pane(&agent).offered = Some(text),
+            Update::History { texts, size } => self.history.load(texts, size),
+            Update::Model { agent, model, context_tokens } => {
                 self.pane(&agent).model = Some((model, context_tokens));
             }
-            News::View(agent) => self.move_to(agent),
-            News::Missed => self.reload(),
+            Update::View(agent) => self.move_to(agent),
+            Update::Dropped => self.reload(),
         }
         self.note_question(now);
         self.report_drafting();
@@ -246,7 +246,7 @@ impl App {
         let pane = self.pane(&agent);
         if !pane.is_recalled {
             pane.is_recalled = true;
-            self.emit(Effect::Recall(agent));
+            self.emit(Effect::LoadLog(agent));
         }
     }
 
@@ -349,7 +349,7 @@ impl App {
         let is_drafting = !pane.draft.is_empty();
         if is_drafting != pane.is_drafting {
             pane.is_drafting = is_drafting;
-            let draft = if is_drafting { Drafting::Begun } else { Drafting::Ended };
+            let draft = if is_drafting { Drafting::Started } else { Drafting::Ended };
             self.emit(Effect::Drafting { agent, draft });
         }
     }

@@ -11,10 +11,10 @@ use ratatui_core::text::{Line, Span};
 use crate::app::{App, Popup};
 use crate::draft::DraftRows;
 use crate::look::{DIM, USER, WARNING, restrict};
-use crate::news::Status;
 use crate::safe::safe_line;
 use crate::separator::Separator;
 use crate::transcript::Window;
+use crate::update::Status;
 use crate::wrap::fit;
 
 /// The most visible offers, if the screen has three times as many rows.

@@ -10,12 +10,12 @@ use ikigai_protocol::Command;
 
 use crate::app::{Action, App, Focus, Popup, Search};
 use crate::draft::{Draft, Motion, Moved, Pasted};
-use crate::news::Effect;
 use crate::pane::Pane;
 use crate::question::Stage;
 use crate::team::Step;
 use crate::team_list::TeamView;
 use crate::typed::Typed;
+use crate::update::Effect;
 pub(crate) use question::{QuestionInView, Typing};
 
 const NONE: KeyModifiers = KeyModifiers::NONE;
@@ -82,7 +82,7 @@ impl App {
             (KeyCode::Char('g'), CONTROL) => {
                 let text = self.pane_in_view().draft.whole();
                 self.editing = Some(self.view.clone());
-                self.emit(Effect::Edit(text));
+                self.emit(Effect::OpenEditor(text));
             }
             (KeyCode::Char('l'), CONTROL) => self.push(Action::Redraw),
             (KeyCode::Char('z'), CONTROL) => self.push(Action::Suspend),

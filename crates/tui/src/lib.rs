@@ -1,13 +1,13 @@
 //! The screen: one agent in view, the others at work behind it.
 //!
-//! The crate takes [`News`] and emits [`Effect`]s. It knows no database, no model and no
+//! The crate takes [`Update`] and emits [`Effect`]s. It knows no database, no model and no
 //! configuration: the program around it feeds it the events of agents and carries out the effects.
 //!
 //! In reading order:
 //!
 //! | | is | lives in |
 //! | --- | --- | --- |
-//! | [`News`], [`Effect`] | everything that goes in and out | `news.rs`, `feed.rs` |
+//! | [`Update`], [`Effect`] | everything that goes in and out | `update.rs`, `feed.rs` |
 //! | [`run()`] | the event loop | `run.rs`, `keyboard.rs`, `typed.rs`, `terminal.rs`, `backend.rs` |
 //! | [`App`] | the state of the whole screen | `app.rs` |
 //! | keys | what each key does | `keys.rs` |
@@ -18,7 +18,7 @@
 //!
 //! # Invariants
 //!
-//! - State changes only through news and user input. Drawing changes nothing visible. Only `run.rs`
+//! - State changes only through updates and user input. Drawing changes nothing visible. Only `run.rs`
 //! reads the clock.
 //! - All text passes through `safe.rs` before it is drawn: no control character reaches the
 //! terminal.
@@ -31,7 +31,7 @@
 //! use std::time::Duration;
 //!
 //! use ikigai_conversation::{AgentId, Mode};
-//! use ikigai_tui::{App, Colours, News, Setup, Status};
+//! use ikigai_tui::{App, Colours, Setup, Status, Update};
 //! use ratatui_core::buffer::Buffer;
 //! use ratatui_core::layout::{Rect, Size};
 //!
@@ -48,7 +48,7 @@
 //! let view = AgentId::top_level(0);
 //! let setup = Setup { view: view.clone(), status, colours: Colours::None };
 //! let mut app = App::new(setup, Size::new(50, 5));
-//! app.take(News::Told { agent: view, text: "hello".to_owned() }, Duration::ZERO);
+//! app.update(Update::Note { agent: view, text: "hello".to_owned() }, Duration::ZERO);
 //!
 //! let mut buffer = Buffer::empty(Rect::new(0, 0, 50, 5));
 //! app.draw(&mut buffer, Duration::ZERO);
@@ -60,7 +60,7 @@
 #![forbid(unsafe_code)]
 
 mod feed;
-mod news;
+mod update;
 
 mod app;
 mod draw;
@@ -98,10 +98,10 @@ mod tests;
 
 pub use app::{App, ExitSummary, Setup};
 pub use completion::Listing;
-pub use feed::{Arrivals, Feed, feed};
+pub use feed::{Feed, Updates, feed};
 pub use look::Colours;
-pub use news::{Drafting, Effect, News, Status};
 pub use prose::wrap_prose;
 pub use run::{Options, run};
 pub use team::Member;
 pub use terminal::{Bell, Mouse};
+pub use update::{Drafting, Effect, Status, Update};

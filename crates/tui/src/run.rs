@@ -1,4 +1,4 @@
-//! The event loop: input and news change the state, which is drawn at most once per frame.
+//! The event loop: input and updates change the state, which is drawn at most once per frame.
 
 use std::io;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{Action, App, ExitSummary, Setup};
-use crate::feed::Arrivals;
+use crate::feed::Updates;
 use crate::highlight::load_ahead;
 use crate::keyboard::Keyboard;
-use crate::news::{Effect, News};
 use crate::terminal::{Bell, Mouse, Screen};
+use crate::update::{Effect, Update};
 
 /// The time between two frames. A higher rate would not be visible.
 const FRAME: Duration = Duration::from_millis(16);
@@ -35,14 +35,14 @@ pub struct Options {
 /// dropped. The terminal is restored when this returns.
 ///
 /// Sending an effect waits for the receiver, so the receiver must not wait for the screen. Feeding
-/// it news never waits.
+/// it updates never waits.
 ///
 /// # Errors
 /// If the terminal cannot be used or is gone.
 pub async fn run(
     setup: Setup,
     options: Options,
-    arrivals: Arrivals,
+    updates: Updates,
     effects: mpsc::Sender<Effect>,
     ending: CancellationToken,
 ) -> io::Result<ExitSummary> {
@@ -60,7 +60,7 @@ pub async fn run(
         app,
         screen,
         keyboard,
-        arrivals,
+        updates,
         effects,
         ending,
         signals,
@@ -76,7 +76,7 @@ struct Runner {
     app: App,
     screen: Screen,
     keyboard: Keyboard,
-    arrivals: Arrivals,
+    updates: Updates,
     effects: mpsc::Sender<Effect>,
     ending: CancellationToken,
     signals: Signals,
@@ -117,9 +117,9 @@ impl Runner {
                     typed?.into_iter().for_each(|typed| self.app.press(typed, now));
                     self.is_changed = true;
                 }
-                news = self.arrivals.next() => {
+                updates = self.updates.next() => {
                     let now = self.opened.elapsed();
-                    news.into_iter().for_each(|news| self.app.take(news, now));
+                    updates.into_iter().for_each(|update| self.app.update(update, now));
                     self.is_changed = true;
                 }
                 () = at(due) => {}
@@ -149,7 +149,7 @@ impl Runner {
     async fn perform(&mut self) -> io::Result<Flow> {
         for action in self.app.take_actions() {
             match action {
-                Action::Effect(effect @ Effect::Edit(_)) => {
+                Action::Effect(effect @ Effect::OpenEditor(_)) => {
                     if self.edit(effect).await? == Flow::Quit {
                         return Ok(Flow::Quit);
                     }
@@ -196,9 +196,9 @@ impl Runner {
             return Ok(Flow::Quit);
         }
         loop {
-            let news = tokio::select! {
+            let updates = tokio::select! {
                 () = self.ending.cancelled() => return Ok(Flow::Quit),
-                news = self.arrivals.next() => news,
+                updates = self.updates.next() => updates,
                 // The editor stops its whole process group, which includes us: the shell waits for
                 // all of it.
                 _ = self.signals.suspend.recv() => {
@@ -208,9 +208,9 @@ impl Runner {
                     continue;
                 }
             };
-            let has_ended = news.iter().any(|news| matches!(news, News::Edited(_)));
+            let has_ended = updates.iter().any(|update| matches!(update, Update::Edited(_)));
             let now = self.opened.elapsed();
-            news.into_iter().for_each(|news| self.app.take(news, now));
+            updates.into_iter().for_each(|update| self.app.update(update, now));
             if has_ended {
                 return Ok(Flow::Continue);
             }

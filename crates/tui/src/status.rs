@@ -6,8 +6,8 @@ use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use crate::look::{DANGER, DIM, WARNING};
-use crate::news::Status;
 use crate::safe::safe_line;
+use crate::update::Status;
 use crate::wrap::fit;
 
 const BETWEEN: &str = " · ";

@@ -1,4 +1,4 @@
-//! The screen as the user sees it: news and keys go in, rows and effects come out.
+//! The screen as the user sees it: updates and keys go in, rows and effects come out.
 
 mod agents;
 mod anything;
@@ -19,9 +19,9 @@ use ratatui_core::terminal::Terminal;
 
 use crate::app::{Action, App, Setup};
 use crate::look::Colours;
-use crate::news::{Effect, News};
 use crate::status::tests::status;
 use crate::typed::Typed;
+use crate::update::{Effect, Update};
 
 /// A screen with a user and agents.
 struct Stage {
@@ -39,7 +39,7 @@ impl Stage {
     fn with(width: u16, height: u16, mode: Mode, colours: Colours) -> Stage {
         let setup = Setup { view: agent("0/"), status: status(mode), colours };
         let mut app = App::new(setup, Size::new(width, height));
-        assert_eq!(app.take_actions(), [Action::Effect(Effect::Recall(agent("0/")))]);
+        assert_eq!(app.take_actions(), [Action::Effect(Effect::LoadLog(agent("0/")))]);
         let terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         Stage { app, terminal, now: Duration::from_secs(10), last_id: 0 }
     }
@@ -112,7 +112,7 @@ impl Stage {
 
     fn emits(&mut self, id: &str, kind: EventKind) {
         let event = Event { agent: agent(id), kind };
-        self.app.take(News::Event(event), self.now);
+        self.app.update(Update::Event(event), self.now);
     }
 
     fn logs(&mut self, id: &str, message: NewMessage) {
@@ -163,7 +163,7 @@ impl Stage {
     fn actions(&mut self) -> Vec<Action> {
         let mut actions = self.app.take_actions();
         actions.retain(|action| {
-            !matches!(action, Action::Effect(Effect::Drafting { .. } | Effect::Remember(_)))
+            !matches!(action, Action::Effect(Effect::Drafting { .. } | Effect::AddToHistory(_)))
         });
         actions
     }

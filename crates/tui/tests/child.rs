@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_conversation::{AgentId, MessageId, Mode, NewMessage, ResponseId, Time};
 use ikigai_protocol::{Command, Event, EventKind, Request, StartReason, StopReason, TurnEnd};
-use ikigai_tui::{Bell, Colours, Effect, Feed, Mouse, News, Options, Setup, Status, feed, run};
+use ikigai_tui::{Bell, Colours, Effect, Feed, Mouse, Options, Setup, Status, Update, feed, run};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ fn plays_the_agents() {
 }
 
 async fn play() -> ikigai_tui::ExitSummary {
-    let (feed, arrivals) = feed();
+    let (feed, updates) = feed();
     // Effects are handled at once.
     let (effects, wanted) = mpsc::channel(16);
     let ending = CancellationToken::new();
@@ -35,7 +35,7 @@ async fn play() -> ikigai_tui::ExitSummary {
     let setup =
         Setup { view: AgentId::top_level(0), status: status(None), colours: Colours::Sixteen };
     let options = Options { mouse: Mouse::Terminal, bell: Bell::Plain };
-    run(setup, options, arrivals, effects, ending).await.unwrap()
+    run(setup, options, updates, effects, ending).await.unwrap()
 }
 
 fn status(label: Option<&str>) -> Status {
@@ -58,7 +58,7 @@ async fn respond(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
             Effect::Request(Request { agent, command: Command::Say { text } }) => {
                 echo(&feed, &agent, &text, &mut last_id).await;
             }
-            Effect::Edit(text) => feed.give(News::Edited(Some(format!("{text} edited")))),
+            Effect::OpenEditor(text) => feed.send(Update::Edited(Some(format!("{text} edited")))),
             _ => {}
         }
     }
@@ -66,7 +66,7 @@ async fn respond(feed: Feed, mut wanted: mpsc::Receiver<Effect>) {
 
 /// Answers with the message, in deltas.
 async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
-    let give = |kind| feed.give(News::Event(Event { agent: agent.clone(), kind }));
+    let give = |kind| feed.send(Update::Event(Event { agent: agent.clone(), kind }));
     let mut log = |message: NewMessage| {
         *last_id += 1;
         let id = MessageId::new(*last_id).unwrap();
@@ -75,7 +75,7 @@ async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
     give(EventKind::TurnStarted(StartReason::UserMessage));
     log(NewMessage::user(text));
     if text == "panic" {
-        feed.give(News::Told { agent: agent.clone(), text: "about to panic".to_owned() });
+        feed.send(Update::Note { agent: agent.clone(), text: "about to panic".to_owned() });
         std::thread::spawn(|| panic!("as it was told")).join().unwrap_err();
         return;
     }
@@ -88,5 +88,5 @@ async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
     let done = TurnEnd { stop: StopReason::Stop, text: answer, error: None, can_continue: false };
     give(EventKind::TurnEnded(done));
     // Once this is visible, so is the whole answer.
-    feed.give(News::Status(status(Some("answered"))));
+    feed.send(Update::Status(status(Some("answered"))));
 }

@@ -3,10 +3,10 @@
 use ikigai_protocol::{Command, CommandError, SlashCommand, is_slash_command};
 
 use super::{Action, App};
-use crate::news::Effect;
 use crate::question::Stage;
 use crate::slash;
 use crate::transcript::Tone;
+use crate::update::Effect;
 
 impl App {
     /// Sends the draft.
@@ -20,7 +20,7 @@ impl App {
         pane.draft.clear();
         pane.transcript.scroll_to_end();
         self.history.add(text);
-        self.emit(Effect::Remember(text.to_owned()));
+        self.emit(Effect::AddToHistory(text.to_owned()));
         match is_slash_command(text) {
             true => self.run_command(text),
             false => self.say(text),

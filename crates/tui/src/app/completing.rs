@@ -2,7 +2,7 @@
 
 use super::{App, Popup};
 use crate::completion::{Completion, Kind, Listing, Preview, Word, command_names, matching};
-use crate::news::Effect;
+use crate::update::Effect;
 
 impl App {
     /// Offers completions for the word at the cursor; a single one is inserted at once.
@@ -86,7 +86,7 @@ impl App {
     /// Requests a list, unless a request is pending.
     fn request_list(&mut self, listing: Listing) {
         if self.requested.insert(listing) {
-            self.emit(Effect::List(listing));
+            self.emit(Effect::LoadList(listing));
         }
     }
 

@@ -10,8 +10,8 @@ use ikigai_protocol::{Command, Request};
 use super::{CONTROL, NONE, Pressed, edit};
 use crate::app::App;
 use crate::draft::Draft;
-use crate::news::Effect;
 use crate::question::Stage;
+use crate::update::Effect;
 
 const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
 

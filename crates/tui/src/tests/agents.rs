@@ -6,9 +6,9 @@ use ikigai_protocol::{AgentState, EventKind, Runner, StopReason, TurnEnd};
 
 use super::{Stage, agent, say};
 use crate::app::Action;
-use crate::news::{Effect, News};
 use crate::team::Member;
 use crate::typed::Typed;
+use crate::update::{Effect, Update};
 
 fn member(id: &str, state: AgentState) -> Member {
     let (name, cost) = (None, None);
@@ -30,7 +30,7 @@ fn stage() -> Stage {
         member("0/0/", AgentState::Tool),
         member("0/1/", AgentState::Asking),
     ];
-    stage.app.take(News::Team(members), stage.now);
+    stage.app.update(Update::Team(members), stage.now);
     stage
 }
 
@@ -47,7 +47,7 @@ fn alt_and_arrows_walk_the_tree() {
         stage.press(key, KeyModifiers::ALT);
         stage.has(&format!("[{view}]"));
     }
-    let recalls = ["0/1/", "0/0/"].map(|id| Action::Effect(Effect::Recall(agent(id))));
+    let recalls = ["0/1/", "0/0/"].map(|id| Action::Effect(Effect::LoadLog(agent(id))));
     assert_eq!(stage.actions(), recalls);
 }
 
@@ -82,12 +82,12 @@ fn a_screen_that_missed_output_reloads_the_logs() {
     let mut stage = stage();
     stage.answers("0/", "before");
     stage.types("a draft");
-    stage.app.take(News::Missed, stage.now);
+    stage.app.update(Update::Dropped, stage.now);
     stage.lacks("before");
-    assert_eq!(stage.actions(), [Action::Effect(Effect::Recall(agent("0/")))]);
+    assert_eq!(stage.actions(), [Action::Effect(Effect::LoadLog(agent("0/")))]);
     let answer = NewMessage::assistant("meanwhile", ikigai_conversation::ResponseId::new("r"));
     let log = vec![stage.message("0/", answer)];
-    stage.app.take(News::Recalled { agent: agent("0/"), log }, stage.now);
+    stage.app.update(Update::Log { agent: agent("0/"), log }, stage.now);
     stage.has("● meanwhile");
     stage.has("❯ a draft");
 }
@@ -132,7 +132,7 @@ fn an_agent_of_another_terminal_cannot_be_viewed() {
     let mut stage = stage();
     let mut other = member("1/", AgentState::Idle);
     other.runner = Runner::OtherProcess;
-    stage.app.take(News::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
+    stage.app.update(Update::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
     stage.press(KeyCode::Right, KeyModifiers::ALT);
     stage.has("Agent 1/ is run by another terminal. Write to it: /mail send 1/ TEXT");
     stage.has("[0/]");
@@ -143,7 +143,7 @@ fn an_agent_without_a_terminal_shows_how_to_open_one() {
     let mut stage = stage();
     let mut other = member("1/", AgentState::Idle);
     other.runner = Runner::None;
-    stage.app.take(News::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
+    stage.app.update(Update::Team(vec![member("0/", AgentState::Idle), other]), stage.now);
     stage.control('t');
     stage.has("1/ idle (no terminal): a task");
     stage.key(KeyCode::Esc);
@@ -192,8 +192,8 @@ fn the_wheel_moves_the_selection_in_the_team_list() {
     for number in 0..50 {
         stage.logs("0/", NewMessage::user(format!("line {number}")));
     }
-    stage.app.take(
-        News::Team(["0/", "0/0/", "0/1/"].map(|id| member(id, AgentState::Idle)).to_vec()),
+    stage.app.update(
+        Update::Team(["0/", "0/0/", "0/1/"].map(|id| member(id, AgentState::Idle)).to_vec()),
         stage.now,
     );
     stage.control('t');
@@ -210,7 +210,7 @@ fn unread_mail_is_counted_and_waits_for_the_draft() {
     let mut stage = Stage::new(80, 24);
     let mut own = member("0/", AgentState::Idle);
     own.unread = 2;
-    stage.app.take(News::Team(vec![own]), stage.now);
+    stage.app.update(Update::Team(vec![own]), stage.now);
     stage.has("── [mail:2] ──");
     stage.types("x");
     stage.has("── [mail:2] waits until you send or clear ──");
@@ -221,7 +221,7 @@ fn mail_that_does_not_wake_an_interrupted_agent_says_so() {
     let mut stage = Stage::new(80, 24);
     let mut own = member("0/", AgentState::Idle);
     own.unread = 1;
-    stage.app.take(News::Team(vec![own]), stage.now);
+    stage.app.update(Update::Team(vec![own]), stage.now);
     stage.starts("0/");
     let (text, error) = (String::new(), None);
     let done = TurnEnd { stop: StopReason::Interrupted, text, error, can_continue: false };

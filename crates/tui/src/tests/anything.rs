@@ -10,8 +10,8 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
 use super::{Stage, agent};
-use crate::news::News;
 use crate::typed::Typed;
+use crate::update::Update;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -117,9 +117,9 @@ fn perform(stage: &mut Stage, step: Step) {
             let asking = ApprovalRequest { call, preview, why, rule, cause: text };
             stage.emits("0/", EventKind::ApprovalRequested(asking));
         }
-        Step::Told(text) => stage.app.take(News::Told { agent: agent("0/"), text }, stage.now),
+        Step::Told(text) => stage.app.update(Update::Note { agent: agent("0/"), text }, stage.now),
         Step::Listed(names) => {
-            stage.app.take(News::Listed(crate::completion::Listing::Files, names), stage.now);
+            stage.app.update(Update::List(crate::completion::Listing::Files, names), stage.now);
         }
         Step::Retry(reason) => {
             let delay = Duration::from_secs(1);

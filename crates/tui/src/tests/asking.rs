@@ -8,10 +8,10 @@ use ikigai_protocol::{ApprovalAnswer, ApprovalRequest, Command, EventKind};
 
 use super::{Stage, agent, request};
 use crate::app::Action;
-use crate::news::{Effect, News};
 use crate::question;
 use crate::question::tests::command;
 use crate::typed::Typed;
+use crate::update::{Effect, Update};
 
 pub(super) fn asking() -> EventKind {
     let request = question::tests::approval_request("bash", command("rm -r build"));
@@ -203,7 +203,7 @@ fn skipped_rows_do_not_count_as_seen() {
 #[test]
 fn no_key_changes_the_draft_that_a_question_covers() {
     let mut stage = Stage::new(80, 24);
-    stage.app.take(News::History { texts: vec!["earlier".to_owned()], size: 10 }, stage.now);
+    stage.app.update(Update::History { texts: vec!["earlier".to_owned()], size: 10 }, stage.now);
     stage.starts("0/");
     stage.types("one /he");
     stage.emits("0/", asking());
@@ -276,7 +276,7 @@ fn typing_while_switching_to_a_question_does_not_answer_it() {
         soon(&mut stage, 200, KeyCode::Char(c), KeyModifiers::NONE);
     }
     stage.has("rm -r build");
-    assert_eq!(stage.actions(), [Action::Effect(Effect::Recall(agent("0/1/")))]);
+    assert_eq!(stage.actions(), [Action::Effect(Effect::LoadLog(agent("0/1/")))]);
     stage.key(KeyCode::Esc);
     stage.has("❯ yes, but a");
 }

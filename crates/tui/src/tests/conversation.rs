@@ -11,7 +11,7 @@ use ratatui_core::style::{Color, Modifier};
 
 use super::{Stage, agent};
 use crate::look::Colours;
-use crate::news::News;
+use crate::update::Update;
 
 #[test]
 fn a_turn_shows_the_message_the_call_the_result_and_the_answer() {
@@ -121,7 +121,7 @@ fn a_file_change_is_a_diff_live_and_from_the_log() {
 
     let mut later = Stage::new(80, 24);
     let log = [call, result].map(|message| later.message("0/", message)).into();
-    later.app.take(News::Recalled { agent: agent("0/"), log }, later.now);
+    later.app.update(Update::Log { agent: agent("0/"), log }, later.now);
     later.has(expected);
     assert_eq!(later.actions(), []);
 }
@@ -135,8 +135,8 @@ fn a_log_that_is_loaded_in_part_names_the_full_log() {
     let mut log: Vec<_> = (0..RECALLED).map(|number| said(&mut stage, number)).collect();
     let rest = "what was said before this is in the log: ikigai log";
     for is_cut in [true, false] {
-        stage.app.take(News::Missed, stage.now);
-        stage.app.take(News::Recalled { agent: agent("0/"), log: log.clone() }, stage.now);
+        stage.app.update(Update::Dropped, stage.now);
+        stage.app.update(Update::Log { agent: agent("0/"), log: log.clone() }, stage.now);
         stage.press(crossterm::event::KeyCode::Home, crossterm::event::KeyModifiers::CONTROL);
         assert_eq!(stage.rows().join("\n").contains(rest), is_cut);
         log.pop();
@@ -149,7 +149,7 @@ fn the_log_comes_before_later_events() {
     let old = stage.message("0/", NewMessage::user("earlier"));
     let both = stage.message("0/", NewMessage::user("now"));
     stage.emits("0/", EventKind::Message(both.clone()));
-    stage.app.take(News::Recalled { agent: agent("0/"), log: vec![old, both] }, stage.now);
+    stage.app.update(Update::Log { agent: agent("0/"), log: vec![old, both] }, stage.now);
     let said: Vec<String> = stage.rows().into_iter().filter(|row| row.starts_with("❯ ")).collect();
     assert_eq!(said, ["❯ earlier", "❯ now"]);
 }

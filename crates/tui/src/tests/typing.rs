@@ -7,8 +7,8 @@ use ikigai_protocol::{Command, EventKind, Request};
 use super::{Stage, agent, request, say};
 use crate::app::Action;
 use crate::completion::Listing;
-use crate::news::{Drafting, Effect, News};
 use crate::typed::Typed;
+use crate::update::{Drafting, Effect, Update};
 
 #[test]
 fn enter_sends_and_other_enters_start_a_new_line() {
@@ -84,7 +84,7 @@ fn escape_interrupts_only_a_busy_agent() {
 
 fn knows(stage: &mut Stage, texts: &[&str]) {
     let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-    stage.app.take(News::History { texts, size: 10 }, stage.now);
+    stage.app.update(Update::History { texts, size: 10 }, stage.now);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn the_position_in_the_history_is_reset_with_the_draft() {
         |stage| stage.control('c'),
         |stage| {
             stage.control('g');
-            stage.app.take(News::Edited(Some("other".to_owned())), stage.now);
+            stage.app.update(Update::Edited(Some("other".to_owned())), stage.now);
         },
         |stage| {
             stage.control('r');
@@ -187,7 +187,7 @@ fn tab_completes_commands_agents_and_files() {
     stage.control('u');
     stage.types("see @ma");
     stage.key(KeyCode::Tab);
-    assert_eq!(stage.actions(), [Action::Effect(Effect::List(Listing::Files))]);
+    assert_eq!(stage.actions(), [Action::Effect(Effect::LoadList(Listing::Files))]);
     lists(&mut stage, &["src/main.rs", "Makefile"]);
     stage.has("  src/main.rs");
     stage.types("in");
@@ -199,7 +199,7 @@ fn tab_completes_commands_agents_and_files() {
 
 fn lists(stage: &mut Stage, names: &[&str]) {
     let names = names.iter().map(|name| (*name).to_owned()).collect();
-    stage.app.take(News::Listed(Listing::Files, names), stage.now);
+    stage.app.update(Update::List(Listing::Files, names), stage.now);
 }
 
 const SEPARATOR: &str =
@@ -300,7 +300,7 @@ fn escape_closes_the_completion_list_and_then_interrupts() {
 #[test]
 fn files_are_listed_once_per_word_and_narrowed_with_every_key() {
     let mut stage = Stage::new(80, 24);
-    let list = || Action::Effect(Effect::List(Listing::Files));
+    let list = || Action::Effect(Effect::LoadList(Listing::Files));
     stage.types("see @m");
     assert_eq!(stage.actions(), [list()]);
     lists(&mut stage, &["Makefile", "src/main.rs", "src/other.rs"]);
@@ -347,17 +347,17 @@ fn a_missing_file_is_announced_as_sent_verbatim() {
 #[test]
 fn text_that_was_not_typed_has_no_preview() {
     let mut stage = Stage::new(80, 24);
-    stage.app.take(News::Draft { agent: agent("0/"), text: "/mo".to_owned() }, stage.now);
+    stage.app.update(Update::Suggestion { agent: agent("0/"), text: "/mo".to_owned() }, stage.now);
     stage.key(KeyCode::PageUp);
     stage.lacks("  /mode");
     stage.control('g');
-    stage.app.take(News::Edited(Some("/und".to_owned())), stage.now);
+    stage.app.update(Update::Edited(Some("/und".to_owned())), stage.now);
     stage.lacks("  /undo");
     stage.types("o");
     stage.has("  /undo");
-    stage.app.take(News::Edited(None), stage.now);
+    stage.app.update(Update::Edited(None), stage.now);
     stage.has("  /undo");
-    stage.app.take(News::View(agent("1/")), stage.now);
+    stage.app.update(Update::View(agent("1/")), stage.now);
     stage.lacks("  /undo");
 }
 
@@ -409,8 +409,8 @@ fn other_commands_are_passed_on() {
         stage.actions(),
         [Action::Effect(Effect::Request(Request { agent: agent("0/"), command }))]
     );
-    stage.app.take(
-        News::Told { agent: agent("0/"), text: "Mail sent to agent 1/".to_owned() },
+    stage.app.update(
+        Update::Note { agent: agent("0/"), text: "Mail sent to agent 1/".to_owned() },
         stage.now,
     );
     stage.has("❯ /mail send 1/ hello\n\nMail sent to agent 1/");
@@ -441,8 +441,8 @@ fn the_editor_gets_the_draft_and_returns_it() {
     let mut stage = Stage::new(80, 24);
     stage.types("draft");
     stage.control('g');
-    assert_eq!(stage.actions(), [Action::Effect(Effect::Edit("draft".to_owned()))]);
-    stage.app.take(News::Edited(Some("better\n".to_owned())), stage.now);
+    assert_eq!(stage.actions(), [Action::Effect(Effect::OpenEditor("draft".to_owned()))]);
+    stage.app.update(Update::Edited(Some("better\n".to_owned())), stage.now);
     stage.has("❯ better");
 }
 
@@ -452,23 +452,23 @@ fn edited_text_returns_to_the_agent_that_it_is_for() {
     let mut stage = Stage::new(80, 24);
     stage.types("draft");
     stage.control('g');
-    stage.app.take(News::View(agent("1/")), stage.now);
-    stage.app.take(News::Edited(Some("better\n".to_owned())), stage.now);
+    stage.app.update(Update::View(agent("1/")), stage.now);
+    stage.app.update(Update::Edited(Some("better\n".to_owned())), stage.now);
     stage.lacks("better");
-    stage.app.take(News::View(agent("0/")), stage.now);
+    stage.app.update(Update::View(agent("0/")), stage.now);
     stage.has("❯ better");
 }
 
 #[test]
 fn a_suggestion_waits_until_the_input_is_empty() {
     let mut stage = Stage::new(80, 24);
-    let offer = || News::Draft { agent: agent("0/"), text: "offered".to_owned() };
-    stage.app.take(offer(), stage.now);
+    let offer = || Update::Suggestion { agent: agent("0/"), text: "offered".to_owned() };
+    stage.app.update(offer(), stage.now);
     stage.has("❯ offered");
     stage.control('c');
     stage.has("❯\n");
     stage.types("mine");
-    stage.app.take(offer(), stage.now);
+    stage.app.update(offer(), stage.now);
     stage.has("❯ mine");
     stage.key(KeyCode::Enter);
     stage.has("❯ offered");
@@ -481,7 +481,7 @@ fn a_draft_is_reported_when_it_starts_and_ends() {
     stage.types("ab");
     stage.control('u');
     let told: Vec<Action> = stage.app.take_actions();
-    let expected = [Drafting::Begun, Drafting::Ended];
+    let expected = [Drafting::Started, Drafting::Ended];
     assert_eq!(
         told,
         expected.map(|draft| Action::Effect(Effect::Drafting { agent: agent("0/"), draft }))

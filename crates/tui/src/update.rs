@@ -9,11 +9,11 @@ use crate::team::Member;
 
 /// An input of the screen.
 #[derive(Debug, Clone)]
-pub enum News {
+pub enum Update {
     /// An event of an agent that this process runs.
     Event(Event),
-    /// The log of an agent, in reply to [`Effect::Recall`].
-    Recalled {
+    /// The log of an agent, in reply to [`Effect::LoadLog`].
+    Log {
         /// The agent.
         agent: AgentId,
         /// All of it, or its latest [`RECALLED`](ikigai_protocol::RECALLED) messages.
@@ -24,25 +24,25 @@ pub enum News {
     /// The contents of the status line.
     Status(Status),
     /// The reply to a command, or any other message for the user.
-    Told {
+    Note {
         /// The agent whose conversation shows it.
         agent: AgentId,
         /// The message.
         text: String,
     },
     /// Why a command was refused.
-    Refused {
+    Error {
         /// The agent whose conversation shows it.
         agent: AgentId,
         /// The reason.
         text: String,
     },
-    /// The reply to [`Effect::List`].
-    Listed(Listing, Vec<String>),
+    /// The reply to [`Effect::LoadList`].
+    List(Listing, Vec<String>),
     /// The editor has exited: the new text, or `None` if the draft stays as it was.
     Edited(Option<String>),
     /// A suggested message. It goes into the input as soon as that is empty.
-    Draft {
+    Suggestion {
         /// The agent that it is for.
         agent: AgentId,
         /// The text.
@@ -67,7 +67,7 @@ pub enum News {
     /// Switch to this agent.
     View(AgentId),
     /// Output of agents was dropped because the screen did not keep up. The logs have all of it.
-    Missed,
+    Dropped,
 }
 
 /// A request of the screen to the program around it.
@@ -76,11 +76,11 @@ pub enum Effect {
     /// A command for an agent: a message, an interrupt, an approval.
     Request(Request),
     /// Load the log of this agent, which is viewed for the first time.
-    Recall(AgentId),
+    LoadLog(AgentId),
     /// Load a list for completion.
-    List(Listing),
+    LoadList(Listing),
     /// Add this input to the history.
-    Remember(String),
+    AddToHistory(String),
     /// The user has started or finished a draft for this agent. While the agent is idle, its mail
     /// waits for the draft.
     Drafting {
@@ -89,15 +89,15 @@ pub enum Effect {
         /// Whether the draft was started or finished.
         draft: Drafting,
     },
-    /// Open this text in the editor. The editor owns the terminal until [`News::Edited`].
-    Edit(String),
+    /// Open this text in the editor. The editor owns the terminal until [`Update::Edited`].
+    OpenEditor(String),
 }
 
 /// A change in whether the input has text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drafting {
     /// The first character was typed.
-    Begun,
+    Started,
     /// The text was sent or cleared.
     Ended,
 }
@@ -105,7 +105,7 @@ pub enum Drafting {
 /// The contents of the status line. Unknown parts are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// The model, unless [`News::Model`] named another one for the agent in view.
+    /// The model, unless [`Update::Model`] named another one for the agent in view.
     pub model: String,
     /// The permission mode.
     pub mode: Mode,
