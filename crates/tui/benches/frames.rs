@@ -1,6 +1,6 @@
 //! The cost of a frame with a long scrollback and with a fast stream. Prints times and asserts
 //! nothing.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench is looked at by a person")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::time::{Duration, Instant};
 

@@ -48,7 +48,7 @@ struct Waiting {
 
 impl Waiting {
     fn push(&mut self, update: Update) {
-        self.bytes += speech(&update);
+        self.bytes += output_bytes(&update);
         match (self.updates.back_mut(), update) {
             (
                 Some(Update::Event(Event { agent, kind: EventKind::TextDelta(text) })),
@@ -57,15 +57,16 @@ impl Waiting {
             (_, update) => self.updates.push_back(update),
         }
         if self.bytes > LIMIT_BYTES {
-            self.updates.retain(|update| speech(update) == 0 && !matches!(update, Update::Dropped));
+            self.updates
+                .retain(|update| output_bytes(update) == 0 && !matches!(update, Update::Dropped));
             self.updates.push_back(Update::Dropped);
             self.bytes = 0;
         }
     }
 }
 
-/// The bytes of agent output in it, which the log has as well.
-fn speech(update: &Update) -> usize {
+/// The bytes of agent output in an update. The log has all of that output.
+fn output_bytes(update: &Update) -> usize {
     let Update::Event(Event { kind, .. }) = update else { return 0 };
     match kind {
         EventKind::TextDelta(text) => text.len(),
@@ -145,9 +146,9 @@ mod tests {
             feed.send(text(number % 2, &piece));
         }
         let all = updates.next().await;
-        assert!(all.iter().map(speech).sum::<usize>() <= LIMIT_BYTES);
+        assert!(all.iter().map(output_bytes).sum::<usize>() <= LIMIT_BYTES);
         let dropped = |update: &&Update| matches!(update, Update::Dropped);
         assert_eq!(all.iter().filter(dropped).count(), 1);
-        assert!(matches!(all.front(), Some(Update::Edited(None))), "what is no speech stays");
+        assert!(matches!(all.front(), Some(Update::Edited(None))), "other updates stay");
     }
 }

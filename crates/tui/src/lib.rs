@@ -1,4 +1,4 @@
-//! The screen: one agent in view, the others at work behind it.
+//! The screen: one agent in view, the others working in the background.
 //!
 //! The crate takes [`Update`] and emits [`Effect`]s. It knows no database, no model and no
 //! configuration: the program around it feeds it the events of agents and carries out the effects.
@@ -12,16 +12,15 @@
 //! | [`App`] | the state of the whole screen | `app.rs` |
 //! | keys | what each key does | `keys.rs` |
 //! | drawing | what goes where | `draw.rs` |
-//! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `subject.rs`, `draft.rs` |
+//! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `draft.rs` |
 //! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
 //! | text | sanitizing, wrapping, Markdown, code, diffs, styles | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
 //!
 //! # Invariants
 //!
-//! - State changes only through updates and user input. Drawing changes nothing visible. Only `run.rs`
-//! reads the clock.
-//! - All text passes through `safe.rs` before it is drawn: no control character reaches the
-//! terminal.
+//! - State changes only through updates and user input. Drawing changes nothing visible. Only
+//!   `run.rs` reads the clock.
+//! - All text passes through `safe.rs` before it is drawn: no control character reaches the terminal.
 //! - Only visible rows are laid out. A delta of an answer lays out only the last part again.
 //! - The terminal is always restored, even after a panic.
 //!

@@ -211,7 +211,7 @@ pub(crate) mod tests {
         let id = ToolCallId::new("c");
         let call = NewMessage::tool_call(id, name, "{}", ResponseId::new("r"));
         let Body::ToolCall(call) = call.body else { unreachable!("it is a call") };
-        let (why, cause) = ("needs a yes".to_owned(), "fix it".to_owned());
+        let (why, cause) = ("needs approval".to_owned(), "fix it".to_owned());
         ApprovalRequest { call, preview, why, rule: None, cause }
     }
 
@@ -239,7 +239,7 @@ pub(crate) mod tests {
             approval_request("bash", command("rm -r a\n\u{1b}[2Jb")),
             20,
             &[
-                "? agent 0/ asks for bash: needs a yes",
+                "? agent 0/ asks for bash: needs approval",
                 "    rm -r a",
                 "    \u{fffd}[2Jb",
                 "  set going by: fix it",
@@ -253,7 +253,12 @@ pub(crate) mod tests {
         check(
             approval_request("bash", command("a\nb\nc\nd")),
             4,
-            &["? agent 0/ asks for bash: needs a yes", "    a", "  … 4 more rows: PgDn", CHOICES],
+            &[
+                "? agent 0/ asks for bash: needs approval",
+                "    a",
+                "  … 4 more rows: PgDn",
+                CHOICES,
+            ],
         );
     }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Not a test: the tests in `terminal.rs` start it on their own terminals.
 #[test]
-#[ignore = "it needs a terminal of its own"]
+#[ignore = "it needs its own terminal"]
 fn plays_the_agents() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let summary = runtime.block_on(play());
@@ -76,7 +76,7 @@ async fn echo(feed: &Feed, agent: &AgentId, text: &str, last_id: &mut i64) {
     log(NewMessage::user(text));
     if text == "panic" {
         feed.send(Update::Note { agent: agent.clone(), text: "about to panic".to_owned() });
-        std::thread::spawn(|| panic!("as it was told")).join().unwrap_err();
+        std::thread::spawn(|| panic!("scripted panic")).join().unwrap_err();
         return;
     }
     let answer = format!("You said: **{text}**");

@@ -123,7 +123,7 @@ impl Terminal {
             assert!(start.elapsed() < TIMEOUT, "it does not end: {:?}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(!self.is_raw(), "the terminal was not given back");
+        assert!(!self.is_raw(), "the terminal was not restored");
         self.wait_for("test result");
         self.text()
     }

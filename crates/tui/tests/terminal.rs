@@ -64,9 +64,9 @@ fn a_signal_quits_and_restores_the_terminal() {
 fn a_panic_message_is_on_the_normal_screen() {
     let mut terminal = started();
     terminal.types("panic\r");
-    terminal.wait_for("as it was told");
+    terminal.wait_for("scripted panic");
     let shown = terminal.text();
-    let (before, _) = shown.split_once("as it was told").expect("it was told");
+    let (before, _) = shown.split_once("scripted panic").expect("the message of the panic");
     check_restored(before);
     // Regression: the screen kept drawing over the lines of the shell.
     terminal.wait_for_times(ENTER_ALTERNATE, 2);
