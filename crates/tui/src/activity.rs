@@ -5,8 +5,8 @@ use std::time::Duration;
 use ikigai_protocol::AgentState;
 use ratatui_core::text::{Line, Span};
 
-use crate::look::{CALL, DIM, WARNING};
 use crate::safe::safe_line;
+use crate::style::{CALL, DIM, WARNING};
 use crate::wrap::fit;
 
 /// The time between two frames of the spinner.

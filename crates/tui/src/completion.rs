@@ -9,8 +9,8 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::look::{DIM, PLAIN, REVERSED};
 use crate::safe::safe_line;
+use crate::style::{DIM, PLAIN, REVERSED};
 use crate::wrap::fit;
 
 /// The most offers: typing more narrows them down.

@@ -3,8 +3,8 @@
 use ikigai_conversation::FileDiff;
 use ratatui_core::text::Line;
 
-use crate::look::{ADDED, CODE, PLAIN, REMOVED};
 use crate::safe::safe_line;
+use crate::style::{ADDED, CODE, PLAIN, REMOVED};
 
 /// The lines of a diff, safe and not wrapped.
 pub(crate) fn render_diff(diff: &FileDiff) -> impl Iterator<Item = Line<'static>> {

@@ -249,7 +249,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == PASTE
 }
 
-/// Normalizes line breaks, keeps tabs, and removes invisible characters.
+/// Normalizes line breaks, keeps tabs, and removes control characters.
 fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control() && *c != PASTE).collect()

@@ -10,9 +10,9 @@ use ratatui_core::text::{Line, Span};
 
 use crate::app::{App, Popup};
 use crate::draft::DraftRows;
-use crate::look::{DIM, USER, WARNING, restrict};
 use crate::safe::safe_line;
 use crate::separator::Separator;
+use crate::style::{DIM, USER, WARNING, restrict};
 use crate::transcript::Window;
 use crate::update::Status;
 use crate::wrap::fit;

@@ -6,7 +6,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Span;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-use crate::look::PLAIN;
+use crate::style::PLAIN;
 
 /// Longer code is not highlighted: a frame must not wait for it.
 const LIMIT: usize = 48 * 1024;

@@ -14,7 +14,7 @@
 //! | drawing | what goes where | `draw.rs` |
 //! | an agent | its conversation, work, questions, draft | `pane.rs`, `transcript.rs`, `activity.rs`, `question.rs`, `draft.rs` |
 //! | the rest of the screen | | `separator.rs`, `team.rs`, `team_list.rs`, `status.rs`, `completion.rs`, `history.rs`, `slash.rs` |
-//! | text | sanitizing, wrapping, Markdown, code, diffs, styles | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `look.rs` |
+//! | text | sanitizing, wrapping, Markdown, code, diffs, styles | `safe.rs`, `wrap.rs`, `prose.rs`, `markdown.rs`, `highlight.rs`, `diff.rs`, `style.rs` |
 //!
 //! # Invariants
 //!
@@ -80,10 +80,10 @@ mod transcript;
 
 mod diff;
 mod highlight;
-mod look;
 mod markdown;
 mod prose;
 mod safe;
+mod style;
 mod wrap;
 
 mod backend;
@@ -98,9 +98,9 @@ mod tests;
 pub use app::{App, ExitSummary, Setup};
 pub use completion::Listing;
 pub use feed::{Feed, Updates, feed};
-pub use look::Colours;
 pub use prose::wrap_prose;
 pub use run::{Options, run};
+pub use style::Colours;
 pub use team::Member;
 pub use terminal::{Bell, Mouse};
 pub use update::{Drafting, Effect, Status, Update};

@@ -7,8 +7,8 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use ratatui_core::text::{Line, Span};
 
 use crate::highlight::highlight;
-use crate::look::{BOLD, CODE, DIM, HEADING, PLAIN};
 use crate::safe::safe;
+use crate::style::{BOLD, CODE, DIM, HEADING, PLAIN};
 use crate::wrap::{Breaks, Margin, wrap};
 
 use inline::Inline;

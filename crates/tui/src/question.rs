@@ -8,8 +8,8 @@ use ratatui_core::text::{Line, Span};
 
 use crate::diff::render_diff;
 use crate::draft::Draft;
-use crate::look::{BOLD, DANGER, DIM, PLAIN};
 use crate::safe::{safe, safe_line};
+use crate::style::{BOLD, DANGER, DIM, PLAIN};
 use crate::wrap::{Breaks, Margin, wrap};
 
 const CHOICES: &str =

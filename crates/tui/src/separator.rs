@@ -3,7 +3,7 @@
 use ikigai_conversation::AgentId;
 use ratatui_core::text::{Line, Span};
 
-use crate::look::{DANGER, DIM, WARNING};
+use crate::style::{DANGER, DIM, WARNING};
 use crate::team::{Step, Team};
 use crate::wrap::width_of;
 

@@ -5,8 +5,8 @@ use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::look::{DANGER, DIM, WARNING};
 use crate::safe::safe_line;
+use crate::style::{DANGER, DIM, WARNING};
 use crate::update::Status;
 use crate::wrap::fit;
 

@@ -4,8 +4,8 @@ use ikigai_conversation::AgentId;
 use ikigai_protocol::AgentState;
 use ratatui_core::text::Line;
 
-use crate::look::{DIM, PLAIN, REVERSED, WARNING};
 use crate::safe::safe_line;
+use crate::style::{DIM, PLAIN, REVERSED, WARNING};
 use crate::team::{Member, Team};
 use crate::wrap::fit;
 

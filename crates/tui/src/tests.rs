@@ -18,8 +18,8 @@ use ratatui_core::layout::Size;
 use ratatui_core::terminal::Terminal;
 
 use crate::app::{Action, App, Setup};
-use crate::look::Colours;
 use crate::status::tests::status;
+use crate::style::Colours;
 use crate::typed::Typed;
 use crate::update::{Effect, Update};
 

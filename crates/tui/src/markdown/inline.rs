@@ -4,7 +4,7 @@ use pulldown_cmark::{Tag, TagEnd};
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 
-use crate::look::{BOLD, DIM, ITALIC, LINK, PLAIN, STRUCK};
+use crate::style::{BOLD, DIM, ITALIC, LINK, PLAIN, STRUCK};
 
 #[derive(Default)]
 pub(super) struct Inline {

@@ -4,7 +4,7 @@
 use pulldown_cmark::Alignment;
 use ratatui_core::text::{Line, Span};
 
-use crate::look::{BOLD, DIM, PLAIN};
+use crate::style::{BOLD, DIM, PLAIN};
 use crate::wrap::{Breaks, Margin, width_of, wrap};
 
 type Cell = Vec<Span<'static>>;

@@ -10,7 +10,7 @@ use ikigai_protocol::{EventKind, RECALLED, StopReason, TurnEnd};
 use ratatui_core::style::{Color, Modifier};
 
 use super::{Stage, agent};
-use crate::look::Colours;
+use crate::style::Colours;
 use crate::update::Update;
 
 #[test]

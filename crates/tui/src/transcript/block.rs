@@ -5,9 +5,9 @@ use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
 use crate::diff::render_diff;
-use crate::look::{AGENT, CALL, DIM, FAULT, PLAIN, USER, WARNING};
 use crate::markdown::render_markdown;
 use crate::safe::{safe, safe_line};
+use crate::style::{AGENT, CALL, DIM, FAULT, PLAIN, USER, WARNING};
 use crate::wrap::{Breaks, Margin, wrap};
 
 use super::parts::Part;
@@ -72,7 +72,7 @@ pub(crate) enum Tone {
     Warning,
     /// `✗`
     Fault,
-    /// A command failed.
+    /// The error of a command.
     Error,
 }
 
