@@ -135,7 +135,7 @@ impl Agent {
         reach: Reach,
     ) -> Result<Requests, StoreError> {
         let context = self.context().reaching(reach);
-        let mut approved = Vec::new();
+        let mut approved = Vec::with_capacity(subject.destinations.len());
         let context = match reach {
             Reach::Tree | Reach::Network => context,
             Reach::TreeAndGuarded | Reach::Anywhere | Reach::Full => {

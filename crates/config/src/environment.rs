@@ -167,7 +167,7 @@ mod tests {
         check(
             "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV",
             "sk-hunter2",
-            "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV: this is no name of a variable; \
+            "IKIGAI_PROVIDERS__OPENAI__API_KEY_ENV: this is not a variable name; \
              write the name of the variable that holds the key, never the key",
         );
     }

@@ -239,7 +239,7 @@ mod tests {
     fn a_key_in_place_of_its_variable_is_not_shown() {
         for key in ["sk-hunter2", "hunter 2", "2hunter", "", "hünter"] {
             world().user(&format!("providers.openai.api_key_env = '{key}'")).refused(
-                "USER:1: providers.openai.api_key_env: this is no name of a variable; \
+                "USER:1: providers.openai.api_key_env: this is not a variable name; \
                  write the name of the variable that holds the key, never the key",
             );
         }

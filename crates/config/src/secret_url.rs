@@ -152,8 +152,8 @@ mod tests {
             "ftp://me:pw@h",
             Err("'ftp://me:***@h' is not allowed: it must start with http:// or https://"),
         );
-        check("https://", Err("'https://' is not allowed, it must name one host"));
-        check("https:///v1", Err("'https:///v1' is not allowed, it must name one host"));
+        check("https://", Err("'https://' is not allowed: it must name one host"));
+        check("https:///v1", Err("'https:///v1' is not allowed: it must name one host"));
         check(
             "https://h/v1?key=pw",
             Err("'https://h/v1?key=***' is not allowed: it must have no query and no fragment"),
@@ -162,7 +162,7 @@ mod tests {
             "https://h/v1#pw",
             Err("'https://h/v1#***' is not allowed: it must have no query and no fragment"),
         );
-        check("https://h/v 1", Err("'https://h/v 1' is not allowed, it must have no space"));
+        check("https://h/v 1", Err("'https://h/v 1' is not allowed: it must have no space"));
         check("https://me:p/w@h", Err(&format!("'https://***' is not allowed: {ENCODE}")));
     }
 
@@ -187,7 +187,7 @@ mod tests {
         check("/a/b.db", Err("'***' is not allowed: it must start with sqlite: or postgres://"));
         for url in ["sqlite:", "sqlite://", "sqlite://?mode=rw"] {
             let why = "it must name a file, as in sqlite:///home/me/ikigai.db";
-            check(url, Err(&format!("'{url}' is not allowed, {why}")));
+            check(url, Err(&format!("'{url}' is not allowed: {why}")));
         }
         check("postgres://me:p/w@h/db", Err(&format!("'postgres://***' is not allowed: {ENCODE}")));
         check(
@@ -207,7 +207,7 @@ mod tests {
         }
         for mode in ["disable", "allow", "prefer", "Prefer", "", "dis%61ble"] {
             let url = format!("postgres://h/db?sslmode={mode}");
-            check(parse_database_url, &url, Err(&format!("'{url}' is not allowed, {why}")));
+            check(parse_database_url, &url, Err(&format!("'{url}' is not allowed: {why}")));
         }
         for mode in ["require", "verify-ca", "verify-full"] {
             let url = format!("postgres://h/db?sslmode={mode}");
@@ -221,7 +221,7 @@ mod tests {
             "postgres://h/db?sslmode=require&sslmode=disable",
             "postgres://h/db?ssl-mode=disable",
         ] {
-            check(parse_database_url, url, Err(&format!("'{url}' is not allowed, {why}")));
+            check(parse_database_url, url, Err(&format!("'{url}' is not allowed: {why}")));
         }
     }
 

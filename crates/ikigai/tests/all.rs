@@ -13,6 +13,7 @@ mod agents_line;
 mod agents_scenarios;
 mod agents_tools;
 mod agents_waits;
+mod architecture;
 mod bad_ground;
 mod bash;
 mod command_line;

@@ -79,10 +79,10 @@ fn help_lists_the_commands_of_the_full_screen_that_work_here() {
         terminal.type_line(&format!("/{name}"));
     }
     terminal.type_line("/copy");
-    terminal.wait_for("Unknown command '/copy'");
+    terminal.wait_for("/copy needs the full screen");
     terminal.type_line("/exit");
     let (code, shown) = terminal.finish("/exit");
-    assert_eq!((code, shown.matches("Unknown command").count()), (Some(0), 1), "{shown}");
+    assert_eq!((code, shown.contains("Unknown command")), (Some(0), false), "{shown}");
 }
 
 #[test]

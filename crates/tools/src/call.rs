@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ikigai_conversation::{CallSummary, EffectKind, Preview};
 
+use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::gate::{Fact, FileFacts};
@@ -97,14 +98,20 @@ impl<S> Call<S> {
     }
 
     /// Completes a call of a tool: what it does not say is unknown, and shown by its name and arguments.
-    pub(crate) fn of_tool(mut self, name: &str, arguments: &str, declared: &[EffectKind]) -> Self {
+    pub(crate) fn of_tool(
+        mut self,
+        name: &str,
+        arguments: &Arguments,
+        declared: &[EffectKind],
+    ) -> Call<S> {
         let is_declared = |effect: &Effect| declared.contains(&effect.kind());
         if self.effects.is_empty() || !self.effects.iter().all(is_declared) {
             self.effects.push(Effect::Unknown);
         }
-        self.summary.get_or_insert_with(|| CallSummary::of_arguments(name, arguments));
-        let arguments = arguments.to_owned();
+        // As text only where they are needed: they may be as long as a file.
+        self.summary.get_or_insert_with(|| CallSummary::of_arguments(name, &arguments.to_string()));
         self.preview.get_or_insert_with(|| {
+            let arguments = arguments.to_string();
             Arc::new(move |_| Preview::Arguments { arguments: arguments.clone() })
         });
         self

@@ -11,21 +11,22 @@ const CONTEXT: usize = 2;
 /// Files that are larger are not compared beside a result: no source file is, and every write would pay for it.
 pub(crate) const COMPARED_BYTES: usize = 1024 * 1024;
 
-/// For texts that have little in common the shortest way between them takes minutes to find. After this time a longer
-/// one is taken.
-const PATIENCE: Duration = Duration::from_millis(200);
-
-/// How much of a diff is kept beside a result. It stays in the log for good, and is read on a screen.
+/// How much of a diff is kept, and how long its shortest form is searched for: between texts that have little in common
+/// that takes minutes. Then a longer one is taken.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     lines: usize,
     bytes: usize,
+    patience: Duration,
 }
 
 impl Room {
-    /// Several screens, and less than most files that are read.
-    const STORED: Room = Room { lines: 400, bytes: 32 * 1024 };
-    const ALL: Room = Room { lines: usize::MAX, bytes: usize::MAX };
+    /// Beside a result it stays in the log for good, and every write waits for it: several screens, and less than most
+    /// files that are read.
+    const STORED: Room = Room { lines: 400, bytes: 32 * 1024, patience: Duration::from_millis(50) };
+    /// Before approval, all of it.
+    const ALL: Room =
+        Room { lines: usize::MAX, bytes: usize::MAX, patience: Duration::from_millis(200) };
 
     /// Whether a line still fits. Behind one that does not, none does.
     fn takes(&mut self, line: &str) -> bool {
@@ -55,7 +56,7 @@ pub(crate) fn whole_diff(path: &str, old: &str, new: &str) -> FileDiff {
 }
 
 fn compare(path: &str, old: &str, new: &str, mut room: Room) -> FileDiff {
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
+    let diff = TextDiff::configure().timeout(room.patience).diff_lines(old, new);
     let mut file =
         FileDiff { path: path.to_owned(), added: 0, removed: 0, hunks: Vec::new(), omitted: 0 };
     for group in diff.grouped_ops(CONTEXT) {

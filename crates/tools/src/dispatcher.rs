@@ -91,7 +91,7 @@ impl<S> Dispatcher<S> {
         let arguments = Arguments::parse_json(arguments)?;
         let tool = self.find(name).ok_or_else(unknown)?;
         let call = tool.prepare(&arguments)?;
-        Ok(call.of_tool(name, &arguments.to_string(), tool.effects()))
+        Ok(call.of_tool(name, &arguments, tool.effects()))
     }
 
     fn find(&self, name: &str) -> Option<&dyn Tool<S>> {

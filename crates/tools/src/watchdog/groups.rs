@@ -114,9 +114,15 @@ fn children(process: Pid) -> Vec<Pid> {
 }
 
 /// The number of seccomp filters of a process or, where the kernel does not report it, whether
-/// there are any.
+/// there are any. A zombie has none: it runs no code.
 fn filters(process: Pid) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    filters_in(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?)
+}
+
+fn filters_in(status: &str) -> Option<u32> {
+    if status.lines().any(|line| line.starts_with("State:\tZ")) {
+        return None;
+    }
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().parse().ok()
@@ -161,7 +167,16 @@ impl Process {
 mod tests {
     use rustix::process::Pid;
 
-    use super::Process;
+    use super::{Process, filters_in};
+
+    /// A watchdog that took them for running processes hunted them forever.
+    #[test]
+    fn a_zombie_is_not_a_stray() {
+        let status = |state| format!("Name:\tchain\nState:\t{state}\nSeccomp_filters:\t3\n");
+        assert_eq!(filters_in(&status("S (sleeping)")), Some(3));
+        assert_eq!(filters_in(&status("Z (zombie)")), None);
+        assert_eq!(filters_in("State:\tS (sleeping)\nSeccomp:\t2\n"), Some(2));
+    }
 
     #[test]
     fn a_process_is_read_whatever_its_name() {

@@ -24,6 +24,13 @@ struct State {
     awaited: Vec<Pid>,
 }
 
+impl State {
+    /// Forgets processes whose status has been taken: their numbers can be used again.
+    fn forget_reaped(&mut self) {
+        self.awaited.retain(|process| is_child(*process));
+    }
+}
+
 impl Spawner {
     pub(super) fn spawn(&self, command: &mut Command) -> io::Result<SpawnedProcess> {
         self.spawn_with(command, Vec::new())
@@ -44,7 +51,7 @@ impl Spawner {
         let spawned = spawned.and_then(SpawnedProcess::of);
         // Close them before the next process is started.
         drop(fds);
-        state.awaited.retain(|process| is_child(*process));
+        state.forget_reaped();
         state.awaited.extend(spawned.iter().map(|spawned| spawned.group.0));
         spawned
     }
@@ -57,7 +64,10 @@ impl Spawner {
     /// Reaps processes that no task waits for: orphans of commands become our children, and zombies
     /// would use up the system's process numbers.
     pub(super) fn reap_orphans(&self) {
-        let state = lock(&self.0);
+        let mut state = lock(&self.0);
+        // A chain of processes uses up all numbers within seconds. One of its own that got the number
+        // of an earlier command would never be reaped, nor would those behind it.
+        state.forget_reaped();
         let is_awaited = |process: &Pid| state.awaited.contains(process);
         while let Some(ended) = ended_child().filter(|process| !is_awaited(process)) {
             if !matches!(waitpid(Some(ended), WaitOptions::NOHANG), Ok(Some(_))) {
